@@ -201,9 +201,9 @@ async function story(service: Service, folder: string): Promise<Login> {
     heading("Preview: what would the policy make?");
     await gatehouse(env, 0, "preview", "--create");
     heading("Apply it");
-    await gatehouse(env, 0, "up");
+    await gatehouse(env, 0, "up", "--yes");
     heading("Apply it again: nothing to do");
-    await gatehouse(env, 0, "up");
+    await gatehouse(env, 0, "up", "--yes");
     heading("Three people change six things by hand, through the API");
     await changeByHand(client, fleet, service);
     heading("Drift: what is no longer as declared, what is in no program, and who did it?");
@@ -221,7 +221,7 @@ async function story(service: Service, folder: string): Promise<Login> {
     console.log(`\nThe access map of the drift: ${MAP}`);
     if (options.destroy) {
       heading("Destroy what the policy made");
-      await gatehouse(env, 0, "destroy");
+      await gatehouse(env, 0, "destroy", "--yes");
     }
     return login;
   } finally {

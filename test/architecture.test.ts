@@ -92,7 +92,8 @@ const filesOf = (room: string, ...entrances: readonly string[]): string[] =>
   readdirSync(join(ROOT, room)).filter((name) => name.endsWith(".ts") && !entrances.includes(name));
 
 const rooms: Readonly<Record<string, Room>> = {
-  sdk: { common: [], folders: { contract: [], policy: [] } },
+  // Both read patterns, of whose size the contract has the limit.
+  sdk: { common: [], folders: { contract: [], policy: ["contract"] } },
   "sdk/policy": { common: filesOf("sdk/policy", "index.ts"), folders: { lint: [] } },
   provider: {
     common: filesOf("provider", "index.ts"),
@@ -181,9 +182,9 @@ const rooms: Readonly<Record<string, Room>> = {
     folders: {
       words: [],
       access: ["estate.ts", "words"],
-      guards: ["estate.ts", "steps.ts", "words"],
+      guards: ["estate.ts", "steps.ts", "planned", "words"],
       map: ["words"],
-      planned: ["estate.ts", "steps.ts"],
+      planned: ["estate.ts", "steps.ts", "words"],
       policyTests: ["estate.ts", "words"],
       savedPlan: ["estate.ts", "steps.ts", "words"],
       report: ["guards", "planned", "policyTests", "words"],

@@ -5,18 +5,19 @@ import type { Connection } from "../resources/connection.ts";
 import type { AccessAnswer } from "../review/access/answer.ts";
 import type { AccessFlags } from "../review/access/inquiry.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
-import { collect } from "./flags.ts";
+import { allowUnseenOption, collect } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
 import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
 import { withConnection } from "./withConnection.ts";
 
 interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
   readonly folder: string;
+  readonly allowUnseen: boolean;
   readonly json?: boolean;
   readonly csv?: boolean;
 }
 
-/** The exit code of `gatehouse access --explain` where the login is refused. */
+/** The exit code where the login of `--explain` is refused, or the answer leaves out what could not be looked at. */
 export const REFUSED = 2;
 
 const EXIT_CODES = `
@@ -24,7 +25,7 @@ Asks the service that GATEHOUSE_URL names, with the credential and in the namesp
 With --stack, what they leave open is read from that stack's configuration: gatehouse:url, gatehouse:token, …
 
 Exit codes: 0 answered, also where nobody can reach anything; 1 an error: connection, service, a wrong flag;
-${REFUSED} the login of --explain is refused.`;
+${REFUSED} the login of --explain is refused, or the answer leaves out what could not be looked at.`;
 
 /** Adds access, which says who can reach what, and why. */
 export function addAccessCommand(program: Command, action: ActionOf): void {
@@ -45,6 +46,7 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
     .option("--from <address>", "only from this IP address; may be repeated", collect)
     .option("--explain", "why one key may or may not log in on one device")
     .addOption(new Option("--json", "print the whole answer as JSON").conflicts("csv"))
+    .addOption(allowUnseenOption())
     .option("--csv", "print one line for each key, login name, group of addresses and device");
   addTerraformFlag(command, "as this plan of Terraform will leave it", ["stack", "engine"]);
   addConfigurationFlags(command)
@@ -54,10 +56,10 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
 }
 
 async function access(io: Io, flags: Flags): Promise<number> {
-  const { refused, remarks, output } = await answer(io, flags);
+  const { refused, unseen, remarks, output } = await answer(io, flags);
   for (const remark of remarks) io.stderr.write(`${remark}\n`);
   await print(io.stdout, output);
-  return refused ? REFUSED : 0;
+  return refused || (unseen && !flags.allowUnseen) ? REFUSED : 0;
 }
 
 async function answer(io: Io, { json, csv, ...flags }: Flags): Promise<AccessAnswer> {
@@ -71,7 +73,8 @@ async function answer(io: Io, { json, csv, ...flags }: Flags): Promise<AccessAns
   const ask = async (connection: Connection) => {
     if (!terraform) return accessAnswer(await readEstate(await connection.tenant(undefined)), inquiry);
     const { plannedNamespace } = await import("../review/testedNamespace.ts");
-    return accessAnswer((await plannedNamespace(connection, terraform.plan)).after, inquiry);
+    const { after } = await plannedNamespace(connection, terraform.plan);
+    return accessAnswer({ ...after, unseen: [...terraform.unseen, ...after.unseen] }, inquiry);
   };
   return withConnection(io, ask, configuration);
 }

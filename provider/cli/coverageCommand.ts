@@ -22,7 +22,7 @@ export function addCoverageCommand(program: Command, action: ActionOf): void {
     .description("say how much of the live namespace is declared: what no stack manages, by kind and name")
     .option(
       "--fail-on-unmanaged",
-      "exit with 2 where something is unmanaged that access.ignore does not except",
+      "exit with 2 where something is unmanaged that access.ignore does not except, or could not be read",
       false,
     )
     .option("--json", "print it as JSON", false)
@@ -52,7 +52,8 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<number> {
     });
     io.stdout.write(`${flags.json ? JSON.stringify(found, null, 2) : await textOf(io, found)}\n`);
     const isOpen = found.unmanaged.some(({ exception }) => exception === undefined);
-    return flags.failOnUnmanaged && isOpen ? UNMANAGED : 0;
+    // What could not be read may hold something unmanaged.
+    return flags.failOnUnmanaged && (isOpen || found.unknown.length > 0) ? UNMANAGED : 0;
   } finally {
     await service.connection.client.close();
   }

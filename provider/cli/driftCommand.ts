@@ -3,14 +3,29 @@ import { type Command, Option } from "commander";
 import type { NotedRun, NoticeKept } from "../drift/driftNotice.ts";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
 import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
-import { EngineError, type Plan } from "../engine/index.ts";
+import { EngineError, type Plan, typeName } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
-import { addStackFlags, addTargetFlags, type TargetFlags, targetsOf } from "./flags.ts";
+import {
+  addStackFlags,
+  addTargetFlags,
+  allowUnseenOption,
+  collect,
+  type TargetFlags,
+  targetsOf,
+  YES,
+} from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
 import { addWithStackFlag, otherResources, resourcesOf, type WithStackFlags } from "./managedBy.ts";
 import { requireTenant, type Service } from "./openOnService.ts";
-import { addNoTestsFlag, hasPolicyTests, printTested, TESTING, TESTS_FAILED } from "./policyTestRun.ts";
+import {
+  addNoTestsFlag,
+  hasPolicyTests,
+  isTestsFailed,
+  printTested,
+  TESTING,
+  TESTS_FAILED,
+} from "./policyTestRun.ts";
 import { colours } from "./render.ts";
 import { printResult, type RunFlags, type Running, run } from "./run.ts";
 import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
@@ -26,6 +41,7 @@ export const DRIFT_FOUND = 2;
 interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
   readonly unmanaged: UnmanagedMode;
   readonly repair?: boolean;
+  readonly adoptFrom: readonly string[];
   readonly markdown?: string;
   readonly junit?: string;
   readonly html?: string;
@@ -38,7 +54,8 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
   const drift = addStackFlags(addTargetFlags(program.command("drift")))
     .description(
       `show what somebody changed or deleted by hand, and what is there but in no program, and ${TESTING} is; exits ` +
-        "with 2 where there is any of it or a test fails",
+        "with 2 where there is any of it, a test fails, an API key has expired or is due, or something could not be " +
+        "looked at",
     )
     .addOption(
       new Option("--unmanaged <what>", "what objects in no program mean: exit code 2, a mention, or nothing")
@@ -46,7 +63,14 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
         .default("fail"),
     )
     .option("--repair", "after a question make all of it as the program says; removes what is in no program")
-    .option("-y, --yes", "do not ask")
+    .option(
+      "--adopt-from <stack>",
+      "with --repair: also remove or change what this other stack declared last, as stack or project/stack; may be repeated",
+      collect,
+      [],
+    )
+    .option("-y, --yes", YES)
+    .addOption(allowUnseenOption())
     .option("--json", "print the report as JSON")
     .option("--markdown <file>", "write it as the text of an issue or a comment")
     .option("--junit <file>", "write it as JUnit XML, which pipelines show as test results")
@@ -74,9 +98,10 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
 }
 
 /** Flags about what only a Pulumi program has; Terraform repairs by an apply. */
-const OF_PULUMI = ["stack", "engine", "target", "exclude", "repair", "offline"];
+const OF_PULUMI = ["stack", "engine", "target", "exclude", "repair", "adoptFrom", "offline"];
 
-const codeOf = (report: DriftReport): number => (isDrift(report) ? DRIFT_FOUND : 0);
+const codeOf = (report: DriftReport, { allowUnseen = false }: Flags): number =>
+  isDrift(report) || (report.unseen.length > 0 && !allowUnseen) ? DRIFT_FOUND : 0;
 
 /** Drift of a Pulumi stack. */
 async function stackDrift(io: Io, folder: string, flags: Flags): Promise<number> {
@@ -84,19 +109,21 @@ async function stackDrift(io: Io, folder: string, flags: Flags): Promise<number>
   let drifted: Drifted | undefined;
   const work = async (running: Running) => {
     drifted = await drifting(running, folder, flags);
-    await write(io.stderr, drifted.found, flags);
     return drifted.found.report;
   };
   const after = async (tests?: TestedNamespace) => {
-    if (drifted) await notifying?.({ ...drifted, tests });
+    if (!drifted) return;
+    await write(io.stderr, drifted.found, tests, flags);
+    await notifying?.({ ...drifted, tests });
   };
-  return run(io, folder, flags, work, { tested: "live", code: codeOf, text: textOf, after });
+  const code = (report: DriftReport) => codeOf(report, flags);
+  return run(io, folder, flags, work, { tested: "live", code, text: textOf, after, isWriting: flags.repair });
 }
 
 /** Drift as a plan of Terraform has found it. */
 async function terraformDrift(io: Io, folder: string, flags: Flags, file: string): Promise<number> {
   const notifying = await notifyingOf(io, folder, flags);
-  const { plan, drift, resources, settings } = await readTerraform(io, folder, file);
+  const { plan, drift, resources, settings, unseen } = await readTerraform(io, folder, file);
   const { findDrift } = await import("../drift/findDrift.ts");
   const { ownResources } = await import("../inventory/managedObjects.ts");
   const find = async (connection: Connection) =>
@@ -105,10 +132,10 @@ async function terraformDrift(io: Io, folder: string, flags: Flags, file: string
       home: (await connection.tenant(undefined)).tenant,
       stack: { drift: async () => drift, preview: async () => plan },
       own: ownResources(resources, connection.client.url),
+      unseen,
       ...(await besideOf(io, folder, flags, plan.stack, connection)),
     });
   const found = await withConnection(io, find, settings);
-  await write(io.stderr, found, flags);
   const { report } = found;
   const shown = flags.json ? undefined : await textOf(io, report);
   const withTests = flags.tests !== false && (await hasPolicyTests(folder));
@@ -117,8 +144,9 @@ async function terraformDrift(io: Io, folder: string, flags: Flags, file: string
   const tests = withTests
     ? await printTested(io, { folder, stack, result: report, shown }, "live")
     : undefined;
+  await write(io.stderr, found, tests, flags);
   await notifying?.({ found, tests });
-  return tests?.ok === false ? TESTS_FAILED : codeOf(report);
+  return isTestsFailed(tests, flags) ? TESTS_FAILED : codeOf(report, flags);
 }
 
 /** What a run ends with, and what it found before it repaired that. */
@@ -206,33 +234,45 @@ async function besideOf(
 
 /** Repairs what was found, after a question; false where there was nothing to do. */
 async function repaired(
-  { io, stack, ask, told }: Running,
+  { io, stack, ask, check, told }: Running,
   { connection }: DriftSearch,
   { report, unmanaged }: FoundDrift,
   flags: Flags,
 ): Promise<boolean> {
-  const { removable, removeObjects } = await import("../drift/repair.ts");
+  const { removable, removeObjects, restorable } = await import("../drift/repair.ts");
   const { printable } = await import("../review/words/printable.ts");
   const { objectText } = await import("../inventory/liveObjects.ts");
   const c = colours(told, io.env);
   told.write(`${await textOf(io, report)}\n`);
   const objects = flags.unmanaged === "fail" ? unmanaged : [];
-  const { removed, left } = removable(objects, await connection.client.identity());
+  const { project, stack: name } = report;
+  const repairer = {
+    ...{ project, stack: name, adoptFrom: flags.adoptFrom },
+    identity: await connection.client.identity(),
+  };
+  const { done: removed, left } = removable(objects, repairer);
+  const restored = restorable(report.drifted, repairer);
   const title = (object: (typeof objects)[number]) => printable(objectText(object));
-  for (const { object, reason } of left) told.write(c.yellow(`   ${title(object)} is left: ${reason}\n`));
+  const isLeft = (what: string, reason: string) =>
+    told.write(c.yellow(`   ${what} is left: ${printable(reason)}\n`));
+  for (const { item, reason } of left) isLeft(title(item), reason);
+  for (const { item, reason } of restored.left)
+    isLeft(`${typeName(item.type)} ${printable(item.name)}`, reason);
   for (const object of removed) told.write(c.red(` -  ${title(object)}, in no program, goes\n`));
   const { confirm = async () => true } = ask("Repair all this?");
   const remove = () =>
     removeObjects(connection, removed, (object) => told.write(` -  ${title(object)} removed\n`));
   // Before anything is made again: an API key may need the name of one that is removed.
   const confirmed = async (plan: Plan) => {
+    await check(plan);
     if (!(await confirm(plan))) return false;
     await remove();
     return true;
   };
-  const target = report.drifted.map(({ urn }) => urn);
-  if (target.length > 0) await stack.up({ refresh: true, target, confirm: confirmed });
-  else if (removed.length === 0 || !(await confirmed(report))) return false;
+  const target = restored.done.map(({ urn }) => urn);
+  if (target.length > 0) await stack.up({ refresh: true, values: true, target, confirm: confirmed });
+  else if (removed.length === 0 || !(await confirm(report))) return false;
+  else await remove();
   return true;
 }
 
@@ -241,15 +281,21 @@ async function textOf(io: Io, report: DriftReport): Promise<string> {
   return driftText(colours(io.stdout, io.env), report);
 }
 
-async function write(stderr: Output, found: FoundDrift, { markdown, junit, html }: Flags): Promise<void> {
+/** Writes the reports, which have the policy tests too. */
+async function write(
+  stderr: Output,
+  found: FoundDrift,
+  tests: TestedNamespace | undefined,
+  { markdown, junit, html, allowUnseen = false }: Flags,
+): Promise<void> {
   const { report } = found;
   if (markdown !== undefined) {
     const { driftMarkdown } = await import("../drift/report/reports.ts");
-    await writeFile(markdown, driftMarkdown(report));
+    await writeFile(markdown, driftMarkdown(report, tests));
   }
   if (junit !== undefined) {
     const { driftJunit } = await import("../drift/report/junit.ts");
-    await writeFile(junit, driftJunit(report));
+    await writeFile(junit, driftJunit(report, tests, allowUnseen));
   }
   if (html !== undefined) {
     await writeFile(html, await mapOf(found));

@@ -8,8 +8,14 @@ import { policyTestsText } from "./policyTestsText.ts";
 import { type Colours, colours } from "./render.ts";
 import { withConnection } from "./withConnection.ts";
 
-/** The exit code where a policy test fails. */
+/** The exit code where a policy test fails, or nobody can tell whether it does. */
 export const TESTS_FAILED = 2;
+
+/** True where policy tests stand against a run. */
+export const isTestsFailed = (
+  tests: TestedNamespace | undefined,
+  { allowUnseen = false }: { readonly allowUnseen?: boolean },
+): boolean => tests !== undefined && (!tests.ok || (tests.unseen.length > 0 && !allowUnseen));
 
 /** What a command does with policy tests beside all else, within its description. */
 export const TESTING = "run the policy tests (*.policy.ts) beside the program on the namespace as it";
@@ -60,7 +66,11 @@ export async function printTested(io: Io, run: DoneRun, tested: Tested): Promise
     if (shown === undefined) print(json());
     throw error;
   });
-  print(shown === undefined ? json(policyTests) : await testedText(c, policyTests, folder));
+  print(
+    shown === undefined
+      ? json(policyTests)
+      : `${c.bold("Policy tests")}\n${await testedText(c, policyTests, folder)}`,
+  );
   return policyTests;
 }
 
@@ -75,11 +85,12 @@ async function test(io: Io, { folder, stack, result }: DoneRun, tested: Tested):
   );
 }
 
-async function testedText(c: Colours, tested: TestedNamespace, folder: string): Promise<string> {
+/** What came of policy tests, and what they did not look at. */
+export async function testedText(c: Colours, tested: TestedNamespace, folder: string): Promise<string> {
   const { printable } = await import("../review/words/printable.ts");
   return [
-    c.bold("Policy tests"),
     policyTestsText(c, tested, relative("", resolve(folder))),
+    ...tested.unseen.map((sentence) => c.red(`not looked at: ${printable(sentence)}`)),
     ...tested.unknown.map((sentence) => c.yellow(`not known: ${printable(sentence)}`)),
   ].join("\n");
 }

@@ -5,7 +5,14 @@ import type { Connection } from "../resources/connection.ts";
 import type { Elsewhere } from "../review/coverage.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import type { PlannedWork } from "../terraform/plannedWork.ts";
-import { addStackFlags, collect, createOption, positive, type StackFlags } from "./flags.ts";
+import {
+  addStackFlags,
+  allowUnseenOption,
+  collect,
+  createOption,
+  positive,
+  type StackFlags,
+} from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { addWithStackFlag, otherResources, type WithStackFlags } from "./managedBy.ts";
 import { openForReview } from "./openForReview.ts";
@@ -32,6 +39,7 @@ interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
   readonly allowUnmanaged: boolean;
   readonly allowMissingRights: boolean;
   readonly allowFindings: boolean;
+  readonly allowUnseen: boolean;
   readonly soonDays?: number;
   readonly json: boolean;
   readonly markdown?: string;
@@ -49,8 +57,8 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
   addTerraformFlag(command, "review this plan of Terraform instead of a Pulumi program", OF_PULUMI)
     .description(
       "say what up would mean for who can reach what; exits with 2 where something stands against it: a failing " +
-        "policy test, a lock-out, an object declared twice, what the credential may not do, or access by what is in no " +
-        "program",
+        "policy test, a lock-out, an object declared twice, a finding that the change brings, what the service would " +
+        "refuse, access by what is in no program, or anything that could not be looked at",
     )
     .addOption(createOption().conflicts(["base", "head"]))
     .option("--no-refresh", "trust the state instead of reading the real objects first")
@@ -79,6 +87,7 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
       false,
     )
     .option("--allow-findings", "do not block on findings of the lint that the change brings", false)
+    .addOption(allowUnseenOption())
     .option("--soon-days <n>", "name what expires within so many days (default 14)", positive("--soon-days"))
     .option("--json", "print the review as JSON", false)
     .option("--markdown <file>", "write it as a comment for a pull request; - for the standard output")
@@ -153,7 +162,8 @@ async function elsewhereOf(io: Io, folder: string, flags: Flags, connection: Con
 
 /** The plan that is reviewed; without a baseline it is compared with the live namespace. */
 type Planned = Omit<RevisionPlans, "baseline" | "stack"> &
-  Partial<RevisionPlans> & { readonly work?: () => PlannedWork };
+  Partial<RevisionPlans> &
+  Pick<ReviewOptions, "unseen"> & { readonly work?: () => PlannedWork };
 
 /** Works with a plan of what `up` would do, and with `--base`, also with the one that it is compared with. */
 async function withPlans<T>(
@@ -163,8 +173,8 @@ async function withPlans<T>(
   work: (planned: Planned) => Promise<T>,
 ): Promise<T> {
   if (terraform !== undefined) {
-    const { plan, settings, work: planned } = await readTerraform(io, folder, terraform);
-    return work({ io, plan, configuration: settings, folder, work: planned });
+    const { plan, settings, unseen, work: planned } = await readTerraform(io, folder, terraform);
+    return work({ io, plan, configuration: settings, unseen, folder, work: planned });
   }
   if (base !== undefined) {
     const { revisionPlans } = await import("./revisionPlans.ts");

@@ -16,7 +16,7 @@ import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { Io, Output } from "./io.ts";
 import { openOnService, requireService, type Service } from "./openOnService.ts";
-import { hasPolicyTests, printTested, TESTS_FAILED, type Tested } from "./policyTestRun.ts";
+import { hasPolicyTests, isTestsFailed, printTested, TESTS_FAILED, type Tested } from "./policyTestRun.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
 import { OUTDATED } from "./reviewedPlan.ts";
 import { tellingOf } from "./withConnection.ts";
@@ -27,6 +27,7 @@ export interface RunFlags extends StackFlags {
   readonly yes?: boolean;
   readonly offline?: boolean;
   readonly tests?: boolean;
+  readonly allowUnseen?: boolean;
 }
 
 /** How many objects are read before a line says so. */
@@ -76,6 +77,11 @@ interface RunOptions<R extends Result> {
    * @param tests what came of the policy tests, where they were run
    */
   readonly after?: (tests: TestedNamespace | undefined) => Promise<void>;
+  /**
+   * Whether the work writes to the service or the state, so that somebody must agree to it.
+   * @default false
+   */
+  readonly isWriting?: boolean | undefined;
 }
 
 /**
@@ -88,9 +94,12 @@ export async function run<R extends Result>(
   folder: string,
   flags: RunFlags,
   work: (running: Running) => Promise<R>,
-  { tested, createNamespace, code = () => 0, text = textOf, after = async () => {} }: RunOptions<R> = {},
+  options: RunOptions<R> = {},
 ): Promise<number> {
+  const { tested, createNamespace, code = () => 0, text = textOf, after = async () => {} } = options;
   const { stdin, stdout, stderr, env } = io;
+  const asks = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
+  if (options.isWriting && !flags.yes && !asks) return report(io, unattended(flags), flags);
   const abort = new AbortController();
   let engine: EngineName | undefined;
   let interrupted = false;
@@ -104,21 +113,20 @@ export async function run<R extends Result>(
   };
   process.on("SIGINT", interrupt);
   process.on("SIGTERM", interrupt);
-  const asks = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
   let toTest: (() => Promise<TestedNamespace | undefined>) | undefined;
   const ask: Ask = (question) => (asks ? { confirm: (plan) => confirm(io, plan, question) } : {});
   let service: Service | undefined;
   let exitCode: number;
   try {
     const told = flags.json ? stderr : stdout;
-    const options = {
+    const stackOptions = {
       ...stackOptionsOf(folder, flags),
       signal: abort.signal,
       onEvent: progress(told, colours(told, env)),
     };
     const opened = flags.offline
-      ? { stack: await openStack({ ...options, env }), service: undefined, io }
-      : await openOnService(io, options, createNamespace);
+      ? { stack: await openStack({ ...stackOptions, env }), service: undefined, io }
+      : await openOnService(io, stackOptions, createNamespace);
     const { stack } = opened;
     service = opened.service;
     engine = stack.engine;
@@ -149,8 +157,14 @@ export async function run<R extends Result>(
   if (!toTest) return exitCode;
   const tests = await toTest();
   await after(tests);
-  return tests?.ok === false ? TESTS_FAILED : exitCode;
+  return isTestsFailed(tests, flags) ? TESTS_FAILED : exitCode;
 }
+
+const unattended = ({ json }: RunFlags): EngineError =>
+  new EngineError(
+    "unattended",
+    `this run writes, and ${json ? "with --json nobody is asked" : "there is nobody to ask: the standard input or output is no terminal"}. Give --yes to agree to it beforehand; up also takes --plan with a plan that was reviewed. Nothing was done.`,
+  );
 
 /** Errors of the service and of the settings as those of an engine; all others as they are. */
 async function asEngineError(error: unknown): Promise<unknown> {
@@ -172,7 +186,7 @@ async function requirePossible(stderr: Output, service: Service | undefined, pla
   const { planProblems } = await import("../review/guards/planProblems.ts");
   const { printable } = await import("../review/words/printable.ts");
   const found = await tellingOf(stderr, asked.connection, () => planProblems(asked.connection, plan, asked));
-  const problems = found.map(printable);
+  const problems = found.map(({ text }) => printable(text));
   if (problems.length === 0) return;
   const [first, ...others] = problems;
   const text = others.length === 0 ? `${first}` : `\n${problems.map((problem) => `  ${problem}`).join("\n")}`;

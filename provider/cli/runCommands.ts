@@ -4,9 +4,11 @@ import {
   addReplaceFlag,
   addStackFlags,
   addTargetFlags,
+  allowUnseenOption,
   createOption,
   type TargetFlags,
   targetsOf,
+  YES,
 } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { addNoTestsFlag, TESTING } from "./policyTestRun.ts";
@@ -34,7 +36,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
   )
     .option("--refresh", "read the real objects first")
     .option("--offline", "do not ask the service whether it would do this; no policy tests");
-  addNoTestsFlag(preview.addOption(createOption())).action(
+  addNoTestsFlag(preview.addOption(createOption()).addOption(allowUnseenOption())).action(
     action((io, folder: string, flags: Flags) =>
       run(
         io,
@@ -55,7 +57,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
   );
   addReplaceFlag(command(program, "up", "make what the program says real; a missing stack is made"))
     .option("--refresh", "read the real objects first, so that drift is repaired")
-    .option("-y, --yes", "do not ask")
+    .option("-y, --yes", YES)
     .addOption(
       new Option(
         "--plan <file>",
@@ -66,7 +68,7 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--skip-preview",
-        "run the program once: do not plan everything before anything is done, and do not ask",
+        "run the program once: do not plan everything before anything is done, and do not ask at a terminal",
       ).conflicts("plan"),
     )
     .addOption(
@@ -78,25 +80,35 @@ export function addRunCommands(program: Command, action: ActionOf): void {
     .action(action(up));
   command(program, "refresh", "bring the state up to what really is")
     .option("--clear-pending-creates", "forget creations that were interrupted")
-    .option("-y, --yes", "do not ask")
+    .option("-y, --yes", YES)
     .action(
       action((io, folder: string, flags: Flags) =>
-        run(io, folder, flags, ({ stack, ask }) =>
-          stack.refresh({
-            ...targetsOf(flags),
-            clearPendingCreates: flags.clearPendingCreates ?? false,
-            ...ask("Write this to the state?"),
-          }),
+        run(
+          io,
+          folder,
+          flags,
+          ({ stack, ask }) =>
+            stack.refresh({
+              ...targetsOf(flags),
+              clearPendingCreates: flags.clearPendingCreates ?? false,
+              ...ask("Write this to the state?"),
+            }),
+          { isWriting: true },
         ),
       ),
     );
   command(program, "destroy", "delete all resources of the stack")
     .option("--refresh", "read the real objects first")
-    .option("-y, --yes", "do not ask")
+    .option("-y, --yes", YES)
     .action(
       action((io, folder: string, flags: Flags) =>
-        run(io, folder, flags, ({ stack, ask }) =>
-          stack.destroy({ ...targetsOf(flags), ...refreshing(flags), ...ask("Delete all this?") }),
+        run(
+          io,
+          folder,
+          flags,
+          ({ stack, ask }) =>
+            stack.destroy({ ...targetsOf(flags), ...refreshing(flags), ...ask("Delete all this?") }),
+          { isWriting: true },
         ),
       ),
     );
@@ -122,7 +134,9 @@ function up(io: Io, folder: string, flags: Flags): Promise<number> {
       if (isAgreed) await pin();
     }
   };
-  return run(io, folder, flags, update, { createNamespace: flags.createNamespace });
+  // Whoever saved a plan has agreed to it.
+  const isWriting = flags.plan === undefined;
+  return run(io, folder, flags, update, { createNamespace: flags.createNamespace, isWriting });
 }
 
 function command(program: Command, name: string, description: string): Command {

@@ -30,10 +30,14 @@ export function addTerraformFlag(command: Command, about: string, conflicts: rea
  */
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
   const { readTerraformPlan } = await import("../terraform/planFile.ts");
-  const { workspaceIn } = await import("../terraform/workspace.ts");
+  const { isUrlAlone, workspaceIn } = await import("../terraform/workspace.ts");
   const name = file === "-" ? "the standard input" : file;
   const written = file === "-" ? await text(io.stdin) : await contentOf(file);
-  return readTerraformPlan(written, { name, workspace: workspaceIn(folder, io.env) });
+  return readTerraformPlan(written, {
+    name,
+    workspace: workspaceIn(folder, io.env),
+    isUrlAlone: (variable) => isUrlAlone(folder, variable),
+  });
 }
 
 /** @throws EngineError (`plan_file`) where the file cannot be read */

@@ -1,3 +1,4 @@
+import type { AccessDevice, AccessPolicy } from "@gatehouse-access/sdk/policy";
 import type { Plan, Step } from "../engine/index.ts";
 import { idWithin, type LiveObject } from "../inventory/liveObjects.ts";
 import { type Estate, type NamespaceState, withoutObjects } from "../review/estate.ts";
@@ -28,15 +29,38 @@ export function declaredEstate(
     new Set(unmanaged.filter(({ definition }) => definition.name === kind).map(idWithin));
   const [members, apiKeys] = [idsOf("Member"), idsOf("ApiKey")];
   return {
-    policy: withoutObjects(planned.policy, {
+    policy: withoutObjects(devicesBefore(planned.policy, estate, drifted), {
       keys: idsOf("PublicKey"),
       rules: idsOf("FirewallRule"),
       tags: idsOf("DeviceTagAttachment"),
     }),
     members: planned.members?.filter(({ id }) => !members.has(id)),
     apiKeys: planned.apiKeys?.filter(({ name }) => !apiKeys.has(name)),
+    unseen: planned.unseen,
     unknown: planned.unknown,
   };
+}
+
+/** The policy with devices as they were named, and accepted or not, before somebody changed that. */
+function devicesBefore(policy: AccessPolicy, { devices }: Estate, drifted: readonly Drifted[]): AccessPolicy {
+  const were = new Map(
+    drifted.flatMap(({ fields, id = "" }) => {
+      const old = (path: string) => fields.find((field) => field.path === path)?.old;
+      const [name, status] = [old("deviceName"), old("deviceStatus")];
+      const [uid = ""] = idWithin({ id }).split("/");
+      return (name ?? status) === undefined ? [] : [[uid, { name, status }] as const];
+    }),
+  );
+  if (were.size === 0) return policy;
+  const accepted = new Map(policy.devices.map((device) => [device.uid, device]));
+  const others = policy.devices.filter(({ uid }) => !were.has(uid));
+  const changed = devices.flatMap((device): AccessDevice[] => {
+    const was = were.get(device.uid);
+    if (!was || (was.status ?? device.status) !== "accepted") return [];
+    const { uid, name, tags } = accepted.get(device.uid) ?? device;
+    return [{ uid, tags, name: typeof was.name === "string" ? was.name : name }];
+  });
+  return { ...policy, devices: [...others, ...changed] };
 }
 
 /** The plan in which everything stays that nobody changed by hand, and the rest becomes what the program says. */

@@ -32,7 +32,9 @@ export interface DriftMeaning {
   /** Of what somebody changed or deleted, by URN. */
   readonly ofResources: ReadonlyMap<string, readonly string[]>;
   readonly ofObjects: ReadonlyMap<LiveObject, readonly string[]>;
-  /** What nobody can tell, as sentences. */
+  /** What could not be looked at, as sentences. */
+  readonly unseen: readonly string[];
+  /** What else nobody can tell, as sentences. */
   readonly unknown: readonly string[];
 }
 
@@ -42,7 +44,7 @@ const EACH_MAX = 20;
 /** What drift means for who can reach what, all of it together and each part by itself. */
 export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const { estate, plan, drifted, unmanaged, home } = drift;
-  const live = inOrder<NamespaceState>({ ...estate, unknown: [] });
+  const live = inOrder<NamespaceState>({ ...estate, unseen: [], unknown: [] });
   const without = (resources: readonly Drifted[], objects: readonly LiveObject[]) =>
     inOrder(declaredEstate(estate, plan, resources, objects, home));
   const declared = without(drifted, unmanaged);
@@ -61,7 +63,9 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   let left = EACH_MAX;
   const each = (work: () => readonly string[]): readonly string[] => {
     left -= 1;
-    return left < 0 ? [] : work();
+    return left < 0
+      ? [`what it means was not evaluated: only ${EACH_MAX} changes of a namespace are`]
+      : work();
   };
   const ofResources = drifted.map((resource) => {
     const { urn, type, id = "" } = resource;
@@ -101,6 +105,7 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     after,
     ofResources: new Map(ofResources),
     ofObjects: new Map(ofObjects),
+    unseen: [...estate.unseen, ...declared.unseen],
     unknown: [...estate.unknown, ...declared.unknown],
   };
 }

@@ -152,28 +152,31 @@ function eventOf({ found, tests }: NotedRun, fingerprint: string, before: string
   // Nobody would be told of the same again but for what was undone meanwhile.
   if (fingerprint === before) return "repaired";
   if (fingerprint === NOTHING) return "resolved";
-  const { drifted, open } = countedOf(found.report);
-  if (drifted.length + open.length + failing(tests).length === 0) return "unclear";
+  const { drifted, expiring, open } = countedOf(found.report);
+  const count = drifted.length + expiring.length + open.length + failing(tests).length;
+  if (count === 0) return "unclear";
   return before === NOTHING ? "found" : "changed";
 }
 
 /** What of a report counts. */
-type Counted = { readonly drifted: DriftReport["drifted"]; readonly open: readonly FoundObject[] };
+type Counted = Pick<DriftReport, "drifted" | "expiring"> & { readonly open: readonly FoundObject[] };
 
 const countedOf = (report: DriftReport): Counted => ({
   drifted: report.drifted,
+  expiring: report.expiring,
   open: report.unmanagedCounts === "fail" ? openObjects(report) : [],
 });
 
 /** What a run found before its repair, and not after it: the credential may not remove everything. */
 function undoneBy({ found, repaired }: NotedRun): Counted {
-  if (!repaired) return { drifted: [], open: [] };
+  if (!repaired) return { drifted: [], expiring: [], open: [] };
   const [before, left] = [countedOf(repaired), countedOf(found.report)];
   const urns = new Set(left.drifted.map(({ urn }) => urn));
   const nameOf = ({ tenant, kind, id }: FoundObject) => JSON.stringify([tenant, kind, id]);
   const names = new Set(left.open.map(nameOf));
   return {
     drifted: before.drifted.filter(({ urn }) => !urns.has(urn)),
+    expiring: [],
     open: before.open.filter((object) => !names.has(nameOf(object))),
   };
 }
@@ -187,6 +190,7 @@ function fingerprintOf({ found: { report, unmanaged, unread }, tests }: NotedRun
   const found = [
     ...report.drifted.map((step) => ["drifted", step.urn, step.op, changedFields(step)]),
     ...open.map((object) => ["unmanaged", object.definition.name, object.id, declaredState(object)]),
+    ...report.expiring.map(({ tenant, message }) => ["expiring", tenant, message]),
     ...failing(tests).map(({ name, file }) => ["policy test", file, name]),
     ...unread.map((what) => ["unread", what]),
   ];
@@ -215,9 +219,10 @@ function summaryOf({ found: { report, unread }, tests }: NotedRun): string {
 
 const PLAIN_STYLE: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
-const sentencesOf = ({ drifted, open }: Counted, style: ReportStyle): string[] => [
+const sentencesOf = ({ drifted, expiring, open }: Counted, style: ReportStyle): string[] => [
   ...drifted.map((one) => driftedSentence(one, style)),
   ...open.map((one) => foundSentence(one, style)),
+  ...expiring.map(({ message }) => style.text(message)),
 ];
 
 const testSentences = (tests: TestedNamespace | undefined, style: ReportStyle): string[] =>

@@ -3,10 +3,12 @@ import type { UnmanagedObject } from "../inventory/coverage.ts";
 import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Acceptance } from "./acceptance.ts";
-import type { TrailNote } from "./whoChanged.ts";
+import type { DeclaringResource, TrailNote } from "./whoChanged.ts";
 
 /** What is known of how a difference came about. */
 export interface Known {
+  /** The resource that declared it last, as the service was told; left out where it was not. */
+  readonly declaredBy?: DeclaringResource;
   /** The latest entry of the service's audit trail about the object; left out where there is none. */
   readonly by?: TrailNote;
   /** Where the service has no audit trail: when a run of drift first found it, RFC 3339 in UTC. */
@@ -38,6 +40,17 @@ export interface DriftedNamespace {
   readonly members: readonly MemberChange[];
 }
 
+/** An API key that has expired, or will soon. */
+export interface ExpiringKey {
+  /** Id of its namespace. */
+  readonly tenant: string;
+  readonly name: string;
+  /** RFC 3339 in UTC. */
+  readonly expiresAt: string;
+  /** What is found and what to do, as sentences. */
+  readonly message: string;
+}
+
 /** How program, state and live service differ. */
 export interface DriftReport extends Result {
   /** Raised by a change of this format that breaks programs which read it (docs/review-json.md). */
@@ -53,9 +66,13 @@ export interface DriftReport extends Result {
   /** What the program declares, and nobody applied yet. */
   readonly notApplied: readonly ShownStep[];
   readonly namespaces: readonly DriftedNamespace[];
+  /** API keys that have expired or will soon. */
+  readonly expiring: readonly ExpiringKey[];
   /** How the program comes to agree with what was found. */
   readonly acceptance: Acceptance;
-  /** What was not to be known, and what to put right in the exceptions, as sentences. */
+  /** What could not be looked at, as sentences: nobody can tell whether it has drifted. */
+  readonly unseen: readonly string[];
+  /** What else was not to be known, and what to put right in the exceptions, as sentences. */
   readonly notes: readonly string[];
 }
 
@@ -76,4 +93,6 @@ export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): read
 
 /** True where somebody should look at it. */
 export const isDrift = (report: DriftReport): boolean =>
-  report.drifted.length > 0 || (report.unmanagedCounts === "fail" && openObjects(report).length > 0);
+  report.drifted.length > 0 ||
+  report.expiring.length > 0 ||
+  (report.unmanagedCounts === "fail" && openObjects(report).length > 0);

@@ -1,4 +1,5 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import type { Declaration } from "@gatehouse-access/sdk/contract";
 import {
   type Plan,
   type Stack,
@@ -22,10 +23,11 @@ import { readEstate } from "../review/estate.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import { onService } from "../review/steps.ts";
 import { acceptanceOf } from "./acceptance.ts";
-import { changedFields } from "./changedFields.ts";
+import { changedFields, isDeviceAlone, withoutIgnored } from "./changedFields.ts";
 import type { Drifted } from "./declaredEstate.ts";
 import { type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
-import type { DriftReport, Known, UnmanagedMode } from "./driftReport.ts";
+import type { DriftReport, ExpiringKey, Known, UnmanagedMode } from "./driftReport.ts";
+import { expiringKeys } from "./expiringKeys.ts";
 import type { FirstSeen } from "./firstSeen.ts";
 import { nameText, type ObjectName, whoChanged } from "./whoChanged.ts";
 
@@ -44,6 +46,8 @@ export interface DriftSearch {
   readonly others: readonly OwnResource[];
   readonly exceptions: readonly Exception[];
   readonly seen: FirstSeen;
+  /** What of a plan could not be looked at, as sentences. */
+  readonly unseen?: readonly string[];
 }
 
 /** A report, and what it was made from. */
@@ -53,7 +57,7 @@ export interface FoundDrift {
   readonly meanings: readonly DriftMeaning[];
   /** The objects that no program declares, without those that are excepted. */
   readonly unmanaged: readonly LiveObject[];
-  /** What could not be looked into, such as `objects of the kind PublicKey in fleet`; the report's notes say why. */
+  /** What could not be looked into, such as `objects of the kind PublicKey in fleet`; the report says why. */
   readonly unread: readonly string[];
 }
 
@@ -64,7 +68,8 @@ export async function stateDrift(stack: Stack, targets: TargetOptions): Promise<
     .filter(isDrifted)
     .map((step) => ({ ...shownStep(step), op: step.op, meaning: [] }));
   const acceptance = acceptanceOf(drifted, [], new Date(), result.engine);
-  const nothing = { unmanaged: [], notApplied: [], namespaces: [], notes: [], acceptance };
+  const lists = { unmanaged: [], notApplied: [], namespaces: [], expiring: [], unseen: [], notes: [] };
+  const nothing = { ...lists, acceptance };
   const report: DriftReport = { ...result, version: 1, drifted, ...nothing, unmanagedCounts: "ignore" };
   return { report, meanings: [], unmanaged: [], unread: [] };
 }
@@ -78,15 +83,17 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const { connection, stack, targets, home, own, unmanaged: mode } = search;
   const result = await stack.drift(targets);
   const preview = await stack.preview({ ...targets, values: true, create: false });
-  const { plan, unknown } = onService(preview, connection.client.url);
-  const drifted = result.steps.filter(isDrifted);
+  const { plan, ...elsewhere } = onService(preview, connection.client.url);
+  const ignored = new Map(own.map(({ urn, ignoreChanges = [] }) => [urn, ignoreChanges]));
+  const steps = result.steps.map((step) => withoutIgnored(step, ignored.get(step.urn) ?? []));
+  const candidates = steps.filter(isDrifted);
   // A run about some resources is not about what is beside them.
-  const isWhole = mode !== "ignore" && (targets.target ?? []).length === 0;
+  const isWhole = mode !== "ignore" && isWholeRun(search);
   const managed = new ManagedObjects([...own, ...search.others]);
-  const looking = { ...search, plan, drifted, managed, isWhole };
+  const looking = { ...search, plan, drifted: candidates, managed, isWhole };
   const namespaces: NamespaceFound[] = [];
-  const notes = [...unknown, ...result.steps.filter(hasMovedOn).map(movedOnNote)];
   const unread: string[] = [];
+  const unseen = [...(search.unseen ?? [])];
   for (const tenant of namespacesOf(own, home)) {
     try {
       namespaces.push(await lookAt(looking, tenant));
@@ -94,11 +101,21 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
       const isUnreadable = error instanceof PermissionError || error instanceof NotFoundError;
       if (tenant === home || !isUnreadable) throw error;
       unread.push(`the namespace ${tenant}`);
-      notes.push(`the namespace ${tenant} could not be read: ${error.message}`);
+      unseen.push(`the namespace ${tenant} could not be read: ${error.message}`);
     }
   }
   await search.seen.save();
-  notes.push(...namespaces.flatMap((found) => found.notes));
+  // What a device is called, or whether it is accepted, is drift where it changes who can reach what.
+  const drifted = candidates.filter(
+    (step) => !isDeviceAlone(step) || knownOf(namespaces, step).meaning.length > 0,
+  );
+  const movedOn = steps.filter((step) => hasMovedOn(step) || (isDrifted(step) && !drifted.includes(step)));
+  const notes = [
+    ...elsewhere.unseen,
+    ...elsewhere.unknown,
+    ...movedOn.map(movedOnNote),
+    ...namespaces.flatMap((found) => found.notes),
+  ];
   if (isWhole) notes.push(...exceptionNotes(search.exceptions, namespaces));
   const urns = new Set(drifted.map(({ urn }) => urn));
   const open = namespaces.flatMap(({ unmanaged }) => unmanaged.filter(isOpen).map(({ object }) => object));
@@ -111,6 +128,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     unmanaged: namespaces.flatMap(({ tenant, unmanaged, meaning, originOf }) =>
       unmanaged.map(({ object, exception }) => ({
         ...shownObject(object, exception),
+        ...(object.declaredBy && { declaredBy: object.declaredBy }),
         tenant,
         meaning: meaning.ofObjects.get(object) ?? [],
         ...originOf(nameOf(object)),
@@ -119,26 +137,33 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     unmanagedCounts: mode,
     notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
+    expiring: namespaces.flatMap(({ expiring }) => expiring),
     acceptance: acceptanceOf(changed, open, new Date(), result.engine),
+    unseen: [...unseen, ...namespaces.flatMap((found) => found.unseen)],
     notes,
   };
   return {
     report,
     meanings: namespaces.map(({ meaning }) => meaning),
     unmanaged: open,
-    unread: [...unread, ...namespaces.flatMap((found) => found.unread)],
+    unread: [...(search.unseen ?? []), ...unread, ...namespaces.flatMap((found) => found.unread)],
   };
 }
+
+const isWholeRun = ({ targets }: DriftSearch): boolean => (targets.target ?? []).length === 0;
 
 /** The stack itself, which a first run makes. */
 const isRoot = ({ type }: Step): boolean => type === "pulumi:pulumi:Stack";
 
 const isDrifted = (step: Step): step is Drifted =>
-  step.op === "delete" || (step.op === "update" && !hasMovedOn(step));
+  step.op === "delete" || (step.op === "update" && step.fields.length > 0 && !hasMovedOn(step));
 
 /** True where the service alone went on, as when somebody accepted an invitation: nothing that a program declares changed. */
 const hasMovedOn = (step: Step): boolean =>
-  step.op === "update" && definitionOf(step) !== undefined && changedFields(step).length === 0;
+  step.op === "update" &&
+  step.fields.length > 0 &&
+  definitionOf(step) !== undefined &&
+  changedFields(step).length === 0;
 
 const movedOnNote = ({ type, name, fields }: Step): string => {
   const changes = fields.map(({ path, new: now }) => `${path} is ${JSON.stringify(now)} now`);
@@ -162,7 +187,11 @@ interface NamespaceFound {
   readonly meaning: DriftMeaning;
   readonly unmanaged: readonly Unmanaged[];
   readonly originOf: (name: ObjectName) => Pick<Known, "by" | "firstSeen">;
+  readonly expiring: readonly ExpiringKey[];
+  /** The resources that declared the objects of drifted ones last, by id. */
+  readonly owners: ReadonlyMap<string, Declaration>;
   readonly notes: readonly string[];
+  readonly unseen: readonly string[];
   readonly unread: readonly string[];
 }
 
@@ -181,6 +210,7 @@ async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound>
     readEstate(opened),
     inventoryOf(connection, tenant, isWhole ? WATCHED_KINDS : []),
   ]);
+  const owners = await ownersOf(connection, tenant, drifted);
   const unmanaged = unmanagedOf(inventory.objects, managed, exceptions, new Date());
   const objects = unmanaged.filter(isOpen).map(({ object }) => object);
   const meaning = driftMeaning({ estate, plan, drifted, unmanaged: objects, home });
@@ -194,9 +224,36 @@ async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound>
     meaning,
     unmanaged,
     originOf,
-    notes: [...meaning.unknown, ...inventory.unknown, ...notes],
-    unread: inventory.unread.map((kind) => `objects of the kind ${kind} in ${meaning.namespace.name}`),
+    owners,
+    expiring: isWholeRun(looking) ? expiringKeys(estate, looking.own, exceptions) : [],
+    notes: [...meaning.unknown, ...notes],
+    unseen: [
+      ...meaning.unseen,
+      ...inventory.unknown,
+      ...(estate.apiKeys || inventory.unread.includes("ApiKey")
+        ? []
+        : ["API keys could not be read, so that nobody knows which ones expire"]),
+    ],
+    unread: [
+      ...meaning.unseen,
+      ...inventory.unread.map((kind) => `objects of the kind ${kind} in ${meaning.namespace.name}`),
+    ],
   };
+}
+
+/** Who declared the objects last that somebody changed. */
+async function ownersOf(
+  connection: Connection,
+  tenant: string,
+  drifted: readonly Drifted[],
+): Promise<ReadonlyMap<string, Declaration>> {
+  const changed = drifted.filter((step) => step.op === "update" && tenantOf(step) === tenant);
+  const kinds = new Set(changed.flatMap((step) => definitionOf(step)?.name ?? []));
+  const { objects } = await inventoryOf(connection, tenant, [...kinds]);
+  const ids = new Set(changed.map(({ id }) => id));
+  return new Map(
+    objects.flatMap(({ id, declaredBy }) => (declaredBy && ids.has(id) ? [[id, declaredBy] as const] : [])),
+  );
 }
 
 async function originsOf(
@@ -231,7 +288,12 @@ function stepName(step: Step): ObjectName | undefined {
 function knownOf(namespaces: readonly NamespaceFound[], step: Drifted): Known {
   const found = namespaces.find(({ tenant }) => tenant === tenantOf(step));
   const name = stepName(step);
-  return { meaning: found?.meaning.ofResources.get(step.urn) ?? [], ...(name && found?.originOf(name)) };
+  const declaredBy = step.op === "update" ? found?.owners.get(step.id ?? "") : undefined;
+  return {
+    ...(declaredBy && { declaredBy }),
+    meaning: found?.meaning.ofResources.get(step.urn) ?? [],
+    ...(name && found?.originOf(name)),
+  };
 }
 
 /** Exceptions that have ended although something still needs them, and those that nothing needs. */

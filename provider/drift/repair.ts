@@ -1,36 +1,78 @@
 import type { Identity } from "@gatehouse-access/sdk";
+import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { EngineError } from "../engine/index.ts";
 import { idWithin, type LiveObject, objectText } from "../inventory/liveObjects.ts";
 import type { Connection } from "../resources/connection.ts";
 import { undefinedIfMissing } from "../resources/missingObject.ts";
+import { isDeviceAlone } from "./changedFields.ts";
+import type { DriftedResource } from "./driftReport.ts";
 
-/** An object that a repair leaves where it is, and why. */
-export interface Left {
-  readonly object: LiveObject;
+/** An object or a resource that a repair leaves as it is, and why. */
+export interface Left<T> {
+  readonly item: T;
   readonly reason: string;
 }
 
-/** The unmanaged objects that a repair removes, and those that it leaves: a run takes no rights from itself. */
-export function removable(
-  objects: readonly LiveObject[],
-  { kind, userId }: Identity,
-): { readonly removed: readonly LiveObject[]; readonly left: readonly Left[] } {
-  const left = objects.flatMap((object): Left[] => {
+/** What a repair does, and what it leaves. */
+export interface Repair<T> {
+  readonly done: readonly T[];
+  readonly left: readonly Left<T>[];
+}
+
+/** Whoever repairs. */
+export interface Repairer {
+  readonly identity: Identity;
+  readonly project: string;
+  readonly stack: string;
+  /** Stacks whose objects may be taken from them, as `stack` of the same project or `project/stack`. */
+  readonly adoptFrom: readonly string[];
+}
+
+/** The unmanaged objects that a repair removes: a run takes no rights from itself, and nothing from other stacks. */
+export function removable(objects: readonly LiveObject[], repairer: Repairer): Repair<LiveObject> {
+  const { kind, userId } = repairer.identity;
+  return sorted(objects, (object) => {
     const { name } = object.definition;
-    if (name === "ApiKey" && kind === "apiKey") {
-      return [
-        {
-          object,
-          reason: "it may be the key of this run; run with a user's credential, or revoke it by hand",
-        },
-      ];
-    }
-    if (name === "Member" && userId !== undefined && idWithin(object) === userId) {
-      return [{ object, reason: "it is the user of this run" }];
-    }
-    return [];
+    if (name === "ApiKey" && kind === "apiKey")
+      return "it may be the key of this run; run with a user's credential, or revoke it by hand";
+    if (name === "Member" && userId !== undefined && idWithin(object) === userId)
+      return "it is the user of this run";
+    return foreign(object.declaredBy, repairer);
   });
-  return { removed: objects.filter((object) => left.every((one) => one.object !== object)), left };
+}
+
+/** The resources that a repair makes as the program says. */
+export const restorable = (
+  drifted: readonly DriftedResource[],
+  repairer: Repairer,
+): Repair<DriftedResource> =>
+  sorted(drifted, (resource) =>
+    resource.op === "update" && isDeviceAlone(resource)
+      ? "no resource declares the device's name or status: change it by hand, or declare a Device"
+      : foreign(resource.declaredBy, repairer),
+  );
+
+function sorted<T>(items: readonly T[], reasonOf: (item: T) => string | undefined): Repair<T> {
+  const done: T[] = [];
+  const left: Left<T>[] = [];
+  for (const item of items) {
+    const reason = reasonOf(item);
+    if (reason === undefined) done.push(item);
+    else left.push({ item, reason });
+  }
+  return { done, left };
+}
+
+/** Why an object is another stack's; undefined where it is not, or may be taken. */
+function foreign(
+  owner: Declaration | undefined,
+  { project, stack, adoptFrom }: Repairer,
+): string | undefined {
+  if (!owner || (owner.project === project && owner.stack === stack)) return undefined;
+  const whole = `${owner.project}/${owner.stack}`;
+  if (adoptFrom.includes(whole) || (owner.project === project && adoptFrom.includes(owner.stack)))
+    return undefined;
+  return `${owner.resource} of ${whole} declared it last; --adopt-from ${whole} permits it`;
 }
 
 /**

@@ -15,7 +15,14 @@ export interface TrailNote {
   /** Finds the request in the service's log. */
   readonly requestId: string;
   /** The resource of a program that the request said it is of: a hint, which any writer can forge. */
-  readonly declaredBy?: { readonly project: string; readonly stack: string; readonly resource: string };
+  readonly declaredBy?: DeclaringResource;
+}
+
+/** A resource of a program. */
+export interface DeclaringResource {
+  readonly project: string;
+  readonly stack: string;
+  readonly resource: string;
 }
 
 /** An object of a namespace. */

@@ -88,6 +88,8 @@ export interface StateResource {
   readonly type: string;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;
+  /** Paths of inputs whose changes the program ignores, as its last run said. */
+  readonly ignoreChanges?: readonly string[];
 }
 
 /**

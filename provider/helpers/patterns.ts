@@ -1,4 +1,4 @@
-import { isIPv4 } from "node:net";
+import { isIP } from "node:net";
 
 /**
  * A pattern that admits exactly these login names: `login("root")` is `^root$`, `login("root", "ana")` is
@@ -32,33 +32,110 @@ function exactly(helper: string, names: readonly string[]): string {
 const quoted = (text: string) => text.replaceAll(/[\\^$.|?*+()[\]{}]/g, "\\$&");
 
 /**
- * A pattern that matches exactly the IPv4 addresses of these ranges, written as the service sees them, in
- * dotted decimals: `cidr("10.0.0.0/8")`, `cidr("192.0.2.7")`, `cidr("10.0.0.0/8", "192.168.0.0/16")`.
- * @throws TypeError when a range is not IPv4 in CIDR notation, or has bits set outside its prefix
+ * A pattern that matches exactly the addresses of these ranges, written as the service sees them: IPv4 in dotted decimals,
+ * IPv6 as RFC 5952 has it. `cidr("10.0.0.0/8")`, `cidr("192.0.2.7")`, `cidr("10.0.0.0/8", "2001:db8::/32")`.
+ * @throws TypeError when a range is not in CIDR notation, or has bits set outside its prefix
  */
 export function cidr(...ranges: readonly string[]): string {
   if (ranges.length === 0) throw new TypeError("cidr(): needs one range or more");
-  const patterns = ranges.map(rangePattern);
+  const patterns = ranges.flatMap(rangePatterns);
   return patterns.length === 1 ? `^${patterns[0]}$` : `^(${patterns.join("|")})$`;
 }
 
-function rangePattern(range: string): string {
-  const [address = "", length = "32", ...more] = range.split("/");
-  const bits = Number(length);
-  if (!isIPv4(address) || more.length > 0 || !/^[0-9]{1,2}$/.test(length) || bits > 32) {
-    throw new TypeError(`cidr("${range}"): must be an IPv4 range like 10.0.0.0/8; for IPv6 write a pattern`);
+function rangePatterns(range: string): string[] {
+  const [address = "", length, ...more] = range.split("/");
+  const family = address.includes("%") ? 0 : isIP(address);
+  const most = family === 6 ? 128 : 32;
+  const bits = Number(length ?? most);
+  const isLength = length === undefined || /^[0-9]{1,3}$/.test(length);
+  if (family === 0 || more.length > 0 || !isLength || bits > most) {
+    throw new TypeError(`cidr("${range}"): must be a range like 10.0.0.0/8 or 2001:db8::/32`);
   }
-  return address
+  // One address has one text.
+  if (family === 6)
+    return bits === 128 ? [canonicalText(address)] : ipv6Patterns(range, groupsOf(address), bits);
+  const octets = address
     .split(".")
-    .map((text, index) => octetPattern(range, Number(text), Math.min(8, Math.max(0, bits - 8 * index))))
-    .join("\\.");
+    .map((text, index) => octetPattern(range, Number(text), Math.min(8, Math.max(0, bits - 8 * index))));
+  return [octets.join("\\.")];
 }
+
+/** The URL standard writes addresses as RFC 5952 does, with no dotted decimals at their end. */
+const canonicalText = (address: string) => new URL(`http://[${address}]`).hostname.slice(1, -1);
+
+/** The eight groups of an IPv6 address. */
+function groupsOf(address: string): number[] {
+  const [head = "", tail] = canonicalText(address).split("::");
+  const [before = [], after = []] = [head, tail].map((part) => (part ? part.split(":") : []));
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => "0");
+  return [...before, ...zeros, ...after].map((group) => Number.parseInt(group, 16));
+}
+
+const ANY_GROUP = "[0-9a-f]{1,4}";
+
+/**
+ * Patterns for the texts of the addresses that begin with these bits. Two or more groups of zeros in a row may be left out
+ * of a text, as `::`: within what the prefix fixes, at its end, or after it.
+ */
+function ipv6Patterns(range: string, groups: readonly number[], bits: number): string[] {
+  const fixed = Math.ceil(bits / 16);
+  const patterns = groups.map((group, index) =>
+    groupPattern(range, group, Math.min(16, Math.max(0, bits - 16 * index))),
+  );
+  const isZero = (from: number, to: number) => groups.slice(from, to).every((group) => group === 0);
+  const text = (from: number, to: number) => patterns.slice(from, to).join(":");
+  const free = 8 - fixed;
+  if (fixed === 0) return ["[0-9a-f:]*:[0-9a-f:.]*"];
+  const whole = free === 0 ? text(0, 8) : `${text(0, fixed)}:[0-9a-f:]*`;
+  const shortened: string[] = [];
+  for (let from = 0; from < fixed; from += 1) {
+    const head = `${text(0, from)}::`;
+    // The zeros reach to the end of the prefix at least, and over a group or more after it, or to the end of the address.
+    const rest = 8 - Math.max(fixed, from + 2);
+    if (isZero(from, fixed) && from + 2 <= 8) {
+      shortened.push(rest > 0 ? `${head}(${ANY_GROUP}(:${ANY_GROUP}){0,${rest - 1}})?` : head);
+    }
+    for (let to = from + 2; to < fixed; to += 1) {
+      if (isZero(from, to)) shortened.push(`${head}${text(to, fixed)}${`:${ANY_GROUP}`.repeat(free)}`);
+    }
+  }
+  return [whole, ...shortened];
+}
+
+/** A pattern for the groups that have the first `fixed` bits of this one. */
+function groupPattern(range: string, group: number, fixed: number): string {
+  const size = 2 ** (16 - fixed);
+  if (group % size !== 0) throw bitsAfter(range);
+  if (size === 65_536) return ANY_GROUP;
+  // Groups have no leading zeros: those of one length share all digits but the first that differs, and what follows it.
+  const last = group + size - 1;
+  const parts: string[] = [];
+  for (let low = group; low <= last; ) {
+    const { length } = low.toString(16);
+    const high = Math.min(last, 16 ** length - 1);
+    parts.push(digitsPattern(low.toString(16), high.toString(16)));
+    low = high + 1;
+  }
+  return parts.length === 1 ? (parts[0] ?? "") : `(${parts.join("|")})`;
+}
+
+/** A pattern for the numbers of one length between two, of which the digits after the first that differs are free. */
+function digitsPattern(low: string, high: string): string {
+  const at = [...low].findIndex((digit, index) => digit !== high[index]);
+  if (at < 0) return low;
+  const rest = low.length - at - 1;
+  const digit = `[${"0123456789abcdef".slice(Number.parseInt(low[at] ?? "", 16), Number.parseInt(high[at] ?? "", 16) + 1)}]`;
+  return low.slice(0, at) + digit + (rest > 0 ? `[0-9a-f]${rest > 1 ? `{${rest}}` : ""}` : "");
+}
+
+const bitsAfter = (range: string) =>
+  new TypeError(`cidr("${range}"): bits are set after the prefix; its first address is meant`);
 
 /** A pattern for the octets that have the first `fixed` bits of this one. */
 function octetPattern(range: string, octet: number, fixed: number): string {
   const size = 2 ** (8 - fixed);
   if (octet % size !== 0) {
-    throw new TypeError(`cidr("${range}"): bits are set after the prefix; its first address is meant`);
+    throw bitsAfter(range);
   }
   return numbers(octet, octet + size - 1);
 }

@@ -117,10 +117,12 @@ export const apiKey = defineResource({
     const { apiKeys } = await connection.tenant(tenant);
     const settings = (key: ApiKey) => ({ validDays: daysOf(key) });
     return (await apiKeys.all()).map((key) =>
-      listedObject(`${tenant}/${key.name}`, key.name, () => ({
-        ...toState(tenant, key, settings(key)),
-        ...UNKNOWN_SECRETS,
-      })),
+      listedObject(
+        `${tenant}/${key.name}`,
+        key.name,
+        () => ({ ...toState(tenant, key, settings(key)), ...UNKNOWN_SECRETS }),
+        key.declaredBy,
+      ),
     );
   },
 

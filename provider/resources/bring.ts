@@ -123,8 +123,12 @@ async function changed(
 /** What to do when resources of one program exchange their objects. */
 const IN_TURN = "change that one first, by an up of its own";
 
-function existsAlready(
-  { definition, secretInputs = [] }: Creation,
+/**
+ * The error for an object that is there already.
+ * @param changes the inputs in which it differs from what is declared
+ */
+export function existsAlready(
+  { definition, secretInputs = [] }: Pick<Creation, "definition" | "secretInputs">,
   id: string,
   changes: readonly InputChange[],
 ): Error {

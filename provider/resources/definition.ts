@@ -1,3 +1,4 @@
+import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import type { IdForm } from "./idForm.ts";
@@ -68,6 +69,8 @@ export interface Listed<S = Readonly<Record<string, unknown>>> {
   /** Undefined where no program can declare the object, as {@link reason} then says. */
   readonly state: S | undefined;
   readonly reason?: string;
+  /** The resource that declared the object last, by what the service was told; undefined where nothing is known. */
+  readonly declaredBy?: Declaration | undefined;
 }
 
 /** What is wrong with an input. */
@@ -191,6 +194,8 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
     state: Readonly<State<I, O>>,
     inputs: InputValues<I>,
   ): Promise<State<I, O>>;
+  /** What whoever runs the program should know of an object that was made, as a sentence. */
+  warning?(state: Readonly<State<I, O>>): string | undefined;
   /** Removes the object, without the parts that other resources of the program claim. */
   delete(
     connection: Connection,
@@ -233,11 +238,18 @@ export function output<S extends z.ZodType>(
 }
 
 /** An object as a program could declare it; where its state cannot be made of what the service says, with the reason. */
-export function listed<S>(id: string, name: string, state: () => S): Listed<S> {
+export function listed<S>(
+  id: string,
+  name: string,
+  state: () => S,
+  owner?: Declaration | undefined,
+): Listed<S> {
+  const declaredBy = owner && { project: owner.project, stack: owner.stack, resource: owner.resource };
   try {
-    return { id, name, state: state() };
+    return { id, name, declaredBy, state: state() };
   } catch (error) {
-    return { id, name, state: undefined, reason: error instanceof Error ? error.message : String(error) };
+    const reason = error instanceof Error ? error.message : String(error);
+    return { id, name, declaredBy, state: undefined, reason };
   }
 }
 

@@ -9,7 +9,9 @@ export const deviceInput = required(z.string().min(1).max(64), {
   description: "The device: its uid, MAC address or name. A MAC or name follows a device that enrols again.",
   replaces: true,
   canonical: (selector) => selector.toLowerCase(),
+  // A name or MAC address of a device that waits for its acceptance means another one, once one is accepted.
   sameAs: (state, selector) =>
+    (state.deviceStatus ?? state.status ?? "accepted") === "accepted" &&
     deviceKeys({
       uid: String(state.uid),
       mac: String(state.mac),
@@ -22,15 +24,23 @@ export const deviceOutputs = {
   uid: output(uid, { description: "The device's uid." }),
   mac: output(z.string(), { description: "The device's MAC address." }),
   deviceName: output(devices.deviceName, { description: "The device's name." }),
+  deviceStatus: output(z.string(), {
+    description: "Whether the device is accepted, pending or rejected: logins reach accepted ones alone.",
+  }),
 };
 
 /** The values of namespace, {@link deviceInput} and {@link deviceOutputs} in a state. */
-export const deviceState = (tenant: string, selector: string, { uid, identity: { mac }, name }: Device) => ({
+export const deviceState = (
+  tenant: string,
+  selector: string,
+  { uid, identity: { mac }, name, status }: Device,
+) => ({
   tenant,
   device: selector,
   uid,
   mac: mac.toLowerCase(),
   deviceName: name,
+  deviceStatus: status,
 });
 
 const deviceKeys = ({ uid, mac, name }: { uid: string; mac: string; name: string }) => [
@@ -38,6 +48,18 @@ const deviceKeys = ({ uid, mac, name }: { uid: string; mac: string; name: string
   deviceKey(mac.toLowerCase()),
   deviceKey(name.toLowerCase()),
 ];
+
+/** Warns of a name or a MAC address that means a device which waits for its acceptance. */
+export const pendingWarning = ({
+  device,
+  uid,
+  deviceStatus,
+}: Readonly<Record<string, unknown>>): string | undefined =>
+  deviceStatus !== "pending" || device === uid ? undefined : pendingText(String(device));
+
+/** What to know of a selector that means a device which nobody has accepted. */
+export const pendingText = (selector: string): string =>
+  `"${selector}" means a device that nobody has accepted, and anybody who knows the namespace can enrol one that says so; when one is accepted, the next run that reads the devices moves to it`;
 
 /**
  * The device that a selector means.
@@ -85,7 +107,8 @@ export interface Followed {
 /**
  * The device with this uid, or if that is gone, the one that the selector means today. If the selector means another
  * accepted device by now, the device is held by its uid instead: then the program, which still has the selector,
- * differs from the state, and the next up moves to the other device.
+ * differs from the state, and the next up moves to the other device. A device that waits for its acceptance may have any
+ * name and MAC address, so that an accepted one of them comes first.
  */
 export async function followDevice(
   { devices }: TenantClient,
@@ -93,7 +116,7 @@ export async function followDevice(
   selector: string = uid,
 ): Promise<Followed | undefined> {
   const same = await devices.find(uid);
-  if (same && isMeant(same, selector)) return { device: same, selector };
+  if (same?.status === "accepted" && isMeant(same, selector)) return { device: same, selector };
   const meant = selector === uid ? undefined : await devices.find(deviceKey(selector));
   if (!same) return meant && { device: meant, selector };
   const isAnother = meant !== undefined && meant.uid !== uid && meant.status === "accepted";

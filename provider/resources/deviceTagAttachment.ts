@@ -9,6 +9,7 @@ import {
   deviceState,
   followDevice,
   idOfDevice,
+  pendingWarning,
   selectorsOf,
 } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
@@ -55,10 +56,12 @@ export const deviceTagAttachment = defineResource({
     return selectorsOf(await devices.all()).flatMap(({ device, selector }) =>
       device.tags.map((tag) => {
         const { id, state } = existing(tenant, selector, device, tag);
-        return listed(id, `${tag} on ${device.name}`, () => state);
+        return listed(id, `${tag} on ${device.name}`, () => state, device.tagsDeclaredBy);
       }),
     );
   },
+
+  warning: pendingWarning,
 
   // As device/tag.
   async named(connection, tenant, name) {

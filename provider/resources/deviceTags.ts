@@ -7,6 +7,7 @@ import {
   deviceState,
   followDevice,
   idOfDevice,
+  pendingWarning,
   selectorsOf,
 } from "./deviceSelector.ts";
 import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
@@ -51,9 +52,16 @@ export const deviceTags = defineResource({
     return selected
       .filter(({ device }) => device.tags.length > 0)
       .map(({ device, selector }) =>
-        listed(`${tenant}/${device.uid}`, device.name, () => toState(tenant, selector, device)),
+        listed(
+          `${tenant}/${device.uid}`,
+          device.name,
+          () => toState(tenant, selector, device),
+          device.tagsDeclaredBy,
+        ),
       );
   },
+
+  warning: pendingWarning,
 
   named: idOfDevice,
 

@@ -65,8 +65,11 @@ export const firewallRule = defineResource({
   async list(connection, tenant) {
     const { rules } = await connection.tenant(tenant);
     return (await rules.all()).map((rule) =>
-      listed(`${tenant}/${rule.id}`, `${rule.action} at priority ${rule.priority}`, () =>
-        toState(tenant, rule),
+      listed(
+        `${tenant}/${rule.id}`,
+        `${rule.action} at priority ${rule.priority}`,
+        () => toState(tenant, rule),
+        rule.declaredBy,
       ),
     );
   },

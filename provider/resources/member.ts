@@ -1,5 +1,5 @@
 import { RequestError } from "@gatehouse-access/sdk";
-import { dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
+import { type Declaration, dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import { defineResource, listed, output, required } from "./definition.ts";
@@ -75,7 +75,12 @@ export const member = defineResource({
     return [...(people?.members ?? []), ...invited]
       .filter((person) => person.role !== "owner" && person.status !== "declined")
       .map((person) =>
-        listed(`${tenant}/${person.id}`, person.email, () => toState(tenant, person.email, person)),
+        listed(
+          `${tenant}/${person.id}`,
+          person.email,
+          () => toState(tenant, person.email, person),
+          person.declaredBy,
+        ),
       );
   },
 
@@ -146,6 +151,8 @@ interface Person {
   readonly expiresAt: string;
   /** True for an invitation that the service keeps apart from its members. */
   readonly isApart: boolean;
+  /** The resource that declared the membership or the invitation last, by what the service was told. */
+  readonly declaredBy?: Declaration | undefined;
 }
 
 interface People {
@@ -249,10 +256,11 @@ async function invitedTo(connection: Connection, tenant: string): Promise<Person
 
 const invitedUntil = (expiresAt: string) => (new Date(expiresAt) < new Date() ? "expired" : "invited");
 
-function fromMember({ id, email, role, status, addedAt, expiresAt }: Namespace["members"][number]): Person {
+function fromMember(member: Namespace["members"][number]): Person {
+  const { id, email, role, status, addedAt, expiresAt, declaredBy } = member;
   const isPending = status === "pending";
   return {
-    ...{ id, email, role, addedAt, isApart: false },
+    ...{ id, email, role, addedAt, declaredBy, isApart: false },
     status: isPending ? invitedUntil(expiresAt) : "accepted",
     expiresAt: isPending ? expiresAt : "",
   };

@@ -74,7 +74,7 @@ export const namespace = defineResource({
 
   async list({ namespaces }, tenant) {
     const found = await namespaces.find(tenant);
-    return found ? [listed(tenant, found.name, () => toState(found, false))] : [];
+    return found ? [listed(tenant, found.name, () => toState(found, false), found.declaredBy)] : [];
   },
 
   async read({ client, namespaces }, id, state) {

@@ -60,7 +60,7 @@ export const publicKey = defineResource({
   async list(connection, tenant) {
     const { keys } = await connection.tenant(tenant);
     return (await keys.all()).map((key) =>
-      listed(`${tenant}/${key.fingerprint}`, key.name, () => toState(tenant, key)),
+      listed(`${tenant}/${key.fingerprint}`, key.name, () => toState(tenant, key), key.declaredBy),
     );
   },
 

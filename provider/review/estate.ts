@@ -28,7 +28,9 @@ export interface NamespaceState {
   readonly members: readonly Member[] | undefined;
   /** Undefined where the credential may not read them. */
   readonly apiKeys: readonly ApiKey[] | undefined;
-  /** What is not known of it, as sentences. */
+  /** What could not be looked at, as sentences: who can reach what may be otherwise than {@link policy} says. */
+  readonly unseen: readonly string[];
+  /** What else is not known of it, as sentences. */
   readonly unknown: readonly string[];
 }
 
@@ -59,6 +61,7 @@ export interface Estate extends NamespaceState {
 export async function readEstate(opened: TenantClient): Promise<Estate> {
   const { tenant, client } = opened;
   const unknown: string[] = [];
+  const unseen: string[] = [];
   const optional = <T>(what: string, read: Promise<T>) =>
     read.catch((error: unknown) => {
       if (!(error instanceof PermissionError || error instanceof NotFoundError)) throw error;
@@ -68,7 +71,7 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
   const [devices, keys, rules, namespace, apiKeys, seen] = await Promise.all([
     opened.devices.all(),
     opened.keys.all(),
-    rulesOf(opened, unknown),
+    rulesOf(opened, unseen),
     optional("members", client.getNamespace({ params: { tenant } })),
     optional("API keys", opened.apiKeys.all()),
     optional("sessions", seenLogins(client)),
@@ -89,6 +92,7 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
     members: namespace && everybody(namespace.members, invitations ?? []),
     apiKeys,
     seen: seen ?? { sessions: 0, logins: [], addresses: [] },
+    unseen,
     unknown,
   };
 }
@@ -106,13 +110,13 @@ const everybody = (members: readonly Member[], invitations: readonly Invitation[
 ];
 
 /** Community instances have no firewall, and say so with 404. A 404 without a message may come from something else. */
-async function rulesOf({ rules }: TenantClient, unknown: string[]): Promise<FirewallRule[]> {
+async function rulesOf({ rules }: TenantClient, unseen: string[]): Promise<FirewallRule[]> {
   try {
     return await rules.all();
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
     if (isSilent(error)) {
-      unknown.push(
+      unseen.push(
         "firewall rules were not to be had (404 without a word): access is told as if there were none",
       );
     }

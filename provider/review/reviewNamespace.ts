@@ -60,7 +60,7 @@ export async function reviewNamespace(
   // One time for both plans: otherwise what expires would differ by how long the review takes.
   const by = { home, now: new Date(), makerRole: actor.role };
   const planned = inOrder(plannedEstate(estate, plan, by));
-  const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, unknown: [] });
+  const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, unseen: [], unknown: [] });
   const { before, after } = accesses(was.policy, planned.policy, estate, options);
   const access = accessLines(before, after);
   const review: NamespaceReview = {
@@ -89,11 +89,12 @@ export async function reviewNamespace(
       folder === undefined
         ? []
         : (await runPolicyTests(folder, { ...planned, unknown: estate.unknown, domain: after.domain })).tests,
+    unseen: [...estate.unseen, ...unreadParts(estate), ...planned.unseen.toSorted(byText)],
     unknown: [
       ...estate.unknown,
       ...planned.unknown.toSorted(byText),
-      ...was.unknown
-        .filter((sentence) => !planned.unknown.includes(sentence))
+      ...[...was.unseen, ...was.unknown]
+        .filter((sentence) => ![...planned.unseen, ...planned.unknown].includes(sentence))
         .toSorted(byText)
         .map((sentence) => `at the base revision, ${sentence}`),
       ...(isHome ? planned.notes.toSorted(byText) : []),
@@ -102,6 +103,12 @@ export async function reviewNamespace(
   };
   return { review, before, after, planned };
 }
+
+/** What of a review needs members or API keys, where the credential may not read them. */
+const unreadParts = ({ members, apiKeys }: Estate): string[] => [
+  ...(members ? [] : ["members could not be read, so that nobody knows whom the change would lock out"]),
+  ...(apiKeys ? [] : ["API keys could not be read, so that nobody knows which ones are in no program"]),
+];
 
 type Roled = Pick<Member, "email" | "role">;
 

@@ -7,6 +7,7 @@ import type { Elsewhere } from "./coverage.ts";
 import { type Estate, readEstate } from "./estate.ts";
 import { actorOf } from "./guards/incapabilities.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
+import { type PlanProblem, planProblems } from "./guards/planProblems.ts";
 import type { Review, Revisions } from "./report/review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
@@ -34,6 +35,8 @@ export interface ReviewOptions {
   readonly protect: readonly string[];
   /** What may be there although the program does not declare it; left out between two revisions. */
   readonly elsewhere?: Elsewhere;
+  /** What of the plan could not be looked at, as sentences. */
+  readonly unseen?: readonly string[];
   /** @default as of the lint */
   readonly soonDays?: number;
   /** @default the plan is compared with the live namespace */
@@ -61,10 +64,11 @@ export async function reviewPlan(
   const identity = await connection.client.identity();
   const protect = options.protect.map(protectedGroup);
   const { baseline } = options;
-  const { home, estates, unknown, plans } = await estatesOf(connection, [
+  const { home, estates, unseen, unknown, plans } = await estatesOf(connection, [
     plan,
     ...(baseline ? [baseline.plan] : []),
   ]);
+  unseen.unshift(...(options.unseen ?? []));
   unknown.push(...(baseline?.unknown ?? []));
   const [here = plan, base] = plans;
   const namespaces: ReviewedNamespace[] = [];
@@ -87,10 +91,30 @@ export async function reviewPlan(
     const isThere = namespaces.some(({ before, after }) =>
       [...before.policy.devices, ...after.policy.devices].some(has),
     );
-    if (!isThere) unknown.push(`--protect ${label} protects nothing: no device has that tag or name`);
+    if (!isThere) unseen.push(`--protect ${label} protects nothing: no device has that tag or name`);
   }
-  const review = reviewOf(connection, plan, namespaces, unknown, baseline);
+  const refused = await refusals(connection, here, home, base);
+  const review = reviewOf(connection, plan, namespaces, { refused, unseen, unknown }, baseline);
   return { review, namespaces, home, estates };
+}
+
+/** What a review tells in another place: rights as incapabilities, the others as what could not be looked at. */
+const TOLD: ReadonlySet<PlanProblem["about"]> = new Set(["rights", "device", "order"]);
+
+/** What the service would refuse of a plan; with a base, what of it the base has not. */
+async function refusals(
+  connection: Connection,
+  plan: Plan,
+  home: string,
+  base: Plan | undefined,
+): Promise<string[]> {
+  const of = async (one: Plan) => {
+    const problems = await planProblems(connection, one, { tenant: home, unsettled: undefined });
+    return problems.filter(({ about }) => !TOLD.has(about)).map(({ text }) => text);
+  };
+  const refused = await of(plan);
+  const known = new Set(base && refused.length > 0 ? await of(base) : []);
+  return refused.filter((sentence) => !known.has(sentence));
 }
 
 /** The namespaces that plans are about. */
@@ -99,7 +123,9 @@ export interface PlanEstates {
   readonly home: string;
   /** The stack's own namespace first. */
   readonly estates: readonly Estate[];
-  /** What is on other services, and namespaces that could not be read, as sentences. */
+  /** Changes on other services, and namespaces that could not be read, as sentences. */
+  readonly unseen: string[];
+  /** What else is on other services, as sentences. */
   readonly unknown: string[];
   /** The plans without what is on other services. */
   readonly plans: readonly Plan[];
@@ -113,6 +139,7 @@ export async function estatesOf(connection: Connection, plans: readonly Plan[]):
   const { tenant: home } = await connection.tenant(undefined);
   const here = plans.map((plan) => onService(plan, connection.client.url));
   const estates: Estate[] = [];
+  const unseen = [...new Set(here.flatMap((one) => one.unseen))];
   const unknown = [...new Set(here.flatMap((one) => one.unknown))];
   for (const tenant of new Set([home, ...here.flatMap((one) => tenantsOf(one.plan))])) {
     try {
@@ -120,27 +147,28 @@ export async function estatesOf(connection: Connection, plans: readonly Plan[]):
     } catch (error) {
       const isUnreadable = error instanceof PermissionError || error instanceof NotFoundError;
       if (tenant === home || !isUnreadable) throw error;
-      unknown.push(`the namespace ${tenant} could not be read: ${error.message}`);
+      unseen.push(`the namespace ${tenant} could not be read: ${error.message}`);
     }
   }
-  return { home, estates, unknown, plans: here.map(({ plan }) => plan) };
+  return { home, estates, unseen, unknown, plans: here.map(({ plan }) => plan) };
 }
 
 function reviewOf(
   { client }: Connection,
   plan: Plan,
   namespaces: readonly ReviewedNamespace[],
-  unknown: readonly string[],
+  said: Pick<Review, "refused" | "unseen" | "unknown">,
   baseline: Baseline | undefined,
 ): Review {
   const { project, stack, engine } = plan;
-  const changes = baseline ? revisionChanges(baseline.plan, plan) : { ...plan, unknown: [] };
+  const changes = baseline ? revisionChanges(baseline.plan, plan) : { ...plan, unseen: [] };
   return {
     ...{ version: 1, project, stack, engine, service: client.url },
     ...(baseline && { revisions: baseline.revisions }),
     summary: changes.summary,
     changes: changedSteps(changes.steps),
-    unknown: [...unknown, ...changes.unknown],
+    ...said,
+    unseen: [...said.unseen, ...changes.unseen],
     namespaces: namespaces.map(({ review }) => review),
     twins: namespaces.flatMap(({ planned }) =>
       planned.twins

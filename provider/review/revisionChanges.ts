@@ -19,7 +19,7 @@ export interface RevisionChanges {
   readonly steps: readonly Step[];
   readonly summary: Summary;
   /** What nobody can tell, as sentences. */
-  readonly unknown: readonly string[];
+  readonly unseen: readonly string[];
 }
 
 /** A resource that a revision declares. */
@@ -36,16 +36,16 @@ interface DeclaredStep extends Step {
 export function revisionChanges(base: Plan, head: Plan): RevisionChanges {
   const left = new Map(declaredBy(base).map((step) => [keyOf(step), step]));
   const steps: Step[] = [];
-  const unknown: string[] = [];
+  const unseen: string[] = [];
   for (const [step, was] of pairs(declaredBy(head), left)) {
     if (!was) steps.push(coming(step));
     else {
       steps.push(changing(was, step));
-      unknown.push(...untold(was, step));
+      unseen.push(...untold(was, step));
     }
   }
   steps.push(...[...left.values()].map(going));
-  return { steps, summary: summarise(steps), unknown };
+  return { steps, summary: summarise(steps), unseen };
 }
 
 const declaredBy = ({ steps }: Plan): DeclaredStep[] =>

@@ -22,7 +22,7 @@ export interface PlannedSteps {
   /** Steps about namespaces that the plan itself makes. They are the same whichever namespace is asked for. */
   readonly begun: readonly PlannedStep[];
   /** Steps whose namespace nobody can tell, as sentences. */
-  readonly unknown: readonly string[];
+  readonly unseen: readonly string[];
 }
 
 /** True when a value is secret, or not known before the change is made: in either case nobody can tell what it is. */
@@ -44,7 +44,7 @@ export const losesObject = ({ op }: Step): boolean => op === "delete" || op === 
 export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps {
   const steps: PlannedStep[] = [];
   const begun: PlannedStep[] = [];
-  const unknown: string[] = [];
+  const unseen: string[] = [];
   for (const step of plan.steps) {
     const definition = definitionOf(step);
     if (!definition) continue;
@@ -62,19 +62,21 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
     if (step.after && isNamespaceHidden(step)) {
       if (!before) begun.push({ step, definition, title, before, after: step.after });
       else
-        unknown.push(`${title}: its namespace is not known before the change is made; it is taken as it is`);
+        unseen.push(`${title}: its namespace is not known before the change is made; it is taken as it is`);
       continue;
     }
     const after = step.after && (staysIn(step) ? before : isHere(step.after)) ? step.after : undefined;
     if (before || after) steps.push({ step, definition, title, before, after });
   }
-  return { steps, begun, unknown };
+  return { steps, begun, unseen };
 }
 
 /** A plan as one service sees it. */
 export interface PlanOnService {
   readonly plan: Plan;
-  /** What is left out of it, as sentences. */
+  /** Changes that are left out of it, as sentences. */
+  readonly unseen: readonly string[];
+  /** What else is left out of it, as sentences. */
   readonly unknown: readonly string[];
 }
 
@@ -88,23 +90,30 @@ const NAMED_MAX = 5;
  * @param url address of the service
  */
 export function onService(plan: Plan, url: string): PlanOnService {
-  const left = new Map<string, string[]>();
+  const changed = new Map<string, string[]>();
+  const same = new Map<string, string[]>();
   const steps = plan.steps.flatMap((step) => {
     const definition = definitionOf(step);
     if (!definition) return [step];
     const services = [step.before, step.after].flatMap((values) => otherService(values, url) ?? []);
+    const left = step.op === "same" ? same : changed;
     for (const service of new Set(services)) {
       left.set(service, [...(left.get(service) ?? []), titleOf(definition, step)]);
     }
     return services.length === 0 ? [step] : halfOn(step, url);
   });
-  const unknown = [...left].map(([service, titles]) => {
-    const where = isHidden(service)
-      ? "a service whose address is secret or not known before the change is made"
-      : `another service (${service})`;
-    return `${firstOf(titles, NAMED_MAX)}: ${titles.length === 1 ? "it is" : "they are"} on ${where}, which is not asked here`;
-  });
-  return { plan: { ...plan, steps }, unknown };
+  return {
+    plan: { ...plan, steps },
+    unseen: [...changed].map(leftSentence),
+    unknown: [...same].map(leftSentence),
+  };
+}
+
+function leftSentence([service, titles]: readonly [string, readonly string[]]): string {
+  const where = isHidden(service)
+    ? "a service whose address is secret or not known before the change is made"
+    : `another service (${service})`;
+  return `${firstOf(titles, NAMED_MAX)}: ${titles.length === 1 ? "it is" : "they are"} on ${where}, which is not asked here`;
 }
 
 /** The address of the service that a resource is on, where that is another one. */

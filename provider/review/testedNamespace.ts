@@ -12,7 +12,9 @@ import { byText } from "./words/order.ts";
 export interface TestedNamespace extends PolicyTestReport {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** What could not be known, as sentences: the tests may have missed it. */
+  /** What could not be looked at, as sentences: the tests say nothing about it. */
+  readonly unseen: readonly string[];
+  /** What else could not be known, as sentences: the tests may have missed it. */
   readonly unknown: readonly string[];
 }
 
@@ -24,21 +26,27 @@ export interface TestedNamespace extends PolicyTestReport {
 export async function testLive(connection: Connection, folder: string): Promise<TestedNamespace> {
   const estate = inOrder(await readEstate(await connection.tenant(undefined)));
   const domain = domainFor(estate, [estate.policy]);
-  const { tenant, unknown } = estate;
-  return { ...(await runPolicyTests(folder, { ...estate, domain })), tenant, unknown };
+  const { tenant, unseen, unknown } = estate;
+  return { ...(await runPolicyTests(folder, { ...estate, domain })), tenant, unseen, unknown };
 }
 
 /**
  * Runs the policy tests beside a program on the namespace as a plan will leave it.
  * @param folder the program's
  * @param plan a preview with values
+ * @param beside what of the plan could not be looked at, as sentences
  * @throws RequestError when the namespace cannot be read
  */
-export async function testPlan(connection: Connection, folder: string, plan: Plan): Promise<TestedNamespace> {
+export async function testPlan(
+  connection: Connection,
+  folder: string,
+  plan: Plan,
+  beside: readonly string[] = [],
+): Promise<TestedNamespace> {
   const { before, after } = await plannedNamespace(connection, plan);
   const domain = domainFor(before, [before.policy, after.policy]);
   const tested = await runPolicyTests(folder, { ...inOrder(after), unknown: before.unknown, domain });
-  return { ...tested, tenant: after.tenant, unknown: after.unknown };
+  return { ...tested, tenant: after.tenant, unseen: [...beside, ...after.unseen], unknown: after.unknown };
 }
 
 /**
@@ -53,7 +61,9 @@ export async function plannedNamespace(
   const before = await readEstate(await connection.tenant(undefined));
   const { role: makerRole } = actorOf(await connection.client.identity(), before);
   const here = onService(plan, connection.client.url);
-  const { policy, members, apiKeys, unknown, notes } = plannedEstate(before, here.plan, { makerRole });
-  const all = [...before.unknown, ...here.unknown, ...unknown.toSorted(byText), ...notes];
-  return { before, after: { ...before, policy, members, apiKeys, unknown: all } };
+  const planned = plannedEstate(before, here.plan, { makerRole });
+  const { policy, members, apiKeys } = planned;
+  const unseen = [...before.unseen, ...here.unseen, ...planned.unseen.toSorted(byText)];
+  const unknown = [...before.unknown, ...here.unknown, ...planned.unknown.toSorted(byText), ...planned.notes];
+  return { before, after: { ...before, policy, members, apiKeys, unseen, unknown } };
 }

@@ -103,6 +103,8 @@ export class ResourceSteps {
         bring({ definition, connection, inputs, origin, secretInputs, tell: (line) => tell(line, resource) }),
       );
       run.created(definition, resource, made);
+      const warning = definition.warning?.(made.state);
+      if (warning !== undefined) tell(`${definition.name} "${origin.name}": ${warning}`, resource);
       return made;
     } catch (error) {
       if (error instanceof UnfinishedError) origin.claim(error.id);

@@ -1,4 +1,6 @@
+import { tenantId } from "@gatehouse-access/sdk/contract";
 import {
+  type FieldChange,
   fieldDiff,
   makeUrn,
   OWN_PLUGIN,
@@ -36,6 +38,8 @@ export interface TerraformPlan {
   readonly resources: readonly StateResource[];
   /** What the configuration says of the provider itself, as far as it is known: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
+  /** What of the plan cannot be looked at, as sentences. */
+  readonly unseen: readonly string[];
   /** What an apply would do to resources of all providers, to be compared with what another plan would; few ask for it. */
   readonly work: () => PlannedWork;
 }
@@ -52,15 +56,18 @@ export interface PlanOrigin {
   /** What errors call the plan. */
   readonly name: string;
   readonly workspace: Workspace;
+  /** Whether the configuration gives the address of the service by a variable alone. */
+  readonly isUrlAlone: (variable: string) => boolean;
 }
 
 /**
  * Reads a plan that `terraform show -json` wrote.
  * @throws EngineError (`plan_file`) where it is none
  */
-export function readTerraformPlan(text: string, { name, workspace: place }: PlanOrigin): TerraformPlan {
+export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPlan {
+  const { name, workspace: place } = origin;
   const json = parsePlan(text, name);
-  const reader = new PlanReader(json, place);
+  const reader = new PlanReader(json, origin);
   const own = (changes: readonly ResourceChange[]) =>
     changes.filter(({ mode, type }) => mode === "managed" && kinds.has(type));
   const changes = own([...json.resource_changes, ...unspoken(json)]);
@@ -76,8 +83,21 @@ export function readTerraformPlan(text: string, { name, workspace: place }: Plan
     drift: resultOf("drift", place, [...drifted, ...unchanged]),
     resources: changes.flatMap((change) => reader.resource(change)),
     settings,
+    unseen: [...incomplete(json), ...reader.unseen()],
     work: () => workOf(json, settings, (type) => kinds.get(type)?.attributes ?? []),
   };
+}
+
+/** What a plan says of itself that it leaves out. */
+function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[] {
+  const own = deferred.filter(({ resource_change: { type } }) => kinds.has(type));
+  return [
+    ...(errored ? ["the plan is of a run that failed: it does not have all that an apply would do"] : []),
+    ...own.map(
+      ({ reason, resource_change: { address } }) =>
+        `${address}: its change is put off to a later plan${reason === undefined ? "" : ` (${reason})`}`,
+    ),
+  ];
 }
 
 function resultOf(command: "preview" | "drift", place: Workspace, steps: readonly Step[]): Result {
@@ -104,15 +124,18 @@ interface Settings {
 /** The resources of one plan in the terms of the declarative model. */
 class PlanReader {
   readonly #json: PlanJson;
-  readonly #place: Workspace;
+  readonly #origin: PlanOrigin;
   readonly #configured: ReadonlyMap<string, ConfiguredResource>;
+  /** What an apply would do, by address. */
+  readonly #changes: ReadonlyMap<string, ResourceChange["change"]>;
   /** Settings of provider configurations, by their keys. */
   readonly #settings = new Map<string, Settings>();
 
-  constructor(json: PlanJson, place: Workspace) {
+  constructor(json: PlanJson, origin: PlanOrigin) {
     this.#json = json;
-    this.#place = place;
+    this.#origin = origin;
     this.#configured = configuredResources(json);
+    this.#changes = new Map(json.resource_changes.map(({ address, change }) => [address, change]));
   }
 
   /** What an apply does with a resource. */
@@ -142,7 +165,9 @@ class PlanReader {
     if (!change.before) return [];
     const before = this.#values(address, type, change.before);
     const after = change.after ? this.#values(address, type, change.after) : undefined;
-    const fields = after ? refreshedFields(propsOf(before), propsOf(after)) : [];
+    const fields = after
+      ? refreshedFields(propsOf(before), propsOf(after)).filter(this.#isUndone(address, type, after))
+      : [];
     if (after && fields.length === 0) return [];
     return [
       {
@@ -155,6 +180,19 @@ class PlanReader {
     ];
   }
 
+  /**
+   * Whether an apply would undo a change by hand: it does not where the configuration ignores it (`ignore_changes`), or says
+   * the same by now. A plan that only refreshes does not tell.
+   */
+  #isUndone(address: string, type: string, live: RowValues): (field: FieldChange) => boolean {
+    const planned = this.#changes.get(address);
+    if (!planned?.after) return () => true;
+    const row = marked(planned.after, planned.after_unknown) as Row;
+    const wanted = fieldDiff(propsOf(live).inputs, propsOf(this.#values(address, type, row, true)).inputs);
+    const paths = new Set(wanted.map(({ path }) => path));
+    return ({ path, outputOnly }) => outputOnly === true || paths.has(path);
+  }
+
   /** The resource in the state; nothing for one that is still to be made. */
   resource({ address, type, change }: ResourceChange): StateResource[] {
     if (!change.before) return [];
@@ -163,17 +201,52 @@ class PlanReader {
     return [{ urn, type: own, ...idOf(change.before), inputs, outputs: { ...inputs, ...outputs } }];
   }
 
-  /** The settings of the provider configuration that has no alias. */
+  /** The settings of the provider configuration without an alias; without such a one, those that all of them share. */
   settings(): ReadonlyMap<string, string> {
-    const found = Object.entries(this.#settingsOf("gatehouse")).filter(
-      (entry): entry is [string, string] => typeof entry[1] === "string" && entry[1] !== UNKNOWN,
+    const keys = this.#keys();
+    const key = keys.find((one) => one === "gatehouse") ?? keys[0] ?? "gatehouse";
+    const isShared = (name: keyof Settings, value: unknown) =>
+      key === "gatehouse" || keys.every((other) => this.#settingsOf(other)[name] === value);
+    const found = Object.entries(this.#settingsOf(key)).filter(
+      (entry): entry is [keyof Settings, string] =>
+        typeof entry[1] === "string" &&
+        entry[1] !== UNKNOWN &&
+        isShared(entry[0] as keyof Settings, entry[1]),
     );
     return new Map(found.map(([name, value]) => [`gatehouse:${name}`, value]));
   }
 
+  /** Settings that the plan does not tell, as sentences. */
+  unseen(): string[] {
+    return this.#keys().flatMap((key) => {
+      const settings = this.#settingsOf(key);
+      const block = `provider ${key}`;
+      return [
+        ...(settings.url === UNKNOWN
+          ? [
+              `${block}: its url cannot be told from the plan, so that its resources may be on another service than the reviewed one; give the address as text or by a variable alone, or leave it to GATEHOUSE_URL`,
+            ]
+          : []),
+        ...(settings.tenant === UNKNOWN
+          ? [
+              `${block}: its tenant cannot be told from the plan, so that its resources may be in another namespace than the reviewed one; give the id as text or by a variable alone, or leave it to GATEHOUSE_TENANT`,
+            ]
+          : []),
+      ];
+    });
+  }
+
+  /** The keys of the provider configurations that this provider's resources have, in order. */
+  #keys(): string[] {
+    const own = [...this.#configured.values()].filter(({ type }) => kinds.has(type));
+    const used = own.map(({ provider_config_key: key }) => key).filter((key) => key !== undefined);
+    const plain = "gatehouse" in this.#json.configuration.provider_config ? ["gatehouse"] : [];
+    return [...new Set([...plain, ...used.toSorted()])];
+  }
+
   #named(address: string, type: string): Pick<Step, "urn" | "type" | "name"> {
     const own = OWN_PLUGIN + (kinds.get(type)?.definition.name ?? type);
-    const { project, stack } = this.#place;
+    const { project, stack } = this.#origin.workspace;
     return { urn: makeUrn(stack, project, "", own, address), type: own, name: address };
   }
 
@@ -195,11 +268,11 @@ class PlanReader {
   }
 
   #shown(address: string, values: RowValues, retainOnDelete = false) {
-    const provider = this.#settingsOf(
-      this.#configured.get(withoutKeys(address))?.provider_config_key ?? "gatehouse",
-    );
+    const key = this.#configured.get(withoutKeys(address))?.provider_config_key ?? "gatehouse";
+    const { url } = this.#settingsOf(key);
     const shown = shownValues({ ...propsOf(values), retainOnDelete });
-    return { ...shown, ...(provider.url !== undefined && { provider: { url: shownUrl(provider.url) } }) };
+    // What cannot be told is taken for the reviewed service, and said in `unseen`.
+    return { ...shown, ...(typeof url === "string" && url !== UNKNOWN && { provider: { url } }) };
   }
 
   #settingsOf(key: string): Settings {
@@ -207,24 +280,38 @@ class PlanReader {
     if (known) return known;
     const { provider_config: all } = this.#json.configuration;
     const { expressions = {} } = all[key] ?? all[key.split(":").at(-1) ?? ""] ?? {};
-    const [url, tenant] = [this.#given(expressions.url), this.#given(expressions.tenant)];
+    // A plan has the values of the root module's variables alone.
+    const variables = key.includes(":") ? {} : this.#json.variables;
+    const url = given(expressions.url, variables, this.#origin.isUrlAlone);
+    // No text around an id makes another id of it.
+    const tenant = given(expressions.tenant, variables, (_name, value) => tenantId.safeParse(value).success);
     const settings = { ...(url !== undefined && { url }), ...(tenant !== undefined && { tenant }) };
     this.#settings.set(key, settings);
     return settings;
   }
-
-  /** What an expression gives: a constant, or the value of a variable; unknown where it is neither. */
-  #given(written: unknown): unknown {
-    const parsed = expression.safeParse(written);
-    if (!parsed.success) return undefined;
-    const { constant_value: constant, references: [first = ""] = [] } = parsed.data;
-    if (constant !== undefined) return constant;
-    const [, variable] = /^var\.([\w-]+)$/.exec(first) ?? [];
-    return (variable && this.#json.variables[variable]?.value) ?? UNKNOWN;
-  }
 }
 
-const shownUrl = (url: unknown): string => (url === UNKNOWN ? "[unknown]" : String(url));
+/**
+ * What an expression gives: a constant, or the value of a variable; unknown where it is neither, and undefined for null.
+ * @param isAlone whether an expression that refers to this variable alone, with this value, is the variable itself
+ */
+function given(
+  written: unknown,
+  variables: PlanJson["variables"],
+  isAlone: (variable: string, value: unknown) => boolean,
+): unknown {
+  const parsed = expression.safeParse(written);
+  if (!parsed.success) return undefined;
+  const { constant_value: constant, references = [] } = parsed.data;
+  // What was written as JSON comes as it was written: templates count as constants there.
+  const isTemplate = typeof constant === "string" && /[$%]\{/.test(constant);
+  if (constant !== undefined && !isTemplate) return constant;
+  const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];
+  const variable = name === undefined ? undefined : variables[name];
+  if (name === undefined || !variable) return UNKNOWN;
+  const isTold = isTemplate ? constant === `\${var.${name}}` : isAlone(name, variable.value);
+  return isTold ? (variable.value ?? undefined) : UNKNOWN;
+}
 
 /** Values as the engines' functions take them. */
 const propsOf = ({ inputs, outputs }: RowValues) =>

@@ -25,6 +25,9 @@ const resourceChange = z.looseObject({
   }),
 });
 
+/** A change that Terraform puts off to a later plan. */
+const deferredChange = z.looseObject({ reason: z.string().optional(), resource_change: resourceChange });
+
 /** A resource that a plan speaks of. */
 export type ResourceChange = z.output<typeof resourceChange>;
 
@@ -36,6 +39,7 @@ export const expression = z.looseObject({
 
 const configuredResource = z.looseObject({
   address: z.string(),
+  type: z.string().default(""),
   provider_config_key: z.string().optional(),
   expressions: values.default({}),
 });
@@ -72,6 +76,10 @@ const planJson = z.looseObject({
   format_version: z.string().regex(/^1\./, { error: "must be 1.x: another Terraform wrote this" }),
   resource_changes: z.array(resourceChange).default([]),
   resource_drift: z.array(resourceChange).default([]),
+  deferred_changes: z.array(deferredChange).default([]),
+  /** True for the plan of a run that failed. */
+  errored: z.boolean().default(false),
+  planned_values: z.looseObject({}),
   output_changes: z
     .record(
       z.string(),
@@ -90,24 +98,30 @@ const planJson = z.looseObject({
     .looseObject({ values: z.looseObject({ root_module: stateModule.optional() }).optional() })
     .optional(),
   variables: z.record(z.string(), z.looseObject({ value: z.unknown().optional() })).default({}),
-  configuration: z
-    .looseObject({
-      provider_config: z
-        .record(
-          z.string(),
-          z.looseObject({
-            name: z.string().optional(),
-            expressions: z.record(z.string(), z.unknown()).default({}),
-          }),
-        )
-        .default({}),
-      root_module: moduleConfiguration.optional(),
-    })
-    .default({ provider_config: {} }),
+  configuration: z.looseObject({
+    provider_config: z
+      .record(
+        z.string(),
+        z.looseObject({
+          name: z.string().optional(),
+          expressions: z.record(z.string(), z.unknown()).default({}),
+        }),
+      )
+      .default({}),
+    root_module: moduleConfiguration.optional(),
+  }),
 });
 
 /** A plan in JSON. */
 export type PlanJson = z.output<typeof planJson>;
+
+/** What else Terraform writes as JSON, by a member that no plan has. */
+const OTHER_OUTPUTS = [
+  { member: "values", what: "a state" },
+  { member: "provider_schemas", what: "the schemas of providers" },
+] as const;
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 /**
  * The plan in a text that `terraform show -json` wrote.
@@ -125,6 +139,8 @@ export function parsePlan(text: string, name: string): PlanJson {
   } catch (cause) {
     throw new EngineError("plan_file", `${name} is no plan in JSON; ${how}`, { cause });
   }
+  const other = OTHER_OUTPUTS.find(({ member }) => isObject(parsed) && member in parsed);
+  if (other) throw new EngineError("plan_file", `${name} is ${other.what}, and no plan; ${how}`);
   const result = planJson.safeParse(parsed);
   if (result.success) return result.data;
   const [issue] = result.error.issues;

@@ -44,7 +44,7 @@ export const providerFunctions: readonly ProviderFunction[] = [
   },
   {
     name: "cidr",
-    summary: "A pattern that matches exactly the IPv4 addresses of these ranges",
+    summary: "A pattern that matches exactly the addresses of these ranges, IPv4 or IPv6",
     description: "For `source_ip`. The ranges are in CIDR notation; an address alone is a range of one.",
     parameter: { name: "ranges", description: "A range such as `10.0.0.0/8`, or an address." },
     variadic: true,

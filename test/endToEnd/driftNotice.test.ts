@@ -35,7 +35,7 @@ async function startWorld() {
       env: { ...fleet.env, ...POLICY, GATEHOUSE_NOTIFY_URL_FILE: address },
     });
   const stack = stackWith({});
-  await stack.result(["up", "--skip-preview"]);
+  await stack.result(["up", "--yes", "--skip-preview"]);
   return {
     ...{ fleet, hook, program, stack },
     /** The same, of which each command is a process. */
@@ -144,7 +144,9 @@ policyTest("nobody is root", ({ access }) => expect(access).not.toAllow({ login:
     expect(text).toContain("• PublicKey `&lt;!channel&gt; @\u200ball 'back*door'`");
     expect(text).not.toMatch(/[<>]|@\w/);
 
-    const [repaired] = (await told(0, ["--repair", "--no-tests", ...SLACK_FORM])) as { text: string }[];
+    const [repaired] = (await told(0, ["--repair", "--yes", "--no-tests", ...SLACK_FORM])) as {
+      text: string;
+    }[];
     expect(repaired?.text).toMatch(/^\*No drift any more: .*\n.*\nUndone by this run:\n• PublicKey/);
     const elsewhere = join(program.folder, "elsewhere.json");
     expect(await told(0, ["--no-tests", ...JSON_FORM, "--notified", elsewhere])).toEqual([]);

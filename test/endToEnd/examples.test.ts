@@ -36,7 +36,7 @@ describe.each(engines)("the examples, by the $label", ({ engine, available }) =>
   // Each is compiled by the SDK, with a check of its types.
   const options = { timeout: 180_000, tags: ["long"] };
   it.runIf(available)("are made as they stand, and then need nothing", options, async () => {
-    const up = await stack.result(["up", "--skip-preview"]);
+    const up = await stack.result(["up", "--yes", "--skip-preview"]);
     const made = changesOf(up).filter((line) => line.startsWith("create "));
     // The stack itself, as the Pulumi CLI counts, two gateways and two rules.
     expect(made).toHaveLength(1 + definitions.length + 2);

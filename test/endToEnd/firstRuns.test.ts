@@ -48,7 +48,7 @@ async function as<T>(
 }
 
 /** Where it is not the preview that is tested, which takes as long as all else. */
-const UP = ["up", "--skip-preview"];
+const UP = ["up", "--yes", "--skip-preview"];
 
 const settingsFile = () => `${program.folder}/Pulumi.prod.yaml`;
 

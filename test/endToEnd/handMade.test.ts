@@ -49,7 +49,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     edge = await fleet.enrol("edge-01");
     program = new PolicyProgram();
     stack = stackOf(fleet.env);
-    await stack.result(["up", "--skip-preview"], POLICY);
+    await stack.result(["up", "--yes", "--skip-preview"], POLICY);
     [dave, carla] = ["dave", "carla"].map((username) =>
       createClient({
         url: fleet.service.url,
@@ -155,7 +155,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     );
     expect(text).toContain("2 changed by hand, 1 deleted by hand, 3 in no program");
     expect(file("drift.md")).toContain("2 changed by hand, 1 deleted by hand, 3 in no program");
-    expect(file("drift.xml")).toContain('tests="6" failures="6"');
+    expect(file("drift.xml")).toContain('tests="8" failures="6"');
     expect(file("drift.html")).toContain("Drift of access to admin");
   });
 
@@ -257,7 +257,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
   });
 
   it("is repaired, and what is in no program removed", async () => {
-    const run = await stack.run(["drift", "--repair"], POLICY);
+    const run = await stack.run(["drift", "--repair", "--yes"], POLICY);
     expect([run.code, run.stderr]).toEqual([0, ""]);
     expect(linesWith(run.stdout, "removed")).toHaveLength(3);
     expect(run.stdout).toContain("No drift");

@@ -50,7 +50,7 @@ describe.each(engines.filter(({ available }) => available))("by $label", ({ engi
   ])("a run says it once, where %s fails", { timeout: 120_000 }, async (_what, more) => {
     const folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
     const stack = new Stack({ program: PROGRAM, folder, engine, env });
-    const { code, stdout, stderr } = await stack.run(["up"], more);
+    const { code, stdout, stderr } = await stack.run(["up", "--yes"], more);
     stack.dispose();
     rmSync(folder, { recursive: true });
     expect([code, times(stdout + stderr)]).toEqual([1, 1]);

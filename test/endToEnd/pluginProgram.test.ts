@@ -127,7 +127,7 @@ describe.skipIf(missing.length > 0)(
 
     it("is done, on both services, and takes over what is there", async () => {
       declare({ ...both("deploy"), bob: publicKey({ ...key("bob", "^bob$"), adopt: true }) });
-      const { summary } = await stack.result(["up"]);
+      const { summary } = await stack.result(["up", "--yes"]);
       expect(summary).toMatchObject({ create: 4, import: 1 });
       expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
       expect(await loginsIn(there)).toEqual(["ana ^deploy$"]);
@@ -140,7 +140,7 @@ describe.skipIf(missing.length > 0)(
     });
 
     it("has nothing to do then, and no unmanaged object", async () => {
-      expect(changesOf(await stack.result(["up"]))).toEqual([]);
+      expect(changesOf(await stack.result(["up", "--yes"]))).toEqual([]);
       const [namespace] = (await review()).namespaces;
       expect(namespace?.coverage).toMatchObject({ managed: 2, total: 2 });
       expect(namespace?.access).toEqual([]);
@@ -155,10 +155,10 @@ describe.skipIf(missing.length > 0)(
         });
       await change("^root$");
       expect(changesOf(await stack.result(["drift"], {}, 2))).toEqual(["update ana username"]);
-      expect(changesOf(await stack.result(["up", "--refresh"]))).toEqual(["update ana username"]);
+      expect(changesOf(await stack.result(["up", "--yes", "--refresh"]))).toEqual(["update ana username"]);
       await change("^ops$");
-      expect(changesOf(await stack.result(["refresh"]))).toEqual(["update ana username"]);
-      expect(changesOf(await stack.result(["up"]))).toEqual(["update ana username"]);
+      expect(changesOf(await stack.result(["refresh", "--yes"]))).toEqual(["update ana username"]);
+      expect(changesOf(await stack.result(["up", "--yes"]))).toEqual(["update ana username"]);
       expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
     });
 
@@ -194,10 +194,10 @@ describe.skipIf(missing.length > 0)(
     });
 
     it("replaces what it is told to, and takes all away again", async () => {
-      expect(changesOf(await stack.result(["up", "--replace", "**::ci"]))).toEqual([
+      expect(changesOf(await stack.result(["up", "--yes", "--replace", "**::ci"]))).toEqual([
         expect.stringMatching(/^replace ci/),
       ]);
-      await stack.result(["destroy"]);
+      await stack.result(["destroy", "--yes"]);
       expect([await loginsIn(here), await loginsIn(there)]).toEqual([[], []]);
     });
   },

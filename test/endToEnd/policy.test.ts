@@ -188,7 +188,7 @@ describe.each(engines)("a policy, applied by the $label", long, ({ engine, avail
         "delete staging",
         "update edge",
       ]);
-      const repaired = await stack.result(["up", "--refresh", "--skip-preview"], policyEnv(base));
+      const repaired = await stack.result(["up", "--yes", "--refresh", "--skip-preview"], policyEnv(base));
       expect(repaired.summary).toMatchObject({ create: 3 });
       expect(await stagingTenant()).not.toBe(staging);
       const devices = await fleet.client.getDevices({ query: { perPage: 100 } });

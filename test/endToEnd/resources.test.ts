@@ -75,7 +75,7 @@ it("every resource has a part in this program", () => {
 });
 
 /** Where it is not the preview that is tested, which takes as long as all else. */
-const UP = ["up", "--skip-preview"];
+const UP = ["up", "--yes", "--skip-preview"];
 
 describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
   let fleet: Fleet;

@@ -54,7 +54,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     });
     folder = mkdtempSync(join(tmpdir(), "gatehouse-review-"));
     stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
-    await stack.result(["up", "--skip-preview"], policyEnv(base));
+    await stack.result(["up", "--yes", "--skip-preview"], policyEnv(base));
     before = [JSON.stringify(await fleet.client.getPublicKeys()), stack.stateText("commonjs-program")];
   });
   afterAll(async () => {
@@ -144,8 +144,8 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     const { bob, tags } = base;
     const withoutAna = { ...(bob && { bob }), ...(tags && { tags }) };
     const unprotected = ["--protect", "tag:prdo", ...UNREAD];
-    const { result } = await reviewed(withoutAna, 0, unprotected);
-    expect(result.unknown).toEqual(["--protect tag:prdo protects nothing: no device has that tag or name"]);
+    const { result } = await reviewed(withoutAna, 2, unprotected);
+    expect(result.unseen).toEqual(["--protect tag:prdo protects nothing: no device has that tag or name"]);
     const isProtected = ["--protect", "tag:prod", ...UNREAD];
     const { namespace } = await reviewed(withoutAna, 2, isProtected);
     expect(namespace.lockouts.map(({ code }) => code)).toEqual(["protected-devices"]);

@@ -151,7 +151,7 @@ describe.each(engines)(
         symlinkSync(join(MODULES, name), join(repository.root, "node_modules", name));
       }
       symlinkSync("../../packages/people", join(repository.root, "node_modules/@team/people"));
-      const up = await gatehouseBy(engine)(command("up", ["--skip-preview"]), env());
+      const up = await gatehouseBy(engine)(command("up", ["--yes", "--skip-preview"]), env());
       expect([up.code, up.stderr]).toEqual([0, expect.any(String)]);
 
       // Drift: ana may do more, bob less, and somebody has come by hand.

@@ -35,7 +35,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     folder = mkdtempSync(join(tmpdir(), "gatehouse-plan-"));
     plan = join(folder, "plan.json");
     stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
-    await stack.result(["up", "--skip-preview"], policyEnv(policyOf("^root$")));
+    await stack.result(["up", "--yes", "--skip-preview"], policyEnv(policyOf("^root$")));
   });
   afterAll(async () => {
     stack?.dispose();
@@ -157,7 +157,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
   it.skipIf(!available)("knows of objects that stay when their resource goes", async () => {
     const { ana, closed } = policyOf("^deploy$");
     const kept = { ...ana, options: { retainOnDelete: true } };
-    await stack.result(["up", "--skip-preview"], policyEnv({ ana: kept, closed } as Policy));
+    await stack.result(["up", "--yes", "--skip-preview"], policyEnv({ ana: kept, closed } as Policy));
     const run = await stack.run(["review", "--json", "--no-refresh"], policyEnv({ closed } as Policy));
     const [namespace] = (JSON.parse(run.stdout) as Review).namespaces;
     expect(namespace?.access).toEqual([]);

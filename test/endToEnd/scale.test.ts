@@ -35,12 +35,12 @@ it("120 keys: one request for each write, none where nothing changes, pages wher
   timeout: 120_000,
   tags: ["long"],
 }, async () => {
-  const created = await requestsDuring(fleet.service, () => stack.result(["up"]));
+  const created = await requestsDuring(fleet.service, () => stack.result(["up", "--yes"]));
   expect(created.filter(isWrite)).toEqual(Array(KEYS).fill("POST /api/sshkeys/public-keys"));
   expect(created.length - KEYS).toBeLessThanOrEqual(20);
 
   const unchanged = await requestsDuring(fleet.service, async () => {
-    const result = await stack.result(["up"]);
+    const result = await stack.result(["up", "--yes"]);
     expect(result.summary).toMatchObject({ same: KEYS + 1, create: 0, update: 0 });
   });
   expect(unchanged.filter(isWrite)).toEqual([]);

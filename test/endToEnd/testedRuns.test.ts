@@ -66,7 +66,7 @@ describe.each(engines)(
       program = new PolicyProgram();
       stack = stackOf(fleet.env);
       untested = stackOf(fleet.env, { spawned: false });
-      await untested.result(["up", "--skip-preview"], env(base));
+      await untested.result(["up", "--yes", "--skip-preview"], env(base));
       program.write("access.policy.ts", TESTS);
     });
     afterAll(async () => {

@@ -61,7 +61,7 @@ describe.each(readdirSync(RELEASES))("state and database of %s", (version) => {
       expect((await stack.run(["drift"], program(policy))).code).toBe(0);
       const key = policy.key ?? { type: "", args: {} };
       const changed = { ...policy, key: { ...key, args: { ...key.args, name: "another name" } } };
-      expect(changesOf(await stack.result(["up", "--skip-preview"], program(changed)))).toEqual([
+      expect(changesOf(await stack.result(["up", "--yes", "--skip-preview"], program(changed)))).toEqual([
         "update key name",
       ]);
       const gone = await stack.result(["destroy", "--yes"], program(changed));

@@ -79,7 +79,7 @@ describe.skipIf(!cli)(`one stack, run by the Pulumi CLI and by the embedded engi
 
   test("a lock or a journal of ours keeps the CLI out", async () => {
     ws.plan({ things: [{ name: "a", args: { slow: 30_000 } }] });
-    const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded");
+    const run = ws.gatehouse("up", ws.folder, "--yes", "--stack", "test", "--engine", "embedded");
     await until(() => ws.asked().includes("create a"));
     run.kill("SIGKILL");
     await run.done;

@@ -24,12 +24,12 @@ function withoutCli(): void {
 
 test("a program of another runtime is for the Pulumi CLI alone, which the command says", async () => {
   writeFileSync(join(ws.folder, "Pulumi.yaml"), "name: cloud\nruntime: yaml\n");
-  const embedded = await ws.command("up", ws.folder, "--stack", "test", "--engine", "embedded");
+  const embedded = await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", "embedded");
   expect(embedded.code).toBe(1);
   expect(embedded.output).toMatch(/Pulumi\.yaml \(yaml\): programs in languages other than Node\.js/);
   expect(embedded.output).toContain("How to install the Pulumi CLI: https://");
   withoutCli();
-  const { code, output } = await ws.command("up", ws.folder, "--stack", "test");
+  const { code, output } = await ws.command("up", ws.folder, "--yes", "--stack", "test");
   expect(code).toBe(1);
   expect(output).toContain("For a program of the runtime yaml, install the Pulumi CLI");
   expect(output).not.toContain("--engine embedded");
@@ -37,7 +37,7 @@ test("a program of another runtime is for the Pulumi CLI alone, which the comman
 
 test("without a CLI the command names both ways", async () => {
   withoutCli();
-  const { code, output } = await ws.command("up", ws.folder, "--stack", "test");
+  const { code, output } = await ws.command("up", ws.folder, "--yes", "--stack", "test");
   expect(code).toBe(1);
   expect(output).toContain("install the Pulumi CLI");
   expect(output).toContain("--engine embedded");
@@ -47,7 +47,7 @@ test("without a CLI the command names both ways", async () => {
 test("up, then drift: 0 without a difference, 2 with one, 1 on an error", async () => {
   ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
   const args = [ws.folder, "--engine", "embedded"];
-  const up = await ws.command("up", ...args, "--stack", "test");
+  const up = await ws.command("up", ...args, "--yes", "--stack", "test");
   expect(up.output).toContain("Created the stack test.");
   expect(up.output).toContain("2 created");
   expect(up.output).toContain("by the embedded engine");
@@ -93,7 +93,8 @@ describe.each(engines)("a stack that there is not, by the $label", ({ engine, av
 });
 
 describe.each(engines)("what is told of a failure, by the $label", ({ engine, available }) => {
-  const up = async () => (await ws.command("up", ws.folder, "--stack", "test", "--engine", engine)).output;
+  const up = async () =>
+    (await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", engine)).output;
 
   test.runIf(available)("is the reason, once as it happens and once in the summary", async () => {
     ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
@@ -136,7 +137,7 @@ describe.each(engines)("what is told of a failure, by the $label", ({ engine, av
 test("--json prints the result, also of a run that fails", async () => {
   ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
   const { code, output } = await ws.command(
-    ...["up", ws.folder, "--stack", "test", "--engine", "embedded", "--json"],
+    ...["up", ws.folder, "--yes", "--stack", "test", "--engine", "embedded", "--json"],
   );
   expect(code).toBe(1);
   const result = JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)) as Result;

@@ -18,7 +18,7 @@ afterEach(() => ws.remove());
 const fast = Array.from({ length: 12 }, (_, i) => ({ name: `fast${i}` }));
 
 /** A run of which the tests are: with nothing before it. */
-const up = () => ["up", ws.folder, "--stack", "test", "--engine", "embedded", "--skip-preview"];
+const up = () => ["up", ws.folder, "--yes", "--stack", "test", "--engine", "embedded", "--skip-preview"];
 
 const folder = () => join(ws.state, ".pulumi/locks/organization/cloud/test");
 const locks = () => readdirSync(folder());
@@ -100,7 +100,17 @@ test("whenever it is killed, every object is in the state or noted as pending", 
     // Each time there is something to make, however far the run before has come.
     ws.plan({ things: things.slice(0, (round + 1) * 14) });
     const before = ws.objects().length;
-    const run = ws.gatehouse("up", ws.folder, "--stack", "test", "--engine", "embedded", "--parallel", "4");
+    const run = ws.gatehouse(
+      "up",
+      ws.folder,
+      "--yes",
+      "--stack",
+      "test",
+      "--engine",
+      "embedded",
+      "--parallel",
+      "4",
+    );
     await until(() => ws.objects().length >= before + made);
     run.kill("SIGKILL");
     await run.done;

@@ -48,26 +48,26 @@ describe.each(engines)(
     test.runIf(available)("are named by every command, with what to do", async () => {
       for (const command of ["preview", "drift", "refresh", "up", "destroy"]) {
         leave(["updating", "a"], ["creating", "ghost"]);
-        const output = await run(command);
+        const reads = command === "preview" || command === "drift";
+        const output = await run(command, ...(reads ? [] : ["--yes"]));
         expect(output.match(/while updating the Thing a/g)).toHaveLength(1);
         expect(output).toMatch(/while updating the Thing a: .*gatehouse refresh/);
         expect(output.match(/while creating the Thing ghost/g)).toHaveLength(1);
         expect(output).toMatch(/while creating the Thing ghost: .*gatehouse refresh --clear-pending-creates/);
-        const reads = command === "preview" || command === "drift";
         expect(left()).toEqual(reads ? ["updating a", "creating ghost"] : ["creating ghost"]);
       }
-      await run("refresh", "--clear-pending-creates");
+      await run("refresh", "--yes", "--clear-pending-creates");
       expect(left()).toEqual([]);
     });
 
     test.runIf(available)("are settled by a refresh, which reads their objects", async () => {
       leave(["updating", "a"]);
       ws.tamper("a", { size: 9 });
-      await run("refresh");
+      await run("refresh", "--yes");
       expect([left(), stored()?.outputs?.size]).toEqual([[], 9]);
       leave(["deleting", "a"]);
       ws.tamper("a");
-      await run("refresh");
+      await run("refresh", "--yes");
       expect([left(), stored()]).toEqual([[], undefined]);
     });
   },

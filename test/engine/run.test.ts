@@ -315,7 +315,7 @@ test("the embedded engine refuses a state with resources of a plugin, and says w
 describe.each(engines)("how often an up runs the program, by the $label", ({ engine, available }) => {
   const up = async (...args: string[]) => {
     ws.runs();
-    const ended = await ws.command("up", ws.folder, "--stack", "test", "--engine", engine, ...args);
+    const ended = await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", engine, ...args);
     return { ...ended, runs: ws.runs() };
   };
 

@@ -55,11 +55,13 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
     ws.plan(two(2));
     const preview = await gatehouse("preview", "-t", "**::b");
     expect(preview.output).toContain("1 to update");
-    expect((await gatehouse("up", "--skip-preview", "--target", urn("a"))).output).toContain("1 updated");
+    expect((await gatehouse("up", "--yes", "--skip-preview", "--target", urn("a"))).output).toContain(
+      "1 updated",
+    );
     expect(ws.calls()).toEqual(["update a"]);
     expect((await gatehouse("up", "--yes", "--exclude", urn("b"))).output).not.toContain("1 updated");
     expect(
-      (await gatehouse("up", "--skip-preview", "--replace", urn("b"), "--target", urn("b"))).output,
+      (await gatehouse("up", "--yes", "--skip-preview", "--replace", urn("b"), "--target", urn("b"))).output,
     ).toContain("1 replaced");
     expect(ws.calls()).toEqual(["create b", "created b", "delete b", "deleted b"]);
 
@@ -104,10 +106,10 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
       return highest;
     };
     plan(limit, limit);
-    await gatehouse("up", "--skip-preview", "--parallel", String(limit));
+    await gatehouse("up", "--yes", "--skip-preview", "--parallel", String(limit));
     expect(most()).toBe(limit);
     plan(limit + 10, limit);
-    await gatehouse("up", "--skip-preview", "--parallel", String(limit));
+    await gatehouse("up", "--yes", "--skip-preview", "--parallel", String(limit));
     expect(most()).toBe(limit);
     await gatehouse("drift", "--parallel", String(limit));
     expect(most()).toBe(limit);

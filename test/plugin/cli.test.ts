@@ -144,12 +144,12 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
     });
 
     it("all resources are made, changed as planned, and removed", async () => {
-      await stack.result(["up"], byPlugin(base));
+      await stack.result(["up", "--yes"], byPlugin(base));
       expect(changesOf(await stack.result(["preview"], byPlugin(base)))).toEqual([]);
       const steps = Object.values(CHANGES).map(({ step }) => step);
       const planned = changesOf(await stack.result(["preview"], byPlugin(changed)));
       expect(planned).toEqual(steps.sort());
-      await stack.result(["up", "--skip-preview"], byPlugin(changed));
+      await stack.result(["up", "--yes", "--skip-preview"], byPlugin(changed));
       expect(changesOf(await stack.result(["preview"], byPlugin(changed)))).toEqual([]);
       expect(changesOf(await stack.result(["refresh", "--yes"], byPlugin(changed)))).toEqual([]);
       await stack.result(["destroy", "--yes"], byPlugin(changed));
@@ -157,13 +157,13 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
     });
 
     it("dynamic resources become the plugin's, and again dynamic ones, without any write", async () => {
-      await stack.result(["up", "--skip-preview"], policyEnv(base));
+      await stack.result(["up", "--yes", "--skip-preview"], policyEnv(base));
       const ids = async () => (await fleet.client.getFirewallRules()).map(({ id }) => id);
       const before = await ids();
       for (const env of [byPlugin(base), policyEnv(base)]) {
         const requests = await requestsDuring(fleet.service, async () => {
           expect(changesOf(await stack.result(["preview"], env))).toEqual([]);
-          await stack.result(["up", "--skip-preview"], env);
+          await stack.result(["up", "--yes", "--skip-preview"], env);
           expect(changesOf(await stack.result(["preview"], env))).toEqual([]);
           expect(changesOf(await stack.result(["refresh", "--yes"], env))).toEqual([]);
         });
@@ -182,7 +182,7 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
     });
 
     it("each object is imported by its id, and is what the program declares", async () => {
-      await stack.result(["up", "--skip-preview"], byPlugin(base));
+      await stack.result(["up", "--yes", "--skip-preview"], byPlugin(base));
       const exported = async () => {
         const words = ["stack", "export", "--stack", stack.name];
         const { stdout } = await machine.pulumi(words, { cwd: program.folder, env: here() });

@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { BlockList } from "node:net";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -83,14 +84,47 @@ describe("cidr()", () => {
     ]);
   });
 
-  it.each(["", "10.0.0.0/33", "10.0.0/8", "2001:db8::/32", "10.0.0.0/8/8", "10.0.0.0/-1", "10.0.0.0/08x"])(
+  it.each(["", "10.0.0.0/33", "10.0.0/8", "2001:db8::/129", "10.0.0.0/8/8", "10.0.0.0/-1", "10.0.0.0/08x"])(
     "refuses %j, naming it",
     (range) => {
-      expect(() => cidr(range)).toThrow(`cidr("${range}"): must be an IPv4 range`);
+      expect(() => cidr(range)).toThrow(`cidr("${range}"): must be a range like`);
     },
   );
 
+  it("matches the IPv6 addresses of its range as they are written, and no other", () => {
+    // Zeros are common in addresses, and decide how they are written.
+    const group = fc.oneof(fc.constant(0), fc.constantFrom(1, 0x10, 0x800, 0xffff), fc.nat(0xffff));
+    const groups = fc.array(group, { minLength: 8, maxLength: 8 });
+    const write = (of: readonly number[]) =>
+      new URL(`http://[${of.map((one) => one.toString(16)).join(":")}]`).hostname.slice(1, -1);
+    const mixed = (first: readonly number[], other: readonly number[], bits: number) =>
+      first.map((one, index) => {
+        const free = 2 ** (16 - Math.min(16, Math.max(0, bits - 16 * index)));
+        return one - (one % free) + ((other[index] ?? 0) % free);
+      });
+    fc.assert(
+      fc.property(groups, groups, fc.integer({ min: 0, max: 128 }), (given, other, bits) => {
+        const first = mixed(given, Array(8).fill(0), bits);
+        const range = `${write(first)}/${bits}`;
+        const pattern = cidr(range);
+        const members = new BlockList();
+        members.addSubnet(write(first), bits, "ipv6");
+        // Inside, anywhere, and outside by one bit.
+        const flipped = first.with(0, (first[0] ?? 0) ^ 0x8000);
+        for (const address of [first, mixed(first, other, bits), other, flipped].map(write)) {
+          expect(admits(pattern, address), `${range} ${pattern} ${address}`).toBe(
+            members.check(address, "ipv6"),
+          );
+        }
+      }),
+      { numRuns: 3000 },
+    );
+    expect(cidr("2001:DB8::/32")).toBe("^2001:db8:[0-9a-f:]*$");
+    expect(admits(cidr("10.0.0.0/8", "2001:db8::/32"), "2001:db8::7")).toBe(true);
+  });
+
   it("refuses a range whose first address it is not", () => {
+    expect(() => cidr("2001:db8::1/32")).toThrow(/bits are set after the prefix/);
     expect(() => cidr("10.0.0.1/8")).toThrow(/bits are set after the prefix/);
   });
 });

@@ -107,6 +107,7 @@ test("--json has every uid, and all that was asked", () => {
       addresses: ["192.0.2.1", "198.51.100.4", "203.0.113.1"],
       anyAddress: "192.0.2.1",
     },
+    unseen: [],
     unknown: [],
     keys: [{ fingerprint: print, name: "ana", username: "^root$", filter: { tags: ["prod"] } }],
     grants: [

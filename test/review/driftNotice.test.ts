@@ -22,6 +22,7 @@ const report = (unmanaged: readonly FoundObject[]): DriftReport => ({
   ...{ ok: true, planned: true, createdStack: false, steps: [], diagnostics: [], durationMs: 1, outputs: {} },
   summary: { create: 0, update: 0, replace: 0, delete: 0, same: 3, read: 0, import: 0 } as never,
   ...{ drifted: [], unmanaged, unmanagedCounts: "fail", notApplied: [], namespaces: [], notes: [] },
+  ...{ expiring: [], unseen: [] },
   acceptance: { program: "", changes: [], exceptions: [] } as never,
 });
 

@@ -17,8 +17,8 @@ function step(op: Step["op"], name: string, before?: ResourceValues, after?: Res
 }
 
 const seen = (...steps: Step[]) => {
-  const { plan, unknown } = onService({ steps } as unknown as Plan, HERE);
-  return { left: plan.steps.map(({ op, name, id }) => [op, name, id]), unknown };
+  const { plan, unseen, unknown } = onService({ steps } as unknown as Plan, HERE);
+  return { left: plan.steps.map(({ op, name, id }) => [op, name, id]), unseen, unknown };
 };
 
 describe("a plan as one service sees it", () => {
@@ -27,8 +27,8 @@ describe("a plan as one service sees it", () => {
     ["of an instance of this service", HERE],
     ["whose address is written in another way", `${HERE}:443/`],
   ])("has resources %s", (_, url) => {
-    const { left, unknown } = seen(step("update", "ana", on(url), on(url)));
-    expect([left, unknown]).toEqual([[["update", "ana", "id of ana"]], []]);
+    const { left, unseen, unknown } = seen(step("update", "ana", on(url), on(url)));
+    expect([left, unseen, unknown]).toEqual([[["update", "ana", "id of ana"]], [], []]);
   });
 
   test("has resources without values, which say nothing of an instance", () => {
@@ -40,10 +40,12 @@ describe("a plan as one service sees it", () => {
     const one = seen(step("create", "ana", undefined, on(THERE)));
     expect(one).toEqual({
       left: [],
-      unknown: [`PublicKey "ana": it is on another service (${THERE}), which is not asked here`],
+      unknown: [],
+      unseen: [`PublicKey "ana": it is on another service (${THERE}), which is not asked here`],
     });
     const names = ["a", "b", "c", "d", "e", "f"];
     const many = seen(...names.map((name) => step("same", name, on(THERE), on(THERE))));
+    expect(many.unseen).toEqual([]);
     expect(many.unknown).toEqual([
       `PublicKey "a", PublicKey "b", PublicKey "c", PublicKey "d", PublicKey "e" and 1 more: they are on another service (${THERE}), which is not asked here`,
     ]);
@@ -52,7 +54,8 @@ describe("a plan as one service sees it", () => {
   test.each(["[unknown]", "[secret]"])("leaves out what is on a service that nobody can tell: %s", (url) => {
     expect(seen(step("create", "ana", undefined, on(url)))).toEqual({
       left: [],
-      unknown: [
+      unknown: [],
+      unseen: [
         'PublicKey "ana": it is on a service whose address is secret or not known before the change is made, which is not asked here',
       ],
     });
@@ -63,6 +66,6 @@ describe("a plan as one service sees it", () => {
     expect(away.left).toEqual([["delete", "ana", "id of ana"]]);
     const back = seen(step("replace", "ana", on(THERE), on(HERE)));
     expect(back.left).toEqual([["create", "ana", undefined]]);
-    expect([...away.unknown, ...back.unknown]).toHaveLength(2);
+    expect([...away.unseen, ...back.unseen]).toHaveLength(2);
   });
 });

@@ -80,7 +80,7 @@ describe("PublicKey", () => {
     const after = { ...keyInputs, filter: { tags: ["prod", hidden] } };
     const planned = plan(step(op, "PublicKey", "a", { ...state, after }));
     expect(planned.policy).toEqual(estate.policy);
-    expect(planned.unknown).toEqual([
+    expect(planned.unseen).toEqual([
       `PublicKey "a": its filter is secret or not known before the change is made; ${rest}`,
     ]);
   });
@@ -90,7 +90,7 @@ describe("PublicKey", () => {
       step("create", "PublicKey", "c", { after: { ...keyInputs, data: lineC, name: "[unknown]" } }),
     );
     expect(planned.policy.keys.at(-1)).toMatchObject({ name: "c", fingerprint: fingerprintOf(lineC) });
-    expect(planned.unknown).toEqual([]);
+    expect(planned.unseen).toEqual([]);
   });
 
   test("an update of one that is gone", () => {
@@ -100,7 +100,7 @@ describe("PublicKey", () => {
     };
     const planned = plan(step("update", "PublicKey", "c", { ...state, after: keyInputs }));
     expect(planned.policy).toEqual(estate.policy);
-    expect(planned.unknown.join()).toContain('PublicKey "c": it changes an object that is gone');
+    expect(planned.unseen.join()).toContain('PublicKey "c": it changes an object that is gone');
     expect(planned.managed).toEqual([]);
   });
 });
@@ -144,16 +144,14 @@ describe("FirewallRule", () => {
       step("create", "FirewallRule", "y", { after: { ...ruleInputs, action: "deny" } }),
       step("create", "FirewallRule", "z", { after: { ...ruleInputs, priority: 8 } }),
     );
-    expect(planned.unknown).toHaveLength(1);
-    expect(planned.unknown[0]).toMatch(/"x \(new\)" and "y \(new\)" have one priority/);
+    expect(planned.unseen).toHaveLength(1);
+    expect(planned.unseen[0]).toMatch(/"x \(new\)" and "y \(new\)" have the priority 7, .*nobody can tell/);
   });
 
   test("with a pattern that nobody can tell the old one stays", () => {
     const after = { ...ruleInputs, sourceIp: "[unknown]", username: "[secret]" };
     const planned = plan(step("update", "FirewallRule", "x", { ...ruleState, after }));
     expect(planned.policy).toEqual(estate.policy);
-    expect(planned.unknown[0]).toMatch(
-      /^FirewallRule "x": its sourceIp and username are secret or not known/,
-    );
+    expect(planned.unseen[0]).toMatch(/^FirewallRule "x": its sourceIp and username are secret or not known/);
   });
 });

@@ -82,6 +82,6 @@ describe("namespaces", () => {
       step("replace", "PublicKey", "a", { ...keyState, after: { ...keyInputs, tenant: "[unknown]" } }),
     );
     expect(unclear.policy).toEqual(estate.policy);
-    expect(unclear.unknown[0]).toMatch(/^PublicKey "a": its namespace is not known/);
+    expect(unclear.unseen[0]).toMatch(/^PublicKey "a": its namespace is not known/);
   });
 });

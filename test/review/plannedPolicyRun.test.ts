@@ -207,7 +207,8 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
     const today = await estateNow();
     const plan = await stack.preview({ values: true });
     const planned = plannedEstate(today, plan);
-    expect(planned.unknown).toEqual([]);
+    expect(planned.unseen).toEqual([]);
+    expect(planned.unknown).toEqual([expect.stringContaining("whether the service knows ana@example.com")]);
     expect(planned.twins).toEqual([]);
     expect(planned.notes).toEqual([
       'Namespace "trials" makes a namespace: nothing of it is there yet',

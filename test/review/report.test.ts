@@ -1,7 +1,12 @@
 import pc from "picocolors";
 import { describe, expect, test } from "vitest";
 import { code, reviewMarkdown } from "../../provider/review/report/markdown.ts";
-import type { NamespaceReview, Review, ReviewedAccess } from "../../provider/review/report/review.ts";
+import type {
+  NamespaceReview,
+  Review,
+  ReviewedAccess,
+  ReviewedFinding,
+} from "../../provider/review/report/review.ts";
 import { objections } from "../../provider/review/report/sections.ts";
 import { reviewText } from "../../provider/review/report/text.ts";
 
@@ -20,13 +25,13 @@ const line = (name: string, more: Partial<ReviewedAccess> = {}): ReviewedAccess 
 const review = (more: Partial<NamespaceReview> = {}): Review => ({
   ...{ version: 1, project: "fleet", stack: "prod", engine: "embedded", service: "https://gate.example.org" },
   summary: { create: 1, update: 2, replace: 0, delete: 0, import: 0, same: 3 },
-  ...{ changes: [], twins: [], unknown: [] },
+  ...{ changes: [], twins: [], refused: [], unseen: [], unknown: [] },
   namespaces: [
     {
       ...{ tenant: "1", name: "lab", access: [], members: [], lockouts: [], incapabilities: [], lint: [] },
       domain: { devices: 1, keys: 1, rules: 0, sessions: 0, logins: ["root"], addresses: ["192.0.2.1"] },
       coverage: { managed: 1, total: 1, percent: 100, unmanaged: [] },
-      ...{ tests: [], unknown: [], ...more },
+      ...{ tests: [], unseen: [], unknown: [], ...more },
     },
   ],
 });
@@ -36,6 +41,7 @@ const NOTHING_ALLOWED = {
   allowUnmanaged: false,
   allowMissingRights: false,
   allowFindings: false,
+  allowUnseen: false,
 };
 
 const markdown = (some: Review, max?: number) =>
@@ -98,6 +104,36 @@ describe("a review in words", () => {
       expect(text(some)).toContain(words);
     }
     expect(markdown(some)).toContain("**This change should not be made as it is:**");
+  });
+
+  test("what could not be looked at and what the service would refuse stand against a change", () => {
+    const some = { ...review({ unseen: ["a key"] }), unseen: ["a plan"], refused: ["a tag"] };
+    expect(objections(some, NOTHING_ALLOWED)).toEqual([
+      "a tag",
+      "a plan (--allow-unseen permits it)",
+      "lab: a key (--allow-unseen permits it)",
+    ]);
+    expect(objections(some, { ...NOTHING_ALLOWED, allowUnseen: true })).toEqual(["a tag"]);
+  });
+
+  test("findings that a change brings stand against it: errors, and open patterns that let somebody in", () => {
+    const object = { kind: "key", id: "ana", name: "ana" } as const;
+    const finding = (more: Partial<ReviewedFinding>): ReviewedFinding => ({
+      ...{ rule: "unanchored-pattern", severity: "warning", message: "open", object, isNew: true },
+      ...more,
+    });
+    const error = finding({ rule: "mistaken-pattern", severity: "error", message: "a CIDR" });
+    const of = (lint: readonly ReviewedFinding[], access: readonly ReviewedAccess[]) =>
+      objections(review({ lint, access }), NOTHING_ALLOWED);
+    expect(of([error, finding({})], [])).toEqual(["lab: a CIDR (--allow-findings permits it)"]);
+    expect(of([finding({})], [line("ana", { change: "gained" })])).toHaveLength(1);
+    expect(of([finding({})], [line("ana", { change: "lost" }), line("bob", { change: "gained" })])).toEqual(
+      [],
+    );
+    // An import finds them in what is there already.
+    expect(of([{ ...error, isNew: false }], [line("ana", { change: "gained" })])).toEqual([]);
+    const allowed = { ...NOTHING_ALLOWED, allowFindings: true };
+    expect(objections(review({ lint: [error] }), allowed)).toEqual([]);
   });
 });
 

@@ -20,14 +20,14 @@ const key = (username: string, more: Inputs = {}) => ({
 });
 
 const changes = (base: readonly Step[], head: readonly Step[]) => {
-  const { steps, summary, unknown } = revisionChanges(
+  const { steps, summary, unseen } = revisionChanges(
     { steps: base } as unknown as Plan,
     { steps: head } as unknown as Plan,
   );
   const told = steps
     .filter(({ op }) => op !== "same")
     .map(({ op, name, fields }) => [op, name, ...fields.map(({ path }) => path)].join(" "));
-  return { told, summary, unknown, steps };
+  return { told, summary, unseen, steps };
 };
 
 describe("what becomes of resources from one revision to another", () => {
@@ -121,13 +121,13 @@ describe("what becomes of resources from one revision to another", () => {
 
   test("is not known of what both hide, unless neither changes it", () => {
     const hidden = (op: Step["op"]) => [step(op, "PublicKey", "ana", key("[secret]"))];
-    expect(changes(hidden("same"), hidden("same")).unknown).toEqual([]);
+    expect(changes(hidden("same"), hidden("same")).unseen).toEqual([]);
     const open = [step("same", "PublicKey", "ana", key("^root$"))];
     const closed = [step("update", "PublicKey", "ana", key("^root$", { data: "[unknown]" }))];
-    expect(changes(open, closed)).toMatchObject({ told: ["replace ana data"], unknown: [] });
-    const { told, unknown } = changes(hidden("same"), hidden("update"));
+    expect(changes(open, closed)).toMatchObject({ told: ["replace ana data"], unseen: [] });
+    const { told, unseen } = changes(hidden("same"), hidden("update"));
     expect(told).toEqual([]);
-    expect(unknown).toEqual([
+    expect(unseen).toEqual([
       'PublicKey "ana": whether its username is another one cannot be told, as it is secret or not known before the change is made',
     ]);
   });

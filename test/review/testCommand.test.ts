@@ -54,7 +54,7 @@ test("the example's tests hold after up, and fail when one device's tag was chan
 }, async () => {
   const stack = new Stack({ program: PROGRAM, folder, engine: "embedded", env: fleet.env });
   try {
-    await stack.result(["up", "--skip-preview"]);
+    await stack.result(["up", "--yes", "--skip-preview"]);
   } finally {
     stack.dispose();
   }

@@ -18,6 +18,9 @@ import {
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
+/** Policy tests import the package as it is installed. */
+const WRITTEN = join(ROOT, "provider", "dist", "review", "policyTests", "written", "index.js");
+
 /** Of a check, which reads what it looks at with every plan. */
 const ASSERTION = { condition: `\${length(data.gatehouse_devices.all.devices) > 0}`, error_message: "none" };
 
@@ -132,8 +135,9 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
 
   it("is told from other plans: what is applied can be held to what was reviewed", async () => {
     const kept = join(root.folder, "reviewed");
-    const save = () => ask("review", root.folder, "--save", kept);
-    const compare = (...more: readonly string[]) => ask("review", root.folder, "--same-as", kept, ...more);
+    const save = () => ask("review", root.folder, "--save", kept, "--allow-unseen");
+    const compare = (...more: readonly string[]) =>
+      ask("review", root.folder, "--allow-unseen", "--same-as", kept, ...more);
     const mac = "02:00:00:00:0e:03";
     await fleet.enrol("edge-03", mac);
     const device = { gatehouse_device: { gate: { device: mac, name: "gate" } } };
@@ -201,7 +205,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     }
     const read = JSON.parse(readFileSync(planFile, "utf8"));
     expect(JSON.stringify(read)).toContain("1234");
-    const origin = { name: "a plan", workspace: workspaceIn(root.folder, {}) };
+    const origin = { name: "a plan", workspace: workspaceIn(root.folder, {}), isUrlAlone: () => false };
     const digest = () => readTerraformPlan(JSON.stringify(read), origin).work().digest;
     const first = digest();
     for (const { change } of read.resource_changes)
@@ -225,9 +229,11 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     const pattern = `\${terraform_data.who.output}`;
     await plan({ resource: { ...data.resource, ...estate(pattern).resource } });
     const { code, stdout } = await ask("review", root.folder);
-    expect(code).toBe(0);
+    expect(code).toBe(2);
     expect(stdout).toContain('PublicKey "gatehouse_public_key.ana": its username is secret or not known');
     expect(stdout).toContain("Nobody gains or loses access.");
+    expect(await ask("review", root.folder, "--allow-unseen")).toMatchObject({ code: 0 });
+    expect(await ask("access", "--folder", root.folder)).toMatchObject({ code: 2 });
   });
 
   it("means what it says, in whatever letter case it says it", async () => {
@@ -245,11 +251,9 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
   });
 
   it("is tested by the policy tests beside it", async () => {
-    // Policy tests import the package as it is installed.
-    const written = join(ROOT, "provider", "dist", "review", "policyTests", "written", "index.js");
     writeFileSync(
       join(root.folder, "roots.policy.ts"),
-      `import { expect, policyTest } from ${JSON.stringify(written)};
+      `import { expect, policyTest } from ${JSON.stringify(WRITTEN)};
 policyTest("nobody is root", ({ access }) => {
   expect(access).not.toAllow({ login: "root" });
 });
@@ -264,6 +268,143 @@ policyTest("nobody is root", ({ access }) => {
     expect(review).toMatchObject({ code: 2, stdout: expect.stringContaining("nobody is root") });
   });
 
+  it("has no drift in what its configuration ignores", async () => {
+    const ignoring = estate("^root$");
+    Object.assign(ignoring.resource.gatehouse_public_key.ana, {
+      lifecycle: { ignore_changes: ["username"] },
+    });
+    await plan(ignoring);
+    await root.must("apply", "plan");
+    const [{ fingerprint = "" } = {}] = await fleet.client.getPublicKeys();
+    const change = (username: string, hostname: string) =>
+      fleet.client.updatePublicKey({
+        params: { fingerprint },
+        body: { name: "ana", username, filter: { hostname } },
+      });
+    await change("^ana$", "^edge-01$");
+    await plan(ignoring);
+    expect(await ask("drift", root.folder)).toMatchObject({ code: 0 });
+    await change("^ana$", "^edge");
+    await plan(ignoring);
+    const { code, stdout } = await ask("drift", root.folder);
+    expect([code, stdout]).toEqual([2, expect.stringContaining('filter.hostname is "^edge"')]);
+    expect(stdout).not.toContain("username");
+    await root.must("destroy", "-auto-approve");
+  });
+
+  describe("that does not tell all", () => {
+    const ROOT_ALLOWED = estate(".*");
+    const policy = () =>
+      writeFileSync(
+        join(root.folder, "roots.policy.ts"),
+        `import { policyTest } from ${JSON.stringify(WRITTEN)};\npolicyTest("all is well", () => {});\n`,
+      );
+    /** The exit codes of all commands that read the plan, and what the review says. */
+    async function codes(): Promise<{ readonly all: readonly (number | null)[]; readonly text: string }> {
+      policy();
+      const run = (...args: readonly string[]) =>
+        spawnGatehouse([...args, "--terraform", planFile], fleet.env);
+      const review = await run("review", root.folder);
+      const others = [
+        await run("test", root.folder),
+        await run("access", "--folder", root.folder),
+        await run("drift", root.folder, "--unmanaged", "ignore"),
+      ];
+      const { stdout, stderr } = review;
+      return { all: [review, ...others].map(({ code }) => code), text: stdout + stderr };
+    }
+    const url = () => fleet.service.url;
+
+    it.each<[string, () => object]>([
+      [
+        "a local value",
+        () => ({ locals: { url: url() }, provider: { gatehouse: { url: `\${local.url}` } } }),
+      ],
+      [
+        "a text around a variable",
+        () => ({
+          variable: { host: { default: url().replace("http://", "") } },
+          provider: { gatehouse: { url: `http://\${var.host}` } },
+        }),
+      ],
+      [
+        "a variable and more",
+        () => ({
+          variable: { url: { default: url() } },
+          provider: { gatehouse: { url: `\${var.url}/` } },
+        }),
+      ],
+      [
+        "a tenant that a local value gives",
+        () => ({ locals: { id: fleet.tenant }, provider: { gatehouse: { tenant: `\${local.id}` } } }),
+      ],
+    ])("where its provider is given by %s: every check fails, and says so", async (_what, provider) => {
+      await plan({ ...ROOT_ALLOWED, ...provider() });
+      const { all, text } = await codes();
+      expect(all).toEqual([2, 2, 2, 2]);
+      expect(text).toMatch(/provider gatehouse: its (url|tenant) cannot be told from the plan/);
+      // What it may be is reviewed all the same.
+      expect(text).toContain("key ana gains every login on edge-01");
+    });
+
+    it("but a variable alone, and text, are told", async () => {
+      await plan({
+        ...ROOT_ALLOWED,
+        variable: { url: { default: url() }, tenant: { default: fleet.tenant } },
+        provider: { gatehouse: { url: `\${var.url}`, tenant: `\${var.tenant}` } },
+      });
+      expect((await codes()).all).toEqual([0, 0, 0, 0]);
+      await plan({
+        ...ROOT_ALLOWED,
+        provider: { gatehouse: { url: "http://127.0.0.1:1", tenant: fleet.tenant } },
+      });
+      const { all, text } = await codes();
+      expect(all.slice(0, 3)).toEqual([2, 2, 2]);
+      expect(text).toContain("on another service (http://127.0.0.1:1), which is not asked here");
+    });
+
+    it("in Terraform's own language too", async () => {
+      const native = async (expression: string) => {
+        const block = `variable "url" {\n  default = "${url()}"\n}\nprovider "gatehouse" {\n  url = ${expression}\n}\n`;
+        writeFileSync(join(root.folder, "service.tf"), block);
+        await plan(ROOT_ALLOWED);
+        return ask("review", root.folder);
+      };
+      expect(await native("var.url # the service")).toMatchObject({ code: 0 });
+      for (const other of [`"\${var.url}/"`, 'replace(var.url, "x", "y")', "(var.url)"]) {
+        expect(await native(other), other).toMatchObject({
+          code: 2,
+          stdout: expect.stringContaining("provider gatehouse: its url cannot be told from the plan"),
+        });
+      }
+    });
+
+    it("or that is of a run which failed", async () => {
+      await plan(ROOT_ALLOWED);
+      writeFileSync(
+        planFile,
+        JSON.stringify({ ...JSON.parse(readFileSync(planFile, "utf8")), errored: true }),
+      );
+      const { all, text } = await codes();
+      expect(all).toEqual([2, 2, 2, 2]);
+      expect(text).toContain("the plan is of a run that failed");
+    });
+
+    it("is reviewed where all its providers have aliases", async () => {
+      await plan({
+        provider: { gatehouse: [{ alias: "main", url: url(), tenant: fleet.tenant }] },
+        resource: {
+          gatehouse_public_key: {
+            ana: { ...ROOT_ALLOWED.resource.gatehouse_public_key.ana, provider: "gatehouse.main" },
+          },
+        },
+      });
+      const here = await codes();
+      expect(here.all).toEqual([0, 0, 0, 0]);
+      expect(here.text).toContain("key ana gains every login on edge-01");
+    });
+  });
+
   it("is told apart from what is none", async () => {
     const of = async (text: string) => {
       writeFileSync(planFile, text);
@@ -272,6 +413,20 @@ policyTest("nobody is root", ({ access }) => {
     expect((await of("PK\u0003\u0004")).stderr).toContain("is a saved plan, which Terraform alone can read");
     expect((await of("{")).stderr).toContain("is no plan in JSON; write it by: terraform show -json");
     expect((await of('{"format_version":"7.0"}')).stderr).toContain("format_version must be 1.x");
+    expect(await of('{"format_version":"1.0"}')).toMatchObject({ code: 1 });
+    root.write(estate("^root$"));
+    await root.apply();
+    const state = await root.must("show", "-json");
+    expect(await of(state)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("is a state, and no plan"),
+    });
+    const schemas = await root.must("providers", "schema", "-json");
+    expect(await of(schemas)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("schemas of providers"),
+    });
+    await root.must("destroy", "-auto-approve");
     const { code, stderr } = await gatehouse(
       ["review", "--terraform", join(root.folder, "none.json")],
       fleet.env,

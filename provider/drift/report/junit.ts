@@ -1,48 +1,82 @@
 import { typeName } from "../../engine/index.ts";
 import { PLAIN } from "../../review/report/sections.ts";
+import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { type DriftReport, openObjects } from "../driftReport.ts";
 import { driftedSentence, foundSentence } from "./sections.ts";
 
 const STYLE = { ...PLAIN, change: (_change: string, sentence: string) => sentence, test: () => [] };
 
 /**
- * The report as JUnit XML, which pipelines show as test results: a failed case for each difference that counts, and a
- * case that passes for each kind of difference that was not found.
+ * The report and the policy tests as JUnit XML, which pipelines show as test results: a failed case for each difference that
+ * counts and each test that fails, and a case that passes for each kind of difference that was not found and each test
+ * that passes.
  */
-export function driftJunit(report: DriftReport): string {
-  const { project, stack, drifted, unmanagedCounts, durationMs } = report;
+export function driftJunit(
+  report: DriftReport,
+  tests: TestedNamespace | undefined,
+  allowUnseen: boolean,
+): string {
+  const { project, stack, drifted, expiring, unmanagedCounts, durationMs } = report;
   const open = unmanagedCounts === "fail" ? openObjects(report) : [];
-  const failures = [
-    ...drifted.map((one) => ({
-      group: one.op === "update" ? "changed by hand" : "deleted by hand",
-      name: `${typeName(one.type)} ${one.name}`,
-      text: driftedSentence(one, STYLE),
-    })),
-    ...open.map((one) => ({
-      group: "in no program",
-      name: `${one.kind} ${one.name}`,
-      text: foundSentence(one, STYLE),
-    })),
-  ];
-  const groups = [
-    "changed by hand",
-    "deleted by hand",
-    ...(unmanagedCounts === "fail" ? ["in no program"] : []),
-  ];
-  const passed = groups.filter((group) => failures.every((failure) => failure.group !== group));
+  const unseen = allowUnseen ? [] : [...report.unseen, ...(tests?.unseen ?? [])];
+  const failed = (op: DriftReport["drifted"][number]["op"]) =>
+    drifted
+      .filter((one) => one.op === op)
+      .map((one) => ({ name: `${typeName(one.type)} ${one.name}`, text: driftedSentence(one, STYLE) }));
+  const groups: Readonly<Record<string, readonly { readonly name: string; readonly text: string }[]>> = {
+    "changed by hand": failed("update"),
+    "deleted by hand": failed("delete"),
+    ...(unmanagedCounts === "fail" && {
+      "in no program": open.map((one) => ({
+        name: `${one.kind} ${one.name}`,
+        text: foundSentence(one, STYLE),
+      })),
+    }),
+    "expired or due": expiring.map(({ name, message }) => ({ name: `ApiKey ${name}`, text: message })),
+    "not looked at": unseen.map((sentence) => ({ name: sentence, text: sentence })),
+  };
   const suite = `gatehouse drift ${project}/${stack}`;
+  const cases = [
+    ...Object.entries(groups).flatMap(([group, failures]) =>
+      failures.length === 0
+        ? [passedCase(suite, `nothing ${group}`)]
+        : failures.map(({ name, text }) => failedCase(`${suite}: ${group}`, name, text)),
+    ),
+    ...(tests?.tests ?? []).map(({ name, file, ok, failures }) =>
+      ok
+        ? passedCase(`${suite}: policy tests`, name)
+        : failedCase(
+            `${suite}: policy tests`,
+            name,
+            `${file}: ${failures.map(({ message }) => message).join("; ")}`,
+          ),
+    ),
+  ];
+  const failures = cases.filter(({ isFailed }) => isFailed).length;
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
-    `<testsuite name="${escaped(suite)}" tests="${failures.length + passed.length}" failures="${failures.length}" time="${durationMs / 1000}">`,
-    ...passed.map((group) => `  <testcase classname="${escaped(suite)}" name="nothing ${group}"/>`),
-    ...failures.map(
-      ({ group, name, text }) =>
-        `  <testcase classname="${escaped(`${suite}: ${group}`)}" name="${escaped(name)}"><failure message="${escaped(text)}"/></testcase>`,
-    ),
+    `<testsuite name="${escaped(suite)}" tests="${cases.length}" failures="${failures}" time="${durationMs / 1000}">`,
+    ...cases.map(({ xml }) => xml),
     "</testsuite>",
     "",
   ].join("\n");
 }
+
+/** A case of the suite. */
+interface Case {
+  readonly xml: string;
+  readonly isFailed: boolean;
+}
+
+const passedCase = (group: string, name: string): Case => ({
+  xml: `  <testcase classname="${escaped(group)}" name="${escaped(name)}"/>`,
+  isFailed: false,
+});
+
+const failedCase = (group: string, name: string, text: string): Case => ({
+  xml: `  <testcase classname="${escaped(group)}" name="${escaped(name)}"><failure message="${escaped(text)}"/></testcase>`,
+  isFailed: true,
+});
 
 const ENTITIES: Readonly<Record<string, string>> = {
   "&": "&amp;",

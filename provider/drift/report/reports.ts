@@ -1,6 +1,8 @@
 import type { Runner } from "../../engine/index.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
+import type { Section } from "../../review/report/sections.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
+import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { counted } from "../../review/words/phrases.ts";
 import { printable } from "../../review/words/printable.ts";
 import { type DriftReport, isDrift, openObjects } from "../driftReport.ts";
@@ -19,13 +21,31 @@ export function driftText(c: Paint, report: DriftReport): string {
  * The report as a comment or an issue on a code host.
  * @param max longest text, in characters; lists are cut to it, and say how much is missing
  */
-export function driftMarkdown(report: DriftReport, max = COMMENT_MAX): string {
+export function driftMarkdown(
+  report: DriftReport,
+  tests: TestedNamespace | undefined,
+  max = COMMENT_MAX,
+): string {
   const head = `## Drift of ${code(`${report.project}/${report.stack}`)}\n\n${summaryText(report)}`;
-  const sections = driftSections(report, MARKDOWN).filter(({ items }) => items.length > 0);
+  const sections = [...testSections(tests), ...driftSections(report, MARKDOWN)].filter(
+    ({ items }) => items.length > 0,
+  );
   const { program } = report.acceptance;
   const snippet = `\n<details><summary>To accept what is in no program</summary>\n\n${codeBlock(program, report.engine)}\n\n</details>\n`;
   const foot = program === "" || snippet.length > max / 4 ? "" : snippet;
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}\n${foot}`;
+}
+
+/** Policy tests that fail, and what they did not look at. */
+function testSections(tests: TestedNamespace | undefined): Section[] {
+  if (!tests) return [];
+  const passing = tests.tests.filter(({ ok }) => ok).length;
+  return [
+    {
+      title: `Policy tests: ${passing} of ${tests.tests.length} pass`,
+      items: [...tests.tests.flatMap(MARKDOWN.test), ...tests.unseen.map(MARKDOWN.text)],
+    },
+  ];
 }
 
 /** Most lines of a snippet that a terminal shows. */
@@ -62,7 +82,7 @@ function codeBlock(text: string, runner: Runner): string {
 
 /** `2 changed, 1 deleted, 3 in no program; 12 as declared`. */
 export function summaryText(report: DriftReport): string {
-  const { drifted, summary } = report;
+  const { drifted, expiring, unseen, summary } = report;
   const changed = drifted.filter(({ op }) => op === "update").length;
   const deleted = drifted.length - changed;
   const open = openObjects(report).length;
@@ -70,6 +90,8 @@ export function summaryText(report: DriftReport): string {
     ...(changed > 0 ? [`${changed} changed by hand`] : []),
     ...(deleted > 0 ? [`${deleted} deleted by hand`] : []),
     ...(open > 0 ? [`${open} in no program`] : []),
+    ...(expiring.length > 0 ? [`${counted(expiring.length, "API key")} expired or due`] : []),
+    ...(unseen.length > 0 ? [`${unseen.length} not looked at`] : []),
   ];
   const rest = `${counted(summary.same, "resource")} as declared`;
   return found.length === 0 ? `No drift: ${rest}.` : `${found.join(", ")}; ${rest}.`;

@@ -13,6 +13,7 @@ import {
   type Known,
   openObjects,
 } from "../driftReport.ts";
+import type { DeclaringResource } from "../whoChanged.ts";
 
 /** Most characters of a value that a sentence shows. */
 const VALUE_MAX = 60;
@@ -21,7 +22,7 @@ const FIELDS_MAX = 4;
 
 /** What a report of drift says, list by list. */
 export function driftSections(report: DriftReport, style: ReportStyle): Section[] {
-  const { drifted, unmanaged, notApplied, namespaces, notes } = report;
+  const { drifted, unmanaged, notApplied, namespaces, expiring, unseen, notes } = report;
   const changed = drifted.filter(({ op }) => op === "update");
   const deleted = drifted.filter(({ op }) => op === "delete");
   const open = openObjects(report);
@@ -35,6 +36,11 @@ export function driftSections(report: DriftReport, style: ReportStyle): Section[
       title: `In no program, and excepted: ${excepted.length}`,
       items: excepted.map((one) => foundSentence(one, style)),
     },
+    {
+      title: `API keys that have expired or are due: ${expiring.length}`,
+      items: expiring.map(({ message }) => style.text(message)),
+    },
+    { title: `Not looked at: ${unseen.length}`, items: unseen.map(style.text) },
     ...namespaces.flatMap(({ name, access, members }) => {
       const where = isSole ? "" : ` in ${style.name(name)}`;
       return [
@@ -90,10 +96,11 @@ export function foundSentence(
   return [`${kind} ${who}, ${why}`, ...knownSentences(known, style)].join("; ");
 }
 
-function knownSentences({ meaning, by, firstSeen }: Known, style: ReportStyle): string[] {
+function knownSentences({ meaning, by, declaredBy, firstSeen }: Known, style: ReportStyle): string[] {
   return [
     ...meaning.map(style.text),
     ...(by ? [style.text(actorText(by))] : []),
+    ...(declaredBy && !by?.declaredBy ? [style.text(`declared last by ${declarationText(declaredBy)}`)] : []),
     ...(firstSeen === undefined ? [] : [`first seen ${timeText(firstSeen)}`]),
   ];
 }
@@ -106,11 +113,12 @@ function actorText({ actor, address, at, operation, declaredBy }: NonNullable<Kn
     operator: "an operator of the service",
   }[actor.kind];
   const where = address === "" ? "" : ` from ${address}`;
-  const declared = declaredBy
-    ? `, said to be for ${declaredBy.resource} of ${declaredBy.project}/${declaredBy.stack}`
-    : "";
+  const declared = declaredBy ? `, said to be for ${declarationText(declaredBy)}` : "";
   return `last by ${who}${where}, ${timeText(at)} (${operation}${declared})`;
 }
+
+const declarationText = ({ project, stack, resource }: DeclaringResource): string =>
+  `${resource} of ${project}/${stack}`;
 
 /** `2026-11-23 07:28 UTC`. */
 const timeText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;

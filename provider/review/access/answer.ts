@@ -16,6 +16,8 @@ export interface AccessAnswer {
   readonly remarks: readonly string[];
   /** Whether the login that is to be explained is refused. */
   readonly refused: boolean;
+  /** Whether the answer leaves out what could not be looked at. */
+  readonly unseen: boolean;
 }
 
 /**
@@ -25,20 +27,20 @@ export interface AccessAnswer {
  */
 export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
   const view = accessView(estate, inquiry);
-  if (inquiry.explain) return explained(view);
-  if (inquiry.format === "json") return { output: accessJson(view), remarks: [], refused: false };
-  if (inquiry.format === "text") return { output: accessTable(view), remarks: [], refused: false };
-  const remarks = [...domainLines(view), ...unknownLines(view)];
-  return { output: accessCsv(view), remarks, refused: false };
+  const told = { remarks: [], refused: false, unseen: estate.unseen.length > 0 };
+  if (inquiry.explain) return { ...told, ...explained(view) };
+  if (inquiry.format === "json") return { ...told, output: accessJson(view) };
+  if (inquiry.format === "text") return { ...told, output: accessTable(view) };
+  return { ...told, output: accessCsv(view), remarks: [...domainLines(view), ...unknownLines(view)] };
 }
 
-function explained(view: AccessView): AccessAnswer {
+function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
   const explanation = accessExplanation(view);
-  const { tenant: namespace, unknown } = view.estate;
-  const report: AccessExplanationReport = { namespace, unknown, notes: view.notes, ...explanation };
+  const { tenant: namespace, unseen, unknown } = view.estate;
+  const report: AccessExplanationReport = { namespace, unseen, unknown, notes: view.notes, ...explanation };
   const output =
     view.inquiry.format === "json"
       ? `${JSON.stringify(report, null, 1)}\n`
       : explanationText(view, explanation);
-  return { output: [output], remarks: [], refused: !explanation.allowed };
+  return { output: [output], refused: !explanation.allowed };
 }

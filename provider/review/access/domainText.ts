@@ -32,4 +32,4 @@ function part(asked: readonly unknown[], all: readonly unknown[], what: string):
 
 /** What could not be read and so is missing in the answer: lines for people. */
 export const unknownLines = ({ estate }: AccessView): string[] =>
-  estate.unknown.map((sentence) => printable(`Not known: ${sentence}`));
+  [...estate.unseen, ...estate.unknown].map((sentence) => printable(`Not known: ${sentence}`));

@@ -25,7 +25,9 @@ export interface AccessGrant {
 interface AccessAnswered {
   /** Id of the namespace. */
   readonly namespace: string;
-  /** What could not be read, as sentences. */
+  /** What could not be looked at, as sentences: the answer leaves it out. */
+  readonly unseen: readonly string[];
+  /** What else could not be read, as sentences. */
   readonly unknown: readonly string[];
   /** How the inquiry was understood, as sentences. */
   readonly notes: readonly string[];
@@ -59,6 +61,7 @@ export function* accessJson(view: AccessView): Generator<string> {
     namespace: estate.tenant,
     domain: { ...domain, anyAddress: ANY_ADDRESS },
     sessions: estate.seen.sessions,
+    unseen: estate.unseen,
     unknown: estate.unknown,
     notes,
     devices,

@@ -1,11 +1,17 @@
-import { isNotFound, PermissionError } from "@gatehouse-access/sdk";
-import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
+import { isNotFound, PermissionError, RequestError } from "@gatehouse-access/sdk";
+import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
 import { definitionOf } from "../../inventory/liveObjects.ts";
+import { existsAlready } from "../../resources/bring.ts";
 import type { Connection, TenantClient } from "../../resources/connection.ts";
+import type { Listed, ResourceDefinition } from "../../resources/definition.ts";
+import { diff } from "../../resources/diff.ts";
 import { deviceKey, macOf, type Namespace } from "../../resources/listings.ts";
 import { isNewer } from "../../resources/release.ts";
+import { canonicalInputs } from "../../resources/values.ts";
+import { readEstate } from "../estate.ts";
+import { plannedEstate } from "../planned/plannedEstate.ts";
 import { isHidden, onService, type PlannedStep, stepsOf, tenantIn } from "../steps.ts";
-import { byText } from "../words/order.ts";
+import { byText, byTexts } from "../words/order.ts";
 import { firstOf } from "../words/phrases.ts";
 import { actorOf, incapabilities } from "./incapabilities.ts";
 
@@ -17,14 +23,21 @@ export interface Home {
   readonly unsettled: Error | undefined;
 }
 
+/** Why a part of a plan cannot be carried out, or would not do what it says. */
+export interface PlanProblem {
+  readonly about: "namespace" | "rights" | "quota" | "device" | "tag" | "existing" | "order";
+  /** A sentence that names the resources and what to do about it. */
+  readonly text: string;
+}
+
 /**
- * What of a plan the service would refuse or could not do, as far as reading it can tell: namespaces that are not there,
- * what the credential may not do, quotas, devices and tags that are not there. One sentence each, which names the
- * resources and what to do about it.
+ * Why a plan cannot be carried out, as far as reading the service can tell: namespaces that are not there, what the
+ * credential may not do, quotas, devices and tags that are not there, objects that are there already, and rules of which
+ * only the order of their creation decides.
  * @param plan a preview with values
  * @throws RequestError where the service or the credential fails
  */
-export async function planProblems(connection: Connection, plan: Plan, home: Home): Promise<string[]> {
+export async function planProblems(connection: Connection, plan: Plan, home: Home): Promise<PlanProblem[]> {
   const here = onService(plan, connection.client.url).plan;
   const changes: Plan = {
     ...here,
@@ -32,17 +45,20 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   };
   if (changes.steps.length === 0) return [];
   const { kind, userId } = await connection.client.identity();
-  const problems: string[] = [];
+  const problems: PlanProblem[] = [];
+  const add = (about: PlanProblem["about"], texts: readonly string[]) =>
+    problems.push(...texts.map((text) => ({ about, text })));
   const homeless = home.tenant === undefined ? namingNone(changes) : [];
-  if (homeless.length > 0) problems.push(`${listed(homeless)}: ${home.unsettled?.message}`);
-  problems.push(...(await tooManyNamespaces(connection, changes, userId)));
+  if (homeless.length > 0) add("namespace", [`${listed(homeless)}: ${home.unsettled?.message}`]);
+  add("quota", await tooManyNamespaces(connection, changes, userId));
+  add("existing", await existingObjects(connection, changes, home.tenant));
   for (const tenant of tenantsOf(changes, home.tenant)) {
     const { steps, begun } = stepsOf(changes, tenant, home.tenant ?? "");
     const coming = steps.filter(({ after }) => after !== undefined);
     const namespace = await readable(connection, tenant);
     if (typeof namespace === "string") {
       // Objects that the plan deletes are gone together with their namespace.
-      if (coming.length > 0) problems.push(`${listed(coming.map(({ title }) => title))}: ${namespace}`);
+      if (coming.length > 0) add("namespace", [`${listed(coming.map(({ title }) => title))}: ${namespace}`]);
       continue;
     }
     const actor = actorOf({ kind, ...(userId !== undefined && { userId }) }, namespace);
@@ -51,15 +67,20 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     const refused = incapabilities(actor, sure, beginning);
     const titleOf = (name: string) =>
       [...sure, ...beginning].find(({ step }) => step.name === name)?.title ?? name;
-    problems.push(...refused.map(({ resources, reason }) => `${listed(resources.map(titleOf))}: ${reason}`));
-    const opened = await connection.tenant(tenant);
-    problems.push(
-      ...(await missingDevices(opened, coming)),
-      ...(await missingTags(connection, opened, coming)),
+    add(
+      "rights",
+      refused.map(({ resources, reason }) => `${listed(resources.map(titleOf))}: ${reason}`),
     );
-    problems.push(...(await fullNamespace(opened, namespace, coming)));
+    const opened = await connection.tenant(tenant);
+    add("device", await missingDevices(opened, coming));
+    add("tag", await missingTags(connection, opened, coming));
+    add("quota", await fullNamespace(opened, namespace, coming));
+    if (await mayContradict(opened, steps)) {
+      const planned = plannedEstate(await readEstate(opened), changes, { home: home.tenant ?? "" });
+      add("order", planned.contradictions);
+    }
   }
-  return problems.sort(byText);
+  return problems.sort(byTexts(({ text }) => text));
 }
 
 /** With `adopt` an object that is there and equal is taken over, by no request that could be refused. */
@@ -175,6 +196,128 @@ async function tooManyNamespaces(
   return [
     `${listed(added.map(({ name }) => `Namespace "${name}"`))}: the user may own ${maxNamespaces} namespaces, and owns ${owned.length}; delete one, or have the limit raised`,
   ];
+}
+
+/** True where a rule that the plan makes or changes may have the priority of one with the other action. */
+async function mayContradict({ rules }: TenantClient, steps: readonly PlannedStep[]): Promise<boolean> {
+  const changed = steps
+    .filter(({ definition, after }) => definition.name === "FirewallRule" && after !== undefined)
+    .map(inputs);
+  if (changed.length === 0) return false;
+  if (changed.some(({ action, priority }) => isHidden(action) || isHidden(priority))) return true;
+  const live = await rules.all().catch((error: unknown) => {
+    // Services without a firewall say so with 404.
+    if (isNotFound(error)) return [];
+    throw error;
+  });
+  const prioritiesOf = (wanted: string) =>
+    new Set<unknown>(
+      [...live, ...changed].filter(({ action }) => action === wanted).map(({ priority }) => priority),
+    );
+  const [allows, denies] = [prioritiesOf("allow"), prioritiesOf("deny")];
+  return changed.some(({ action, priority }) => (action === "deny" ? allows : denies).has(priority));
+}
+
+/** Up to so many new objects of a kind are looked for one by one; of more, all that there are are listed first. */
+const FEW = 5;
+
+/**
+ * Objects that the plan is to make, and that are there already. What another resource of the program has today may pass
+ * from the one to the other, and what an earlier run made for the same resource is given back by the service.
+ * @param home the namespace of resources that name none
+ */
+async function existingObjects(
+  connection: Connection,
+  { project, stack, steps }: Plan,
+  home: string | undefined,
+): Promise<string[]> {
+  const held = new Set(steps.flatMap(({ before, id }) => (before && id !== undefined ? [id] : [])));
+  const groups = Map.groupBy(
+    steps.flatMap((step) => newObject(step, home)),
+    ({ definition, inputs }) => `${definition.name} ${inputs.tenant}`,
+  );
+  const problems: string[] = [];
+  for (const group of groups.values()) {
+    const listed: Lists = new Map();
+    const known = group.length > FEW ? await knownAmong(connection, group, listed) : group;
+    const looked = known.map(async ({ name, definition, inputs }) => {
+      const found = await whereReadable(() => definition.find?.(connection, inputs));
+      if (!found || held.has(found.id)) return [];
+      const all = await listOnce(connection, definition, found.id.split("/")[0] ?? "", listed);
+      const owner = all.find(({ id }) => id === found.id)?.declaredBy;
+      if (owner?.project === project && owner.stack === stack && owner.resource === name) return [];
+      const { message } = existsAlready({ definition }, found.id, diff(definition, found.state, inputs));
+      return [`${definition.name} "${name}": ${message}`];
+    });
+    problems.push(...(await Promise.all(looked)).flat());
+  }
+  return problems;
+}
+
+/** An object that a plan is to make. */
+interface NewObject {
+  readonly name: string;
+  readonly definition: ResourceDefinition;
+  /** In their canonical form, with the namespace. */
+  readonly inputs: Record<string, unknown>;
+}
+
+function newObject(step: Step, home: string | undefined): NewObject[] {
+  const definition = definitionOf(step);
+  const given = step.after?.inputs;
+  if (step.op !== "create" || !given || !definition?.find || !definition.identity) return [];
+  // Whether a tag may be put on a device depends on what else the plan does to its tags.
+  if (given.adopt || definition.inputs.device || definition.overwrites) return [];
+  if (definition.identity.fields.some((field) => isHidden(given[field]))) return [];
+  const inputs = canonicalInputs(definition.inputs, given);
+  if (definition.inputs.tenant) inputs.tenant ??= home;
+  // Without a namespace that is a problem of its own.
+  return definition.inputs.tenant && inputs.tenant === undefined
+    ? []
+    : [{ name: step.name, definition, inputs }];
+}
+
+type Lists = Map<string, Promise<readonly Listed[]>>;
+
+/** All objects of a kind in a namespace, which are listed once. */
+function listOnce(
+  connection: Connection,
+  { list }: ResourceDefinition,
+  tenant: string,
+  lists: Lists,
+): Promise<readonly Listed[]> {
+  const listed =
+    lists.get(tenant) ?? whereReadable(() => list?.(connection, tenant)).then((all) => all ?? []);
+  lists.set(tenant, listed);
+  return listed;
+}
+
+/** Those of the new objects of one kind and namespace that claim what an object claims which is there. */
+async function knownAmong(
+  connection: Connection,
+  group: readonly NewObject[],
+  lists: Lists,
+): Promise<readonly NewObject[]> {
+  const [{ definition, inputs: first } = {}] = group;
+  // Namespaces are no objects of a namespace, and a program makes few of them.
+  if (typeof first?.tenant !== "string" || !definition?.identity) return group;
+  const { identity, inputs: fields } = definition;
+  const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>
+    identity.ofInputs(canonicalInputs(fields, inputs)).map(({ key }) => key);
+  const all = await listOnce(connection, definition, first.tenant, lists);
+  const claimed = new Set(all.flatMap(({ state }) => (state ? claimsOf(state) : [])));
+  return group.filter(({ inputs }) => claimsOf(inputs).some((key) => claimed.has(key)));
+}
+
+/** What cannot be looked up is for the run to tell, or a problem of its own. */
+async function whereReadable<T>(read: () => Promise<T | undefined> | undefined): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    const isDenied = isNotFound(error) || error instanceof PermissionError;
+    if (error instanceof RequestError && !isDenied) throw error;
+    return undefined;
+  }
 }
 
 async function isOfNewer(connection: Connection): Promise<boolean> {

@@ -90,13 +90,18 @@ export class Draft {
    * @throws CannotTell where there is none
    */
   uidOf(selector: string): string {
+    const uid = this.findUid(selector);
+    if (uid === undefined) throw new CannotTell(`there is no device "${selector}" yet`);
+    return uid;
+  }
+
+  /** The same; undefined where there is none. */
+  findUid(selector: string): string | undefined {
     const key = deviceKey(selector);
     const live = this.#live.get(key);
     if (live) return live.uid;
     this.#planned ??= devicesByKey([...this.#devices.values()]);
-    const uid = this.#planned.get(key)?.uid;
-    if (uid === undefined) throw new CannotTell(`there is no device "${selector}" yet`);
-    return uid;
+    return this.#planned.get(key)?.uid;
   }
 
   /** @throws CannotTell where the device is gone, or this change removes it */

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import type { AccessRule } from "@gatehouse-access/sdk/policy";
+import { Access, type AccessDevice, type AccessRule, areDisjoint } from "@gatehouse-access/sdk/policy";
 import type { ResourceValues } from "../../engine/index.ts";
 import { firewallRule } from "../../resources/firewallRule.ts";
 import { publicKey } from "../../resources/publicKey.ts";
 import { canonical } from "../../resources/values.ts";
+import { acceptedDevices } from "../estate.ts";
 import { isHidden, type PlannedStep } from "../steps.ts";
 import { CannotTell, type Draft, GONE, inputsOf, type Kind, outputOf } from "./draft.ts";
 
@@ -77,20 +78,66 @@ export const ruleKind: Kind = {
   },
 };
 
+/** Two rules of one priority, of which one allows and the other denies what both match. */
+export interface Contradiction {
+  readonly text: string;
+  /** True where the plan makes both: then nobody can tell which one is made last, and so decides. */
+  readonly isUndecided: boolean;
+}
+
+/** Most pairs of rules that are compared: each takes up to a millisecond. */
+const PAIRS_MAX = 10_000;
+
 /**
- * New rules of which nobody can tell which one will decide, as sentences: of rules of one priority it is the one made
- * last, and engines make several rules at once.
+ * Contradictions of rules that a change makes or changes. The rule that was made last decides, whatever a program says:
+ * when it is deleted and made again, the other one decides.
  */
-export function unclearOrder({ rules, estate }: Draft): string[] {
-  const known = new Set(estate.policy.rules.map(({ id }) => id));
-  const fresh = [...rules.values()].filter(({ id, active }) => active && !known.has(id));
-  return fresh.flatMap((rule, place) =>
-    fresh
-      .slice(place + 1)
-      .filter((other) => other.priority === rule.priority && other.action !== rule.action)
-      .map(
-        (other) =>
-          `FirewallRule "${rule.id}" and "${other.id}" have one priority, and the one that is made last decides: the order here is the plan's, which the run need not keep; give them priorities that differ`,
-      ),
-  );
+export function contradictions({ rules, estate, devices }: Draft): Contradiction[] {
+  const known = new Map(estate.policy.rules.map((rule) => [rule.id, rule]));
+  const active = [...rules.values()].filter((rule) => rule.active);
+  let shared: ReturnType<typeof sharedDevices> | undefined;
+  const touched = new Set(active.filter((rule) => !isDeepStrictEqual(known.get(rule.id), rule)));
+  const found: Contradiction[] = [];
+  const done = new Set<AccessRule>();
+  let pairs = 0;
+  for (const rule of touched) {
+    done.add(rule);
+    for (const other of active) {
+      if (other.priority !== rule.priority || other.action === rule.action || done.has(other)) continue;
+      pairs += 1;
+      if (pairs > PAIRS_MAX) {
+        const text = `more than ${PAIRS_MAX} pairs of rules that allow and deny have one priority, too many to compare; give them priorities that differ`;
+        return [...found, { text, isUndecided: true }];
+      }
+      shared ??= sharedDevices(acceptedDevices(devices.values()));
+      const device = shared(rule, other);
+      if (device !== undefined)
+        found.push(contradiction(rule, other, device, !known.has(rule.id) && !known.has(other.id)));
+    }
+  }
+  return found;
+}
+
+function contradiction(
+  rule: AccessRule,
+  other: AccessRule,
+  device: string,
+  isUndecided: boolean,
+): Contradiction {
+  const which = isUndecided ? ", which nobody can tell before they are made" : "";
+  const text = `FirewallRule "${rule.id}" and "${other.id}" have the priority ${rule.priority}, one allows and the other denies logins on ${device}, and the one that was made last decides${which}; give them priorities that differ`;
+  return { text, isUndecided };
+}
+
+/** Finds a device on which two rules match some login, by its name; undefined where there is certainly none. */
+function sharedDevices(devices: readonly AccessDevice[]) {
+  const access = new Access({ devices, keys: [], rules: [] }, { logins: [], addresses: [] });
+  const nameOf = new Map(devices.map(({ uid, name }) => [uid, name]));
+  const devicesOf = ({ filter, action }: AccessRule) => access.devicesOf(filter, action === "deny");
+  return (rule: AccessRule, other: AccessRule): string | undefined => {
+    if (areDisjoint([rule.username, other.username], "login")) return undefined;
+    if (areDisjoint([rule.sourceIp, other.sourceIp], "address")) return undefined;
+    const [uid = ""] = access.uidsOf(devicesOf(rule).new_intersection(devicesOf(other)));
+    return nameOf.get(uid);
+  };
 }

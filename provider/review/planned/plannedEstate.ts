@@ -2,12 +2,14 @@ import type { Role } from "@gatehouse-access/sdk/contract";
 import type { Plan } from "../../engine/index.ts";
 import { Claims, TwinError } from "../../resources/claims.ts";
 import type { ResourceDefinition } from "../../resources/definition.ts";
+import { pendingText } from "../../resources/deviceSelector.ts";
 import type { ApiKey } from "../../resources/listings.ts";
 import type { Estate, NamespaceState } from "../estate.ts";
 import { isHidden, losesObject, type PlannedStep, stepsOf } from "../steps.ts";
+import { firstOf } from "../words/phrases.ts";
 import { attachmentKind, deviceKind, deviceTagsKind, renameTags, tagKind } from "./devicesAndTags.ts";
 import { CannotTell, Draft, type Kind, type PlannedApiKey } from "./draft.ts";
-import { keyKind, ruleKind, unclearOrder } from "./keysAndRules.ts";
+import { contradictions, keyKind, ruleKind } from "./keysAndRules.ts";
 import { apiKeyKind, apiKeyNameToday, memberKind } from "./membersAndApiKeys.ts";
 import { type Declared, type Twins, twinsOf } from "./twins.ts";
 
@@ -23,11 +25,13 @@ export interface ManagedObject {
   readonly urn: string;
 }
 
-/** What a namespace will be once a plan is carried out. What nobody can tell of it is in `unknown`. */
+/** What a namespace will be once a plan is carried out. What nobody can tell of it is in `unseen`. */
 export interface PlannedEstate extends NamespaceState {
   /** Objects that are on the service today, and that resources of the stack manage or take over. */
   readonly managed: readonly ManagedObject[];
   readonly twins: readonly Twins[];
+  /** Rules of which only the order of their creation decides, and of which the plan makes or changes one, as sentences. */
+  readonly contradictions: readonly string[];
   /** Namespaces that the plan makes, and resources in them, as sentences: they are no part of this namespace. */
   readonly notes: readonly string[];
   /** The steps of the plan about this namespace. */
@@ -57,7 +61,7 @@ export interface PlannedEstateOptions {
  *
  * The objects of unchanged resources stay as they really are, whatever the state says of them. Where nobody can tell
  * what a resource will be (an input that decides is not known yet or is secret, a device is not there), its object
- * stays as it is, and a new one is left out. Either is said in `unknown`.
+ * stays as it is, and a new one is left out. Either is said in `unseen`.
  * @param plan a preview with values
  * @throws Error when the plan has no values
  */
@@ -67,22 +71,28 @@ export function plannedEstate(
   { home = estate.tenant, now = new Date(), makerRole }: PlannedEstateOptions = {},
 ): PlannedEstate {
   const draft = new Draft(estate, now, makerRole);
-  const { steps, begun, unknown } = stepsOf(plan, estate.tenant, home);
+  const { steps, begun, unseen } = stepsOf(plan, estate.tenant, home);
   const done = carryOut(draft, steps);
   const apiKeys = draft.apiKeys && [...draft.apiKeys.values()];
+  const opposed = contradictions(draft);
   return {
     policy: draft.policy(),
     members: draft.members && [...draft.members.values()],
     apiKeys: apiKeys?.filter(hasRole),
     managed: managedBy(draft, steps, done.declared),
     twins: twinsOf(draft, done.declared),
+    unseen: [
+      ...unseen,
+      ...done.unseen,
+      ...opposed.filter(({ isUndecided }) => isUndecided).map(({ text }) => text),
+    ],
     unknown: [
-      ...unknown,
-      ...done.unknown,
-      ...unclearOrder(draft),
       ...steps.filter(leavesObject).map(leftNote),
       ...(apiKeys ?? []).filter((key) => !hasRole(key)).map(roleNote),
+      ...steps.flatMap((planned) => pendingNote(draft, planned)),
+      ...invitedNote(draft),
     ],
+    contradictions: opposed.map(({ text }) => text),
     notes: begun.map(begunNote),
     steps,
     begun,
@@ -98,6 +108,32 @@ const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && bef
 
 const leftNote = ({ title }: PlannedStep) =>
   `${title} leaves its object where it is, managed by nobody (retainOnDelete)`;
+
+/** No request tells whether a service knows an address before it is invited. */
+function invitedNote({ estate, members }: Draft): string[] {
+  const known = new Set(estate.members?.map(({ id }) => id));
+  const invited = [...(members?.values() ?? [])].filter(({ id }) => !known.has(id)).map(({ email }) => email);
+  return invited.length === 0
+    ? []
+    : [
+        `whether the service knows ${firstOf(invited.toSorted(), NAMED_MAX)} shows only when they are invited`,
+      ];
+}
+
+/** Most addresses that a sentence names. */
+const NAMED_MAX = 5;
+
+/** Of a new resource that a name or a MAC address gives to a device which nobody has accepted by then. */
+function pendingNote(draft: Draft, planned: PlannedStep): string[] {
+  const { step, definition, title, after } = planned;
+  const selector = after?.inputs.device;
+  const isNew = step.op === "create" || step.op === "replace";
+  if (!isNew || !definition.inputs.device || typeof selector !== "string" || isHidden(selector)) return [];
+  const uid = draft.findUid(selector.toLowerCase());
+  const device = uid === undefined ? undefined : draft.devices.get(uid);
+  if (device?.status !== "pending" || uid === selector) return [];
+  return [`${title}: ${pendingText(selector)}`];
+}
 
 const begunNote = ({ title, definition }: PlannedStep) =>
   definition.name === "Namespace"
@@ -158,7 +194,7 @@ interface Work {
   /** The resources of the program, without those of which nobody can tell what they will be. */
   readonly declared: Declared[];
   /** What nobody can tell, as sentences. */
-  readonly unknown: string[];
+  readonly unseen: string[];
 }
 
 /**
@@ -167,7 +203,7 @@ interface Work {
  * resource loses and another one gets stays.
  */
 function carryOut(draft: Draft, steps: readonly PlannedStep[]): Work {
-  const work: Work = { draft, claims: new Claims(), declared: [], unknown: [] };
+  const work: Work = { draft, claims: new Claims(), declared: [], unseen: [] };
   const isEarly = ({ definition }: PlannedStep) => definition.name === "Tag" || definition.name === "Device";
   // Other resources refer to tags and devices by the names that they have by then.
   carryOutTogether(work, steps.filter(isEarly));
@@ -221,14 +257,14 @@ function declare(work: Work, planned: PlannedStep): boolean {
   return isClear;
 }
 
-function attempt({ unknown }: Work, { title, before }: PlannedStep, work: () => void): boolean {
+function attempt({ unseen }: Work, { title, before }: PlannedStep, work: () => void): boolean {
   try {
     work();
     return true;
   } catch (error) {
     if (!(error instanceof CannotTell)) throw error;
     const left = before ? "what it has stays as it is" : "it is left out";
-    unknown.push(`${title}: ${error.message}; ${left} here`);
+    unseen.push(`${title}: ${error.message}; ${left} here`);
     return false;
   }
 }

@@ -94,7 +94,9 @@ export interface NamespaceReview {
   readonly coverage: Coverage;
   /** Of the stack's own namespace. */
   readonly tests: readonly PolicyTestResult[];
-  /** What the review could not know, as sentences. */
+  /** What the review could not look at, as sentences: it stands against the change. */
+  readonly unseen: readonly string[];
+  /** What else the review could not know, as sentences. */
   readonly unknown: readonly string[];
 }
 
@@ -130,6 +132,10 @@ export interface Review {
   readonly namespaces: readonly NamespaceReview[];
   /** Objects that are declared twice. */
   readonly twins: readonly Twins[];
-  /** What the review could not know beside what `namespaces` say, as sentences. */
+  /** What the service would refuse or could not do, as sentences. */
+  readonly refused: readonly string[];
+  /** What the review could not look at beside what `namespaces` say, as sentences: it stands against the change. */
+  readonly unseen: readonly string[];
+  /** What else the review could not know beside what `namespaces` say, as sentences. */
   readonly unknown: readonly string[];
 }

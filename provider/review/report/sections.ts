@@ -46,7 +46,7 @@ export interface Section {
  * @param whereIfSeveral the same for titles that need it only where there are several namespaces
  */
 export function namespaceSections(
-  { access, members, tests, lint, coverage, unknown }: NamespaceReview,
+  { access, members, tests, lint, coverage, unseen, unknown }: NamespaceReview,
   style: ReportStyle,
   where: string,
   whereIfSeveral: string,
@@ -79,12 +79,12 @@ export function namespaceSections(
           `${kind} ${style.name(name)}${widens.length > 0 ? `: ${style.text(widens.join("; "))}` : ""}${exception ? ` (excepted until ${exception.until}: ${style.text(exception.reason)})` : ""}`,
       ),
     },
-    { title: `Not known${where}`, items: unknown.map(style.text) },
+    { title: `Not known${where}`, items: [...unseen, ...unknown].map(style.text) },
   ];
 }
 
 /** What a review says of the whole plan. */
-export function planSections({ summary, changes, unknown }: Review, style: Style): Section[] {
+export function planSections({ summary, changes, unseen, unknown }: Review, style: Style): Section[] {
   const { create, update, replace, delete: gone } = summary;
   const items = changes.map(({ op, type, name, fields }) => {
     const changed = op === "update" || op === "replace" ? fields.map(({ path }) => style.name(path)) : [];
@@ -93,7 +93,7 @@ export function planSections({ summary, changes, unknown }: Review, style: Style
   const title = `Resources: ${create} to create, ${update} to update, ${replace} to replace, ${gone} to delete`;
   return [
     { title, items, isDetail: true },
-    { title: "Not known", items: unknown.map(style.text) },
+    { title: "Not known", items: [...unseen, ...unknown].map(style.text) },
   ];
 }
 
@@ -105,17 +105,21 @@ export interface Allowed {
   readonly allowMissingRights: boolean;
   /** Findings that the change brings. */
   readonly allowFindings: boolean;
+  /** What could not be looked at. */
+  readonly allowUnseen: boolean;
 }
 
 /** Why a change should not be made, as sentences; empty when nothing stands against it. */
 export function objections(
   review: Review,
-  { allowLockout, allowUnmanaged, allowMissingRights, allowFindings }: Allowed,
+  { allowLockout, allowUnmanaged, allowMissingRights, allowFindings, allowUnseen }: Allowed,
 ): string[] {
   // What is there besides is no part of what differs between two revisions.
   const isBeside = allowUnmanaged || review.revisions !== undefined;
+  const notSeen = (sentences: readonly string[]) =>
+    allowUnseen ? [] : sentences.map((sentence) => `${sentence} (--allow-unseen permits it)`);
   const ofNamespaces = review.namespaces.flatMap((namespace) => {
-    const { name, lockouts, incapabilities, tests, coverage } = namespace;
+    const { name, lockouts, incapabilities, tests, coverage, unseen } = namespace;
     return [
       ...(allowLockout
         ? []
@@ -130,14 +134,17 @@ export function objections(
       ...(allowFindings
         ? []
         : blockingFindings(namespace).map(
-            ({ message, suggestion = "" }) =>
-              `${name}: ${message} ${suggestion} (--allow-findings permits it)`,
+            ({ message, suggestion }) =>
+              `${name}: ${[message, ...(suggestion ? [suggestion] : [])].join(" ")} (--allow-findings permits it)`,
           )),
+      ...notSeen(unseen).map((sentence) => `${name}: ${sentence}`),
       ...tests.filter(({ ok }) => !ok).map((test) => `${name}: the policy test "${test.name}" fails`),
     ];
   });
   return [
     ...review.twins.map(({ object, urns }) => `${object} is declared twice: ${urns.join(" and ")}`),
+    ...review.refused,
+    ...notSeen(review.unseen),
     ...ofNamespaces,
   ];
 }

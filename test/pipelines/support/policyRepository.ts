@@ -43,7 +43,7 @@ export const statesIn = (root: string) => ({
 /** Gives the program in the folder `policy` its packages, and applies it for the first time, as a person does. */
 export async function applyByHand(root: string, fleet: Fleet): Promise<void> {
   symlinkSync(MODULES, join(root, "policy", "node_modules"));
-  const first = ["up", "policy", "--stack", "prod", "--engine", "embedded", "--skip-preview"];
+  const first = ["up", "policy", "--yes", "--stack", "prod", "--engine", "embedded", "--skip-preview"];
   expect(await spawnGatehouse(first, { ...fleet.env, ...statesIn(root) }, root)).toMatchObject({
     code: 0,
     stderr: expect.any(String),

@@ -87,6 +87,7 @@ export const estate: Estate = {
   members: [member("owner", "owner"), member("bob", "observer")],
   apiKeys: [apiKey("ci", "observer")],
   seen: { sessions: 0, logins: [], addresses: [] },
+  unseen: [],
   unknown: [],
 };
 

@@ -63,6 +63,7 @@ export function factsOf(policy: AccessPolicy, more: Partial<PolicyTestFacts> = {
     domain: domainOf([policy]),
     members: [member("ana@example.org", "owner"), member("bob@example.org", "operator")],
     apiKeys: [apiKey("ci", daysLater(90))],
+    unseen: [],
     unknown: [],
     ...more,
   };

@@ -1,0 +1,341 @@
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { DriftReport } from "../../provider/drift/driftReport.ts";
+import type { Review } from "../../provider/review/report/review.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { testFolder } from "../support/folder.ts";
+import { Stack } from "../support/gatehouse.ts";
+import { type Policy, policyEnv } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
+import { startService } from "../support/service.ts";
+
+const DATA = Object.fromEntries(
+  ["ana", "bob", "k1", "k2", "k3", "k4", "k5"].map((name) => [name, sshKeyLine(name)]),
+);
+const key = (name: string, filter: Record<string, unknown> = { hostname: ".*" }, more: object = {}) => ({
+  type: "PublicKey",
+  args: { name, data: DATA[name], username: "^root$", filter, ...more },
+});
+const rule = (action: "allow" | "deny", priority: number, more: object = {}) => ({
+  type: "FirewallRule",
+  args: { action, priority, sourceIp: ".*", username: "^root$", filter: { hostname: ".*" }, ...more },
+});
+const tags = (device: string, ...names: string[]) => ({
+  type: "DeviceTags",
+  args: { device, tags: names },
+});
+
+describe("guards fail closed", { timeout: 120_000 }, () => {
+  let fleet: Fleet;
+  let program: PolicyProgram;
+  let web: string;
+  let stacks: Stack[] = [];
+
+  beforeAll(async () => {
+    fleet = await startFleet();
+    web = await fleet.enrol("web-01");
+    program = new PolicyProgram();
+  });
+  afterEach(async () => {
+    for (const stack of stacks) {
+      const { stdout, stderr, code } = await stack.run(["destroy", "--yes"], policyEnv({}));
+      // A test may only have looked at what a first run would do.
+      if (!stderr.includes("There is no stack")) expect(code, stdout + stderr).toBe(0);
+    }
+    stacks = [];
+  });
+  afterAll(async () => {
+    program?.remove();
+    await fleet?.stop();
+  });
+
+  const newStack = (name?: string) => {
+    const stack = new Stack({
+      ...{ program: program.folder, folder: program.states, engine: "embedded", env: fleet.env },
+      ...(name !== undefined && { name }),
+    });
+    stacks.push(stack);
+    return stack;
+  };
+  const up = (stack: Stack, policy: Policy) => stack.result(["up", "--yes"], policyEnv(policy));
+  const text = async (stack: Stack, args: readonly string[], policy: Policy) => {
+    const { code, stdout, stderr } = await stack.run(args, policyEnv(policy));
+    return { code, text: stdout + stderr };
+  };
+  const review = async (stack: Stack, policy: Policy) => {
+    const { code, stdout } = await stack.run(["review", "--json"], policyEnv(policy));
+    return { code, ...(JSON.parse(stdout) as Review) };
+  };
+  const drift = async (stack: Stack, policy: Policy, args: readonly string[] = []) => {
+    const { code, stdout } = await stack.run(["drift", "--json", ...args], policyEnv(policy));
+    return { code, ...(JSON.parse(stdout) as DriftReport) };
+  };
+  const keys = async () =>
+    (await fleet.client.getPublicKeys()).map(({ name, username }) => `${name} ${username}`).sort();
+
+  describe("a repair", () => {
+    it("neither removes nor changes what another stack declares, but with --adopt-from", async () => {
+      const [mine, theirs] = [newStack("mine"), newStack("theirs")];
+      await up(mine, { ana: key("ana") });
+      await up(theirs, { bob: key("bob") });
+      const overwritten = key("ana", { hostname: "^web" }, { username: ".*", adopt: "overwrite" });
+      await up(theirs, { bob: key("bob"), ana: overwritten });
+      const repair = (...more: string[]) =>
+        text(mine, ["drift", "--repair", "--yes", ...more], { ana: key("ana") });
+      const left = await repair();
+      expect(left.code).toBe(2);
+      expect(left.text).toContain("PublicKey bob");
+      expect(left.text).toMatch(/is left: bob of commonjs-program\/theirs declared it last; --adopt-from/);
+      expect(left.text).toMatch(/is left: ana of commonjs-program\/theirs declared it last/);
+      expect(await keys()).toEqual(["ana .*", "bob ^root$"]);
+      expect(await repair("--adopt-from", "commonjs-program/theirs")).toMatchObject({ code: 0 });
+      expect(await keys()).toEqual(["ana ^root$"]);
+    });
+
+    it("refuses an order of rules that it cannot restore", async () => {
+      const stack = newStack();
+      const both = { allow: rule("allow", 5), deny: rule("deny", 6) };
+      await up(stack, both);
+      // Somebody makes the priorities equal by hand, and removes the rule that was made first.
+      const rules = await fleet.client.getFirewallRules();
+      const [allow, deny] = [
+        rules.find(({ action }) => action === "allow"),
+        rules.find(({ action }) => action === "deny"),
+      ];
+      if (!allow || !deny) throw new Error("the rules are not there");
+      const { active, action, sourceIp, username, filter } = deny;
+      await fleet.client.updateFirewallRule({
+        params: { id: deny.id },
+        body: { active, action, sourceIp, username, filter, priority: 5 },
+      });
+      await fleet.client.deleteFirewallRule({ params: { id: allow.id } });
+      const equal = { allow: rule("allow", 5), deny: rule("deny", 5) };
+      const refused = await text(stack, ["drift", "--repair", "--yes"], equal);
+      expect(refused.code).toBe(1);
+      expect(refused.text).toMatch(/have the priority 5, one allows and the other denies logins on web-01/);
+      expect((await fleet.client.getFirewallRules()).map(({ action }) => action)).toEqual(["deny"]);
+    });
+  });
+
+  it("rules of one priority that contradict each other block preview, up and review", async () => {
+    const stack = newStack();
+    const equal = { ana: key("ana"), allow: rule("allow", 5), deny: rule("deny", 5) };
+    for (const command of [
+      ["preview", "--create"],
+      ["up", "--yes"],
+    ]) {
+      const { code, text: said } = await text(stack, command, equal);
+      expect([code, said]).toEqual([1, expect.stringContaining("give them priorities that differ")]);
+    }
+    expect(await keys()).toEqual([]);
+    const { code, namespaces } = await review(stack, equal);
+    expect([code, namespaces[0]?.unseen]).toEqual([2, [expect.stringContaining("nobody can tell")]]);
+    // What no login matches both of is no contradiction.
+    const apart = { ...equal, deny: rule("deny", 5, { username: "^guest$" }) };
+    expect(await text(stack, ["preview"], apart)).toMatchObject({ code: 0 });
+    await up(stack, { ana: key("ana"), allow: rule("allow", 5) });
+    expect(await text(stack, ["preview"], equal)).toMatchObject({ code: 1 });
+  });
+
+  it("a device that waits to be accepted gives way to an accepted one of its name", async () => {
+    const stack = newStack();
+    const impostor = await fleet.enrolPending("vault-01");
+    const policy = { vault: tags("vault-01", "vault"), bob: key("bob", { tags: ["vault"] }) };
+    const first = await text(stack, ["up", "--yes"], policy);
+    expect(first.text).toContain('DeviceTags "vault": "vault-01" means a device that nobody has accepted');
+    const real = await fleet.enrol("vault-01");
+    expect(await drift(stack, policy)).toMatchObject({ code: 2, drifted: [{ name: "vault" }] });
+    await stack.result(["up", "--refresh", "--yes"], policyEnv(policy));
+    const tagsOf = async (uid: string) => (await fleet.client.getDevice({ params: { uid } })).tags;
+    expect([await tagsOf(real), await tagsOf(impostor)]).toEqual([["vault"], []]);
+    await fleet.client.deleteDevice({ params: { uid: impostor } });
+  });
+
+  it("nothing is written where nobody can be asked, but with --yes", async () => {
+    const stack = newStack();
+    const policy = { ana: key("ana") };
+    await up(stack, policy);
+    for (const command of [
+      ["up"],
+      ["up", "--skip-preview"],
+      ["refresh"],
+      ["destroy"],
+      ["drift", "--repair"],
+    ]) {
+      for (const more of [[], ["--json"]]) {
+        const run = await stack.run([...command, ...more], policyEnv({ ...policy, bob: key("bob") }));
+        expect([run.code, run.stderr]).toEqual([1, expect.stringContaining("Give --yes")]);
+      }
+    }
+    expect(await keys()).toEqual(["ana ^root$"]);
+    const plan = join(testFolder(), "plan");
+    const both = policyEnv({ ...policy, bob: key("bob") });
+    expect(await stack.run(["review", "--save", plan], both)).toMatchObject({ code: 0 });
+    expect(await stack.run(["up", "--plan", plan], both)).toMatchObject({ code: 0 });
+    expect(await keys()).toEqual(["ana ^root$", "bob ^root$"]);
+  });
+
+  it("what the service would refuse blocks preview and review", async () => {
+    const stack = newStack();
+    await fleet.client.createPublicKey({
+      body: {
+        name: "by hand",
+        data: Buffer.from(DATA.bob ?? "").toString("base64"),
+        username: "^root$",
+        filter: { hostname: "a" },
+      },
+    });
+    const cases: readonly (readonly [Policy, RegExp])[] = [
+      [{ x: tags("web-99", "edge") }, /no device "web-99"/],
+      [{ x: key("ana", { tags: ["edge"] }) }, /nothing in the namespace .* carries the tag "edge"/],
+      [{ x: { type: "Namespace", args: { name: "admin" } } }, /Namespace "x": .* exists already/],
+      [{ x: key("bob") }, /PublicKey "x": PublicKey.adopt: .* exists already/],
+      // Of many, those that are there are found in a list.
+      [
+        Object.fromEntries(["bob", "k1", "k2", "k3", "k4", "k5"].map((name) => [name, key(name)])),
+        /PublicKey "bob": PublicKey.adopt: .* exists already/,
+      ],
+    ];
+    for (const [policy, why] of cases) {
+      const preview = await text(stack, ["preview", "--create"], policy);
+      expect([preview.code, preview.text]).toEqual([1, expect.stringMatching(why)]);
+      const { code, refused, namespaces } = await review(stack, policy);
+      const said = [...refused, ...namespaces.flatMap(({ unseen }) => unseen)].join("\n");
+      expect([code, said]).toEqual([2, expect.stringMatching(why)]);
+    }
+    const [byHand] = await fleet.client.getPublicKeys();
+    await fleet.client.deletePublicKey({ params: { fingerprint: byHand?.fingerprint ?? "" } });
+  });
+
+  it("reports have the policy tests that fail", async () => {
+    const stack = newStack();
+    await up(stack, { ana: key("ana") });
+    const [junit, markdown] = ["drift.xml", "drift.md"].map((name) => join(testFolder(), name)) as [
+      string,
+      string,
+    ];
+    program.write(
+      "closed.policy.ts",
+      'import { expect, policyTest } from "@gatehouse-access/provider/policy";\n' +
+        'policyTest("nobody is root", ({ access }) => { expect(access).not.toAllow({ login: "root" }); });\n',
+    );
+    // Its own process: policy tests import the package as it is installed.
+    const spawned = new Stack({
+      ...{ program: program.folder, folder: program.states, engine: "embedded", env: fleet.env },
+      ...{ name: stack.name, spawned: true },
+    });
+    const args = ["drift", "--junit", junit, "--markdown", markdown];
+    const { code } = await text(spawned, args, { ana: key("ana") });
+    expect(code).toBe(2);
+    expect(readFileSync(junit, "utf8")).toMatch(
+      /failures="1"[\s\S]*policy tests" name="nobody is root"><failure/,
+    );
+    expect(readFileSync(markdown, "utf8")).toContain("nobody is root");
+    rmSync(join(program.folder, "closed.policy.ts"));
+  });
+
+  describe("drift", () => {
+    it("finds API keys that have expired or are due, but not those that their program replaces in time", async () => {
+      const dataDir = testFolder();
+      const first = await startFleet([], { dataDir });
+      const apiKey = (name: string, more: object = {}) => ({
+        type: "ApiKey",
+        args: { name, role: "observer", validDays: 30, ...more },
+      });
+      const policy = {
+        ...{ gone: apiKey("gone"), due: apiKey("due"), far: apiKey("far") },
+        own: apiKey("own", { rotateBefore: 2 }),
+      };
+      const stackOf = (url: string) =>
+        new Stack({
+          ...{ program: program.folder, folder: program.states, engine: "embedded", name: "keys" },
+          env: { ...first.env, GATEHOUSE_URL: url },
+        });
+      await up(stackOf(first.service.url), policy);
+      await first.stop();
+      // No key is made for less than 30 days.
+      const database = new Database(join(dataDir, "gatehouse.db"));
+      const end = database.prepare('UPDATE "ApiKey" SET "expiresIn" = ? WHERE "name" = ?');
+      for (const [name, days] of Object.entries({ gone: -1, due: 13, own: 13 }))
+        end.run(Math.floor(Date.now() / 1000) + days * 86_400, name);
+      database.close();
+      const again = await startService({ dataDir, env: { GATEHOUSE_LOGINS_PER_ACCOUNT: "0" } });
+      try {
+        const found = await drift(stackOf(again.url), policy, ["--unmanaged", "ignore"]);
+        const told = found.expiring.map(({ name, message }) => [name, /expired|expires/.exec(message)?.[0]]);
+        expect([found.code, told.sort()]).toEqual([
+          2,
+          [
+            ["due", "expires"],
+            ["gone", "expired"],
+          ],
+        ]);
+      } finally {
+        await again.stop();
+      }
+    });
+
+    it("is a device that was renamed or accepted by hand, where that changes access", async () => {
+      const stack = newStack();
+      const later = await fleet.enrolPending("later-01");
+      const policy = {
+        ana: key("ana", { hostname: "^web-01$" }),
+        web: tags(web, "web"),
+        later: tags(later, "later"),
+        bob: key("bob", { tags: ["later"] }),
+      };
+      await up(stack, policy);
+      expect(await drift(stack, policy)).toMatchObject({ code: 0, drifted: [] });
+      await fleet.client.updateDevice({ params: { uid: web }, body: { name: "renamed" } });
+      await fleet.client.acceptDevice({ params: { uid: later } });
+      const { code, drifted } = await drift(stack, policy);
+      expect(code).toBe(2);
+      const told = Object.fromEntries(
+        drifted.map(({ name, fields, meaning }) => [name, [fields[0]?.path, meaning.join()]]),
+      );
+      expect(told).toEqual({
+        web: ["deviceName", expect.stringMatching(/^key ana loses login root on renamed/)],
+        later: ["deviceStatus", expect.stringMatching(/^key bob gains login root on later-01/)],
+      });
+      const repair = await text(stack, ["drift", "--repair", "--yes"], policy);
+      expect([repair.code, repair.text]).toEqual([
+        2,
+        expect.stringContaining("change it by hand, or declare a Device"),
+      ]);
+      await fleet.client.updateDevice({ params: { uid: web }, body: { name: "web-01" } });
+      await fleet.client.deleteDevice({ params: { uid: later } });
+    });
+
+    it("is an object that is gone, also where it gave no access", async () => {
+      const stack = newStack();
+      const policy = { ana: key("ana", { hostname: "^nothing$" }) };
+      await up(stack, policy);
+      const [{ fingerprint = "" } = {}] = await fleet.client.getPublicKeys();
+      await fleet.client.deletePublicKey({ params: { fingerprint } });
+      const found = await drift(stack, policy);
+      expect(found).toMatchObject({ code: 2, drifted: [{ name: "ana", op: "delete", meaning: [] }] });
+    });
+
+    it("is nothing that the program ignores", async () => {
+      const stack = newStack();
+      const policy: Policy = { ana: { ...key("ana"), options: { ignoreChanges: ["username"] } } };
+      await up(stack, policy);
+      const [{ fingerprint = "" } = {}] = await fleet.client.getPublicKeys();
+      const change = (username: string, hostname: string) =>
+        fleet.client.updatePublicKey({
+          params: { fingerprint },
+          body: { name: "ana", username, filter: { hostname } },
+        });
+      await change("^ana$", ".*");
+      expect(await drift(stack, policy)).toMatchObject({ code: 0, drifted: [] });
+      await change("^ana$", "^web");
+      const found = await drift(stack, policy);
+      expect(found.drifted.map(({ fields }) => fields.map(({ path }) => path))).toEqual([
+        ["filter.hostname"],
+      ]);
+    });
+  });
+});
