@@ -307,10 +307,10 @@ async function mapOf({ report, meanings }: FoundDrift): Promise<string> {
   const { accessMapData, accessMapHtml } = await import("../review/map/index.ts");
   const [home] = meanings;
   if (!home) throw new EngineError("usage", "--html: no service is set, so there is no access to draw.");
-  const { project, stack, service = "", notes } = report;
+  const { project, stack, service = "", unseen, notes } = report;
   const data = accessMapData(home.before, home.after, {
     title: `Drift of access to ${home.namespace.name}: as declared, and as it is`,
-    ...{ project, stack, service, when: new Date().toISOString(), notes },
+    ...{ project, stack, service, when: new Date().toISOString(), notes: [...unseen, ...notes] },
   });
   return accessMapHtml(data);
 }

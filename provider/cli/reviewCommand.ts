@@ -222,11 +222,17 @@ async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Pro
   const { PLAIN, revisionsInWords, revisionsSentence } = await import("../review/report/sections.ts");
   const [home] = namespaces;
   if (!home) throw new EngineError("review", "there is no namespace to draw.");
-  const { project, stack, service, revisions, unknown } = review;
+  const { project, stack, service, revisions, unseen, unknown } = review;
   const data = accessMapData(home.before, home.after, {
     title: `Access to ${home.review.name}${revisions ? `: ${revisionsInWords(revisions, PLAIN)}` : ""}`,
     ...{ project, stack, service, when: new Date().toISOString() },
-    notes: [...(revisions ? [revisionsSentence(revisions, PLAIN)] : []), ...unknown, ...home.review.unknown],
+    notes: [
+      ...(revisions ? [revisionsSentence(revisions, PLAIN)] : []),
+      ...unseen,
+      ...unknown,
+      ...home.review.unseen,
+      ...home.review.unknown,
+    ],
   });
   await writeFile(file, accessMapHtml(data));
 }

@@ -225,7 +225,9 @@ async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound>
     unmanaged,
     originOf,
     owners,
-    expiring: isWholeRun(looking) ? expiringKeys(estate, looking.own, exceptions) : [],
+    expiring: isWholeRun(looking)
+      ? expiringKeys(estate, [...looking.own, ...looking.others], exceptions)
+      : [],
     notes: [...meaning.unknown, ...notes],
     unseen: [
       ...meaning.unseen,

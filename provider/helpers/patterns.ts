@@ -51,6 +51,10 @@ function rangePatterns(range: string): string[] {
   if (family === 0 || more.length > 0 || !isLength || bits > most) {
     throw new TypeError(`cidr("${range}"): must be a range like 10.0.0.0/8 or 2001:db8::/32`);
   }
+  const isMapped = family === 6 && bits >= 96 && groupsOf(address).slice(0, 6).join() === "0,0,0,0,0,65535";
+  if (isMapped) {
+    throw new TypeError(`cidr("${range}"): the service writes these addresses as IPv4; give an IPv4 range`);
+  }
   // One address has one text.
   if (family === 6)
     return bits === 128 ? [canonicalText(address)] : ipv6Patterns(range, groupsOf(address), bits);

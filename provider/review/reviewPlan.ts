@@ -98,8 +98,8 @@ export async function reviewPlan(
   return { review, namespaces, home, estates };
 }
 
-/** What a review tells in another place: rights as incapabilities, the others as what could not be looked at. */
-const TOLD: ReadonlySet<PlanProblem["about"]> = new Set(["rights", "device", "order"]);
+/** Problems that a review has in other lists: rights as incapabilities, missing devices as what could not be looked at. */
+const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["rights", "device"]);
 
 /** What the service would refuse of a plan; with a base, what of it the base has not. */
 async function refusals(
@@ -110,7 +110,7 @@ async function refusals(
 ): Promise<string[]> {
   const of = async (one: Plan) => {
     const problems = await planProblems(connection, one, { tenant: home, unsettled: undefined });
-    return problems.filter(({ about }) => !TOLD.has(about)).map(({ text }) => text);
+    return problems.filter(({ about }) => !LISTED_ELSEWHERE.has(about)).map(({ text }) => text);
   };
   const refused = await of(plan);
   const known = new Set(base && refused.length > 0 ? await of(base) : []);

@@ -45,6 +45,9 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
   const steps: PlannedStep[] = [];
   const begun: PlannedStep[] = [];
   const unseen: string[] = [];
+  const makesNamespace = plan.steps.some(
+    (step) => definitionOf(step)?.name === "Namespace" && (step.op === "create" || step.op === "replace"),
+  );
   for (const step of plan.steps) {
     const definition = definitionOf(step);
     if (!definition) continue;
@@ -53,15 +56,24 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
     }
     const title = titleOf(definition, step);
     const unnamed = definition.inputs.tenant ? home : undefined;
-    const isHere = (values: ResourceValues) => (tenantIn(values) ?? unnamed) === tenant;
+    const isHere = (values: ResourceValues) => {
+      const named = tenantIn(values) ?? unnamed;
+      // Of an object that is there the id tells its namespace.
+      return (isHidden(named) ? step.id?.split("/", 1)[0] : named) === tenant;
+    };
     const before = step.before && isHere(step.before) ? step.before : undefined;
     if (definition.name === "Namespace" && step.op === "create") {
       begun.push({ step, definition, title, before: undefined, after: step.after });
       continue;
     }
     if (step.after && isNamespaceHidden(step)) {
-      if (!before) begun.push({ step, definition, title, before, after: step.after });
-      else
+      if (before === undefined && makesNamespace && !isSecretNamespace(step)) {
+        begun.push({ step, definition, title, before, after: step.after });
+      } else if (before === undefined) {
+        unseen.push(
+          `${title}: its namespace is secret or not known before the change is made; it is left out here`,
+        );
+      } else
         unseen.push(`${title}: its namespace is not known before the change is made; it is taken as it is`);
       continue;
     }
@@ -133,6 +145,9 @@ const titleOf = ({ name }: ResourceDefinition, step: Step) => `${name} "${step.n
 
 /** No update moves an object to another namespace. */
 const staysIn = ({ op }: Step) => op === "update" || op === "same";
+
+/** A namespace that the plan makes is not known yet; a secret one is there already. */
+const isSecretNamespace = ({ after }: Step): boolean => holds(after?.inputs.tenant, "[secret]");
 
 const isNamespaceHidden = (step: Step) =>
   !staysIn(step) && (isHidden(step.after?.inputs.tenant) || isHidden(step.after?.outputs.tenant));

@@ -25,7 +25,7 @@ import {
   unspoken,
 } from "./planJson.ts";
 import { type PlannedWork, workOf } from "./plannedWork.ts";
-import { type Row, typeNameOf, valuesOf } from "./types.ts";
+import { type Row, terraformName, typeNameOf, valuesOf } from "./types.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** What a plan of Terraform says of this provider's resources. */
@@ -190,7 +190,10 @@ class PlanReader {
     const row = marked(planned.after, planned.after_unknown) as Row;
     const wanted = fieldDiff(propsOf(live).inputs, propsOf(this.#values(address, type, row, true)).inputs);
     const paths = new Set(wanted.map(({ path }) => path));
-    return ({ path, outputOnly }) => outputOnly === true || paths.has(path);
+    // What the configuration leaves out is no part of the plan: nobody declares it, and it is drift as elsewhere.
+    const declared = this.#configured.get(withoutKeys(address))?.expressions ?? {};
+    const isDeclared = (path: string) => terraformName(path.split(".", 1)[0] ?? "") in declared;
+    return ({ path, outputOnly }) => outputOnly === true || paths.has(path) || !isDeclared(path);
   }
 
   /** The resource in the state; nothing for one that is still to be made. */

@@ -48,8 +48,9 @@ function isRange(part: string): boolean {
 
 /** True for `web-*`, `*`, `10.0.*.*` and `web-?`; false for `.*`, `web-.*` and whatever else has an operator. */
 function isGlob(pattern: string): boolean {
-  if (REGULAR_EXPRESSION.test(pattern)) return false;
-  return /(^|[^.*?])[*?]/.test(pattern) || /^[\d.]*\.\*\.[\d.*]*$/.test(pattern);
+  if (REGULAR_EXPRESSION.test(pattern) || pattern.includes("|")) return false;
+  // After a letter, ? is more likely an optional one: `https?`.
+  return /(^|[^.*?])\*|(^|[^.*?a-z])\?/i.test(pattern) || /^[\d.]*\.\*\.[\d.*]*$/.test(pattern);
 }
 
 const asExpression = (glob: string) =>

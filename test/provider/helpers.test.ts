@@ -123,6 +123,12 @@ describe("cidr()", () => {
     expect(admits(cidr("10.0.0.0/8", "2001:db8::/32"), "2001:db8::7")).toBe(true);
   });
 
+  it("refuses IPv4 addresses in the form of IPv6, which the service writes as IPv4", () => {
+    for (const range of ["::ffff:10.0.0.1", "::ffff:10.0.0.0/104"]) {
+      expect(() => cidr(range)).toThrow(/give an IPv4 range/);
+    }
+  });
+
   it("refuses a range whose first address it is not", () => {
     expect(() => cidr("2001:db8::1/32")).toThrow(/bits are set after the prefix/);
     expect(() => cidr("10.0.0.1/8")).toThrow(/bits are set after the prefix/);
