@@ -19,7 +19,7 @@ export interface Repair<T> {
   readonly left: readonly Left<T>[];
 }
 
-/** Whoever repairs. */
+/** The identity and the stack that run a repair. */
 export interface Repairer {
   readonly identity: Identity;
   readonly project: string;

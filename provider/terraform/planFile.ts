@@ -1,4 +1,3 @@
-import { tenantId } from "@gatehouse-access/sdk/contract";
 import {
   type FieldChange,
   fieldDiff,
@@ -18,13 +17,13 @@ import { type Attribute, attributesOf } from "./attributes.ts";
 import {
   type ConfiguredResource,
   configuredResources,
-  expression,
   type PlanJson,
   parsePlan,
   type ResourceChange,
   unspoken,
 } from "./planJson.ts";
 import { type PlannedWork, workOf } from "./plannedWork.ts";
+import { ProviderBlocks } from "./providerBlocks.ts";
 import { type Row, terraformName, typeNameOf, valuesOf } from "./types.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -72,7 +71,7 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
     changes.filter(({ mode, type }) => mode === "managed" && kinds.has(type));
   const changes = own([...json.resource_changes, ...unspoken(json)]);
   const steps = changes.map((change) => reader.step(change));
-  const settings = reader.settings();
+  const settings = reader.blocks.shared();
   const drifted = own(json.resource_drift).flatMap((change) => reader.drift(change));
   const isDrifted = new Set(drifted.map(({ urn }) => urn));
   const unchanged = steps
@@ -83,7 +82,7 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
     drift: resultOf("drift", place, [...drifted, ...unchanged]),
     resources: changes.flatMap((change) => reader.resource(change)),
     settings,
-    unseen: [...incomplete(json), ...reader.unseen()],
+    unseen: [...incomplete(json), ...reader.blocks.unseen()],
     work: () => workOf(json, settings, (type) => kinds.get(type)?.attributes ?? []),
   };
 }
@@ -115,26 +114,19 @@ interface RowValues {
   readonly outputs: Values;
 }
 
-/** The address and the namespace of a provider configuration, as far as it says them. */
-interface Settings {
-  readonly url?: unknown;
-  readonly tenant?: unknown;
-}
-
 /** The resources of one plan in the terms of the declarative model. */
 class PlanReader {
-  readonly #json: PlanJson;
-  readonly #origin: PlanOrigin;
+  readonly #place: Workspace;
   readonly #configured: ReadonlyMap<string, ConfiguredResource>;
   /** What an apply would do, by address. */
   readonly #changes: ReadonlyMap<string, ResourceChange["change"]>;
-  /** Settings of provider configurations, by their keys. */
-  readonly #settings = new Map<string, Settings>();
+  readonly blocks: ProviderBlocks;
 
-  constructor(json: PlanJson, origin: PlanOrigin) {
-    this.#json = json;
-    this.#origin = origin;
+  constructor(json: PlanJson, { workspace, isUrlAlone }: PlanOrigin) {
+    this.#place = workspace;
     this.#configured = configuredResources(json);
+    const own = [...this.#configured.values()].filter(({ type }) => kinds.has(type));
+    this.blocks = new ProviderBlocks(json, own, isUrlAlone);
     this.#changes = new Map(json.resource_changes.map(({ address, change }) => [address, change]));
   }
 
@@ -204,52 +196,9 @@ class PlanReader {
     return [{ urn, type: own, ...idOf(change.before), inputs, outputs: { ...inputs, ...outputs } }];
   }
 
-  /** The settings of the provider configuration without an alias; without such a one, those that all of them share. */
-  settings(): ReadonlyMap<string, string> {
-    const keys = this.#keys();
-    const key = keys.find((one) => one === "gatehouse") ?? keys[0] ?? "gatehouse";
-    const isShared = (name: keyof Settings, value: unknown) =>
-      key === "gatehouse" || keys.every((other) => this.#settingsOf(other)[name] === value);
-    const found = Object.entries(this.#settingsOf(key)).filter(
-      (entry): entry is [keyof Settings, string] =>
-        typeof entry[1] === "string" &&
-        entry[1] !== UNKNOWN &&
-        isShared(entry[0] as keyof Settings, entry[1]),
-    );
-    return new Map(found.map(([name, value]) => [`gatehouse:${name}`, value]));
-  }
-
-  /** Settings that the plan does not tell, as sentences. */
-  unseen(): string[] {
-    return this.#keys().flatMap((key) => {
-      const settings = this.#settingsOf(key);
-      const block = `provider ${key}`;
-      return [
-        ...(settings.url === UNKNOWN
-          ? [
-              `${block}: its url cannot be told from the plan, so that its resources may be on another service than the reviewed one; give the address as text or by a variable alone, or leave it to GATEHOUSE_URL`,
-            ]
-          : []),
-        ...(settings.tenant === UNKNOWN
-          ? [
-              `${block}: its tenant cannot be told from the plan, so that its resources may be in another namespace than the reviewed one; give the id as text or by a variable alone, or leave it to GATEHOUSE_TENANT`,
-            ]
-          : []),
-      ];
-    });
-  }
-
-  /** The keys of the provider configurations that this provider's resources have, in order. */
-  #keys(): string[] {
-    const own = [...this.#configured.values()].filter(({ type }) => kinds.has(type));
-    const used = own.map(({ provider_config_key: key }) => key).filter((key) => key !== undefined);
-    const plain = "gatehouse" in this.#json.configuration.provider_config ? ["gatehouse"] : [];
-    return [...new Set([...plain, ...used.toSorted()])];
-  }
-
   #named(address: string, type: string): Pick<Step, "urn" | "type" | "name"> {
     const own = OWN_PLUGIN + (kinds.get(type)?.definition.name ?? type);
-    const { project, stack } = this.#origin.workspace;
+    const { project, stack } = this.#place;
     return { urn: makeUrn(stack, project, "", own, address), type: own, name: address };
   }
 
@@ -271,49 +220,10 @@ class PlanReader {
   }
 
   #shown(address: string, values: RowValues, retainOnDelete = false) {
-    const key = this.#configured.get(withoutKeys(address))?.provider_config_key ?? "gatehouse";
-    const { url } = this.#settingsOf(key);
+    const url = this.blocks.urlOf(this.#configured.get(withoutKeys(address)));
     const shown = shownValues({ ...propsOf(values), retainOnDelete });
-    // What cannot be told is taken for the reviewed service, and said in `unseen`.
-    return { ...shown, ...(typeof url === "string" && url !== UNKNOWN && { provider: { url } }) };
+    return { ...shown, ...(url !== undefined && { provider: { url } }) };
   }
-
-  #settingsOf(key: string): Settings {
-    const known = this.#settings.get(key);
-    if (known) return known;
-    const { provider_config: all } = this.#json.configuration;
-    const { expressions = {} } = all[key] ?? all[key.split(":").at(-1) ?? ""] ?? {};
-    // A plan has the values of the root module's variables alone.
-    const variables = key.includes(":") ? {} : this.#json.variables;
-    const url = given(expressions.url, variables, this.#origin.isUrlAlone);
-    // No text around an id makes another id of it.
-    const tenant = given(expressions.tenant, variables, (_name, value) => tenantId.safeParse(value).success);
-    const settings = { ...(url !== undefined && { url }), ...(tenant !== undefined && { tenant }) };
-    this.#settings.set(key, settings);
-    return settings;
-  }
-}
-
-/**
- * What an expression gives: a constant, or the value of a variable; unknown where it is neither, and undefined for null.
- * @param isAlone whether an expression that refers to this variable alone, with this value, is the variable itself
- */
-function given(
-  written: unknown,
-  variables: PlanJson["variables"],
-  isAlone: (variable: string, value: unknown) => boolean,
-): unknown {
-  const parsed = expression.safeParse(written);
-  if (!parsed.success) return undefined;
-  const { constant_value: constant, references = [] } = parsed.data;
-  // What was written as JSON comes as it was written: templates count as constants there.
-  const isTemplate = typeof constant === "string" && /[$%]\{/.test(constant);
-  if (constant !== undefined && !isTemplate) return constant;
-  const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];
-  const variable = name === undefined ? undefined : variables[name];
-  if (name === undefined || !variable) return UNKNOWN;
-  const isTold = isTemplate ? constant === `\${var.${name}}` : isAlone(name, variable.value);
-  return isTold ? (variable.value ?? undefined) : UNKNOWN;
 }
 
 /** Values as the engines' functions take them. */

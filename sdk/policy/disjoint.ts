@@ -2,6 +2,7 @@ import { CombinedTransformer, JS, NFA, TooManyNodesError, Transformers, transfor
 import { PATTERN_SIZE_MAX, patternSize } from "../contract/patternSize.ts";
 import type { Subject } from "./lint/finder.ts";
 import { patternTree } from "./patternTree.ts";
+import { RecentlyUsed } from "./recentlyUsed.ts";
 
 const OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 
@@ -17,8 +18,8 @@ const TEXTS: Readonly<Record<Subject, string>> = {
 
 /** Most states of an automaton, and of the comparison of two. */
 const STATES_MAX = 20_000;
-/** Most automata that are kept. */
-const KEPT_MAX = 500;
+/** Most automata, and most answers, that are kept. */
+const [AUTOMATA_MAX, ANSWERS_MAX] = [500, 20_000];
 /** Most times that a pattern is rewritten to get its assertions to its ends. */
 const PASSES_MAX = 20;
 
@@ -29,7 +30,13 @@ const WHITE_SPACE = /\\[sS]/;
  * True when no login name, address or device's name has all of the patterns in it. False where one has, and where that
  * cannot be decided: a pattern does not compile, RE2 and JavaScript read it differently, or it is too large.
  */
-export function areDisjoint(patterns: readonly string[], subject: Subject): boolean {
+export const areDisjoint = (patterns: readonly string[], subject: Subject): boolean =>
+  answers.get(JSON.stringify([subject, ...patterns]), () => compared(patterns, subject));
+
+// A review asks the same of each pattern several times: before and after the change, and for several findings.
+const answers = new RecentlyUsed<boolean>(ANSWERS_MAX);
+
+function compared(patterns: readonly string[], subject: Subject): boolean {
   try {
     let common = automatonOf(TEXTS[subject]);
     for (const pattern of patterns) {
@@ -53,12 +60,12 @@ function foundIn(pattern: string): NFA | undefined {
     : undefined;
 }
 
-const kept = new Map<string, NFA>();
+const automata = new RecentlyUsed<NFA>(AUTOMATA_MAX);
 
 /** The automaton of the texts that are a regular expression of JavaScript as a whole, and maybe some more. */
-function automatonOf(source: string): NFA {
-  const known = kept.get(source);
-  if (known) return known;
+const automatonOf = (source: string): NFA => automata.get(source, () => newAutomaton(source));
+
+function newAutomaton(source: string): NFA {
   const { expression, maxCharacter } = JS.Parser.fromLiteral({ source, flags: "s" }).parse({
     assertions: "parse",
     maxNodes: STATES_MAX,
@@ -67,10 +74,7 @@ function automatonOf(source: string): NFA {
   // The assertions that are left are at the ends of the text, where they hold; ignoring one that does not adds texts.
   const options = { assertions: "ignore" } as const;
   const limit = new NFA.LimitedNodeFactory(STATES_MAX);
-  const automaton = NFA.fromRegex(rewritten, { maxCharacter }, options, limit);
-  if (kept.size >= KEPT_MAX) kept.clear();
-  kept.set(source, automaton);
-  return automaton;
+  return NFA.fromRegex(rewritten, { maxCharacter }, options, limit);
 }
 
 const BY_TEXTS = { ignoreOrder: true, ignoreAmbiguity: true };

@@ -19,7 +19,13 @@ export {
 } from "./firewallDecides.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
 export { type DeviceFacts, type DeviceFilter, filterMatches, type KeyRule, keyAdmits } from "./keyAdmits.ts";
-export { expiryOf, type LintedApiKey, type LintedInvitation, type LintOptions } from "./lint/expiry.ts";
+export {
+  expiryOf,
+  type LintedApiKey,
+  type LintedInvitation,
+  type LintOptions,
+  SOON_DAYS,
+} from "./lint/expiry.ts";
 export type { Subject } from "./lint/finder.ts";
 export type { Counterexample, Evidence, Field, Finding, FindingObject } from "./lint/finding.ts";
 export { lint } from "./lint/lint.ts";

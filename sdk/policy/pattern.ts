@@ -1,5 +1,6 @@
 import { RE2JS } from "re2js";
 import { type Literals, literalsOf } from "./literals.ts";
+import { RecentlyUsed } from "./recentlyUsed.ts";
 
 /** Thrown when a pattern is not a regular expression in RE2 syntax. */
 export class PatternError extends Error {
@@ -18,27 +19,14 @@ export interface Pattern {
 /** How many compiled patterns are kept; the least recently used one is dropped first. */
 export const PATTERN_CACHE_SIZE = 1000;
 
-const cache = new Map<string, Pattern>();
+const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
 
 /**
  * Compiles a regular expression in RE2 syntax. It does not backtrack: the time of a test grows with the length of the
  * input alone, whatever the pattern.
  * @throws PatternError when the text is no regular expression
  */
-export function compilePattern(text: string): Pattern {
-  let pattern = cache.get(text);
-  if (pattern) {
-    cache.delete(text);
-  } else {
-    pattern = compile(text);
-  }
-  cache.set(text, pattern);
-  if (cache.size > PATTERN_CACHE_SIZE) {
-    const [oldest] = cache.keys();
-    cache.delete(oldest ?? "");
-  }
-  return pattern;
-}
+export const compilePattern = (text: string): Pattern => cache.get(text, () => compile(text));
 
 /** The compiled pattern; undefined for a text that is no regular expression: older servers stored such patterns. */
 export function patternOf(text: string): Pattern | undefined {

@@ -27,11 +27,11 @@ export interface AccessAnswer {
  */
 export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
   const view = accessView(estate, inquiry);
-  const told = { remarks: [], refused: false, unseen: estate.unseen.length > 0 };
-  if (inquiry.explain) return { ...told, ...explained(view) };
-  if (inquiry.format === "json") return { ...told, output: accessJson(view) };
-  if (inquiry.format === "text") return { ...told, output: accessTable(view) };
-  return { ...told, output: accessCsv(view), remarks: [...domainLines(view), ...unknownLines(view)] };
+  const answer = { remarks: [], refused: false, unseen: estate.unseen.length > 0 };
+  if (inquiry.explain) return { ...answer, ...explained(view) };
+  if (inquiry.format === "json") return { ...answer, output: accessJson(view) };
+  if (inquiry.format === "text") return { ...answer, output: accessTable(view) };
+  return { ...answer, output: accessCsv(view), remarks: [...domainLines(view), ...unknownLines(view)] };
 }
 
 function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {

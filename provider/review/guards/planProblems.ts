@@ -1,18 +1,15 @@
-import { isNotFound, PermissionError, RequestError } from "@gatehouse-access/sdk";
-import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
+import { isNotFound, PermissionError } from "@gatehouse-access/sdk";
+import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
 import { definitionOf } from "../../inventory/liveObjects.ts";
-import { existsAlready } from "../../resources/bring.ts";
 import type { Connection, TenantClient } from "../../resources/connection.ts";
-import type { Listed, ResourceDefinition } from "../../resources/definition.ts";
-import { diff } from "../../resources/diff.ts";
 import { deviceKey, macOf, type Namespace } from "../../resources/listings.ts";
 import { isNewer } from "../../resources/release.ts";
-import { canonicalInputs } from "../../resources/values.ts";
 import { readEstate } from "../estate.ts";
 import { plannedEstate } from "../planned/plannedEstate.ts";
 import { isHidden, onService, type PlannedStep, stepsOf, tenantIn } from "../steps.ts";
 import { byText, byTexts } from "../words/order.ts";
 import { firstOf } from "../words/phrases.ts";
+import { existingObjects } from "./existingObjects.ts";
 import { actorOf, incapabilities } from "./incapabilities.ts";
 
 /** The namespace of resources that name none. */
@@ -216,108 +213,6 @@ async function mayContradict({ rules }: TenantClient, steps: readonly PlannedSte
     );
   const [allows, denies] = [prioritiesOf("allow"), prioritiesOf("deny")];
   return changed.some(({ action, priority }) => (action === "deny" ? allows : denies).has(priority));
-}
-
-/** Up to so many new objects of a kind are looked for one by one; of more, all that there are are listed first. */
-const FEW = 5;
-
-/**
- * Objects that the plan is to make, and that are there already. What another resource of the program has today may pass
- * from the one to the other, and what an earlier run made for the same resource is given back by the service.
- * @param home the namespace of resources that name none
- */
-async function existingObjects(
-  connection: Connection,
-  { project, stack, steps }: Plan,
-  home: string | undefined,
-): Promise<string[]> {
-  const held = new Set(steps.flatMap(({ before, id }) => (before && id !== undefined ? [id] : [])));
-  const groups = Map.groupBy(
-    steps.flatMap((step) => newObject(step, home)),
-    ({ definition, inputs }) => `${definition.name} ${inputs.tenant}`,
-  );
-  const problems: string[] = [];
-  for (const group of groups.values()) {
-    const listed: Lists = new Map();
-    const known = group.length > FEW ? await knownAmong(connection, group, listed) : group;
-    const looked = known.map(async ({ name, definition, inputs }) => {
-      const found = await whereReadable(() => definition.find?.(connection, inputs));
-      if (!found || held.has(found.id)) return [];
-      const all = await listOnce(connection, definition, found.id.split("/")[0] ?? "", listed);
-      const owner = all.find(({ id }) => id === found.id)?.declaredBy;
-      if (owner?.project === project && owner.stack === stack && owner.resource === name) return [];
-      const { message } = existsAlready({ definition }, found.id, diff(definition, found.state, inputs));
-      return [`${definition.name} "${name}": ${message}`];
-    });
-    problems.push(...(await Promise.all(looked)).flat());
-  }
-  return problems;
-}
-
-/** An object that a plan is to make. */
-interface NewObject {
-  readonly name: string;
-  readonly definition: ResourceDefinition;
-  /** In their canonical form, with the namespace. */
-  readonly inputs: Record<string, unknown>;
-}
-
-function newObject(step: Step, home: string | undefined): NewObject[] {
-  const definition = definitionOf(step);
-  const given = step.after?.inputs;
-  if (step.op !== "create" || !given || !definition?.find || !definition.identity) return [];
-  // Whether a tag may be put on a device depends on what else the plan does to its tags.
-  if (given.adopt || definition.inputs.device || definition.overwrites) return [];
-  if (definition.identity.fields.some((field) => isHidden(given[field]))) return [];
-  const inputs = canonicalInputs(definition.inputs, given);
-  if (definition.inputs.tenant) inputs.tenant ??= home;
-  // Without a namespace that is a problem of its own.
-  return definition.inputs.tenant && inputs.tenant === undefined
-    ? []
-    : [{ name: step.name, definition, inputs }];
-}
-
-type Lists = Map<string, Promise<readonly Listed[]>>;
-
-/** All objects of a kind in a namespace, which are listed once. */
-function listOnce(
-  connection: Connection,
-  { list }: ResourceDefinition,
-  tenant: string,
-  lists: Lists,
-): Promise<readonly Listed[]> {
-  const listed =
-    lists.get(tenant) ?? whereReadable(() => list?.(connection, tenant)).then((all) => all ?? []);
-  lists.set(tenant, listed);
-  return listed;
-}
-
-/** Those of the new objects of one kind and namespace that claim what an object claims which is there. */
-async function knownAmong(
-  connection: Connection,
-  group: readonly NewObject[],
-  lists: Lists,
-): Promise<readonly NewObject[]> {
-  const [{ definition, inputs: first } = {}] = group;
-  // Namespaces are no objects of a namespace, and a program makes few of them.
-  if (typeof first?.tenant !== "string" || !definition?.identity) return group;
-  const { identity, inputs: fields } = definition;
-  const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>
-    identity.ofInputs(canonicalInputs(fields, inputs)).map(({ key }) => key);
-  const all = await listOnce(connection, definition, first.tenant, lists);
-  const claimed = new Set(all.flatMap(({ state }) => (state ? claimsOf(state) : [])));
-  return group.filter(({ inputs }) => claimsOf(inputs).some((key) => claimed.has(key)));
-}
-
-/** What cannot be looked up is for the run to tell, or a problem of its own. */
-async function whereReadable<T>(read: () => Promise<T | undefined> | undefined): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (error) {
-    const isDenied = isNotFound(error) || error instanceof PermissionError;
-    if (error instanceof RequestError && !isDenied) throw error;
-    return undefined;
-  }
 }
 
 async function isOfNewer(connection: Connection): Promise<boolean> {

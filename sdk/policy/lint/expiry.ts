@@ -38,7 +38,8 @@ export interface LintOptions {
   readonly now?: Date;
 }
 
-const SOON_DAYS = 14;
+/** Days before its end in which something expires soon. */
+export const SOON_DAYS = 14;
 const DAY = 24 * 60 * 60 * 1000;
 
 /**
