@@ -22,11 +22,11 @@ export const createOption = (): Option =>
   new Option("--create", "make the stack where there is none of that name").default(false);
 
 /** What `--yes` means, for a command that writes. */
-export const YES = "do not ask; needed where there is nobody to ask: no terminal, or --json";
+export const YES = "skip the confirmation prompt; required without a terminal and with --json";
 
 /** The flag by which what could not be looked at is no reason to fail. */
 export const allowUnseenOption = (): Option =>
-  new Option("--allow-unseen", "do not fail because of what could not be looked at").default(false);
+  new Option("--allow-unseen", "ignore what could not be checked").default(false);
 
 /** The flag that chooses the engine. */
 export const engineOption = (about: string): Option =>
