@@ -207,11 +207,13 @@ export class ProviderService {
     this.#refuseCancelled();
     const before = propsIn(request.getProperties());
     const answer = new proto.ReadResponse();
-    const found = await steps.read(request.getUrn(), request.getId(), ownValues(plainValues(before)));
+    const inputs = request.getInputs();
+    const open = inputs && ownValues(plainValues(propsIn(inputs)));
+    const found = await steps.read(request.getUrn(), request.getId(), ownValues(plainValues(before)), open);
     if (!found) return answer;
     answer.setId(found.id);
     answer.setProperties(stateOf(steps.definition, found.state, before));
-    if (found.inputs) answer.setInputs(structOf(found.inputs));
+    if (found.inputs) answer.setInputs(structOf(found.inputs, propsIn(inputs)));
     return answer;
   }
 

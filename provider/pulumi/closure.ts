@@ -14,9 +14,15 @@ export const LOGICAL_ID = "__logicalId";
 /** The input by which a class says which state its resource is in. It is no part of any diff. */
 export const STATE_ID = "__stateId";
 
+/**
+ * The output that keeps what the program said beside what the object shows: a dynamic provider that reads an object gets
+ * no inputs. It is no part of any diff.
+ */
+export const OPEN_INPUTS = "__openInputs";
+
 type Values = Readonly<Record<string, unknown>>;
 
-const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID];
+const OF_DYNAMIC: readonly string[] = [PROVIDER_KEY, LOGICAL_ID, STATE_ID, OPEN_INPUTS];
 
 /** The values without those that no definition has: what makes a resource a dynamic one, now or formerly. */
 export const ownValues = (values: Values): Record<string, unknown> =>

@@ -2,10 +2,10 @@ import type { dynamic } from "@pulumi/pulumi";
 import { type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
 import { hasUnknown } from "../resources/values.ts";
 import type { Lookup } from "../runtime/newConnection.ts";
-import { ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
+import { openInputs, ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
 import type { Creator } from "../runtime/run.ts";
 import { PROVIDER_KEY, SECRET, SIGNATURE } from "../valueMarks.ts";
-import { dynamicValues, LOGICAL_ID, ownValues, STATE_ID } from "./closure.ts";
+import { dynamicValues, LOGICAL_ID, OPEN_INPUTS, ownValues, STATE_ID } from "./closure.ts";
 
 type Values = Record<string, unknown>;
 
@@ -41,7 +41,7 @@ export function dynamicProvider(
     async create(inputs: Values) {
       try {
         const made = await steps.create(whoIs(inputs), ownValues(inputs));
-        return { id: made.id, outs: outputs(definition, inputs, made.state) };
+        return { id: made.id, outs: outputsAfter(definition, inputs, made.state) };
       } catch (error) {
         throw error instanceof UnfinishedError ? new ResourceInitError(definition, error, inputs) : error;
       }
@@ -49,17 +49,22 @@ export function dynamicProvider(
 
     async update(id, olds: Values, news: Values) {
       const changed = await steps.update(logicalId(news), id, ownValues(olds), ownValues(news));
-      return { outs: outputs(definition, news, changed) };
+      return { outs: outputsAfter(definition, news, changed) };
     },
 
     async read(id, props: Values = {}) {
-      const found = await steps.read(logicalId(props), id, ownValues(props));
+      const { [PROVIDER_KEY]: code, [OPEN_INPUTS]: kept } = props;
+      const known = kept as Values | undefined;
+      const found = await steps.read(logicalId(props), id, ownValues(props), known);
       if (!found) return {};
       const { state, inputs } = found;
+      // For an import, the engine gives the program's inputs.
+      const open = known ?? (inputs && openInputs(definition, ownValues(props)));
       return {
         id: found.id,
-        props: outputs(definition, props, state),
-        ...(inputs && { inputs: { ...inputs, ...dynamicValues(props) } }),
+        props: outputs(definition, code, state, open),
+        // The program's next run gives the other inputs that only dynamic resources have.
+        ...(inputs && { inputs: { ...inputs, [PROVIDER_KEY]: code } }),
       };
     },
 
@@ -84,12 +89,21 @@ function whoIs(values: Values): Creator {
 // The mark by which a provider tells the engines that a value is secret.
 const secretMark = (value: unknown) => ({ [SIGNATURE]: SECRET, value });
 
+/** What the engine keeps after an object was written. @param inputs those of the engine */
+const outputsAfter = (definition: ResourceDefinition, inputs: Values, state: Readonly<Values>): Values =>
+  outputs(definition, inputs[PROVIDER_KEY], state, openInputs(definition, inputs));
+
 // An undefined value would make the engine refuse the outputs after the object was made, and so lose the object.
-function outputs(definition: ResourceDefinition, from: Values, state: Readonly<Values>): Values {
+function outputs(
+  definition: ResourceDefinition,
+  code: unknown,
+  state: Readonly<Values>,
+  open: Readonly<Values> | undefined,
+): Values {
   const defined = Object.entries(state)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [name, definition.outputs[name]?.secret ? secretMark(value) : value] as const);
-  return { ...Object.fromEntries(defined), [PROVIDER_KEY]: from[PROVIDER_KEY] };
+  return { ...Object.fromEntries(defined), ...(open && { [OPEN_INPUTS]: open }), [PROVIDER_KEY]: code };
 }
 
 /** An object that was made but not completed, in the form that engines expect. */
@@ -101,7 +115,7 @@ class ResourceInitError extends Error {
   constructor(definition: ResourceDefinition, failure: UnfinishedError, inputs: Values) {
     super(failure.message);
     this.id = failure.id;
-    this.properties = outputs(definition, inputs, failure.state);
+    this.properties = outputsAfter(definition, inputs, failure.state);
     this.reasons = [failure.reason];
   }
 }

@@ -1,7 +1,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { LOGICAL_ID } from "./closure.ts";
 import { perRun } from "./perRun.ts";
-import { stateIdentity } from "./stateIdentity.ts";
+import { stateIdentity, withoutDependency } from "./stateIdentity.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -14,7 +14,7 @@ export function identifying(
   refuseProvider(type, name, options);
   // Each output costs Pulumi's SDK a stack trace; without a parent none is needed.
   const urn = options?.parent
-    ? pulumi.createUrn(name, type, options.parent)
+    ? withoutDependency(pulumi.createUrn(name, type, options.parent))
     : `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${type}::${name}`;
   return { [LOGICAL_ID]: urn, ...stateIdentity() };
 }

@@ -24,15 +24,16 @@ export function stateIdentity(): Readonly<Record<string, unknown>> {
 }
 
 /**
- * The same value without the dependency on its resource. With it, every resource would have a line more in the state,
- * and every run that is limited to some resources would have to name this one.
+ * The same value without the dependency on its resource. With that on the resource of the state's id, every resource
+ * would have a line more in the state, and every run that is limited to some resources would have to name it. With
+ * that on a component, each of its children would wait for all others.
  */
-function withoutDependency(id: pulumi.Output<pulumi.ID>): pulumi.Output<unknown> {
-  const { promise, isKnown } = id as unknown as {
+export function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown> {
+  const { promise, isKnown } = output as unknown as {
     promise(withUnknowns: boolean): Promise<string>;
     isKnown: Promise<boolean>;
   };
-  const value = Promise.all([promise.call(id, true), isKnown]);
+  const value = Promise.all([promise.call(output, true), isKnown]);
   return pulumi.output(value.then(([text, known]) => (known ? text : pulumi.unknown)));
 }
 

@@ -7,12 +7,13 @@ import type { Connection } from "../resources/connection.ts";
 import {
   type Existing,
   type Failure,
+  type InputField,
   type ResourceDefinition,
   UnfinishedError,
 } from "../resources/definition.ts";
 import { diff, type InputChange } from "../resources/diff.ts";
 import { isMissingObject, isNoToken, isSilent } from "../resources/missingObject.ts";
-import { canonicalInputs, sameValue } from "../resources/values.ts";
+import { canonical, canonicalInputs, sameValue } from "../resources/values.ts";
 import type { Creator, Run } from "./run.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -47,9 +48,25 @@ export interface Compared {
 
 /** An object that was read. */
 export interface Found extends Existing<Values> {
-  /** The inputs that declare the object as it is: for an import, whose program says nothing of it yet. */
+  /**
+   * The inputs that declare the object as it is. Undefined where those in the state still do, or where nobody knows
+   * which of them the program gave.
+   */
   readonly inputs?: Values;
 }
+
+/** True for inputs that an object does not tell: what a run is told by them, and what a program may leave open. */
+const isOpen = ({ transient, required, default: fallback }: InputField): boolean =>
+  transient || (!required && fallback === undefined);
+
+/** What a program's inputs say beside what the object shows: those that are open, null for a value that it shows. */
+export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(declared).flatMap(([name, value]) => {
+      const field = inputs[name];
+      return field && isOpen(field) ? [[name, field.transient ? value : null]] : [];
+    }),
+  );
 
 /**
  * What engines ask of one declarative resource, whichever way they ask. Values have nothing of an engine in them but
@@ -125,8 +142,14 @@ export class ResourceSteps {
   /**
    * The object as it is now; undefined when it is gone.
    * @param given the state; for an import, what the program says at most
+   * @param open the program's inputs, or its {@link openInputs}
    */
-  async read(resource: string | undefined, id: string, given: Values): Promise<Found | undefined> {
+  async read(
+    resource: string | undefined,
+    id: string,
+    given: Values,
+    open?: Values,
+  ): Promise<Found | undefined> {
     const { definition } = this;
     const isImport = !isState(definition, given);
     const state = isImport ? {} : given;
@@ -135,9 +158,19 @@ export class ResourceSteps {
     );
     if (!found) return undefined;
     const kept = keepVolatile(definition, state, found);
-    // Inputs are what the program says. Only for an import they are made of what was read; else drift shows in the
-    // outputs.
-    return isImport ? { ...kept, inputs: canonicalInputs(definition.inputs, kept.state) } : kept;
+    if (isImport) return { ...kept, inputs: canonicalInputs(definition.inputs, kept.state) };
+    if (!open) return kept;
+    // Engines put the inputs of the state in the place of those that a program ignores: they must be what is there.
+    const { inputs } = definition;
+    const declared = Object.entries(inputs).flatMap(([name, field]) =>
+      isOpen(field) && !(name in open) ? [] : [[name, open[name] ?? canonical(field, state[name])] as const],
+    );
+    const changes = diff(definition, kept.state, Object.fromEntries(declared));
+    if (changes.length === 0) return kept;
+    const drifted = new Set(changes.map(({ field }) => field));
+    const now = canonicalInputs(inputs, kept.state);
+    const refreshed = declared.map(([name, value]) => [name, drifted.has(name) ? now[name] : value] as const);
+    return { ...kept, inputs: Object.fromEntries(refreshed.filter(([, value]) => value !== undefined)) };
   }
 
   async delete(resource: string | undefined, id: string, state: Values): Promise<void> {
