@@ -3,7 +3,8 @@ import type { ActionOf, Io } from "./io.ts";
 
 const INSTALL_HELP = `
 Programs of every language can then use Gatehouse under the Pulumi CLI. "pulumi package add gatehouse" in a program's
-folder makes the SDK of its language. PULUMI_HOME names the CLI's folder; by default that is .pulumi in the home folder.
+folder makes the SDK of its language. PULUMI_HOME names the CLI's folder; by default that is .pulumi in the home folder
+that the user database has: as the CLI, the command does not look at HOME.
 "pulumi plugin rm resource gatehouse" removes the plugin.
 
 Exit codes: 0 installed; 1 the folder cannot be written.`;

@@ -1,6 +1,6 @@
 import { chmod, mkdir, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
+import { pulumiHome } from "../engine/project/chooseBackend.ts";
 import { packageFile, packageVersion } from "../packageFile.ts";
 
 /** A plugin that was installed. */
@@ -13,13 +13,12 @@ export interface InstalledPlugin {
 /**
  * Places the plugin where the Pulumi CLI finds it: a file that starts this installation, by the Node.js that runs now.
  * Installing it again replaces the file.
- * @param env names the CLI's folder by PULUMI_HOME; by default that is `.pulumi` in the home folder
+ * @param env names the CLI's folder by PULUMI_HOME; by default that is `.pulumi` in the home folder that the user database has
  * @throws Error of the file system where the folder cannot be written
  */
 export async function installPlugin(env: NodeJS.ProcessEnv): Promise<InstalledPlugin> {
   const version = packageVersion();
-  const home = env.PULUMI_HOME || join(homedir(), ".pulumi");
-  const folder = join(home, "plugins", `resource-gatehouse-v${version}`);
+  const folder = join(pulumiHome(env), "plugins", `resource-gatehouse-v${version}`);
   await mkdir(folder, { recursive: true });
   const isWindows = process.platform === "win32";
   const file = join(folder, `pulumi-resource-gatehouse${isWindows ? ".cmd" : ""}`);

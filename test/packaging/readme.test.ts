@@ -139,6 +139,8 @@ describe.skipIf(!ready)(
       const cache = (await npm(["config", "get", "cache"], folder)).stdout.trim();
       terminal.substitute(/^npm install/, `npm install ${INSTALL_FLAGS.join(" ")} --cache=${quoted(cache)}`);
       terminal.substitute(/\/run\/secrets/g, join(folder, "secrets"));
+      // Programs and the Pulumi CLI take the home folder from the user database, whatever HOME says.
+      terminal.substitute(/file:\/\/~/, `file://${folder}`);
       if (!pulumiOnPath) terminal.substitute(/(--stack prod)/, "$1 --engine embedded");
     });
     beforeEach(({ skip }) => {

@@ -8,8 +8,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
-import { backendUrlOf } from "../../provider/engine/index.ts";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { backendUrlOf, type Project } from "../../provider/engine/index.ts";
+import { backendFolder, pulumiHome } from "../../provider/engine/project/chooseBackend.ts";
 import {
   commitOf,
   openRepository,
@@ -149,7 +150,19 @@ test("revisions that are about different services or namespaces are told apart b
   ).toEqual(["gatehouse:url", "gatehouse:tenant"]);
 });
 
+/** The home folder of this user in the user database; undefined where it has none, or is no file. */
+const homeInDatabase = existsSync("/etc/passwd")
+  ? readFileSync("/etc/passwd", "utf8")
+      .split("\n")
+      .map((line) => line.split(":"))
+      .find(([, , uid]) => uid === String(process.getuid?.()))?.[5]
+  : undefined;
+
 describe("a backend's URL", () => {
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
+
   test.each([
     ["file://./state", "/state"],
     ["file://../a%20b?no_tmp_dir=true", "/../a%20b?no_tmp_dir=true"],
@@ -170,6 +183,18 @@ describe("a backend's URL", () => {
       const folder = testFolder();
       writeFileSync(join(folder, "Pulumi.yaml"), PROJECT);
       expect(await backendUrlOf(folder, { PULUMI_BACKEND_URL: url })).toBe(url);
+    },
+  );
+
+  // As the Pulumi CLI has it: with another HOME, the two engines would use two states.
+  test.skipIf(homeInDatabase === undefined)(
+    "begins at the home folder of the user database, not at HOME",
+    () => {
+      vi.stubEnv("HOME", testFolder());
+      const choice = { url: "file://~/states", source: "PULUMI_BACKEND_URL" };
+      expect(backendFolder(choice, { root: "/" } as Project)).toBe(join(homeInDatabase ?? "", "states"));
+      expect(pulumiHome(process.env)).toBe(join(homeInDatabase ?? "", ".pulumi"));
+      expect(pulumiHome({ PULUMI_HOME: "/srv/pulumi" })).toBe("/srv/pulumi");
     },
   );
 });

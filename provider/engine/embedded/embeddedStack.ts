@@ -54,7 +54,7 @@ export class EmbeddedStack implements Stack {
   static async open(project: Project, options: StackOptions): Promise<EmbeddedStack> {
     requireNodeRuntime(project);
     const env = options.env ?? process.env;
-    const folder = backendFolder(await chooseBackend(project, env), project, env);
+    const folder = backendFolder(await chooseBackend(project, env), project);
     const stack =
       options.stack ??
       env.PULUMI_STACK ??

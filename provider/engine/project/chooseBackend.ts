@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { homedir } from "node:os";
+import { homedir, userInfo } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { BackendError, UnsupportedError } from "../errors.ts";
@@ -14,6 +14,20 @@ export interface BackendChoice {
   readonly source: string;
 }
 
+/** The folder of the Pulumi CLI: that of PULUMI_HOME, else `.pulumi` in the user's home folder. */
+export const pulumiHome = (env: NodeJS.ProcessEnv): string =>
+  env.PULUMI_HOME || join(homeOfUser(), ".pulumi");
+
+/** The home folder that the user database has, whatever HOME says: that is where the Pulumi CLI looks. */
+function homeOfUser(): string {
+  try {
+    return userInfo().homedir;
+  } catch {
+    // The database does not have the user, as in containers that run under any number.
+    return homedir();
+  }
+}
+
 /**
  * Which backend is meant: that of PULUMI_BACKEND_URL, else of `backend.url` in Pulumi.yaml, else of the last
  * `pulumi login`.
@@ -22,8 +36,7 @@ export interface BackendChoice {
 export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): Promise<BackendChoice> {
   if (env.PULUMI_BACKEND_URL) return { url: env.PULUMI_BACKEND_URL, source: "PULUMI_BACKEND_URL" };
   if (project.backendUrl) return { url: project.backendUrl, source: project.file };
-  const home = env.PULUMI_HOME ?? join(env.HOME ?? homedir(), ".pulumi");
-  const current = await loggedInTo(join(home, "credentials.json"));
+  const current = await loggedInTo(join(pulumiHome(env), "credentials.json"));
   if (current) return { url: current, source: "pulumi login" };
   if (env.PULUMI_ACCESS_TOKEN) return { url: "https://api.pulumi.com", source: "PULUMI_ACCESS_TOKEN" };
   throw new BackendError(
@@ -36,15 +49,14 @@ export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): P
  * The folder of a file:// backend; `~` is the home folder, a relative path begins at the project's folder.
  * @throws UnsupportedError for any other kind of backend
  */
-export function backendFolder(choice: BackendChoice, project: Project, env: NodeJS.ProcessEnv): string {
+export function backendFolder(choice: BackendChoice, project: Project): string {
   if (!choice.url.startsWith("file://")) {
     const kind = `${choice.url.split("://")[0]}:// (from ${choice.source})`;
     throw new UnsupportedError([unsupportedUse("backend", kind)]);
   }
   const path = decodeURIComponent(choice.url.slice("file://".length).split("?")[0] ?? "");
-  const home = env.HOME ?? homedir();
-  if (path === "~") return home;
-  if (path.startsWith("~/")) return join(home, path.slice(2));
+  if (path === "~") return homeOfUser();
+  if (path.startsWith("~/")) return join(homeOfUser(), path.slice(2));
   return resolve(project.root, path === "" ? "." : path);
 }
 
@@ -58,7 +70,7 @@ export async function backendUrlOf(folder: string, env: NodeJS.ProcessEnv): Prom
   if (!choice.url.startsWith("file://")) return choice.url;
   const [path = "", ...query] = choice.url.slice("file://".length).split("?");
   if (isAbsolute(path) || path === "~" || path.startsWith("~/")) return choice.url;
-  return [pathToFileURL(backendFolder(choice, project, env)).href, ...query].join("?");
+  return [pathToFileURL(backendFolder(choice, project)).href, ...query].join("?");
 }
 
 async function loggedInTo(file: string): Promise<string | undefined> {
