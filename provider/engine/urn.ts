@@ -4,6 +4,9 @@ export const STACK_TYPE = "pulumi:pulumi:Stack";
 /** The type of the provider that dynamic resources belong to. */
 export const DYNAMIC_PROVIDER_TYPE = "pulumi:providers:pulumi-nodejs";
 
+/** The type of the plugin's provider instances. */
+export const OWN_PROVIDER_TYPE = "pulumi:providers:gatehouse";
+
 /** How the types of this package's dynamic resources begin. */
 export const OWN_DYNAMIC = "pulumi-nodejs:dynamic/gatehouse:";
 

@@ -48,6 +48,7 @@ export async function startPluginServer(
 }
 
 function methodsOf(service: ProviderService, attach: (address: string) => void): object {
+  const answering = answeringFor(service);
   return {
     handshake: answering(() => service.handshake()),
     getPluginInfo: answering(() => service.getPluginInfo()),
@@ -86,13 +87,15 @@ function secretsIn(request: WithProps): string[] {
   return all.flatMap((struct) => secretTexts(propsIn(struct)));
 }
 
-function answering<Request extends object, Answer>(work: (request: Request) => Answer | Promise<Answer>) {
-  return (call: Call<Request>, done: Done<Answer>): void => {
+/** Makes methods of a service: what goes wrong becomes a status. */
+const answeringFor =
+  (service: ProviderService) =>
+  <Request extends object, Answer>(work: (request: Request) => Answer | Promise<Answer>) =>
+  (call: Call<Request>, done: Done<Answer>): void => {
     Promise.resolve(call.request)
       .then(work)
       .then(
         (answer) => done(null, answer),
-        (error: unknown) => done(statusOf(error, secretsIn(call.request))),
+        (error: unknown) => done(statusOf(service.explained(error), secretsIn(call.request))),
       );
   };
-}

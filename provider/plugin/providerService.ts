@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { ConfigurationError } from "@gatehouse-access/sdk";
+import { AuthenticationError, ConfigurationError } from "@gatehouse-access/sdk";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
-import { isDefaultInstance, OWN_PLUGIN, urnType } from "../engine/urn.ts";
+import { isDefaultInstance, OWN_PLUGIN, urnName, urnType } from "../engine/urn.ts";
 import type { Props } from "../engine/value.ts";
 import { packageFile, packageVersion } from "../packageFile.ts";
 import { ownValues, providerText } from "../pulumi/closure.ts";
@@ -27,7 +27,7 @@ import { PROVIDER_KEY } from "../valueMarks.ts";
 import { addDetails } from "./detailedDiff.ts";
 import type { EngineLink } from "./engineLink.ts";
 import { keepIgnored } from "./ignoredChanges.ts";
-import { CancelledError, InitFailedError } from "./status.ts";
+import { CancelledError, InitFailedError, InstanceCredentialError } from "./status.ts";
 import { knownLists, plainValues, propsIn, secretNames, secretTexts, structOf } from "./values.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -40,6 +40,7 @@ const SECRET_SETTINGS = Object.entries(SETTINGS as Readonly<Record<string, Setti
 /** What an instance has from when it is configured. */
 interface Configured {
   readonly instance: Instance;
+  readonly name: string;
   /** Id of the instance in the state; undefined in previews that will make it. */
   readonly id: string | undefined;
 }
@@ -126,7 +127,8 @@ export class ProviderService {
     const instance = { isDefault: isDefaultInstance(request.getUrn() ?? ""), inputs };
     const { failures } = checkInstance(instance, {}, this.#env);
     if (failures.length > 0) throw new ConfigurationError(failures.map(({ reason }) => reason).join("; "));
-    this.#configured = { instance, id: request.getId() || undefined };
+    const name = urnName(request.getUrn() ?? "");
+    this.#configured = { instance, name, id: request.getId() || undefined };
     // A plugin that engines attach to serves one run after the other.
     this.#steps = this.#stepsOfRun();
     this.#connection = undefined;
@@ -247,6 +249,15 @@ export class ProviderService {
   cancel(): emptyProto.Empty {
     this.#isCancelled = true;
     return new emptyProto.Empty();
+  }
+
+  /** An error, with what to do where the service refuses the credential among the instance's inputs. */
+  explained(error: unknown): unknown {
+    const { instance, name = "" } = this.#configured ?? {};
+    const hasOwn = Object.entries(SETTINGS as Readonly<Record<string, Setting>>).some(
+      ([setting, { credential }]) => credential && instance?.inputs[setting] !== undefined,
+    );
+    return error instanceof AuthenticationError && hasOwn ? new InstanceCredentialError(name, error) : error;
   }
 
   #refuseCancelled(): void {

@@ -34,6 +34,18 @@ export class CancelledError extends Error {
   }
 }
 
+/** The service refused the credential that an instance has among its inputs. */
+export class InstanceCredentialError extends Error {
+  override readonly name = "InstanceCredentialError";
+
+  constructor(instance: string, cause: Error) {
+    super(
+      `${cause.message}; the provider instance "${instance}" has this credential from the program, or from the state where no program runs: once it is changed in the program, pulumi refresh and destroy use it with --run-program, and gatehouse by itself`,
+      { cause },
+    );
+  }
+}
+
 /**
  * An error as gRPC answers it.
  * @param secrets texts that it must not show

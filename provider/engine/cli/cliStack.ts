@@ -26,7 +26,8 @@ import {
 import type { StoredDeployment } from "../state/fileBackend.ts";
 import { pendingWarning } from "../state/pendingWarning.ts";
 import { checkTargetOptions, type TargetOptions, UrnPatterns } from "../targets.ts";
-import { ownTypeName, urnType } from "../urn.ts";
+import { OWN_PROVIDER_TYPE, ownTypeName, urnType } from "../urn.ts";
+import { isSecret, type Props } from "../value.ts";
 import { CliEvents, shownOutputs } from "./cliEvents.ts";
 import { configFailure, runFailure } from "./cliFailures.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
@@ -204,7 +205,7 @@ export class CliStack implements Stack {
     const { handle, created } = await this.#handle(create);
     this.#created ||= created;
     if (created) log.diagnostic({ severity: "info", message: `Created the stack ${this.stack}.` });
-    if (!created) await this.#namePending(handle, log);
+    if (!created) await this.#lookAtState(handle, log);
     const events = new CliEvents(log, { command, planned, values });
     const { signal, parallel = 16 } = this.#options;
     log.emit({ kind: "phase", phase: planned && command === "destroy" ? "preview" : PHASES[command] });
@@ -233,8 +234,11 @@ export class CliStack implements Stack {
     throw runFailure(failure, result, log, signal?.aborted === true);
   }
 
-  /** Names operations that an earlier run left in flight, once: the CLI does so only where it is too late to look. */
-  async #namePending(handle: CliHandle, log: RunLog): Promise<void> {
+  /**
+   * Names operations that an earlier run left in flight, once: the CLI does so only where it is too late to look. Where a
+   * provider instance of the state has a credential, the program's is used, which may be a newer one.
+   */
+  async #lookAtState(handle: CliHandle, log: RunLog): Promise<void> {
     if (this.#undone !== undefined) return;
     // Where the CLI cannot read the state, the run that follows says so.
     const exported = await handle.exportStack().catch(() => undefined);
@@ -242,6 +246,7 @@ export class CliStack implements Stack {
     const { deployment = {} } = exported as { deployment?: StoredDeployment };
     const { pending_operations: pending = [], resources = [] } = deployment;
     this.#undone = pending.length + resources.filter((resource) => resource.delete).length;
+    if (resources.some(hasOwnCredential)) this.#workspace.envVars.PULUMI_RUN_PROGRAM ??= "true";
     for (const { type, resource } of pending) log.diagnostic(pendingWarning(type, String(resource.urn)));
   }
 
@@ -258,6 +263,15 @@ export class CliStack implements Stack {
     }
   }
 }
+
+/** True for a provider instance of this package whose credential is in the state. */
+const hasOwnCredential = ({
+  urn,
+  inputs = {},
+}: {
+  readonly urn?: unknown;
+  readonly inputs?: unknown;
+}): boolean => urnType(String(urn)) === OWN_PROVIDER_TYPE && Object.values(inputs as Props).some(isSecret);
 
 const PHASES = {
   preview: "preview",
