@@ -5,7 +5,7 @@ import { EngineError } from "../engine/index.ts";
 import type { TerraformPlan } from "../terraform/planFile.ts";
 import type { Io } from "./io.ts";
 
-/** The flag that names a plan of Terraform, as commander gives it. */
+/** The flag that names a plan of Terraform or OpenTofu, as commander gives it. */
 export interface TerraformFlags {
   readonly terraform?: string;
 }
@@ -18,7 +18,7 @@ export function addTerraformFlag(command: Command, about: string, conflicts: rea
   return command.addOption(
     new Option(
       "--terraform <file>",
-      `${about}, as terraform show -json writes it; - for the standard input`,
+      `${about}, as "terraform show -json" or "tofu show -json" writes it; - for the standard input`,
     ).conflicts([...conflicts]),
   );
 }
@@ -30,13 +30,14 @@ export function addTerraformFlag(command: Command, about: string, conflicts: rea
  */
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
   const { readTerraformPlan } = await import("../terraform/planFile.ts");
-  const { isUrlAlone, workspaceIn } = await import("../terraform/workspace.ts");
+  const { isUrlAlone } = await import("../terraform/providerUrls.ts");
+  const { workspaceIn } = await import("../terraform/workspace.ts");
   const name = file === "-" ? "the standard input" : file;
   const written = file === "-" ? await text(io.stdin) : await contentOf(file);
   return readTerraformPlan(written, {
     name,
     workspace: workspaceIn(folder, io.env),
-    isUrlAlone: (variable) => isUrlAlone(folder, variable),
+    isUrlAlone: (key, variable) => isUrlAlone(folder, key, variable),
   });
 }
 

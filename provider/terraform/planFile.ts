@@ -55,8 +55,8 @@ export interface PlanOrigin {
   /** What errors call the plan. */
   readonly name: string;
   readonly workspace: Workspace;
-  /** Whether the configuration gives the address of the service by a variable alone. */
-  readonly isUrlAlone: (variable: string) => boolean;
+  /** Whether the provider block with this key gives the address of the service by this variable alone. */
+  readonly isUrlAlone: (key: string, variable: string) => boolean;
 }
 
 /**

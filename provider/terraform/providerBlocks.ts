@@ -17,16 +17,20 @@ type Settings = Readonly<Record<Name, unknown>>;
 /** The provider blocks of a plan: service and namespace, as far as the plan contains them. */
 export class ProviderBlocks {
   readonly #json: PlanJson;
-  readonly #isUrlAlone: (variable: string) => boolean;
+  readonly #isUrlAlone: (key: string, variable: string) => boolean;
   /** The keys of the blocks that this provider's resources have; the default one first. */
   readonly #keys: readonly string[];
   readonly #settings = new Map<string, Settings>();
 
   /**
    * @param own this provider's resources
-   * @param isUrlAlone whether the configuration gives the address of the service by a variable alone
+   * @param isUrlAlone whether the block with this key gives the address of the service by this variable alone
    */
-  constructor(json: PlanJson, own: readonly ConfiguredResource[], isUrlAlone: (variable: string) => boolean) {
+  constructor(
+    json: PlanJson,
+    own: readonly ConfiguredResource[],
+    isUrlAlone: (key: string, variable: string) => boolean,
+  ) {
     this.#json = json;
     this.#isUrlAlone = isUrlAlone;
     const used = own.flatMap(({ provider_config_key: key }) => key ?? []).toSorted();
@@ -72,7 +76,7 @@ export class ProviderBlocks {
     // A plan has the values of the root module's variables alone.
     const variables = key.includes(":") ? {} : this.#json.variables;
     const settings = {
-      url: expressionValue(expressions.url, variables, this.#isUrlAlone),
+      url: expressionValue(expressions.url, variables, (name) => this.#isUrlAlone(key, name)),
       // No text around an id makes another id of it.
       tenant: expressionValue(
         expressions.tenant,
