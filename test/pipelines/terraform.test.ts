@@ -3,18 +3,13 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { SOURCE } from "../../provider/terraform/source.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
 import type { Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import { startWebhook } from "../support/webhook.ts";
-import {
-  type AttachedProvider,
-  hasTerraform,
-  LABEL,
-  SOURCE,
-  startProvider,
-} from "../terraform/support/terraform.ts";
+import { type AttachedProvider, hasTerraform, LABEL, startProvider } from "../terraform/support/terraform.ts";
 import { bash, PIPELINES, runAction } from "./support/action.ts";
 import { GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
 import { GITLAB_CI, gitlabJob, npmStub, runGitlabJob, startGitlab } from "./support/gitlab.ts";
@@ -68,7 +63,7 @@ describe.runIf(hasTerraform)(`the action with ${LABEL}`, { tags: ["long"], timeo
         ...{ CHECKPOINT_DISABLE: "1", TF_CLI_CONFIG_FILE: "/dev/null", ...provider.env, ...settings },
       };
       const payload = { pull_request: { number: 7, head: { sha: "abc" } } };
-      const inputs = { command, terraform: "true" };
+      const inputs = { command, terraform: "terraform" };
       const given = { inputs, env, payload, event, runId, workspace: root, sha: "abc", token: GITHUB_TOKEN };
       return await runAction(given, root);
     } finally {
@@ -205,7 +200,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       await bash("gatehouse terraform install", root, environment());
       const night = () =>
         bash(join(PIPELINES, "timer", "gatehouse-drift.sh"), root, {
-          ...{ ...environment(), POLICY: clone, TERRAFORM: "true", NOTIFY: "json" },
+          ...{ ...environment(), POLICY: clone, TERRAFORM: "terraform", NOTIFY: "json" },
           CREDENTIALS_DIRECTORY: secrets,
         });
 
