@@ -21,7 +21,7 @@ if (!existsSync(PROVIDER)) throw new Error("there is no provider: node scripts/r
 const folder = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
 const service = await startService(folder);
 try {
-  const installed = installProvider(folder);
+  const installed = await installProvider(folder);
   const terraform = JSON.parse(await new RootModule(join(folder, "none"), {}).must("version", "-json"));
   const printout = new Printout();
   printout.print(head(terraform.terraform_version));

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { TERRAFORM_VERSIONS } from "../provider/terraform/source.ts";
+import { PROGRAMS, type Program } from "../provider/terraform/source.ts";
 import { table } from "./table.ts";
 
 interface Manifest {
@@ -35,14 +35,22 @@ const namedBy = (folder: string, name: RegExp): string =>
     .sort()
     .join(", ");
 
-/** The versions of the Pulumi CLI that the plugin's tests replay. */
-function recordedClis(): string {
-  const folder = testFolder("plugin/recorded");
-  const clis = readdirSync(folder).map(
-    (file) => (JSON.parse(readFileSync(new URL(file, folder), "utf8")) as { readonly cli: string }).cli,
+/** The versions that recordings contain, such as those of the Pulumi CLI that the plugin's tests replay. */
+function recordedVersions(recordings: string, member: string): string {
+  const folder = testFolder(recordings);
+  const versions = readdirSync(folder).map(
+    (file) => (JSON.parse(readFileSync(new URL(file, folder), "utf8")) as Record<string, string>)[member],
   );
-  return [...new Set(clis)].sort().join(", ");
+  return [...new Set(versions)].sort().join(", ");
 }
+
+/** A row of a program that runs configurations. */
+const programRow = ({ name, versions }: Program, tried: string, how: string): string[] => [
+  name,
+  `${versions.least} and newer`,
+  tried,
+  `functions from ${versions.functions} on, the ephemeral resource from ${versions.ephemeral}, the secret of an API key from ${versions.writeOnly}; ${how}`,
+];
 
 /** The page of what this works with, from the packages' own files where they say it. */
 export function supportedVersionsPage(note: string): string {
@@ -67,7 +75,7 @@ export function supportedVersionsPage(note: string): string {
     [
       "Pulumi CLI",
       rangeText(PULUMI_RANGE),
-      recordedClis(),
+      recordedVersions("plugin/recorded", "cli"),
       "all commands; not needed for the embedded engine. Where the tests find no `pulumi`, what needs it is skipped, and what one said is replayed",
     ],
     [
@@ -76,12 +84,12 @@ export function supportedVersionsPage(note: string): string {
       tested("typescript"),
       "programs that are written in it",
     ],
-    [
-      "Terraform",
-      `${TERRAFORM_VERSIONS.least} and newer`,
-      TERRAFORM_TRIED,
-      `functions from ${TERRAFORM_VERSIONS.functions} on, the ephemeral resource from ${TERRAFORM_VERSIONS.ephemeral}, the secret of an API key from ${TERRAFORM_VERSIONS.writeOnly}; others than the one tried were not`,
-    ],
+    programRow(PROGRAMS.terraform, TERRAFORM_TRIED, "others than the one tried were not"),
+    programRow(
+      PROGRAMS.opentofu,
+      recordedVersions("terraform/recorded", "terraform_version"),
+      "others than the one tried were not. Where the tests find no `tofu`, what needs it is skipped, and plans of one are read",
+    ),
     [
       "PostgreSQL",
       "15 and newer",

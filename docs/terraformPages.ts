@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { definitions } from "../provider/resources/index.ts";
 import { providerFunctions } from "../provider/terraform/providerFunctions.ts";
 import { providerSchema } from "../provider/terraform/providerService.ts";
-import { TERRAFORM_VERSIONS } from "../provider/terraform/source.ts";
+import { versionText } from "../provider/terraform/source.ts";
 import { typeNameOf } from "../provider/terraform/types.ts";
 
 /** An attribute, as Terraform is told of it. */
@@ -107,7 +107,7 @@ function schemaText({ block: { attributes } }: Schema): string[] {
     ...attributeSections(attributes),
     ...(hasWriteOnly
       ? [
-          "### Write-only\n\nWrite-only attributes are in no state and no plan. Terraform has them from 1.11 on.",
+          `### Write-only\n\nWrite-only attributes are in no state and no plan. They need ${versionText("writeOnly")}.`,
         ]
       : []),
     ...nestedSections(attributes),
@@ -151,7 +151,7 @@ function functionPages(): [string, string][] {
       example(`functions/${name}`),
       `## Signature\n\n\`\`\`text\n${signature}\n\`\`\``,
       `## Arguments\n\n1. \`${parameter.name}\` (String${variadic ? ", one or more" : ""}) ${parameter.description}`,
-      "Called as `provider::gatehouse::…`, which Terraform has from 1.8 on.",
+      `Called as \`provider::gatehouse::…\`. Provider functions need ${versionText("functions")}.`,
     ]);
     return [`terraform/functions/${name}.md`, text];
   });
@@ -164,7 +164,7 @@ const ABOUT =
 export function terraformPages(): Readonly<Record<string, string>> {
   const { provider, resourceSchemas, dataSourceSchemas, ephemeralResourceSchemas } = providerSchema();
   const index = page("gatehouse Provider", ABOUT, [
-    `It has the same resources, with the same meaning, as the Pulumi classes and plugin: one definition makes all of them. It runs on Terraform ${TERRAFORM_VERSIONS.least} and newer on Linux and macOS, and needs Node.js 22.19 or newer as \`node\` on the PATH; \`gatehouse terraform install\` places it where Terraform finds it. Provider functions need Terraform ${TERRAFORM_VERSIONS.functions}, the ephemeral resource ${TERRAFORM_VERSIONS.ephemeral}, the secret of an API key ${TERRAFORM_VERSIONS.writeOnly}.`,
+    `It has the same resources, with the same meaning, as the Pulumi classes and plugin: one definition makes all of them. It runs on ${versionText("least")} and newer on Linux and macOS, and needs Node.js 22.19 or newer as \`node\` on the PATH; \`gatehouse terraform install\` installs it where they find it. Provider functions need ${versionText("functions")}, the ephemeral resource ${versionText("ephemeral")}, the secret of an API key ${versionText("writeOnly")}. The examples name \`terraform\`; with OpenTofu the commands are those of \`tofu\`.`,
     "Guides: [an existing namespace](guides/existing-namespace.md), [review and drift](guides/review-and-drift.md), [API keys](guides/api-keys.md), [runs that were interrupted](guides/interrupted-runs.md).",
     example("provider/provider"),
     ...schemaText(provider as Schema),

@@ -1,23 +1,12 @@
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { PROVIDER, RootModule, SOURCE } from "../../test/terraform/support/terraform.ts";
+import { installProvider as installFor, mirrorText } from "../../provider/terraform/install.ts";
+import { PROGRAMS } from "../../provider/terraform/source.ts";
+import { RootModule } from "../../test/terraform/support/terraform.ts";
 
 /** What is compared: rules of a service, and as many resources that do nothing. */
 export const KINDS = ["gatehouse", "builtin"] as const;
 export type Kind = (typeof KINDS)[number];
-
-const { version } = JSON.parse(
-  readFileSync(new URL("../../provider/package.json", import.meta.url), "utf8"),
-) as { readonly version: string };
-
-/** The provider's version, as it is installed. */
-export const PROVIDER_VERSION = version;
-
-/** What Terraform calls this machine. */
-const PLATFORM = [
-  process.platform === "win32" ? "windows" : process.platform,
-  { x64: "amd64", ia32: "386" }[process.arch as string] ?? process.arch,
-].join("_");
 
 /** What starts the provider: the Node that runs the benchmark. */
 export const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
@@ -29,29 +18,13 @@ export interface Installed {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Installs the provider in a mirror within the folder, as `gatehouse terraform install` would for a person. */
-export function installProvider(folder: string): Installed {
+/** Installs the provider in a mirror within the folder. */
+export async function installProvider(folder: string): Promise<Installed> {
   const mirror = join(folder, "mirror");
-  const place = join(mirror, "registry.terraform.io", SOURCE, PROVIDER_VERSION, PLATFORM);
-  mkdirSync(place, { recursive: true });
-  const file = join(place, `terraform-provider-gatehouse_v${PROVIDER_VERSION}`);
-  copyFileSync(PROVIDER, file);
-  chmodSync(file, 0o755);
+  const { files } = await installFor(process.env, [PROGRAMS.terraform], mirror);
   const config = join(folder, "terraform.rc");
-  writeFileSync(
-    config,
-    `provider_installation {
-  filesystem_mirror {
-    path    = ${JSON.stringify(mirror)}
-    include = ["${SOURCE}"]
-  }
-  direct {
-    exclude = ["${SOURCE}"]
-  }
-}
-`,
-  );
-  return { file, env: { TF_CLI_CONFIG_FILE: config, PATH } };
+  writeFileSync(config, mirrorText(mirror));
+  return { file: files[0]?.file ?? "", env: { TF_CLI_CONFIG_FILE: config, PATH } };
 }
 
 const inputs = <T>(index: T) => ({

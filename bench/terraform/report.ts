@@ -1,6 +1,6 @@
 import { cpus, loadavg } from "node:os";
+import { packageVersion } from "../../provider/packageFile.ts";
 import type { Measured, Timing } from "./measure.ts";
-import { PROVIDER_VERSION } from "./modules.ts";
 
 const number = (value: number) => value.toLocaleString("en");
 const line = (cells: readonly (string | number)[]) => `| ${cells.join(" | ")} |`;
@@ -17,7 +17,7 @@ export function head(terraform: string): string {
     new Date().toISOString().slice(0, 10),
     `${processors.length} cores (${processors[0]?.model ?? "unknown"})`,
     `Terraform ${terraform}`,
-    `provider ${PROVIDER_VERSION}`,
+    `provider ${packageVersion()}`,
     `Node ${process.version}`,
     "service on SQLite on the same machine",
   ];

@@ -48,7 +48,7 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
     .addOption(new Option("--json", "print the whole answer as JSON").conflicts("csv"))
     .addOption(allowUnseenOption())
     .option("--csv", "print one line for each key, login name, group of addresses and device");
-  addTerraformFlag(command, "as this plan of Terraform will leave it", ["stack", "engine"]);
+  addTerraformFlag(command, "as this plan of Terraform or OpenTofu will leave it", ["stack", "engine"]);
   addConfigurationFlags(command)
     .option("--folder <folder>", "folder with Pulumi.yaml, for --stack", ".")
     .addHelpText("after", EXIT_CODES)

@@ -87,7 +87,11 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
       "--notified <file>",
       "what was last sent; default access.notified.<stack>.json beside the program",
     );
-  addTerraformFlag(drift, "what this plan of Terraform found changed, instead of a Pulumi stack", OF_PULUMI);
+  addTerraformFlag(
+    drift,
+    "report what this plan of Terraform or OpenTofu found changed, instead of a Pulumi stack",
+    OF_PULUMI,
+  );
   addNoTestsFlag(addWithStackFlag(drift)).action(
     action((io, folder: string, flags: Flags) =>
       flags.terraform === undefined

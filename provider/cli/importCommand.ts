@@ -33,11 +33,11 @@ const AFTER = `
 Asks the service that GATEHOUSE_URL names, with the credential of the other GATEHOUSE_ variables, and writes nothing to
 it. Secrets are never read: an API key is declared without its secret.
 
-With --format terraform the folder becomes a root module with import blocks, and no state is written: "terraform plan"
-shows the imports, and "terraform apply" makes the state of them. --plugin, --adopt, --project, --stack and --state
+With --format terraform the folder becomes a root module of Terraform or OpenTofu with import blocks, and no state is
+written: a plan shows the imports, and an apply makes the state of them. --plugin, --adopt, --project, --stack and --state
 (other than none) are of Pulumi alone.
 
-Exit codes: 0 the program is written, and, but for Terraform, its preview is empty; 1 an error.`;
+Exit codes: 0 the program is written, and, but for a root module, its preview is empty; 1 an error.`;
 
 /** Adds import, which writes a program for what is there already. */
 export function addImportCommand(program: Command, action: ActionOf): void {
@@ -51,7 +51,7 @@ export function addImportCommand(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--format <format>",
-        "language of the program; yaml is for the plugin, terraform a root module of Terraform",
+        "language of the program; yaml is for the plugin, terraform a root module of Terraform or OpenTofu",
       )
         .choices(FORMATS)
         .default("typescript"),
@@ -132,7 +132,7 @@ function refuseOfPulumi({ state, plugin, adopt, project, stack }: Flags): void {
   if (state !== undefined && state !== "none") {
     no(
       `--state ${state}`,
-      "no state is written for it; terraform plan shows what the import blocks import, and terraform apply makes the state",
+      "no state is written for it; a plan shows what the import blocks import, and an apply makes the state",
     );
   }
   if (plugin) no("--plugin", "its resources are those of the Terraform provider");
@@ -189,13 +189,15 @@ async function tellWritten(
 }
 
 /** Import blocks are in the root module already. */
-function forTerraform({ stdout }: Io, out: string): number {
+async function forTerraform({ env, stdout }: Io, out: string): Promise<number> {
+  const { programsFor } = await import("../terraform/install.ts");
+  const command = programsFor(env)[0]?.command;
   stdout.write(
     [
       `Next, in ${out}, with the provider (gatehouse terraform install):`,
-      "  terraform init",
-      "  terraform plan     # imports alone: nothing to add, to change or to destroy",
-      "  terraform apply    # makes the state, and writes nothing to the service",
+      `  ${command} init`,
+      `  ${command} plan     # imports alone: nothing to add, to change or to destroy`,
+      `  ${command} apply    # makes the state, and writes nothing to the service`,
       "",
     ].join("\n"),
   );

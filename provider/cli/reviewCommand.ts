@@ -54,7 +54,11 @@ const OF_PULUMI = ["stack", "engine", "create", "base", "head"];
 /** Adds review, which says what `up` would mean for who can reach what. */
 export function addReviewCommand(program: Command, action: ActionOf): void {
   const command = addWithStackFlag(addStackFlags(program.command("review")));
-  addTerraformFlag(command, "review this plan of Terraform instead of a Pulumi program", OF_PULUMI)
+  addTerraformFlag(
+    command,
+    "review this plan of Terraform or OpenTofu instead of a Pulumi program",
+    OF_PULUMI,
+  )
     .description(
       "say what up would mean for who can reach what; exits with 2 where something stands against it: a failing " +
         "policy test, a lock-out, an object declared twice, a finding that the change brings, what the service would " +
@@ -95,8 +99,8 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
     .addOption(
       new Option(
         "--save <file>",
-        "write the plan, if nothing stands against it, for up --plan; encrypted as the state is. Of Terraform: what tells " +
-          "it from other plans, for --same-as",
+        "write the plan, if nothing stands against it, for up --plan; encrypted as the state is. With --terraform: " +
+          "what tells it from other plans, for --same-as",
       ).conflicts(["base", "head"]),
     )
     .option(
@@ -108,7 +112,10 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
 
 async function review(io: Io, folder: string, flags: Flags): Promise<number> {
   if (flags.sameAs !== undefined && flags.terraform === undefined) {
-    throw new EngineError("usage", "--same-as is for plans of Terraform; a Pulumi program has up --plan.");
+    throw new EngineError(
+      "usage",
+      "--same-as is for plans of Terraform and OpenTofu; a Pulumi program has up --plan.",
+    );
   }
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
   const { accessInquiry } = await import("../review/access/inquiry.ts");

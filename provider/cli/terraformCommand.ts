@@ -1,60 +1,62 @@
-import type { Command } from "commander";
-import { SOURCE } from "../terraform/source.ts";
+import { type Command, Option } from "commander";
+import { CHOICES, type Choice, SOURCE } from "../terraform/source.ts";
 import type { ActionOf, Io } from "./io.ts";
 
 const INSTALL_HELP = `
-Configurations can then use the provider; "terraform init" finds it. Terraform looks into .terraform.d/plugins in the
-home folder by itself; of another folder, its own configuration must say that it is a mirror, which is printed then. The
-provider is a script: it needs Node.js 22.19 or newer as "node" on the PATH of Terraform, and does not run on Windows.
+Configurations can then use the provider: "terraform init" or "tofu init" finds it. Both programs search .terraform.d/plugins
+in the home folder by default, each in a folder of its own. With --mirror, the command prints the settings that they need.
+The provider is a script: it needs Node.js 22.19 or newer as "node" on the PATH, and does not run on Windows.
 
 Exit codes: 0 installed; 1 the folder cannot be written.`;
 
 interface Flags {
   readonly mirror?: string;
+  readonly for?: Choice;
 }
 
-/** Adds terraform, which connects Gatehouse with Terraform. */
+/** Adds terraform, which connects Gatehouse with Terraform and OpenTofu. */
 export function addTerraformCommand(program: Command, action: ActionOf): void {
   program
     .command("terraform")
-    .description("connect Gatehouse with Terraform")
+    .description("connect Gatehouse with Terraform or OpenTofu")
     .command("install")
-    .description("place the provider where Terraform finds it")
-    .option("--mirror <folder>", "the mirror to place it in; default .terraform.d/plugins in the home folder")
+    .description("install the provider for Terraform or OpenTofu")
+    .addOption(
+      new Option(
+        "--for <program>",
+        "which program uses it; default: those on the PATH, or both where neither is",
+      ).choices(CHOICES),
+    )
+    .option("--mirror <folder>", "install into this mirror; default: .terraform.d/plugins in the home folder")
     .addHelpText("after", INSTALL_HELP)
     .action(action(install));
 }
 
-async function install({ env, stdout, stderr }: Io, { mirror }: Flags): Promise<number> {
-  const { installProvider } = await import("../terraform/install.ts");
+async function install({ env, stdout, stderr }: Io, { mirror, for: choice }: Flags): Promise<number> {
+  const { installProvider, mirrorText, programsFor } = await import("../terraform/install.ts");
+  const programs = programsFor(env, choice);
+  const joined = (texts: readonly string[], word: string) => texts.join(` ${word} `);
   try {
-    const { version, file, folder, isImplied } = await installProvider(env, mirror);
-    stdout.write(`The provider gatehouse ${version} is installed: ${file}\n`);
-    if (!isImplied)
-      stdout.write(`\nIn the configuration of Terraform itself (~/.terraformrc):\n\n${mirrorText(folder)}`);
-    stdout.write(`\nIn a configuration:\n\n${requirementText(version)}\nThen: terraform init\n`);
+    const { version, files, folder } = await installProvider(env, programs, mirror);
+    for (const { program, file } of files)
+      stdout.write(`The provider gatehouse ${version} is installed for ${program.name}: ${file}\n`);
+    if (mirror !== undefined) {
+      const places = programs.map(({ name, settings }) => `${settings} of ${name}`);
+      stdout.write(`\nAdd to ${joined(places, "and")}:\n\n${mirrorText(folder)}`);
+    }
+    const inits = programs.map(({ command }) => `${command} init`);
+    stdout.write(`\nIn a configuration:\n\n${requirementText(version)}\nThen: ${joined(inits, "or")}\n`);
     return 0;
   } catch (error) {
     const { code, path, message } = error as NodeJS.ErrnoException;
     stderr.write(
       code === undefined
         ? `error: ${message}\n`
-        : `error: can not write ${path ?? "the provider"} (${code}); --mirror names another folder\n`,
+        : `error: Cannot write ${path ?? "the provider"} (${code}). Choose another folder with --mirror.\n`,
     );
     return 1;
   }
 }
-
-const mirrorText = (folder: string) => `provider_installation {
-  filesystem_mirror {
-    path    = ${JSON.stringify(folder)}
-    include = ["${SOURCE}"]
-  }
-  direct {
-    exclude = ["${SOURCE}"]
-  }
-}
-`;
 
 const requirementText = (version: string) => `terraform {
   required_providers {

@@ -1,11 +1,11 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { TerraformPlan } from "../terraform/planFile.ts";
 import type { Io } from "./io.ts";
 
-/** The flag that names a plan of Terraform, as commander gives it. */
+/** The flag that names a plan of Terraform or OpenTofu, as commander gives it. */
 export interface TerraformFlags {
   readonly terraform?: string;
 }
@@ -18,7 +18,7 @@ export function addTerraformFlag(command: Command, about: string, conflicts: rea
   return command.addOption(
     new Option(
       "--terraform <file>",
-      `${about}, as terraform show -json writes it; - for the standard input`,
+      `${about}, as "terraform show -json" or "tofu show -json" writes it; - for the standard input`,
     ).conflicts([...conflicts]),
   );
 }
@@ -26,23 +26,30 @@ export function addTerraformFlag(command: Command, about: string, conflicts: rea
 /**
  * Reads the plan that `--terraform` names.
  * @param folder the root module's
- * @throws EngineError (`plan_file`) where it cannot be read, or is none
+ * @throws EngineError (`plan_file`) where the plan is none, or it or the folder cannot be read
  */
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
   const { readTerraformPlan } = await import("../terraform/planFile.ts");
-  const { isUrlAlone, workspaceIn } = await import("../terraform/workspace.ts");
+  const { isUrlAlone } = await import("../terraform/providerUrls.ts");
+  const { workspaceIn } = await import("../terraform/workspace.ts");
+  // The policy tests and access.ignore beside the configuration would be missed.
+  await readdir(folder).catch(unreadable(folder));
   const name = file === "-" ? "the standard input" : file;
   const written = file === "-" ? await text(io.stdin) : await contentOf(file);
   return readTerraformPlan(written, {
     name,
     workspace: workspaceIn(folder, io.env),
-    isUrlAlone: (variable) => isUrlAlone(folder, variable),
+    isUrlAlone: (key, variable) => isUrlAlone(folder, key, variable),
   });
 }
 
 /** @throws EngineError (`plan_file`) where the file cannot be read */
 export async function contentOf(file: string): Promise<string> {
-  return readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {
-    throw new EngineError("plan_file", `can not read ${file} (${cause.code})`, { cause });
-  });
+  return readFile(file, "utf8").catch(unreadable(file));
 }
+
+const unreadable =
+  (path: string) =>
+  (cause: NodeJS.ErrnoException): never => {
+    throw new EngineError("plan_file", `Cannot read ${path} (${cause.code})`, { cause });
+  };

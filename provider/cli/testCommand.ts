@@ -17,7 +17,10 @@ interface Flags extends ConfigurationFlags, TerraformFlags {
 /** Adds test, which runs the policy tests beside a program on the namespace as it is. */
 export function addTestCommand(program: Command, action: ActionOf): void {
   const command = addConfigurationFlags(program.command("test"));
-  addTerraformFlag(command, "on the namespace as this plan of Terraform will leave it", ["stack", "engine"])
+  addTerraformFlag(command, "on the namespace as this plan of Terraform or OpenTofu will leave it", [
+    "stack",
+    "engine",
+  ])
     .description(
       "run the policy tests (*.policy.ts) on the namespace as it is; exits with 2 where one fails, or where something could not be looked at",
     )

@@ -48,7 +48,8 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
   const elsewhere = hasUnknown(inputs.url) || (url !== undefined && isElsewhere(url, env));
   const isOpen = (variable: string) => {
     const isCredential = CREDENTIALS.includes(variable);
-    if (elsewhere && (isCredential || variable === "GATEHOUSE_TENANT")) return false;
+    const isTenant = variable === "GATEHOUSE_TENANT";
+    if ((elsewhere && (isCredential || isTenant)) || (isTenant && hasUnknown(inputs.tenant))) return false;
     return isCredential ? !CREDENTIALS.some((part) => given.has(part)) : !given.has(variable);
   };
   const rest = Object.entries(settings(() => undefined, env)).filter(([name]) =>

@@ -64,7 +64,7 @@ export class Configuration {
     if (!this.#instance) throw new ConfigurationError("the provider is not configured");
     if (this.isUnknown) {
       throw new ConfigurationError(
-        "a part of the provider configuration is not known before apply, so the service cannot be asked now; make what it depends on first (terraform apply -target=…), or give a value that is known",
+        "a part of the provider configuration is not known before apply, so the service cannot be asked now; apply what it depends on first (with -target), or give a value that is known",
       );
     }
     this.#connection ??= connectionOf(this.#instance, this.#env);

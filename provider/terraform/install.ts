@@ -1,48 +1,75 @@
 import { chmod, copyFile, mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { findOnPath } from "../engine/index.ts";
 import { packageFile, packageVersion } from "../packageFile.ts";
-import { SOURCE } from "./source.ts";
+import { type Choice, PROGRAMS, type Program, SOURCE } from "./source.ts";
 
-/** The registry of providers whose address names none. */
-const REGISTRY = "registry.terraform.io";
+/**
+ * The programs that a command is for: those of `--for`, or those on the PATH, or both where neither is. Gatehouse itself
+ * starts none of them.
+ */
+export function programsFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly Program[] {
+  const all = Object.values(PROGRAMS);
+  if (choice === "both") return all;
+  if (choice !== undefined) return [PROGRAMS[choice]];
+  const found = all.filter(({ command }) => findOnPath(command, env) !== undefined);
+  return found.length > 0 ? found : all;
+}
 
-/** A provider that was installed. */
+/** An installed provider. */
 export interface InstalledProvider {
   readonly version: string;
-  /** What Terraform starts. */
-  readonly file: string;
+  /** The file that each program starts. */
+  readonly files: readonly { readonly program: Program; readonly file: string }[];
   /** The mirror. */
   readonly folder: string;
-  /** True for a folder that Terraform looks into by itself. */
-  readonly isImplied: boolean;
 }
 
 /**
- * Places the provider in a mirror of the file system, as Terraform names its folders.
+ * Installs the provider in a mirror of the file system, which has a folder for each program's registry host.
  * @param env names the home folder by HOME
- * @param mirror the folder; left out: that in the home folder, into which Terraform looks by itself
+ * @param mirror the folder; omitted: the one in the home folder, which both programs search by default
  * @throws Error on Windows, which starts no script as a program, and of the file system where the folder cannot be written
  */
-export async function installProvider(env: NodeJS.ProcessEnv, mirror?: string): Promise<InstalledProvider> {
+export async function installProvider(
+  env: NodeJS.ProcessEnv,
+  programs: readonly Program[],
+  mirror?: string,
+): Promise<InstalledProvider> {
   if (process.platform === "win32") {
     throw new Error(
-      "the Terraform provider is a script, and Terraform on Windows starts none; use it in WSL, or Pulumi",
+      "The provider is a script, and Terraform and OpenTofu on Windows start no scripts. Use it in WSL, or use Pulumi.",
     );
   }
   const version = packageVersion();
   const folder =
     mirror === undefined ? join(env.HOME || homedir(), ".terraform.d", "plugins") : resolve(mirror);
-  const target = join(folder, REGISTRY, SOURCE, version, platformName());
-  const file = join(target, `terraform-provider-gatehouse_v${version}`);
+  // The same file everywhere: lock files have its digest.
   const built = packageFile("dist/terraform/terraform-provider-gatehouse");
-  await mkdir(target, { recursive: true });
-  // The same everywhere: Terraform's lock files have a digest of it.
-  await copyFile(built, file);
-  await chmod(file, 0o755);
-  await copyFile(`${built}.LICENSES.txt`, join(target, "LICENSES.txt"));
-  return { version, file, folder, isImplied: mirror === undefined };
+  const files = programs.map(async (program) => {
+    const target = join(folder, program.host, SOURCE, version, platformName());
+    const file = join(target, `terraform-provider-gatehouse_v${version}`);
+    await mkdir(target, { recursive: true });
+    await copyFile(built, file);
+    await chmod(file, 0o755);
+    await copyFile(`${built}.LICENSES.txt`, join(target, "LICENSES.txt"));
+    return { program, file };
+  });
+  return { version, files: await Promise.all(files), folder };
 }
+
+/** The settings of a program that make it search the mirror. */
+export const mirrorText = (folder: string) => `provider_installation {
+  filesystem_mirror {
+    path    = ${JSON.stringify(folder)}
+    include = ["${SOURCE}"]
+  }
+  direct {
+    exclude = ["${SOURCE}"]
+  }
+}
+`;
 
 /** This machine as Terraform names it, as in `linux_amd64`. */
 function platformName(): string {

@@ -55,8 +55,8 @@ export interface PlanOrigin {
   /** What errors call the plan. */
   readonly name: string;
   readonly workspace: Workspace;
-  /** Whether the configuration gives the address of the service by a variable alone. */
-  readonly isUrlAlone: (variable: string) => boolean;
+  /** Whether the provider block with this key gives the address of the service by this variable alone. */
+  readonly isUrlAlone: (key: string, variable: string) => boolean;
 }
 
 /**
@@ -66,10 +66,10 @@ export interface PlanOrigin {
 export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPlan {
   const { name, workspace: place } = origin;
   const json = parsePlan(text, name);
-  const reader = new PlanReader(json, origin);
   const own = (changes: readonly ResourceChange[]) =>
     changes.filter(({ mode, type }) => mode === "managed" && kinds.has(type));
   const changes = own([...json.resource_changes, ...unspoken(json)]);
+  const reader = new PlanReader(json, changes, origin);
   const steps = changes.map((change) => reader.step(change));
   const settings = reader.blocks.shared();
   const drifted = own(json.resource_drift).flatMap((change) => reader.drift(change));
@@ -122,11 +122,20 @@ class PlanReader {
   readonly #changes: ReadonlyMap<string, ResourceChange["change"]>;
   readonly blocks: ProviderBlocks;
 
-  constructor(json: PlanJson, { workspace, isUrlAlone }: PlanOrigin) {
+  constructor(json: PlanJson, changes: readonly ResourceChange[], { workspace, isUrlAlone }: PlanOrigin) {
     this.#place = workspace;
     this.#configured = configuredResources(json);
     const own = [...this.#configured.values()].filter(({ type }) => kinds.has(type));
-    this.blocks = new ProviderBlocks(json, own, isUrlAlone);
+    const tenants = changes.flatMap(
+      ({ address, type, change: { before, after, after_unknown: unknown } }) => {
+        const resource = this.#configured.get(withoutKeys(address));
+        const isOwn = resource && "tenant" in resource.expressions;
+        if (isOwn || !kinds.get(type)?.definition.inputs.tenant) return [];
+        const row = (after ? marked(after, unknown) : before) as Row | null;
+        return [{ resource, tenant: row?.tenant }];
+      },
+    );
+    this.blocks = new ProviderBlocks(json, own, isUrlAlone, tenants);
     this.#changes = new Map(json.resource_changes.map(({ address, change }) => [address, change]));
   }
 

@@ -115,10 +115,11 @@ const planJson = z.looseObject({
 /** A plan in JSON. */
 export type PlanJson = z.output<typeof planJson>;
 
-/** What else Terraform writes as JSON, by a member that no plan has. */
+/** What else Terraform and OpenTofu write as JSON, by a member that no plan has. */
 const OTHER_OUTPUTS = [
   { member: "values", what: "a state" },
   { member: "provider_schemas", what: "the schemas of providers" },
+  { member: "encrypted_data", what: "an encrypted file of OpenTofu" },
 ] as const;
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
@@ -129,9 +130,12 @@ const isObject = (value: unknown): value is object => typeof value === "object" 
  * @throws EngineError (`plan_file`) where it is none
  */
 export function parsePlan(text: string, name: string): PlanJson {
-  const how = "write it by: terraform show -json FILE > plan.json";
+  const how = "write it by: terraform show -json FILE > plan.json (or tofu show)";
   if (text.startsWith("PK")) {
-    throw new EngineError("plan_file", `${name} is a saved plan, which Terraform alone can read; ${how}`);
+    throw new EngineError(
+      "plan_file",
+      `${name} is a saved plan, which only Terraform or OpenTofu can read; ${how}`,
+    );
   }
   let parsed: unknown;
   try {
@@ -145,7 +149,10 @@ export function parsePlan(text: string, name: string): PlanJson {
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const where = issue?.path.map(String).join(".") ?? "";
-  throw new EngineError("plan_file", `${name} is no plan of Terraform: ${where} ${issue?.message}; ${how}`);
+  throw new EngineError(
+    "plan_file",
+    `${name} is no plan of Terraform or OpenTofu: ${where} ${issue?.message}; ${how}`,
+  );
 }
 
 /**

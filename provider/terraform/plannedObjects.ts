@@ -54,7 +54,7 @@ const twins = (object: string): Diagnostic =>
   errorAt(
     [],
     "Two resources with one object",
-    `${object} is in the state of another resource of this configuration too; remove one of the two from the state (a removed block with destroy = false, or terraform state rm)`,
+    `${object} is in the state of another resource of this configuration too; remove one of the two from the state (a removed block with destroy = false, or the command state rm)`,
   );
 
 const notMoved = (object: string): Diagnostic =>

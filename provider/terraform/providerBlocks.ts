@@ -14,21 +14,37 @@ const SETTINGS = {
 type Name = keyof typeof SETTINGS;
 type Settings = Readonly<Record<Name, unknown>>;
 
+/** The namespace of a resource as the plan contains it. */
+interface PlannedTenant {
+  readonly resource: ConfiguredResource | undefined;
+  readonly tenant: unknown;
+}
+
+const keyOf = (resource: ConfiguredResource | undefined) => resource?.provider_config_key ?? DEFAULT_KEY;
+
 /** The provider blocks of a plan: service and namespace, as far as the plan contains them. */
 export class ProviderBlocks {
   readonly #json: PlanJson;
-  readonly #isUrlAlone: (variable: string) => boolean;
+  readonly #isUrlAlone: (key: string, variable: string) => boolean;
+  readonly #tenants: readonly PlannedTenant[];
   /** The keys of the blocks that this provider's resources have; the default one first. */
   readonly #keys: readonly string[];
   readonly #settings = new Map<string, Settings>();
 
   /**
    * @param own this provider's resources
-   * @param isUrlAlone whether the configuration gives the address of the service by a variable alone
+   * @param isUrlAlone whether the block with this key gives the address of the service by this variable alone
+   * @param tenants those of resources that leave it to their block
    */
-  constructor(json: PlanJson, own: readonly ConfiguredResource[], isUrlAlone: (variable: string) => boolean) {
+  constructor(
+    json: PlanJson,
+    own: readonly ConfiguredResource[],
+    isUrlAlone: (key: string, variable: string) => boolean,
+    tenants: readonly PlannedTenant[],
+  ) {
     this.#json = json;
     this.#isUrlAlone = isUrlAlone;
+    this.#tenants = tenants;
     const used = own.flatMap(({ provider_config_key: key }) => key ?? []).toSorted();
     const isWritten = DEFAULT_KEY in json.configuration.provider_config;
     this.#keys = [...new Set([...(isWritten ? [DEFAULT_KEY] : []), ...used])];
@@ -60,7 +76,7 @@ export class ProviderBlocks {
 
   /** The address of a resource's service; undefined where it is not known, as {@link unseen} reports. */
   urlOf(resource: ConfiguredResource | undefined): string | undefined {
-    const { url } = this.#of(resource?.provider_config_key ?? DEFAULT_KEY);
+    const { url } = this.#of(keyOf(resource));
     return typeof url === "string" && url !== UNKNOWN ? url : undefined;
   }
 
@@ -71,17 +87,30 @@ export class ProviderBlocks {
     const { expressions = {} } = all[key] ?? all[key.split(":").at(-1) ?? ""] ?? {};
     // A plan has the values of the root module's variables alone.
     const variables = key.includes(":") ? {} : this.#json.variables;
+    // No text around an id makes another id of it.
+    const tenant = expressionValue(
+      expressions.tenant,
+      variables,
+      (_name, value) => tenantId.safeParse(value).success,
+    );
     const settings = {
-      url: expressionValue(expressions.url, variables, this.#isUrlAlone),
-      // No text around an id makes another id of it.
-      tenant: expressionValue(
-        expressions.tenant,
-        variables,
-        (_name, value) => tenantId.safeParse(value).success,
-      ),
+      url: expressionValue(expressions.url, variables, (name) => this.#isUrlAlone(key, name)),
+      tenant: tenant === UNKNOWN ? this.#plannedTenant(key) : tenant,
     };
     this.#settings.set(key, settings);
     return settings;
+  }
+
+  /**
+   * The namespace that a block gives its resources. The provider plans with it, so a plan contains it even where the
+   * expression is not known here; undefined where it is another one for each instance of the block (`for_each`).
+   */
+  #plannedTenant(key: string): unknown {
+    const own = this.#tenants.filter(({ resource }) => keyOf(resource) === key);
+    const found = new Set(own.map(({ tenant }) => tenant));
+    const isKnown = [...found].every((id) => id !== UNKNOWN && tenantId.safeParse(id).success);
+    if (found.size === 0 || !isKnown) return UNKNOWN;
+    return found.size === 1 ? [...found][0] : undefined;
   }
 }
 

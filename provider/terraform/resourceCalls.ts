@@ -15,6 +15,7 @@ import {
 } from "./diagnostics.ts";
 import { PlannedObjects } from "./plannedObjects.ts";
 import { idIn, TerraformResource } from "./resource.ts";
+import { versionText } from "./source.ts";
 import { type Row, typeNameOf } from "./types.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
 
@@ -250,8 +251,8 @@ const OLD_ONE_LEFT = "was made anew, but the old one could not be removed; the n
 const needsNewerTerraform = (name: string): Diagnostic =>
   errorAt(
     [name],
-    `${name} needs a newer Terraform`,
-    `${name} is a write-only attribute, which Terraform has from 1.11 on`,
+    `${name} needs a newer version`,
+    `${name} is a write-only attribute: it needs ${versionText("writeOnly")}`,
   );
 
 /** A state that another version wrote: what attributes are called now, without those that are no more. */

@@ -1,10 +1,38 @@
 /** The provider's address in configurations, as `required_providers` names it. */
 export const SOURCE = "gatehouse-access/gatehouse";
 
-/** The first versions of Terraform that have what the provider uses: the rest of it works from `least` on. */
-export const TERRAFORM_VERSIONS = {
-  least: "1.5",
-  functions: "1.8",
-  ephemeral: "1.10",
-  writeOnly: "1.11",
+/** The programs that run configurations. */
+export const PROGRAMS = {
+  terraform: {
+    name: "Terraform",
+    command: "terraform",
+    /** The host of a source without a host, and so the folder of the provider in a mirror. */
+    host: "registry.terraform.io",
+    /** The file with the CLI's own settings. */
+    settings: "~/.terraformrc",
+    /** The first versions that have what the provider uses: the rest of it works from `least` on. */
+    versions: { least: "1.5", functions: "1.8", ephemeral: "1.10", writeOnly: "1.11" },
+  },
+  opentofu: {
+    name: "OpenTofu",
+    command: "tofu",
+    host: "registry.opentofu.org",
+    settings: "~/.tofurc",
+    versions: { least: "1.6", functions: "1.7", ephemeral: "1.11", writeOnly: "1.11" },
+  },
 } as const;
+
+/** A program that runs configurations. */
+export type Program = (typeof PROGRAMS)[keyof typeof PROGRAMS];
+
+/** The values of `--for`. */
+export const CHOICES = [...(Object.keys(PROGRAMS) as (keyof typeof PROGRAMS)[]), "both"] as const;
+
+/** Which programs a command is for. */
+export type Choice = (typeof CHOICES)[number];
+
+/** `Terraform 1.8 or OpenTofu 1.7`: the first versions that have something. */
+export const versionText = (what: keyof Program["versions"]): string =>
+  Object.values(PROGRAMS)
+    .map(({ name, versions }) => `${name} ${versions[what]}`)
+    .join(" or ");

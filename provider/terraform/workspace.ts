@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 
 /** A root module and its workspace, which are what a project and a stack are elsewhere. */
@@ -8,29 +8,12 @@ export interface Workspace {
 }
 
 /**
- * The workspace that Terraform has selected in a folder.
- * @param env names another one, or another data folder, as for Terraform
+ * The workspace that is selected in a folder: Terraform and OpenTofu keep it in the same file.
+ * @param env names another one, or another data folder, as for these programs
  */
 export function workspaceIn(folder: string, env: NodeJS.ProcessEnv): Workspace {
   const stack = env.TF_WORKSPACE || selectedIn(env.TF_DATA_DIR || join(folder, ".terraform")) || "default";
   return { project: basename(resolve(folder)) || "terraform", stack };
-}
-
-/** A plain text in quotes, or a variable alone, with what may follow on its line. */
-const ALONE = /^(?:"[^"$%\\]*"|var\.([\w-]+))[ \t\r]*(?:$|[},#]|\/\/)/;
-
-/**
- * True where every url that the files of a root module give is a text or a variable alone, and one is this variable. The
- * JSON of a plan tells `var.url` and `"${var.url}/other"` not apart: it names the variable in either case.
- */
-export function isUrlAlone(folder: string, variable: string): boolean {
-  const files = readdirSync(folder).filter((file) => file.endsWith(".tf"));
-  const given = files.flatMap((file) => {
-    const text = readFileSync(join(folder, file), "utf8");
-    const urls = text.matchAll(/\burl"?[ \t]*=(?!=)[ \t]*(?=([^\n]*))/g);
-    return [...urls].map(([, expression = ""]) => ALONE.exec(expression));
-  });
-  return given.every((found) => found !== null) && given.some((found) => found?.[1] === variable);
 }
 
 function selectedIn(dataFolder: string): string | undefined {

@@ -10,6 +10,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import { x as extract } from "tar";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PROGRAMS, SOURCE } from "../../provider/terraform/source.ts";
 import { manifestOf, PACKAGES } from "../../scripts/release/artefacts.ts";
 import { environmentWithout, runCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
@@ -158,7 +159,7 @@ describe("what a release consists of", { tags: ["long"] }, () => {
     async ({ skip }) => {
       if (!reached) skip(OFFLINE);
       const folder = testFolder();
-      const source = "registry.terraform.io/gatehouse-access/gatehouse";
+      const source = join(PROGRAMS.terraform.host, SOURCE);
       const mirror = join(folder, "mirror", source);
       mkdirSync(mirror, { recursive: true });
       const arch = process.arch === "x64" ? "amd64" : process.arch;
@@ -170,7 +171,7 @@ describe("what a release consists of", { tags: ["long"] }, () => {
       );
       writeFileSync(
         join(folder, "main.tf"),
-        'terraform {\n  required_providers {\n    gatehouse = { source = "gatehouse-access/gatehouse" }\n  }\n}\n' +
+        `terraform {\n  required_providers {\n    gatehouse = { source = "${SOURCE}" }\n  }\n}\n` +
           'output "office" {\n  value = provider::gatehouse::cidr("203.0.113.0/24")\n}\n',
       );
       const env = {

@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { SOURCE } from "../../provider/terraform/source.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
 import type { Fleet } from "../support/fleet.ts";
@@ -11,9 +12,10 @@ import { startWebhook } from "../support/webhook.ts";
 import {
   type AttachedProvider,
   hasTerraform,
+  hasTofu,
   LABEL,
-  SOURCE,
   startProvider,
+  TOFU_LABEL,
 } from "../terraform/support/terraform.ts";
 import { bash, PIPELINES, runAction } from "./support/action.ts";
 import { GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
@@ -35,7 +37,10 @@ const configuration = (username: string) =>
     },
   });
 
-describe.runIf(hasTerraform)(`the action with ${LABEL}`, { tags: ["long"], timeout: 180_000 }, () => {
+describe.each([
+  { command: "terraform", label: LABEL, isThere: hasTerraform },
+  { command: "tofu", label: TOFU_LABEL, isThere: hasTofu },
+])("the action with $label", { tags: ["long"], timeout: 180_000 }, ({ command: program, isThere }) => {
   let fleet: Fleet;
   let github: TestGithub;
   let root: string;
@@ -68,7 +73,7 @@ describe.runIf(hasTerraform)(`the action with ${LABEL}`, { tags: ["long"], timeo
         ...{ CHECKPOINT_DISABLE: "1", TF_CLI_CONFIG_FILE: "/dev/null", ...provider.env, ...settings },
       };
       const payload = { pull_request: { number: 7, head: { sha: "abc" } } };
-      const inputs = { command, terraform: "true" };
+      const inputs = { command, terraform: program };
       const given = { inputs, env, payload, event, runId, workspace: root, sha: "abc", token: GITHUB_TOKEN };
       return await runAction(given, root);
     } finally {
@@ -77,38 +82,41 @@ describe.runIf(hasTerraform)(`the action with ${LABEL}`, { tags: ["long"], timeo
   }
   const configure = (username: string) => writeFileSync(join(root, "main.tf.json"), configuration(username));
 
-  it("reviews as an observer, applies as an administrator what is still the same, and finds drift", async () => {
-    configure("^root$");
-    const review = await job("review", "pull_request", credentials.observerKey, 1);
-    expect([review.code, review.log]).toEqual([0, expect.any(String)]);
-    expect(github.comments).toEqual([
-      expect.objectContaining({ body: expect.stringContaining("gains login `root` on web-1") }),
-    ]);
-    const reviewed = readFileSync(join(root, "run-1", "gatehouse-reviewed-._prod", "reviewed"), "utf8");
-    expect(JSON.parse(reviewed)).toMatchObject({ changes: ["create gatehouse_public_key.ana"] });
+  it.runIf(isThere)(
+    "reviews as an observer, applies as an administrator what is still the same, and finds drift",
+    async () => {
+      configure("^root$");
+      const review = await job("review", "pull_request", credentials.observerKey, 1);
+      expect([review.code, review.log]).toEqual([0, expect.any(String)]);
+      expect(github.comments).toEqual([
+        expect.objectContaining({ body: expect.stringContaining("gains login `root` on web-1") }),
+      ]);
+      const reviewed = readFileSync(join(root, "run-1", "gatehouse-reviewed-._prod", "reviewed"), "utf8");
+      expect(JSON.parse(reviewed)).toMatchObject({ changes: ["create gatehouse_public_key.ana"] });
 
-    configure("^(root|deploy)$");
-    const refused = await job("apply", "workflow_dispatch", credentials.administrator, 1);
-    expect([refused.code, refused.log]).toEqual([
-      2,
-      expect.stringContaining("what was reviewed is not what"),
-    ]);
-    expect(await fleet.client.getPublicKeys()).toEqual([]);
-    configure("^root$");
-    const done = await job("apply", "workflow_dispatch", credentials.administrator, 1);
-    expect([done.code, done.log]).toEqual([0, expect.stringContaining("Apply complete")]);
-    const [key] = await fleet.client.getPublicKeys();
-    expect(key?.username).toBe("^root$");
+      configure("^(root|deploy)$");
+      const refused = await job("apply", "workflow_dispatch", credentials.administrator, 1);
+      expect([refused.code, refused.log]).toEqual([
+        2,
+        expect.stringContaining("what was reviewed is not what"),
+      ]);
+      expect(await fleet.client.getPublicKeys()).toEqual([]);
+      configure("^root$");
+      const done = await job("apply", "workflow_dispatch", credentials.administrator, 1);
+      expect([done.code, done.log]).toEqual([0, expect.stringContaining("Apply complete")]);
+      const [key] = await fleet.client.getPublicKeys();
+      expect(key?.username).toBe("^root$");
 
-    expect(await job("drift", "schedule", credentials.observerUser, 2)).toMatchObject({ code: 0 });
-    const params = { fingerprint: key?.fingerprint ?? "" };
-    const filter = { hostname: "^web-1$" };
-    await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^x$", filter } });
-    const drift = await job("drift", "schedule", credentials.observerKey, 3);
-    expect([drift.code, drift.log]).toEqual([2, expect.any(String)]);
-    expect(github.issues).toEqual([expect.objectContaining({ body: expect.stringContaining("username") })]);
-    expect(github.faults).toEqual([]);
-  });
+      expect(await job("drift", "schedule", credentials.observerUser, 2)).toMatchObject({ code: 0 });
+      const params = { fingerprint: key?.fingerprint ?? "" };
+      const filter = { hostname: "^web-1$" };
+      await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^x$", filter } });
+      const drift = await job("drift", "schedule", credentials.observerKey, 3);
+      expect([drift.code, drift.log]).toEqual([2, expect.any(String)]);
+      expect(github.issues).toEqual([expect.objectContaining({ body: expect.stringContaining("username") })]);
+      expect(github.faults).toEqual([]);
+    },
+  );
 });
 
 // The provider is installed as a user installs it, and started by Terraform with the job's own environment.
@@ -205,7 +213,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       await bash("gatehouse terraform install", root, environment());
       const night = () =>
         bash(join(PIPELINES, "timer", "gatehouse-drift.sh"), root, {
-          ...{ ...environment(), POLICY: clone, TERRAFORM: "true", NOTIFY: "json" },
+          ...{ ...environment(), POLICY: clone, TERRAFORM: "terraform", NOTIFY: "json" },
           CREDENTIALS_DIRECTORY: secrets,
         });
 

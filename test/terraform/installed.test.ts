@@ -1,18 +1,60 @@
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { packageVersion } from "../../provider/packageFile.ts";
+import { PROGRAMS, SOURCE } from "../../provider/terraform/source.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { gatehouse } from "../support/gatehouse.ts";
-import { hasTerraform, LABEL, RootModule } from "./support/terraform.ts";
+import { hasTerraform, hasTofu, LABEL, RootModule, TOFU_LABEL } from "./support/terraform.ts";
 
 const MINUTE = 60_000;
 const ROOT = join(import.meta.dirname, "..", "..");
 const SESSION_TOKEN = `\${ephemeral.gatehouse_session_token.here.token}`;
 const EXAMPLE = join(ROOT, "examples", "terraform", "fleet");
+
+describe("gatehouse terraform install", () => {
+  it.each([
+    { onPath: [], flags: [], installed: ["Terraform", "OpenTofu"] },
+    { onPath: ["terraform"], flags: [], installed: ["Terraform"] },
+    { onPath: ["tofu"], flags: [], installed: ["OpenTofu"] },
+    { onPath: ["terraform", "tofu"], flags: [], installed: ["Terraform", "OpenTofu"] },
+    { onPath: ["tofu"], flags: ["--for", "terraform"], installed: ["Terraform"] },
+    { onPath: ["terraform"], flags: ["--for", "opentofu"], installed: ["OpenTofu"] },
+    { onPath: ["terraform"], flags: ["--for", "both"], installed: ["Terraform", "OpenTofu"] },
+  ])(
+    "with $onPath on the PATH and the flags $flags installs for $installed",
+    async ({ onPath, flags, installed }) => {
+      const home = testFolder();
+      for (const command of onPath) writeFileSync(join(home, command), "", { mode: 0o755 });
+      const { code, stdout } = await gatehouse(["terraform", "install", ...flags], {
+        HOME: home,
+        PATH: home,
+      });
+      expect(code).toBe(0);
+      const programs = Object.values(PROGRAMS).filter(({ name }) => installed.includes(name));
+      const folder = join(home, ".terraform.d", "plugins");
+      expect(readdirSync(folder).toSorted()).toEqual(programs.map(({ host }) => host).toSorted());
+      for (const { host } of programs)
+        expect(readdirSync(join(folder, host, SOURCE))).toEqual([packageVersion()]);
+      expect(stdout).toContain(`Then: ${programs.map(({ command }) => `${command} init`).join(" or ")}\n`);
+    },
+  );
+
+  it("reports a folder that it cannot write", async () => {
+    const file = join(testFolder(), "file");
+    writeFileSync(file, "");
+    const { code, stderr } = await gatehouse(["terraform", "install", "--mirror", file]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^error: Cannot write .*file.* \(\w+\)\. Choose another folder with --mirror\.\n$/,
+    );
+  });
+});
 
 describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () => {
   let fleet: Fleet;
@@ -55,7 +97,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
 
   it("does what the README says", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
     const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-    const section = readme.split("\n## ").find((part) => part.startsWith("Terraform\n")) ?? "";
+    const section = readme.split("\n## ").find((part) => part.startsWith("Terraform and OpenTofu\n")) ?? "";
     const folder = testFolder();
     writeFileSync(join(folder, "access.tf"), /^```terraform\n(.*?)^```$/ms.exec(section)?.[1] ?? "");
     const lines = linesIn(section).filter((line) => !line.startsWith("npm install"));
@@ -156,6 +198,49 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     for (const secret of [password ?? "", "eyJ"]) expect(state).not.toContain(secret);
     await root.must("destroy", "-auto-approve");
     await fleet.client.forTenant(tenantId).deleteNamespace({ params: { tenant: tenantId } });
+  });
+});
+
+describe.runIf(hasTerraform && hasTofu)(`an estate of ${LABEL} and ${TOFU_LABEL}`, () => {
+  let fleet: Fleet;
+  beforeAll(async () => {
+    fleet = await startFleet();
+    await fleet.enrol("edge-01");
+  });
+  afterAll(() => fleet.stop());
+
+  it("goes from one program to the other and back with empty plans", {
+    tags: ["long"],
+    timeout: 5 * MINUTE,
+  }, async () => {
+    const home = testFolder();
+    await gatehouse(["terraform", "install", "--for", "both"], { HOME: home });
+    const folder = testFolder();
+    const env = { ...fleet.env, HOME: home };
+    const terraform = new RootModule(folder, env);
+    const tofu = new RootModule(folder, env, "tofu");
+    const data = sshKeyLine("ana");
+    const estate = (username: string) => ({
+      resource: {
+        gatehouse_public_key: {
+          ana: { name: "ana", data, username, filter: { hostname: "^edge-01$" } },
+        },
+        gatehouse_firewall_rule: {
+          one: { action: "deny", priority: 1, source_ip: ".*", username, filter: { hostname: ".*" } },
+        },
+        gatehouse_device_tags: { edge: { device: "edge-01", tags: ["edge"] } },
+      },
+    });
+    terraform.write(estate("^root$"));
+    await terraform.must("init");
+    await terraform.apply();
+    await tofu.must("init");
+    expect(await tofu.changes()).toEqual([]);
+    tofu.write(estate("^ana$"));
+    await tofu.apply();
+    expect((await fleet.client.getPublicKeys()).map(({ username }) => username)).toEqual(["^ana$"]);
+    await terraform.must("init");
+    expect(await terraform.changes()).toEqual([]);
   });
 });
 

@@ -121,7 +121,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
       expect(stdout).toContain('gatehouse_public_key.ana: username is ".*" (declared "^(root|ana)$")');
       expect(stdout).toContain("PublicKey by hand");
       expect(stdout).toContain("1 changed by hand, 1 in no program; 1 resource as declared.");
-      expect(stdout).toContain("(to undo it: terraform apply)");
+      expect(stdout).toContain("(to undo it: apply the configuration)");
       expect(stdout).toContain('gatehouse_public_key.ana: username = ".*", filter.hostname = ".*"');
       expect(stdout).toContain(`resource "gatehouse_public_key" "by_hand" {`);
       expect(stdout).toContain(`id = "${fleet.tenant}/${fingerprint}"`);
@@ -335,8 +335,11 @@ policyTest("nobody is root", ({ access }) => {
         }),
       ],
       [
-        "a tenant that a local value gives",
-        () => ({ locals: { id: fleet.tenant }, provider: { gatehouse: { tenant: `\${local.id}` } } }),
+        "a tenant that only the apply knows",
+        () => ({
+          resource: { ...ROOT_ALLOWED.resource, terraform_data: { id: { input: fleet.tenant } } },
+          provider: { gatehouse: { tenant: `\${terraform_data.id.output}` } },
+        }),
       ],
     ])("where its provider is given by %s: every check fails, and says so", async (_what, provider) => {
       await plan({ ...ROOT_ALLOWED, ...provider() });
@@ -345,6 +348,15 @@ policyTest("nobody is root", ({ access }) => {
       expect(text).toMatch(/provider gatehouse: its (url|tenant) cannot be told from the plan/);
       // What it may be is reviewed all the same.
       expect(text).toContain("key ana gains every login on edge-01");
+    });
+
+    it("but the namespace that its resources have in the plan is known", async () => {
+      await plan({
+        ...ROOT_ALLOWED,
+        locals: { id: fleet.tenant },
+        provider: { gatehouse: { tenant: `\${local.id}` } },
+      });
+      expect((await codes()).all).toEqual([0, 0, 0, 0]);
     });
 
     it("but a variable alone, and text, are told", async () => {
@@ -410,7 +422,12 @@ policyTest("nobody is root", ({ access }) => {
       writeFileSync(planFile, text);
       return ask("review", root.folder);
     };
-    expect((await of("PK\u0003\u0004")).stderr).toContain("is a saved plan, which Terraform alone can read");
+    expect((await of("PK\u0003\u0004")).stderr).toContain(
+      "is a saved plan, which only Terraform or OpenTofu can read",
+    );
+    expect((await of('{"meta":{},"encrypted_data":"a","encryption_version":"v0"}')).stderr).toContain(
+      "is an encrypted file of OpenTofu",
+    );
     expect((await of("{")).stderr).toContain("is no plan in JSON; write it by: terraform show -json");
     expect((await of('{"format_version":"7.0"}')).stderr).toContain("format_version must be 1.x");
     expect(await of('{"format_version":"1.0"}')).toMatchObject({ code: 1 });
@@ -432,6 +449,16 @@ policyTest("nobody is root", ({ access }) => {
       fleet.env,
     );
     expect([code, stderr]).toEqual([1, expect.stringContaining("none.json (ENOENT)")]);
+    const folder = join(root.folder, "none");
+    for (const args of [
+      ["review", folder],
+      ["drift", folder],
+      ["access", "--folder", folder],
+    ])
+      expect(await ask(...args)).toMatchObject({
+        code: 1,
+        stderr: `error: Cannot read ${folder} (ENOENT)\n`,
+      });
     expect((await ask("review", root.folder, "--stack", "x")).stderr).toContain("cannot be used with");
   });
 });

@@ -13,7 +13,7 @@ if [ $# -gt 0 ]; then
   set +a
 fi
 : "${POLICY:?is the folder of the clone}"
-[ "${TERRAFORM:-}" = true ] || : "${STACK:?is the name of the stack}"
+[ -n "${TERRAFORM:-}" ] || : "${STACK:?is the name of the stack}"
 
 # systemd says where credentials are; cron does not.
 secrets=${CREDENTIALS_DIRECTORY:-/etc/gatehouse-drift/credentials}
@@ -31,14 +31,14 @@ with_secrets() {
 
 drift() {
   cd "$POLICY"
-  # A run may have changed what Terraform and gatehouse keep in the repository, which a pull would stop at.
+  # A run may have changed what Terraform, OpenTofu and gatehouse keep in the repository, which a pull would stop at.
   git reset --quiet --hard
   git clean --quiet --force -- .terraform.lock.hcl
   git pull --quiet --ff-only
-  if [ "${TERRAFORM:-}" = true ]; then
-    terraform init -input=false -no-color
-    with_secrets terraform plan -input=false -no-color -lock=false -out="$temporary/plan"
-    terraform show -json "$temporary/plan" >"$temporary/plan.json"
+  if [ -n "${TERRAFORM:-}" ]; then
+    "$TERRAFORM" init -input=false -no-color
+    with_secrets "$TERRAFORM" plan -input=false -no-color -lock=false -out="$temporary/plan"
+    "$TERRAFORM" show -json "$temporary/plan" >"$temporary/plan.json"
     set -- gatehouse drift . --terraform "$temporary/plan.json"
   else
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error

@@ -66,7 +66,7 @@ function acceptanceLines(c: Paint, { engine, acceptance }: DriftReport): string[
   return [
     c.bold(
       engine === "terraform"
-        ? "To accept it, change the configuration (to undo it: terraform apply)"
+        ? "To accept it, change the configuration (to undo it: apply the configuration)"
         : "To accept it, change the program (to undo it: drift --repair)",
     ),
     ...lines.map((line) => c.dim(`  ${printable(line)}`)),

@@ -107,7 +107,7 @@ const roleNote = ({ name }: PlannedApiKey) =>
 const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && before?.retained === true;
 
 const leftNote = ({ title }: PlannedStep) =>
-  `${title} leaves its object where it is, managed by nobody (retainOnDelete)`;
+  `${title} stays on the service, unmanaged (it is removed from the state only)`;
 
 /** No request tells whether a service knows an address before it is invited. */
 function invitedNote({ estate, members }: Draft): string[] {

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { type Program, SOURCE } from "../../../provider/terraform/source.ts";
 import { environmentWithout } from "../../support/command.ts";
 
 /** The provider as it is published. */
@@ -11,16 +12,18 @@ export const PROVIDER = fileURLToPath(
   new URL("../../../provider/dist/terraform/terraform-provider-gatehouse", import.meta.url),
 );
 
-export const SOURCE = "gatehouse-access/gatehouse";
+const isOnPath = (command: string): boolean =>
+  (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, command)));
 
-const terraformOnPath = (process.env.PATH ?? "")
-  .split(delimiter)
-  .some((folder) => existsSync(join(folder, "terraform")));
+export const hasTerraform = isOnPath("terraform");
 
 /** For the names of tests: the reason for which they are skipped, where there is no Terraform. */
-export const LABEL = terraformOnPath ? "Terraform" : "Terraform (skipped: there is no terraform on the PATH)";
+export const LABEL = hasTerraform ? "Terraform" : "Terraform (skipped: there is no terraform on the PATH)";
 
-export const hasTerraform = terraformOnPath;
+export const hasTofu = isOnPath("tofu");
+
+/** As {@link LABEL}, of OpenTofu. */
+export const TOFU_LABEL = hasTofu ? "OpenTofu" : "OpenTofu (skipped: there is no tofu on the PATH)";
 
 /** What came of a command. */
 export interface Outcome {
@@ -66,11 +69,20 @@ type Json = Readonly<Record<string, unknown>>;
 export class RootModule {
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly #command: Program["command"];
 
-  /** @param env the settings of the provider, and how Terraform finds it */
-  constructor(folder: string, env: Readonly<Record<string, string>>) {
+  /**
+   * @param env the settings of the provider, and how the program finds it
+   * @param command the program
+   */
+  constructor(
+    folder: string,
+    env: Readonly<Record<string, string>>,
+    command: Program["command"] = "terraform",
+  ) {
     this.folder = folder;
     this.env = env;
+    this.#command = command;
     mkdirSync(folder, { recursive: true });
   }
 
@@ -88,7 +100,7 @@ export class RootModule {
 
   /** Starts a command. */
   start(...args: readonly string[]) {
-    const child = spawn("terraform", args, {
+    const child = spawn(this.#command, args, {
       cwd: this.folder,
       env: {
         ...environmentWithout("GATEHOUSE_", "TF_"),
@@ -115,7 +127,7 @@ export class RootModule {
   /** Runs a command that must succeed. */
   async must(...args: readonly string[]): Promise<string> {
     const { code, output } = await this.run(...args);
-    if (code !== 0) throw new Error(`terraform ${args.join(" ")} ended with ${code}:\n${output}`);
+    if (code !== 0) throw new Error(`${this.#command} ${args.join(" ")} ended with ${code}:\n${output}`);
     return output;
   }
 

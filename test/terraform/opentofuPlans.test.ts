@@ -1,0 +1,217 @@
+// Plans of OpenTofu are recorded in `recorded`, so that their review is tested also where there is no `tofu`. To record them
+// anew, with a `tofu` on the PATH:
+//
+//   GATEHOUSE_RECORD=1 npx vitest run test/terraform/opentofuPlans.test.ts
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { installProvider, mirrorText } from "../../provider/terraform/install.ts";
+import { PROGRAMS, SOURCE } from "../../provider/terraform/source.ts";
+import { type Fleet, startFleet } from "../support/fleet.ts";
+import { testFolder } from "../support/folder.ts";
+import { gatehouse } from "../support/gatehouse.ts";
+import { changesIn, hasTofu, type PlanJson, RootModule, TOFU_LABEL } from "./support/terraform.ts";
+
+const isRecording = Boolean(process.env.GATEHOUSE_RECORD);
+const recordedFile = (name: string) => join(import.meta.dirname, "recorded", `opentofu-${name}.json`);
+/** The service and the namespaces that a plan is for; these are in recorded plans. */
+const RECORDED = {
+  url: "https://access.example.org",
+  here: "00000000-0000-4000-8000-000000000000",
+  second: "00000000-0000-4000-8000-000000000001",
+};
+type World = typeof RECORDED;
+
+/** A plan for another service and its namespaces. */
+const movedTo = (plan: string, from: World, to: World): string =>
+  (Object.keys(from) as (keyof World)[]).reduce((text, name) => text.replaceAll(from[name], to[name]), plan);
+
+const LINES = {
+  ana: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAII7NNtWhDQvoKUTVJdc22v7iZuKKL44854uks3V01foJ",
+  ben: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA1ns7a2zk8qNxpt5DQWSXaoRmSM2ehBI4OdGV+rQMUj",
+  new: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICSGn61xImNcgCL5CDsJXmUAJWDdK4LBoVUsQsZdaV0t",
+};
+
+const key = (name: "ana" | "ben", username: string, more: object = {}) => ({
+  ...{ name, data: LINES[name], username, filter: { hostname: "^edge-01$" }, ...more },
+});
+const keys = (all: object, more: object = {}) => ({ resource: { gatehouse_public_key: all }, ...more });
+
+/** A key in each namespace, by instances of one provider block. */
+const eachTenant = ({ here, second }: World, block: object) =>
+  keys(
+    { ana: key("ana", "^root$", { for_each: `\${local.tenants}`, provider: "gatehouse.each[each.key]" }) },
+    {
+      locals: { tenants: { here, second } },
+      provider: { gatehouse: [{ alias: "each", for_each: `\${local.tenants}`, ...block }] },
+    },
+  );
+
+/** What a review prints. */
+interface Review {
+  readonly code: number;
+  readonly says: readonly string[];
+  readonly saysNot?: readonly string[];
+}
+
+const STAYS = "stays on the service, unmanaged (it is removed from the state only)";
+
+/** A plan: what was applied before, what is planned, and what its review says. */
+interface Scenario extends Review {
+  /** Of its recording. */
+  readonly name: string;
+  readonly title: string;
+  /** The keys that are applied before. */
+  readonly before: Readonly<Record<string, ReturnType<typeof key>>>;
+  readonly after: (world: World) => Readonly<Record<string, unknown>>;
+  readonly flags?: readonly string[];
+  /** What the plan has, as `address: actions`. */
+  readonly changes: readonly string[];
+}
+
+const scenarios: readonly Scenario[] = [
+  {
+    name: "forget",
+    title: "a resource that a removed block forgets stays on the service",
+    before: { ana: key("ana", "^root$"), ben: key("ben", "^root$") },
+    after: () =>
+      keys(
+        { ana: key("ana", "^root$") },
+        { removed: [{ from: "gatehouse_public_key.ben", lifecycle: { destroy: false } }] },
+      ),
+    changes: ["gatehouse_public_key.ben: forget"],
+    code: 0,
+    says: ["Nobody gains or loses access.", `PublicKey "gatehouse_public_key.ben" ${STAYS}`],
+  },
+  {
+    name: "forget-replaced",
+    title: "a replaced resource without destruction leaves its old object on the service",
+    before: { ana: key("ana", "^root$") },
+    after: () => keys({ ana: key("ana", "^root$", { data: LINES.new, lifecycle: { destroy: false } }) }),
+    changes: ["gatehouse_public_key.ana: forget+create"],
+    code: 0,
+    says: ["key ana gains login root on edge-01", `PublicKey "gatehouse_public_key.ana" ${STAYS}`],
+    saysNot: ["loses login"],
+  },
+  {
+    name: "exclude",
+    title: "an excluded resource stays as it is",
+    before: { ana: key("ana", "^root$"), ben: key("ben", "^root$") },
+    after: () => keys({ ana: key("ana", "^ana$"), ben: key("ben", "^ben$") }),
+    flags: ["-exclude=gatehouse_public_key.ben"],
+    changes: ["gatehouse_public_key.ana: update"],
+    code: 0,
+    says: ["key ana loses login root on edge-01", "key ana gains login ana on edge-01"],
+    saysNot: ["ben"],
+  },
+  {
+    name: "provider-for-each",
+    title: "the instances of a provider block have the namespaces that the plan contains",
+    before: {},
+    after: (world) => eachTenant(world, { tenant: `\${each.value}` }),
+    changes: ['gatehouse_public_key.ana["here"]: create', 'gatehouse_public_key.ana["second"]: create'],
+    code: 0,
+    says: [
+      "Who can reach what in admin",
+      "key ana gains login root on edge-01",
+      "Who can reach what in second",
+    ],
+    saysNot: ["cannot be told"],
+  },
+  {
+    name: "provider-for-each-url",
+    title: "the instances of a provider block have services that the plan does not contain",
+    before: {},
+    after: (world) =>
+      eachTenant(world, { tenant: `\${each.value}`, url: `\${trimsuffix("${world.url}/", "/")}` }),
+    changes: ['gatehouse_public_key.ana["here"]: create', 'gatehouse_public_key.ana["second"]: create'],
+    code: 2,
+    says: ["provider gatehouse.each: its url cannot be told from the plan"],
+    saysNot: ["its tenant cannot be told"],
+  },
+];
+
+describe("a plan of OpenTofu", () => {
+  let fleet: Fleet;
+  let world: World;
+  beforeAll(async () => {
+    fleet = await startFleet();
+    const { tenantId: second } = await fleet.client.createNamespace({ body: { name: "second" } });
+    world = { url: fleet.service.url, here: fleet.tenant, second };
+    await fleet.enrol("edge-01");
+  });
+  afterAll(() => fleet.stop());
+  afterEach(async () => {
+    for (const { fingerprint } of await fleet.client.getPublicKeys())
+      await fleet.client.deletePublicKey({ params: { fingerprint } });
+  });
+
+  async function expectReview(plan: string, { code, says, saysNot = [] }: Review) {
+    const folder = testFolder();
+    const file = join(folder, "plan.json");
+    writeFileSync(file, plan);
+    const run = await gatehouse(["review", folder, "--terraform", file], fleet.env);
+    for (const text of says) expect(run.stdout).toContain(text);
+    for (const text of saysNot) expect(run.stdout).not.toContain(text);
+    expect(run.code).toBe(code);
+  }
+
+  it.skipIf(isRecording).each(scenarios)("as recorded: $title", async (scenario) => {
+    for (const { data, ...rest } of Object.values(scenario.before))
+      await fleet.client.createPublicKey({ body: { ...rest, data: Buffer.from(data).toString("base64") } });
+    const plan = readFileSync(recordedFile(scenario.name), "utf8");
+    expect(changesIn(JSON.parse(plan) as PlanJson)).toEqual(scenario.changes);
+    await expectReview(movedTo(plan, RECORDED, world), scenario);
+  });
+
+  describe.runIf(hasTofu)(`that is made by ${TOFU_LABEL}`, { tags: ["long"], timeout: 180_000 }, () => {
+    let root: RootModule;
+    // OpenTofu starts the provider, as a process for each instance of a block.
+    beforeEach(async () => {
+      const mirror = testFolder();
+      const settings = join(mirror, "tofurc");
+      await installProvider({}, [PROGRAMS.opentofu], mirror);
+      writeFileSync(settings, mirrorText(mirror));
+      root = new RootModule(testFolder(), { ...fleet.env, TF_CLI_CONFIG_FILE: settings }, "tofu");
+    });
+
+    it.each(scenarios)("$title", async (scenario) => {
+      if (Object.keys(scenario.before).length > 0) {
+        root.write(keys(scenario.before));
+        await root.must("init");
+        await root.apply();
+      }
+      root.write(scenario.after(world));
+      await root.must("init");
+      const plan = await root.plan(...(scenario.flags ?? []));
+      expect(changesIn(plan)).toEqual(scenario.changes);
+      const text = `${JSON.stringify(plan, null, 1)}\n`;
+      if (isRecording) writeFileSync(recordedFile(scenario.name), movedTo(text, world, RECORDED));
+      await expectReview(text, scenario);
+    });
+
+    it("is reviewed where state and plan are encrypted", async () => {
+      const encryption = {
+        key_provider: { pbkdf2: { here: { passphrase: "correct-horse-battery", iterations: 200_000 } } },
+        method: { aes_gcm: { here: { keys: "key_provider.pbkdf2.here" } } },
+        state: { method: "method.aes_gcm.here", enforced: true },
+        plan: { method: "method.aes_gcm.here", enforced: true },
+      };
+      const terraform = { required_providers: { gatehouse: { source: SOURCE } }, encryption };
+      root.write(keys({ ana: key("ana", "^root$") }, { terraform }));
+      await root.must("init");
+      await root.apply();
+      const { folder } = root;
+      expect(readFileSync(join(folder, "terraform.tfstate"), "utf8")).not.toContain("gatehouse_public_key");
+      root.write(keys({ ana: key("ana", "^ana$") }, { terraform }));
+      await expectReview(JSON.stringify(await root.plan()), {
+        ...{ code: 0, says: ["key ana loses login root on edge-01", "key ana gains login ana on edge-01"] },
+      });
+      const encrypted = await gatehouse(["review", folder, "--terraform", join(folder, "plan")], fleet.env);
+      expect([encrypted.code, encrypted.stderr]).toEqual([
+        1,
+        expect.stringContaining("is an encrypted file of OpenTofu"),
+      ]);
+    });
+  });
+});
