@@ -34,6 +34,9 @@ const previous = z.object({
   until: dateTime.describe("It is revoked by the first up after this time."),
 });
 
+const hasReplaced = ({ previous }: Readonly<Record<string, unknown>>): boolean =>
+  Array.isArray(previous) && previous.length > 0;
+
 const inputs = {
   tenant: tenantInput,
   name: optional(apiKeys.createApiKey.body.shape.name, {
@@ -72,11 +75,11 @@ const outputs = {
   previousKey: output(z.string(), {
     description: "The secret of the key that this one replaced, while that one goes on working; else empty.",
     secret: true,
-    mutable: true,
+    mutable: hasReplaced,
   }),
   previous: output(z.array(previous), {
     description: "The keys that this one replaced, while they go on working.",
-    mutable: true,
+    mutable: hasReplaced,
   }),
   expiresAt: output(z.string(), {
     description:

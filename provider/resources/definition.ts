@@ -24,10 +24,13 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
 export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly schema: S;
   readonly description: string;
-  /** True for what changes by itself, such as a counter: where nothing else changed, a read keeps the state's value. */
+  /** True for what changes by itself, such as a counter: updates, and reads that find no other change, keep the state's. */
   readonly volatile: boolean;
-  /** True for what an update of the inputs may change too: a preview does not promise it. */
-  readonly mutable: boolean;
+  /**
+   * True in states where an update of the inputs may change it, so that a preview does not promise it.
+   * @default never: an update keeps the state's value
+   */
+  readonly mutable?: (state: Readonly<Record<string, unknown>>) => boolean;
   /** True for the output that is the resource's id, which stays known while a preview plans an update. */
   readonly isId: boolean;
   /** True for what is encrypted in the state, and never shown. */
@@ -228,13 +231,13 @@ export function output<S extends z.ZodType>(
   options: {
     readonly description: string;
     readonly volatile?: boolean;
-    readonly mutable?: boolean;
+    readonly mutable?: OutputField["mutable"];
     readonly isId?: boolean;
     readonly secret?: boolean;
     readonly choice?: z.ZodType<z.output<S>>;
   },
 ): OutputField<S> {
-  return { volatile: false, mutable: false, isId: false, secret: false, ...options, schema };
+  return { volatile: false, isId: false, secret: false, ...options, schema };
 }
 
 /** An object as a program could declare it; where its state cannot be made of what the service says, with the reason. */

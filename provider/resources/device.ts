@@ -47,11 +47,13 @@ export const device = defineResource({
     mac: output(z.string(), { description: "The device's MAC address." }),
     info: output(info, { description: "What the agent says of its machine.", volatile: true }),
     online: output(z.boolean(), {
-      description: "It reported within two minutes when the state was last changed.",
+      description:
+        "It had reported within two minutes when the resource was created, or last read after a change made elsewhere.",
       volatile: true,
     }),
     lastSeen: output(dateTime, {
-      description: "Its last report when the state was last changed.",
+      description:
+        "Its last report when the resource was created, or last read after a change made elsewhere.",
       volatile: true,
     }),
     createdAt: output(dateTime, { description: "When it enrolled." }),

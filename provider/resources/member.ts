@@ -14,6 +14,8 @@ const STATUSES = ["invited", "accepted", "expired", "declined"] as const;
 
 const ids = new IdForm("Member", "tenant", "userId");
 
+const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean => status !== "accepted";
+
 export const member = defineResource({
   name: "Member",
   description:
@@ -42,15 +44,15 @@ export const member = defineResource({
     status: output(z.enum(STATUSES), {
       description:
         "How far an invitation has come; accepted also where the service asks nobody. An expired one is sent again by the next up. One that was declined is not, unless the role changes or the resource is replaced.",
-      mutable: true,
+      mutable: isInvitation,
     }),
     addedAt: output(dateTime, {
       description: "When the membership was made, or the invitation sent.",
-      mutable: true,
+      mutable: isInvitation,
     }),
     expiresAt: output(z.string(), {
       description: "End of an invitation; empty without one, or where the service does not tell it.",
-      mutable: true,
+      mutable: isInvitation,
     }),
   },
 

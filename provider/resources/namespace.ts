@@ -40,7 +40,8 @@ export const namespace = defineResource({
     createdAt: output(dateTime, { description: "When it was made." }),
     maxDevices: output(z.int(), { description: "How many devices may be accepted; -1: no limit." }),
     deviceCount: output(z.int(), {
-      description: "Accepted devices when the state was last changed.",
+      description:
+        "Accepted devices when the resource was created, or last read after a change made elsewhere.",
       volatile: true,
     }),
   },

@@ -10,9 +10,10 @@ import {
   type ResourceDefinition,
   UnfinishedError,
 } from "../resources/definition.ts";
-import { diff, type InputChange } from "../resources/diff.ts";
+import { diff, type InputChange, settled } from "../resources/diff.ts";
 import { isMissingObject, isNoToken, isSilent } from "../resources/missingObject.ts";
 import { canonicalInputs, sameValue } from "../resources/values.ts";
+import { lastingOutputs } from "./planned.ts";
 import type { Creator, Run } from "./run.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -112,11 +113,13 @@ export class ResourceSteps {
     }
   }
 
-  /** Gives the state after the update. */
+  /** Gives the state after the update, which is as {@link plannedUpdate} says. */
   async update(resource: string | undefined, id: string, state: Values, inputs: Values): Promise<Values> {
     const { definition } = this;
     try {
-      return await this.#writing(resource, (service) => definition.update(service, id, state, inputs));
+      const wanted = settled(definition, state, inputs);
+      const after = await this.#writing(resource, (service) => definition.update(service, id, state, wanted));
+      return { ...after, ...lastingOutputs(definition, state) };
     } catch (error) {
       throw isMissingObject(error) ? gone(definition, id, error) : error;
     }

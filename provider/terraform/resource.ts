@@ -10,6 +10,12 @@ import { fromTerraform, type Row, type Type, toTerraform, typeNameOf, valuesOf }
 
 type Values = Readonly<Record<string, unknown>>;
 
+/**
+ * What a state holds for an instruction that nobody gave. Terraform lets a provider plan the state's value in place of a
+ * configuration's only where that is not null; so no instruction is a change of an object.
+ */
+const NO_INSTRUCTION = "false";
+
 /** What a change will lead to. */
 export interface PlannedChange {
   readonly planned: Row;
@@ -60,7 +66,7 @@ export class TerraformResource {
     const isAsked = this.#hasNewVersion(config, prior);
     const { changes, replaces } = steps.diff(name, idIn(prior), olds, inputs, isAsked);
     if (changes.length === 0 && !isAsked) {
-      return { planned: this.#withInstructions(config, prior), replaces: [], errors: [] };
+      return { planned: prior, replaces: [], errors: [] };
     }
     if (this.definition.withReplaced && replaces.length > 0) return created();
     const changed = new Set(changes.map(({ field }) => field));
@@ -158,6 +164,7 @@ export class TerraformResource {
         case "secret":
           return null;
         case "instruction":
+          return before ?? NO_INSTRUCTION;
         case "secretVersion":
           return before;
         case "output":
@@ -169,6 +176,11 @@ export class TerraformResource {
         }
       }
     });
+  }
+
+  /** A state that another version wrote: the attributes that there are now, without those that are no more. */
+  upgraded(state: Row): Row {
+    return this.#each(({ role, name }) => state[name] ?? (role === "instruction" ? NO_INSTRUCTION : null));
   }
 
   /** A row that names an object, and says nothing else of it: that of an import before the object is read. */
@@ -210,6 +222,7 @@ export class TerraformResource {
         case "secret":
           return null;
         case "instruction":
+          return config[name] ?? NO_INSTRUCTION;
         case "secretVersion":
           return config[name];
         case "input":
@@ -226,19 +239,11 @@ export class TerraformResource {
       if (attribute.role === "output") {
         return planned[property] === UNKNOWN ? UNKNOWN : prior[name];
       }
-      if (attribute.role === "instruction") return config[name] ?? prior[name];
       if (attribute.role !== "input" || !changed.has(property)) return prior[name];
       return config[name] === null
         ? toTerraform(type, planned[property])
         : filled(type, config[name], attribute.field.default);
     });
-  }
-
-  /** The state with what a configuration tells runs; without a word of it, as it was. */
-  #withInstructions(config: Row, prior: Row): Row {
-    return this.#each(({ role, name }) =>
-      role === "instruction" ? (config[name] ?? prior[name]) : prior[name],
-    );
   }
 
   #each(of: (attribute: Attribute) => unknown): Row {

@@ -254,8 +254,5 @@ const needsNewerTerraform = (name: string): Diagnostic =>
     `${name} is a write-only attribute, which Terraform has from 1.11 on`,
   );
 
-/** A state that another version wrote: what attributes are called now, without those that are no more. */
-function upgraded({ attributes }: TerraformResource, raw: RawState | undefined): Row {
-  const state = (raw?.json?.length ? parsed(raw.json) : {}) as Row;
-  return Object.fromEntries(attributes.map(({ name }) => [name, state[name] ?? null]));
-}
+const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =>
+  resource.upgraded((raw?.json?.length ? parsed(raw.json) : {}) as Row);

@@ -320,13 +320,13 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     const file = join(root.folder, "terraform.tfstate");
     const state = JSON.parse(readFileSync(file, "utf8"));
     const [instance] = state.resources[0].instances;
-    const { created_at: _gone, ...attributes } = instance.attributes;
+    const { created_at: _gone, adopt: _too, ...attributes } = instance.attributes;
     instance.attributes = { ...attributes, of_another_version: 1e300 };
     writeFileSync(file, JSON.stringify({ ...state, serial: state.serial + 1 }));
     const { one: declared } = JSON.parse(readFileSync(join(root.folder, "main.tf.json"), "utf8")).resource
       .gatehouse_public_key;
     root.write({
-      resource: { gatehouse_public_key: { two: declared } },
+      resource: { gatehouse_public_key: { two: { ...declared, adopt: true } } },
       moved: [{ from: "gatehouse_public_key.one", to: "gatehouse_public_key.two" }],
     });
     expect(await root.changes()).toEqual([]);
