@@ -17,6 +17,7 @@ import { tenantInput } from "./fields.ts";
 import { giveUpName, listed, nameOf, revoke } from "./heldKeys.ts";
 import { IdForm } from "./idForm.ts";
 import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "./listings.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];
@@ -136,7 +137,12 @@ export const apiKey = defineResource({
 
   rules: ({ validDays, rotateBefore = 0 }) =>
     validDays > 0 && rotateBefore >= validDays
-      ? [{ property: "rotateBefore", reason: `must be less than validDays (${validDays})` }]
+      ? [
+          {
+            property: "rotateBefore",
+            reason: said`must be less than ${{ field: "validDays" }} (${validDays})`,
+          },
+        ]
       : [],
 
   stale(state, { rotateBefore = 0 }, now) {
@@ -212,9 +218,8 @@ function refuseUnseen({ tenant, overlap = 0 }: Inputs, { unseen }: Origin): void
   if (!unseen || overlap === 0) return;
   // A namespace that is left out is the same one.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
-  throw new Error(
-    "ApiKey.overlap: the engine replaces this key without showing it to its provider, so that it could not go on working; change keepers, which replaces it as well, or use gatehouse up --replace",
-  );
+  const message = said`the engine replaces this key without showing it to its provider, so that it could not go on working; change keepers, which replaces it as well, or use gatehouse up --replace`;
+  throw new ResourceError("ApiKey", "overlap", message);
 }
 
 /** A name that no other key has, and that begins with the resource's name. */
@@ -235,9 +240,8 @@ async function secretOf(
 ): Promise<string> {
   if (typeof key !== "string") return randomUUID();
   if (!(await connection.opens(key))) return key;
-  throw new Error(
-    `ApiKey.key: a key of the namespace ${tenant} or another one has this secret already: choose a new one; where a run was interrupted after it had made that key, import the key by its name, or revoke it`,
-  );
+  const message = said`a key of the namespace ${tenant} or another one has this secret already: choose a new one; where a run was interrupted after it had made that key, import the key by its name, or revoke it`;
+  throw new ResourceError("ApiKey", "key", message);
 }
 
 /**
@@ -277,17 +281,24 @@ async function whole({ apiKeys }: TenantClient, made: Made): Promise<ApiKey & { 
   apiKeys.forget();
   const listed = await apiKeys.find(made.name);
   if (!listed)
-    throw new Error(`ApiKey: the service made "${made.name}" but does not list it; revoke it by hand`);
+    throw new ResourceError(
+      "ApiKey",
+      undefined,
+      said`the service made "${made.name}" but does not list it; revoke it by hand`,
+    );
   return { ...listed, id: made.id };
 }
 
-function clearer(error: unknown, name: string): unknown {
-  if (!(error instanceof ConflictError)) return error;
-  return new Error(
-    `ApiKey.name: the namespace has an API key "${name}" already, and its secret cannot be read; remove it, choose another name, or leave the name out`,
-    { cause: error },
+const clearer = (error: unknown, name: string): unknown =>
+  error instanceof ConflictError ? nameTaken(name, error) : error;
+
+const nameTaken = (name: string, cause?: unknown): ResourceError =>
+  new ResourceError(
+    "ApiKey",
+    "name",
+    said`the namespace has an API key "${name}" already, and its secret cannot be read; remove it, choose another name, or leave the name out`,
+    { cause },
   );
-}
 
 /** The replaced key, and those that it had replaced: the state must name every key that goes on working. */
 function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {

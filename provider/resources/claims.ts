@@ -1,4 +1,5 @@
 import type { Claim, Identity, ResourceDefinition } from "./definition.ts";
+import { ResourceError, said } from "./resourceError.ts";
 import { hasUnknown } from "./values.ts";
 
 interface Holder {
@@ -77,10 +78,8 @@ export class Claims {
       (holder) => holder.resource !== resource && (shared === undefined || holder.shared !== shared),
     );
     if (other) {
-      throw new TwinError(
-        claim.property,
-        `${nameOf(resource)} and ${nameOf(other.resource)} manage the same object; remove one of the two`,
-      );
+      const message = said`${nameOf(resource)} and ${nameOf(other.resource)} manage the same object; remove one of the two`;
+      throw new TwinError(definition.name, claim.property, message);
     }
     if (!holders.some((holder) => holder.resource === resource)) {
       this.#holders.set(claim.key, [...holders, { resource, shared }]);
@@ -101,17 +100,10 @@ export class Claims {
 
 /**
  * Thrown when two resources of one program manage one object. When the object was there before the program, the error
- * says how to adopt it, and is a plain `Error`.
+ * says how to adopt it, and is a plain {@link ResourceError}.
  */
-export class TwinError extends Error {
+export class TwinError extends ResourceError {
   override readonly name = "TwinError";
-  /** The input that the error is about. */
-  readonly property: string;
-
-  constructor(property: string, reason: string) {
-    super(reason);
-    this.property = property;
-  }
 }
 
 /** The claims of a resource that has the object of this id. */

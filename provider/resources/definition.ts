@@ -2,6 +2,7 @@ import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import type { IdForm } from "./idForm.ts";
+import type { Message } from "./resourceError.ts";
 
 /** An input of a resource: what a program declares. */
 export interface InputField<S extends z.ZodType = z.ZodType, Required extends boolean = boolean> {
@@ -78,8 +79,9 @@ export interface Listed<S = Readonly<Record<string, unknown>>> {
 
 /** What is wrong with an input. */
 export interface Failure {
+  /** Its name, with the path inside its value. */
   readonly property: string;
-  readonly reason: string;
+  readonly reason: Message;
 }
 
 /** An input that needs a change although the program did not change it. */

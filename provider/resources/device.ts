@@ -7,6 +7,7 @@ import { deviceInput, deviceOf, followDevice, idOfDevice } from "./deviceSelecto
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { Device } from "./listings.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 const status = z.enum(["accepted", "rejected"]);
 
@@ -126,10 +127,8 @@ async function reject(client: TenantClient["client"], found: { uid: string; stat
     await client.updateDeviceStatus({ params: { uid: found.uid, status: "reject" } });
   } catch (error) {
     if (!(error instanceof ValidationError) || found.status !== "accepted") throw error;
-    throw new Error(
-      "Device.status: the device is accepted, and the service rejects none that is; remove it instead",
-      { cause: error },
-    );
+    const message = said`the device is accepted, and the service rejects none that is; remove it instead`;
+    throw new ResourceError("Device", "status", message, { cause: error });
   }
 }
 

@@ -7,6 +7,7 @@ import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import { hasStatus, type Invitation, isNotTold, withdrawInvitation } from "./invitations.ts";
 import type { Namespace } from "./listings.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
@@ -133,9 +134,8 @@ export const member = defineResource({
     }
     const found = await lookUp(connection, tenant, ...whoIs(named, state));
     if (found === "not told") {
-      throw new Error(
-        `Member.email: the service does not show the invitation of ${state.email} to the namespace ${tenant}, so it cannot be withdrawn; withdraw it in the service's console, and remove the resource from the state`,
-      );
+      const message = said`the service does not show the invitation of ${state.email} to the namespace ${tenant}, so it cannot be withdrawn; withdraw it in the service's console, and remove the resource from the state`;
+      throw new ResourceError("Member", "email", message);
     }
     if (!found || (found.isApart && found.status === "declined")) return;
     if (found.isApart) await withdrawInvitation(client, tenant, found.id);
@@ -287,7 +287,8 @@ async function withMembers(
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });
   if (namespace.members.length === 0) {
-    throw new Error(`Member.tenant: the service does not say who the members of the namespace ${tenant} are`);
+    const message = said`the service does not say who the members of the namespace ${tenant} are`;
+    throw new ResourceError("Member", "tenant", message);
   }
   connection.namespaces.put(namespace);
   return namespace;

@@ -1,4 +1,5 @@
-import type { Existing, Failure, ResourceDefinition } from "../resources/definition.ts";
+import type { Existing, ResourceDefinition } from "../resources/definition.ts";
+import type { ResourceError } from "../resources/resourceError.ts";
 import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 import { plannedUpdate } from "../runtime/planned.ts";
 import type { ResourceSteps } from "../runtime/resourceSteps.ts";
@@ -42,7 +43,7 @@ export class TerraformResource {
     return this.#errors(config, failures);
   }
 
-  #errors(config: Row, failures: readonly Failure[]): Diagnostic[] {
+  #errors(config: Row, failures: readonly ResourceError[]): Diagnostic[] {
     const ofModel = failures.map((failure) => failureDiagnostic(this.definition, failure));
     return [...ownErrors(this.attributes, config), ...ofModel];
   }

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { UnfinishedError } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { objectMeant } from "../resources/objectMeant.ts";
-import { ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
+import { type Notice, ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
 import { Run } from "../runtime/run.ts";
 import type { Configuration } from "./configuration.ts";
 import {
@@ -10,7 +10,7 @@ import {
   type Diagnostic,
   errorAt,
   errorDiagnostic,
-  toldDiagnostic,
+  noticeDiagnostic,
   warning,
 } from "./diagnostics.ts";
 import { PlannedObjects } from "./plannedObjects.ts";
@@ -34,7 +34,7 @@ export interface RawState {
 }
 
 /** What the steps of the call in hand tell whoever runs Terraform. */
-const told = new AsyncLocalStorage<string[]>();
+const told = new AsyncLocalStorage<Notice[]>();
 
 /** An answer to Terraform. */
 interface Answer {
@@ -74,7 +74,7 @@ export class ResourceCalls {
       declaration: ({ name }) => ({ ...configuration.workspace, resource: typeNameOf({ name }) }),
       isReplacementAsked: () => false,
       connection: () => configuration.service(),
-      tell: (message) => told.getStore()?.push(message),
+      tell: (notice) => told.getStore()?.push(notice),
     };
     this.#steps = new Map(
       [...resources].map(([type, { definition }]) => [type, new ResourceSteps(definition, runtime)]),
@@ -214,9 +214,11 @@ export class ResourceCalls {
         if (prior) await steps.delete(undefined, idIn(prior), resource.valuesIn(prior));
         return { newState: encoded(null) };
       } catch (error) {
-        if (!(error instanceof UnfinishedError) || error.wasThere || !planned) return failed(error);
+        if (!(error instanceof UnfinishedError) || !planned) return failed(error);
+        if (error.wasThere)
+          return failed(error, prior, `is there already (${error.id}), and could not be changed`);
         // Terraform makes it anew: of a create that failed, it takes nothing for finished.
-        return failed(new Error(error.reason), resource.row(error, planned), "was made, but not completed");
+        return failed(error, resource.row(error, planned), "was made, but not completed");
       } finally {
         this.#configuration.written();
       }
@@ -232,10 +234,10 @@ export class ResourceCalls {
       const resource = resources.get(typeName);
       const steps = this.#steps.get(typeName);
       if (!resource || !steps) throw new Error(`${typeName}: is no resource of this provider`);
-      const messages: string[] = [];
-      const answer = await told.run(messages, () => work(resource, steps));
-      if (messages.length === 0) return answer;
-      const warnings = messages.map((message) => toldDiagnostic(resource.definition, message));
+      const notices: Notice[] = [];
+      const answer = await told.run(notices, () => work(resource, steps));
+      if (notices.length === 0) return answer;
+      const warnings = notices.map((notice) => noticeDiagnostic(resource.definition, notice));
       return { ...answer, diagnostics: [...(answer.diagnostics ?? []), ...warnings] };
     });
   }
