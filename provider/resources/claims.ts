@@ -44,9 +44,12 @@ export class Claims {
     this.#held.set(resource, [...before, ...claims.map((claim) => claim.key)]);
   }
 
-  /** Claims the other objects that must stay because of a resource's state. Several resources may claim one. */
+  /**
+   * Claims the object of a resource's state where the id does not tell which one it is, and the others that must stay
+   * because of the state. Several resources may claim one.
+   */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
-    const keys = definition.keeps?.(state) ?? [];
+    const keys = [...(definition.objectKeys?.(state) ?? []), ...(definition.keeps?.(state) ?? [])];
     for (const key of keys) {
       this.#holders.set(key, [...(this.#holders.get(key) ?? []), { resource, shared: undefined }]);
     }

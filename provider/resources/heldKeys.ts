@@ -59,12 +59,14 @@ export async function giveUpName(
   const today = await Promise.all(mayHaveIt.map((key) => listed(opened, key)));
   const found = today.find((key) => key?.name === name);
   if (!found) return;
-  const body = { name: otherName };
-  await undefinedIfMissing(opened.client.updateApiKey({ params: { key: name }, body }), () =>
-    isStillListed(opened, found),
-  );
-  opened.apiKeys.drop(found);
-  opened.apiKeys.put({ ...found, ...body });
+  await undefinedIfMissing(rename(opened, found, otherName), () => isStillListed(opened, found));
+}
+
+/** Gives a key another name. */
+export async function rename({ client, apiKeys }: TenantClient, key: ApiKey, name: string): Promise<void> {
+  await client.updateApiKey({ params: { key: key.name }, body: { name } });
+  apiKeys.drop(key);
+  apiKeys.put({ ...key, name });
 }
 
 /** Asks the service once more whether the key is there. */

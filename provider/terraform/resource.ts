@@ -1,4 +1,4 @@
-import type { Existing, ResourceDefinition } from "../resources/definition.ts";
+import { type Existing, type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
 import type { ResourceError } from "../resources/resourceError.ts";
 import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 import { plannedUpdate } from "../runtime/planned.ts";
@@ -142,12 +142,17 @@ export class TerraformResource {
       const after = isChanged ? await steps.update(undefined, id, state, inputs) : state;
       return { row: this.row({ id, state: after }, planned) };
     }
-    const made = await steps.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
+    const both = (made: Existing<Values>, left: unknown) => {
+      const carriesOn = { id: made.id, state: withReplaced({ ...made.state }, state) };
+      return { row: this.row(carriesOn, planned), left };
+    };
     try {
-      await steps.delete(undefined, id, state);
-      return { row: this.row(made, planned) };
-    } catch (left) {
-      return { row: this.row({ ...made, state: withReplaced({ ...made.state }, state) }, planned), left };
+      const made = await steps.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
+      const left = await steps.delete(undefined, id, state).catch((error: unknown) => ({ error }));
+      return left ? both(made, left.error) : { row: this.row(made, planned) };
+    } catch (error) {
+      if (error instanceof UnfinishedError) return both(error, error);
+      throw error;
     }
   }
 

@@ -208,7 +208,8 @@ export class ResourceCalls {
       try {
         if (planned && prior) {
           const { row, left } = await resource.update(steps, config, prior, planned);
-          return left === undefined ? { newState: encoded(row) } : failed(left, row, OLD_ONE_LEFT);
+          if (left === undefined) return { newState: encoded(row) };
+          return failed(left, row, left instanceof UnfinishedError ? NOT_COMPLETED : OLD_ONE_LEFT);
         }
         if (planned) return { newState: encoded(await resource.create(steps, config, planned)) };
         if (prior) await steps.delete(undefined, idIn(prior), resource.valuesIn(prior));
@@ -246,6 +247,8 @@ export class ResourceCalls {
 /** The name of the resource whose object is replaced; undefined where none is. */
 const replacedIn = (marked: Uint8Array | undefined): string | undefined =>
   marked?.length ? (parsed(marked) as { readonly replaces?: string }).replaces : undefined;
+
+const NOT_COMPLETED = "was made anew, but not completed; the next apply goes on";
 
 const OLD_ONE_LEFT = "was made anew, but the old one could not be removed; the next apply tries again";
 
