@@ -8,14 +8,10 @@ export interface Adopted {
   readonly id: string;
 }
 
-/**
- * The message that a provider prints of it. Our engines show it, and count the object as adopted instead of created.
- */
-export function adoptionNotice({ type, name, id }: Adopted): string {
-  return `${type} "${name}": took over ${id}, which was there already`;
-}
+/** What a provider says of it. Our engines show it, and count the object as adopted instead of created. */
+export const adoptionText = (id: string): string => `took over ${id}, which was there already`;
 
-/** What a message says that {@link adoptionNotice} made; undefined for any other message. */
+/** What a line says of an object that was taken over, as `type "name": ` and {@link adoptionText}; undefined for any other. */
 export function readAdoptionNotice(message: string): Adopted | undefined {
   const [, type, name, id] = /^(\w+) "(.*)": took over (.+), which was there already$/.exec(message) ?? [];
   return type !== undefined && name !== undefined && id !== undefined ? { type, name, id } : undefined;

@@ -42,7 +42,7 @@ export const throughPlugin = [
  *   name begins with the kind, and no later run knows what an interrupted one made, so that an equal rule is in the way;
  * - it destroys an object before it makes the one that takes its place, and asks nobody about what it is told to replace;
  * - it begins with the deletion of what the configuration does not have any more, whoever has the object by the end;
- * - its states hold no secret, and what a configuration says of `adopt`;
+ * - its states hold no secret;
  * - an API key is replaced by one update, whose plan does not say why.
  */
 export const throughTerraform = throughPlugin.filter((file) => !/(convergence|lostAnswers)\.test/.test(file));

@@ -107,7 +107,7 @@ export function declarable(objects: readonly LiveObject[]): {
     const inputs = state && declaringInputs(definition.inputs, state);
     const [failure] = inputs ? check(definition, inputs).failures : [];
     if (inputs && !failure) possible.push({ definition, id, name, inputs });
-    else undeclarable.push({ object, reason: failure?.reason ?? object.reason ?? "it cannot be read" });
+    else undeclarable.push({ object, reason: failure?.message ?? object.reason ?? "it cannot be read" });
   }
   return { declarable: possible, undeclarable };
 }

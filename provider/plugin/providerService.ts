@@ -8,7 +8,7 @@ import type { Props } from "../engine/value.ts";
 import { packageFile, packageVersion } from "../packageFile.ts";
 import { ownValues, providerText } from "../pulumi/closure.ts";
 import type { Connection } from "../resources/connection.ts";
-import { type Failure, type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
+import { type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { callFunction, functions } from "../runtime/functions.ts";
 import {
@@ -21,7 +21,7 @@ import {
 import { masked } from "../runtime/masked.ts";
 import { defaultTenant, SETTINGS, type Setting } from "../runtime/newConnection.ts";
 import { plannedCreate, plannedUpdate } from "../runtime/planned.ts";
-import { type Compared, ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
+import { type Compared, noticeText, ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
 import { Run, replacementsAsked } from "../runtime/run.ts";
 import { PROVIDER_KEY } from "../valueMarks.ts";
 import { addDetails } from "./detailedDiff.ts";
@@ -70,7 +70,7 @@ export class ProviderService {
       defaultTenant: () => defaultTenant(() => undefined, settingsOf(this.#instance(), env)),
       isReplacementAsked: replacementsAsked(env),
       connection: () => this.#open(),
-      tell: (message, urn) => this.#engine.log(message, urn),
+      tell: (notice, urn) => this.#engine.log(noticeText(notice), urn),
     };
     return new Map(
       definitions.map((definition) => [OWN_PLUGIN + definition.name, new ResourceSteps(definition, runtime)]),
@@ -111,7 +111,10 @@ export class ProviderService {
     const olds = plainValues(propsIn(request.getOlds()));
     const instance = { isDefault: isDefaultInstance(request.getUrn()), inputs: plainValues(news) };
     const { inputs, failures } = checkInstance(instance, olds, this.#env);
-    return checked(structOf(inputs, news, SECRET_SETTINGS), failures);
+    return checked(
+      structOf(inputs, news, SECRET_SETTINGS),
+      failures.map(({ reason }) => reason),
+    );
   }
 
   diffConfig(request: proto.DiffRequest): proto.DiffResponse {
@@ -149,7 +152,9 @@ export class ProviderService {
     const { failures, result } = await callFunction(called, () => this.#service(), plainValues(given));
     const answer = new proto.InvokeResponse();
     answer.setReturn(structOf(result));
-    answer.setFailuresList(failures.map(failureOf));
+    answer.setFailuresList(
+      failures.map(({ path, reason }) => failureOf(`${[called.name, ...path].join(".")}: ${reason}`)),
+    );
     return answer;
   }
 
@@ -159,8 +164,8 @@ export class ProviderService {
     const olds = ownValues(plainValues(propsIn(request.getOlds())));
     const { inputs, failures } = steps.check(request.getUrn(), olds, ownValues(plainValues(news)));
     const secrets = secretTexts(news);
-    const told = failures.map(({ property, reason }) => ({ property, reason: masked(reason, secrets) }));
-    return checked(structOf(knownLists(inputs), news), told);
+    const reasons = failures.map(({ message }) => masked(message, secrets));
+    return checked(structOf(knownLists(inputs), news), reasons);
   }
 
   diff(request: proto.DiffRequest): proto.DiffResponse {
@@ -296,15 +301,15 @@ function stateOf(definition: ResourceDefinition, state: Values, like: Props) {
   return structOf({ ...state, [PROVIDER_KEY]: providerText(definition.name) }, like, secrets);
 }
 
-function checked(inputs: ReturnType<typeof structOf>, failures: readonly Failure[]): proto.CheckResponse {
+function checked(inputs: ReturnType<typeof structOf>, reasons: readonly string[]): proto.CheckResponse {
   const answer = new proto.CheckResponse();
   answer.setInputs(inputs);
-  answer.setFailuresList(failures.map(failureOf));
+  answer.setFailuresList(reasons.map(failureOf));
   return answer;
 }
 
 /** A failure as a message. Its reason names the property already: engines would add that, and the value. */
-function failureOf({ reason }: Failure): proto.CheckFailure {
+function failureOf(reason: string): proto.CheckFailure {
   const failure = new proto.CheckFailure();
   failure.setReason(reason);
   return failure;

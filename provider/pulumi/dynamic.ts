@@ -1,6 +1,7 @@
 import type { Connection } from "../resources/connection.ts";
 import { definitions } from "../resources/index.ts";
 import { defaultTenant, type Lookup, newConnection } from "../runtime/newConnection.ts";
+import { noticeText } from "../runtime/resourceSteps.ts";
 import { Run, replacementsAsked } from "../runtime/run.ts";
 import { type DynamicRuntime, dynamicProvider } from "./dynamicProvider.ts";
 
@@ -26,7 +27,7 @@ const runtime: DynamicRuntime = {
   },
   isReplacementAsked: replacementsAsked(),
   // The engines show what a provider prints as a message of the run.
-  tell: (message) => console.log(message),
+  tell: (notice) => console.log(noticeText(notice)),
 };
 
 /**

@@ -29,7 +29,7 @@ export function dynamicProvider(
     async check(olds: Values, news: Values) {
       const { inputs, failures } = steps.check(logicalId(news), olds, ownValues(news));
       // The reason names the property already, and engines would put it before the reason once more.
-      const told = failures.map(({ reason }) => ({ property: "", reason }));
+      const told = failures.map(({ message }) => ({ property: "", reason: message }));
       return { inputs: { ...inputs, ...dynamicValues(news) }, failures: told };
     },
 

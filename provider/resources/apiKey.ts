@@ -1,22 +1,26 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { ConflictError, RequestError } from "@gatehouse-access/sdk";
 import { apiKeys, dateTime, role as roleSchema, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection, TenantClient } from "./connection.ts";
 import {
   defineResource,
+  type Existing,
   type InputValues,
+  type IsClaimed,
   listed as listedObject,
   type Origin,
   optional,
   output,
   required,
   type State,
+  UnfinishedError,
 } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
-import { giveUpName, listed, nameOf, revoke } from "./heldKeys.ts";
+import { giveUpName, type HeldKey, listed, nameOf, rename, revoke } from "./heldKeys.ts";
 import { IdForm } from "./idForm.ts";
 import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "./listings.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];
@@ -33,6 +37,9 @@ const previous = z.object({
   createdBy: userId.describe("Who made it."),
   until: dateTime.describe("It is revoked by the first up after this time."),
 });
+
+const hasReplaced = ({ previous }: Readonly<Record<string, unknown>>): boolean =>
+  Array.isArray(previous) && previous.length > 0;
 
 const inputs = {
   tenant: tenantInput,
@@ -72,11 +79,11 @@ const outputs = {
   previousKey: output(z.string(), {
     description: "The secret of the key that this one replaced, while that one goes on working; else empty.",
     secret: true,
-    mutable: true,
+    mutable: hasReplaced,
   }),
   previous: output(z.array(previous), {
     description: "The keys that this one replaced, while they go on working.",
-    mutable: true,
+    mutable: hasReplaced,
   }),
   expiresAt: output(z.string(), {
     description:
@@ -126,14 +133,20 @@ export const apiKey = defineResource({
     );
   },
 
-  withReplaced: (state, replaced) => ({
-    ...state,
-    previous: [...state.previous, ...carriedOn(replaced, new Date())],
-  }),
+  withReplaced(state, replaced) {
+    const kept = state.previous.map(claimOfKey);
+    const ended = carriedOn(replaced, new Date()).filter((key) => !kept.includes(claimOfKey(key)));
+    return { ...state, previous: [...state.previous, ...ended] };
+  },
 
   rules: ({ validDays, rotateBefore = 0 }) =>
     validDays > 0 && rotateBefore >= validDays
-      ? [{ property: "rotateBefore", reason: `must be less than validDays (${validDays})` }]
+      ? [
+          {
+            property: "rotateBefore",
+            reason: said`must be less than ${{ field: "validDays" }} (${validDays})`,
+          },
+        ]
       : [],
 
   stale(state, { rotateBefore = 0 }, now) {
@@ -146,18 +159,32 @@ export const apiKey = defineResource({
     refuseUnseen(inputs, origin);
     const opened = await connection.tenant(inputs.tenant);
     const name = inputs.name ?? generatedName(origin.name);
-    const replaced = origin.replaced?.state as KeyState | undefined;
-    if (replaced) await giveUpName(opened, [replaced, ...replaced.previous], name, generatedName(name));
+    const old = origin.replaced as Existing<KeyState> | undefined;
+    const replaced = old?.state;
+    const id = `${opened.tenant}/${name}`;
+    const olds = replaced ? [replaced, ...replaced.previous] : [];
+    if (old) {
+      await revokeUnanswered(connection, opened, old);
+      await refuseTaken(opened, name, olds);
+    }
     const made = await makeKey(
       connection,
       opened,
-      { ...inputs, name },
+      { ...inputs, name: old ? unansweredName(old) : name },
       await secretOf(opened, connection, origin),
     );
     const kept = overlapOf(replaced, inputs.overlap ?? 0);
     const previousKey = kept.length > 0 ? (replaced?.key ?? "") : "";
     const secrets = { key: made.id, previousKey, previous: kept };
-    return { id: `${opened.tenant}/${name}`, state: { ...toState(opened.tenant, made, inputs), ...secrets } };
+    const state = { ...toState(opened.tenant, made, inputs), ...secrets };
+    if (!replaced) return { id, state };
+    try {
+      await giveUpName(opened, olds, name, generatedName(name));
+      await rename(opened, made, name);
+      return { id, state: { ...state, name } };
+    } catch (error) {
+      throw new UnfinishedError(id, state, clearer(error, name));
+    }
   },
 
   async read(connection, id, state) {
@@ -182,6 +209,8 @@ export const apiKey = defineResource({
     const { tenant } = ids.split(id);
     const opened = await connection.tenant(tenant);
     const { name = state.name, role = state.role } = inputs;
+    // A rotation that was not completed may have left the name to the key before.
+    if (name !== state.name) await giveUpName(opened, state.previous, name, generatedName(name));
     if (name !== state.name || role !== state.role) {
       const body = { ...(name !== state.name && { name }), ...(role !== state.role && { role }) };
       await opened.client.updateApiKey({ params: { key: await nameOf(opened, state) }, body });
@@ -196,11 +225,44 @@ export const apiKey = defineResource({
     for (const key of [...state.previous, { ...state, tenant }]) {
       if (!isClaimed(claimOfKey(key))) await revoke(connection, key);
     }
+    await revokeUnanswered(connection, await connection.tenant(tenant), { id, state }, isClaimed);
   },
 });
 
 /** What only the maker of a key knows. */
 const UNKNOWN_SECRETS = { key: "", previousKey: "", previous: [] };
+
+/**
+ * The name of a key that is to replace this one, until the service has answered: by it, a later run finds the key whose
+ * answer was lost, although no state has it.
+ */
+function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): string {
+  const digest = createHash("sha256")
+    .update(`${id} ${apiKeyIdentity({ createdAt })}`)
+    .digest("hex");
+  return `rotation-${digest}`.slice(0, MAX_NAME);
+}
+
+/** Revokes the key that was to replace this one, and whose answer was lost, if there is one. */
+async function revokeUnanswered(
+  connection: Connection,
+  { tenant, apiKeys }: TenantClient,
+  replaced: Existing<KeyState>,
+  isClaimed?: IsClaimed,
+): Promise<void> {
+  const name = unansweredName(replaced);
+  // A name that is not in the list would be looked for once more.
+  const isListed = (await apiKeys.all()).some((key) => key.name === name);
+  const found = isListed ? await apiKeys.find(name) : undefined;
+  if (found && !isClaimed?.(claimOfKey(found))) await revoke(connection, { ...found, tenant });
+}
+
+/** @throws Error when a key other than these has the name, so that the new one could not have it */
+async function refuseTaken(opened: TenantClient, name: string, olds: readonly HeldKey[]): Promise<void> {
+  const today = await Promise.all(olds.map((key) => listed(opened, key)));
+  const isOwn = today.some((key) => key?.name === name);
+  if (!isOwn && (await opened.apiKeys.find(name))) throw nameTaken(name);
+}
 
 const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 
@@ -209,9 +271,8 @@ function refuseUnseen({ tenant, overlap = 0 }: Inputs, { unseen }: Origin): void
   if (!unseen || overlap === 0) return;
   // A namespace that is left out is the same one.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
-  throw new Error(
-    "ApiKey.overlap: the engine replaces this key without showing it to its provider, so that it could not go on working; change keepers, which replaces it as well, or use gatehouse up --replace",
-  );
+  const message = said`the engine replaces this key without showing it to its provider, so that it could not go on working; change keepers, which replaces it as well, or use gatehouse up --replace`;
+  throw new ResourceError("ApiKey", "overlap", message);
 }
 
 /** A name that no other key has, and that begins with the resource's name. */
@@ -232,9 +293,8 @@ async function secretOf(
 ): Promise<string> {
   if (typeof key !== "string") return randomUUID();
   if (!(await connection.opens(key))) return key;
-  throw new Error(
-    `ApiKey.key: a key of the namespace ${tenant} or another one has this secret already: choose a new one; where a run was interrupted after it had made that key, import the key by its name, or revoke it`,
-  );
+  const message = said`a key of the namespace ${tenant} or another one has this secret already: choose a new one; where a run was interrupted after it had made that key, import the key by its name, or revoke it`;
+  throw new ResourceError("ApiKey", "key", message);
 }
 
 /**
@@ -274,17 +334,24 @@ async function whole({ apiKeys }: TenantClient, made: Made): Promise<ApiKey & { 
   apiKeys.forget();
   const listed = await apiKeys.find(made.name);
   if (!listed)
-    throw new Error(`ApiKey: the service made "${made.name}" but does not list it; revoke it by hand`);
+    throw new ResourceError(
+      "ApiKey",
+      undefined,
+      said`the service made "${made.name}" but does not list it; revoke it by hand`,
+    );
   return { ...listed, id: made.id };
 }
 
-function clearer(error: unknown, name: string): unknown {
-  if (!(error instanceof ConflictError)) return error;
-  return new Error(
-    `ApiKey.name: the namespace has an API key "${name}" already, and its secret cannot be read; remove it, choose another name, or leave the name out`,
-    { cause: error },
+const clearer = (error: unknown, name: string): unknown =>
+  error instanceof ConflictError ? nameTaken(name, error) : error;
+
+const nameTaken = (name: string, cause?: unknown): ResourceError =>
+  new ResourceError(
+    "ApiKey",
+    "name",
+    said`the namespace has an API key "${name}" already, and its secret cannot be read; remove it, choose another name, or leave the name out`,
+    { cause },
   );
-}
 
 /** The replaced key, and those that it had replaced: the state must name every key that goes on working. */
 function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {

@@ -1,5 +1,4 @@
 import { ConflictError, RequestError } from "@gatehouse-access/sdk";
-import { adoptionNotice } from "../adoptionNotice.ts";
 import type { Connection } from "./connection.ts";
 import {
   type Adopt,
@@ -9,6 +8,7 @@ import {
   UnfinishedError,
 } from "./definition.ts";
 import { diff, type InputChange } from "./diff.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -23,8 +23,8 @@ export interface Creation {
    * @default none
    */
   readonly secretInputs?: readonly string[] | undefined;
-  /** Tells whoever runs the program that an object was taken over. */
-  readonly tell: (message: string) => void;
+  /** Takes note of an object that was taken over. */
+  readonly adopted: (id: string) => void;
 }
 
 /**
@@ -100,11 +100,11 @@ async function takeOver(
   existing: Existing<Values>,
   adopt: Adopt,
 ): Promise<Existing<Values>> {
-  const { definition, inputs, origin, tell } = creation;
+  const { definition, inputs, origin, adopted } = creation;
   const changes = diff(definition, existing.state, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, changes);
   origin.claim(existing.id);
-  tell(adoptionNotice({ type: definition.name, name: origin.name, id: existing.id }));
+  adopted(existing.id);
   return changes.length === 0 ? existing : changed(creation, existing, true);
 }
 
@@ -121,7 +121,7 @@ async function changed(
 }
 
 /** What to do when resources of one program exchange their objects. */
-const IN_TURN = "change that one first, by an up of its own";
+const ANOTHER = said`another ${{ phrase: "ofThisProgram" }} has had it (then change that one first, ${{ phrase: "inTurn" }})`;
 
 /**
  * The error for an object that is there already.
@@ -131,24 +131,23 @@ export function existsAlready(
   { definition, secretInputs = [] }: Pick<Creation, "definition" | "secretInputs">,
   id: string,
   changes: readonly InputChange[],
-): Error {
+): ResourceError {
   const { name } = definition;
   if (!definition.inputs.adopt) {
-    return new Error(
-      `${name}: ${id} exists already, and cannot be taken over; remove it, or choose another name`,
-    );
+    const message = said`${id} exists already, and cannot be taken over; remove it, or choose another name`;
+    return new ResourceError(name, undefined, message);
   }
+  const elsewhere = { phrase: "elsewhere" } as const;
+  const adopt = (value: Adopt) => ({ field: "adopt", value });
   if (changes.length === 0) {
-    return new Error(
-      `${name}.adopt: ${id} exists already, equal to what is declared: made by hand or by another program, or another resource of this program has had it (then ${IN_TURN}); set adopt: true to take it over`,
-    );
+    const message = said`${id} exists already, equal to what is declared: ${elsewhere}, or ${ANOTHER}; set ${adopt(true)} ${{ phrase: "takeOver" }}`;
+    return new ResourceError(name, "adopt", message);
   }
-  const list = changes.map(({ field, before, after }) =>
+  const differences = changes.map(({ field, before, after }) =>
     secretInputs.includes(field)
-      ? `${field}, which is secret`
-      : `${field} is ${JSON.stringify(before)}, declared ${JSON.stringify(after)}`,
+      ? said`${{ field }}, which is secret; `
+      : said`${{ field }} is ${JSON.stringify(before) ?? "nothing"}, declared ${JSON.stringify(after)}; `,
   );
-  return new Error(
-    `${name}.adopt: ${id} exists already, made by hand or by another program, or another resource of this program has had it (then ${IN_TURN}), and differs: ${list.join("; ")}; declare it as it is, or set adopt: "overwrite" to change it`,
-  );
+  const message = said`${id} exists already, ${elsewhere}, or ${ANOTHER}, and differs: ${differences.flat()}declare it as it is, or set ${adopt("overwrite")} to change it`;
+  return new ResourceError(name, "adopt", message);
 }

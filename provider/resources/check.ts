@@ -1,12 +1,13 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Failure, InputField, ResourceDefinition } from "./definition.ts";
+import { ResourceError, said } from "./resourceError.ts";
 import { canonicalInputs, hasUnknown } from "./values.ts";
 
 /** Canonical inputs; or inputs as they were given, and what is wrong with them. */
 export interface Checked {
   readonly inputs: Record<string, unknown>;
-  readonly failures: readonly Failure[];
+  readonly failures: readonly ResourceError[];
 }
 
 /**
@@ -21,27 +22,27 @@ export function check(definition: ResourceDefinition, given: Readonly<Record<str
   // Only valid values have a canonical form. No engine takes undefined values.
   const inputs = failures.length > 0 ? defined(given) : canonicalInputs(definition.inputs, given);
   if (failures.length === 0 && !hasUnknown(inputs)) failures.push(...(definition.rules?.(inputs) ?? []));
-  return { inputs, failures: failures.map((failure) => named(definition, failure)) };
+  const { name } = definition;
+  return {
+    inputs,
+    failures: failures.map(({ property, reason }) => new ResourceError(name, property, reason)),
+  };
 }
 
 const defined = (values: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 
-function named(definition: ResourceDefinition, failure: Failure): Failure {
-  return { ...failure, reason: `${definition.name}.${failure.property}: ${failure.reason}` };
-}
-
 function unknownNames(definition: ResourceDefinition, given: Readonly<Record<string, unknown>>): Failure[] {
   const allowed = Object.keys(definition.inputs);
   return Object.keys(given)
     .filter((name) => !allowed.includes(name) && given[name] !== undefined)
-    .map((property) => ({ property, reason: `is not an input; inputs are ${allowed.join(", ")}` }));
+    .map((property) => ({ property, reason: said`is not an input; inputs are ${allowed.join(", ")}` }));
 }
 
 function checkField(name: string, field: InputField, value: unknown): Failure[] {
   const missing = value === undefined || value === null || (value === "" && !field.required);
   if (missing) {
-    return field.required ? [{ property: name, reason: `is required: ${field.description}` }] : [];
+    return field.required ? [{ property: name, reason: said`is required: ${field.description}` }] : [];
   }
   if (hasUnknown(value)) return [];
   const result = field.schema.safeParse(value, { error: issueText });
@@ -50,5 +51,5 @@ function checkField(name: string, field: InputField, value: unknown): Failure[] 
 
 function toFailure(name: string, issue: z.core.$ZodIssue): Failure {
   const property = [name, ...issue.path.map(String)].join(".");
-  return { property, reason: issue.message };
+  return { property, reason: [issue.message] };
 }

@@ -1,4 +1,5 @@
 import type { Claim, Identity, ResourceDefinition } from "./definition.ts";
+import { ResourceError, said } from "./resourceError.ts";
 import { hasUnknown } from "./values.ts";
 
 interface Holder {
@@ -43,9 +44,12 @@ export class Claims {
     this.#held.set(resource, [...before, ...claims.map((claim) => claim.key)]);
   }
 
-  /** Claims the other objects that must stay because of a resource's state. Several resources may claim one. */
+  /**
+   * Claims the object of a resource's state where the id does not tell which one it is, and the others that must stay
+   * because of the state. Several resources may claim one.
+   */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
-    const keys = definition.keeps?.(state) ?? [];
+    const keys = [...(definition.objectKeys?.(state) ?? []), ...(definition.keeps?.(state) ?? [])];
     for (const key of keys) {
       this.#holders.set(key, [...(this.#holders.get(key) ?? []), { resource, shared: undefined }]);
     }
@@ -77,10 +81,8 @@ export class Claims {
       (holder) => holder.resource !== resource && (shared === undefined || holder.shared !== shared),
     );
     if (other) {
-      throw new TwinError(
-        claim.property,
-        `${nameOf(resource)} and ${nameOf(other.resource)} manage the same object; remove one of the two`,
-      );
+      const message = said`${nameOf(resource)} and ${nameOf(other.resource)} manage the same object; remove one of the two`;
+      throw new TwinError(definition.name, claim.property, message);
     }
     if (!holders.some((holder) => holder.resource === resource)) {
       this.#holders.set(claim.key, [...holders, { resource, shared }]);
@@ -101,17 +103,10 @@ export class Claims {
 
 /**
  * Thrown when two resources of one program manage one object. When the object was there before the program, the error
- * says how to adopt it, and is a plain `Error`.
+ * says how to adopt it, and is a plain {@link ResourceError}.
  */
-export class TwinError extends Error {
+export class TwinError extends ResourceError {
   override readonly name = "TwinError";
-  /** The input that the error is about. */
-  readonly property: string;
-
-  constructor(property: string, reason: string) {
-    super(reason);
-    this.property = property;
-  }
 }
 
 /** The claims of a resource that has the object of this id. */

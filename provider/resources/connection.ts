@@ -14,6 +14,7 @@ import {
   ruleListing,
 } from "./listings.ts";
 import { type Release, releaseNote, releaseOf } from "./release.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 /** True where two addresses are of one service. */
 export function isSameService(left: string, right: string): boolean {
@@ -259,10 +260,14 @@ export class TagWork {
   /**
    * Sends a request with tags in a filter. While work on tags goes on it is repeated for as long as the service refuses
    * it because of a tag.
-   * @param input the input that holds the tags, for errors
+   * @param resource name of the definition, for errors
    * @throws Error naming the tags that nothing carries, once no work on tags goes on any more
    */
-  async needing<T>(tags: readonly string[] | undefined, input: string, send: () => Promise<T>): Promise<T> {
+  async needing<T>(
+    tags: readonly string[] | undefined,
+    resource: string,
+    send: () => Promise<T>,
+  ): Promise<T> {
     let cameMeanwhile = false;
     for (;;) {
       const seen = this.#ended;
@@ -276,10 +281,8 @@ export class TagWork {
         if (missing.length === 0 && cameMeanwhile) throw error;
         cameMeanwhile = missing.length === 0;
         if (missing.length > 0 && !(await this.#moreThan(seen))) {
-          throw new Error(
-            `${input}: nothing in the namespace ${this.#tenant} carries the tag ${missing.join(", ")}; give it to a device first (a resource of the program that does so goes into dependsOn), or check its spelling`,
-            { cause: error },
-          );
+          const message = said`nothing in the namespace ${this.#tenant} carries the tag ${missing.join(", ")}; give it to a device first (a ${{ phrase: "ofTheProgram" }} that does so goes into ${{ phrase: "dependsOn" }}), or check its spelling`;
+          throw new ResourceError(resource, "filter.tags", message, { cause: error });
         }
       }
     }

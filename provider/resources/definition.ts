@@ -2,6 +2,7 @@ import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import type { IdForm } from "./idForm.ts";
+import type { Message } from "./resourceError.ts";
 
 /** An input of a resource: what a program declares. */
 export interface InputField<S extends z.ZodType = z.ZodType, Required extends boolean = boolean> {
@@ -24,10 +25,13 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
 export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly schema: S;
   readonly description: string;
-  /** True for what changes by itself, such as a counter: where nothing else changed, a read keeps the state's value. */
+  /** True for what changes by itself, such as a counter: updates, and reads that find no other change, keep the state's. */
   readonly volatile: boolean;
-  /** True for what an update of the inputs may change too: a preview does not promise it. */
-  readonly mutable: boolean;
+  /**
+   * True in states where an update of the inputs may change it, so that a preview does not promise it.
+   * @default never: an update keeps the state's value
+   */
+  readonly mutable?: (state: Readonly<Record<string, unknown>>) => boolean;
   /** True for the output that is the resource's id, which stays known while a preview plans an update. */
   readonly isId: boolean;
   /** True for what is encrypted in the state, and never shown. */
@@ -75,8 +79,9 @@ export interface Listed<S = Readonly<Record<string, unknown>>> {
 
 /** What is wrong with an input. */
 export interface Failure {
+  /** Its name, with the path inside its value. */
   readonly property: string;
-  readonly reason: string;
+  readonly reason: Message;
 }
 
 /** An input that needs a change although the program did not change it. */
@@ -228,13 +233,13 @@ export function output<S extends z.ZodType>(
   options: {
     readonly description: string;
     readonly volatile?: boolean;
-    readonly mutable?: boolean;
+    readonly mutable?: OutputField["mutable"];
     readonly isId?: boolean;
     readonly secret?: boolean;
     readonly choice?: z.ZodType<z.output<S>>;
   },
 ): OutputField<S> {
-  return { volatile: false, mutable: false, isId: false, secret: false, ...options, schema };
+  return { volatile: false, isId: false, secret: false, ...options, schema };
 }
 
 /** An object as a program could declare it; where its state cannot be made of what the service says, with the reason. */

@@ -7,6 +7,7 @@ import { deviceInput, deviceOf, followDevice, idOfDevice } from "./deviceSelecto
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { Device } from "./listings.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 const status = z.enum(["accepted", "rejected"]);
 
@@ -47,11 +48,13 @@ export const device = defineResource({
     mac: output(z.string(), { description: "The device's MAC address." }),
     info: output(info, { description: "What the agent says of its machine.", volatile: true }),
     online: output(z.boolean(), {
-      description: "It reported within two minutes when the state was last changed.",
+      description:
+        "It had reported within two minutes when the resource was created, or last read after a change made elsewhere.",
       volatile: true,
     }),
     lastSeen: output(dateTime, {
-      description: "Its last report when the state was last changed.",
+      description:
+        "Its last report when the resource was created, or last read after a change made elsewhere.",
       volatile: true,
     }),
     createdAt: output(dateTime, { description: "When it enrolled." }),
@@ -124,10 +127,8 @@ async function reject(client: TenantClient["client"], found: { uid: string; stat
     await client.updateDeviceStatus({ params: { uid: found.uid, status: "reject" } });
   } catch (error) {
     if (!(error instanceof ValidationError) || found.status !== "accepted") throw error;
-    throw new Error(
-      "Device.status: the device is accepted, and the service rejects none that is; remove it instead",
-      { cause: error },
-    );
+    const message = said`the device is accepted, and the service rejects none that is; remove it instead`;
+    throw new ResourceError("Device", "status", message, { cause: error });
   }
 }
 

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Connection, TenantClient } from "./connection.ts";
 import { output, required } from "./definition.ts";
 import { type Device, deviceKey, devicesByKey } from "./listings.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 /** The input for the device that a resource is about. */
 export const deviceInput = required(z.string().min(1).max(64), {
@@ -68,9 +69,8 @@ export const pendingText = (selector: string): string =>
 export async function deviceOf(opened: TenantClient, selector: string, resource: string): Promise<Device> {
   const device = await opened.devices.find(deviceKey(selector));
   if (device) return device;
-  throw new Error(
-    `${resource}.device: the namespace ${opened.tenant} has no device "${selector}"; give a uid, a MAC address or a name`,
-  );
+  const message = said`the namespace ${opened.tenant} has no device "${selector}"; give a uid, a MAC address or a name`;
+  throw new ResourceError(resource, "device", message);
 }
 
 /** The id, as tenant/uid, of the device that a selector means; undefined where the namespace has none. */

@@ -34,6 +34,23 @@ export function diff(
     }));
 }
 
+/**
+ * The inputs with the state's value where the program's means the same in other words. An update gets these, and its
+ * preview promises them: a value stays as the state has it until it means something else.
+ */
+export function settled(
+  { inputs: fields }: Pick<ResourceDefinition, "inputs">,
+  state: Readonly<Record<string, unknown>>,
+  inputs: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const entries = Object.entries(inputs).map(([name, value]) => {
+    const field = fields[name];
+    const isSame = field && !field.transient && value !== undefined && state[name] !== undefined;
+    return [name, isSame && !differs(name, field, state, value) ? state[name] : value] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
 function differs(
   name: string,
   field: InputField,

@@ -5,6 +5,7 @@ import { defineResource, type InputValues, listed, optional, output, required } 
 import { filterInput, filterState, patternOn, tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { FirewallRule } from "./listings.ts";
+import { said } from "./resourceError.ts";
 import { sameValue } from "./values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;
@@ -51,7 +52,7 @@ export const firewallRule = defineResource({
       .filter(({ pattern, subject }) => areDisjoint([pattern], subject))
       .map(({ property, pattern, what }) => ({
         property,
-        reason: `${JSON.stringify(pattern)} matches no ${what}, so the rule would never deny a login`,
+        reason: said`${JSON.stringify(pattern)} matches no ${what}, so the rule would never deny a login`,
       }));
   },
 
@@ -77,7 +78,7 @@ export const firewallRule = defineResource({
   async create(connection, inputs, { idempotencyKey }) {
     const opened = await connection.tenant(inputs.tenant);
     const { tenant, client, rules } = opened;
-    const made = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule.filter.tags", () =>
+    const made = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
       client.createFirewallRule({ body: bodyOf(inputs) }, { idempotencyKey }),
     );
     rules.put(made);
@@ -95,7 +96,7 @@ export const firewallRule = defineResource({
     const { tenant, ruleId } = ids.split(id);
     const opened = await connection.tenant(tenant);
     const { client, rules } = opened;
-    const changed = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule.filter.tags", () =>
+    const changed = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
       client.updateFirewallRule({ params: { id: ruleId }, body: bodyOf(inputs) }),
     );
     rules.put(changed);

@@ -1,6 +1,7 @@
 import type { Connection, TenantClient } from "./connection.ts";
 import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "./listings.ts";
 import { undefinedIfMissing } from "./missingObject.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 /** An API key that a state holds. Somebody may have renamed or revoked it since. */
 export interface HeldKey extends KeyIdentity {
@@ -25,9 +26,8 @@ export async function listed({ apiKeys }: TenantClient, key: InTenant): Promise<
 export async function nameOf(opened: TenantClient, key: InTenant): Promise<string> {
   const found = await listed(opened, key);
   if (found) return found.name;
-  throw new Error(
-    `ApiKey: "${key.name}" is gone: somebody revoked it since the state was written; run with --refresh`,
-  );
+  const message = said`"${key.name}" is gone: somebody revoked it since the state was written; ${{ phrase: "refresh" }}`;
+  throw new ResourceError("ApiKey", undefined, message);
 }
 
 /**
@@ -36,9 +36,8 @@ export async function nameOf(opened: TenantClient, key: InTenant): Promise<strin
  */
 export async function revoke(connection: Connection, key: HeldKey): Promise<void> {
   if (!key.createdAt) {
-    throw new Error(
-      `ApiKey: the state does not say when "${key.name}" was made, so that nothing tells it from another of that name; revoke it by hand, and remove it from the state`,
-    );
+    const message = said`the state does not say when "${key.name}" was made, so that nothing tells it from another of that name; revoke it by hand, and remove it from the state`;
+    throw new ResourceError("ApiKey", undefined, message);
   }
   const opened = await connection.tenant(key.tenant);
   const found = await listed(opened, key);
@@ -60,12 +59,14 @@ export async function giveUpName(
   const today = await Promise.all(mayHaveIt.map((key) => listed(opened, key)));
   const found = today.find((key) => key?.name === name);
   if (!found) return;
-  const body = { name: otherName };
-  await undefinedIfMissing(opened.client.updateApiKey({ params: { key: name }, body }), () =>
-    isStillListed(opened, found),
-  );
-  opened.apiKeys.drop(found);
-  opened.apiKeys.put({ ...found, ...body });
+  await undefinedIfMissing(rename(opened, found, otherName), () => isStillListed(opened, found));
+}
+
+/** Gives a key another name. */
+export async function rename({ client, apiKeys }: TenantClient, key: ApiKey, name: string): Promise<void> {
+  await client.updateApiKey({ params: { key: key.name }, body: { name } });
+  apiKeys.drop(key);
+  apiKeys.put({ ...key, name });
 }
 
 /** Asks the service once more whether the key is there. */

@@ -1,3 +1,5 @@
+import { ResourceError, said } from "./resourceError.ts";
+
 /** A value of each part that ids have, for examples. */
 const EXAMPLES = {
   tenant: "3dd0d1f8-8246-4519-b11a-a3dd33717f65",
@@ -35,7 +37,7 @@ export class IdForm<P extends Part> {
    */
   split(id: string): { readonly [Name in P]: string } {
     const groups = this.#pattern.exec(id)?.groups;
-    if (!groups) throw new Error(`${this.#resource} id "${id}": must be ${this.text}`);
+    if (!groups) throw new ResourceError(this.#resource, undefined, said`id "${id}": must be ${this.text}`);
     return groups as { readonly [Name in P]: string };
   }
 }

@@ -1,5 +1,6 @@
 import { type Client, or, where } from "@gatehouse-access/sdk";
 import { Listing, PAGE_SIZE, type Source } from "./listing.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 /** A namespace, as the service answers. */
 export type Namespace = Awaited<ReturnType<Client["getNamespace"]>>;
@@ -141,11 +142,11 @@ export function apiKeyListing(client: Client): Listing<ApiKey> {
       for await (const key of client.iterate("listApiKeys", { query })) {
         if (keysOf(key).includes(wanted)) found.push(key);
       }
-      if (found.length > 1) throw new Error(`ApiKey: ${undistinguished(found)}`);
+      if (found.length > 1) throw new ResourceError("ApiKey", undefined, undistinguished(found));
       return found[0];
     },
   });
 }
 
 const undistinguished = (keys: readonly ApiKey[]) =>
-  `the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")} were made in the same millisecond, so that nothing tells which one is meant; revoke both by hand, and run with --refresh`;
+  said`the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")} were made in the same millisecond, so that nothing tells which one is meant; revoke both by hand, and ${{ phrase: "refresh" }}`;

@@ -7,12 +7,15 @@ import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import { hasStatus, type Invitation, isNotTold, withdrawInvitation } from "./invitations.ts";
 import type { Namespace } from "./listings.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
 const STATUSES = ["invited", "accepted", "expired", "declined"] as const;
 
 const ids = new IdForm("Member", "tenant", "userId");
+
+const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean => status !== "accepted";
 
 export const member = defineResource({
   name: "Member",
@@ -42,15 +45,15 @@ export const member = defineResource({
     status: output(z.enum(STATUSES), {
       description:
         "How far an invitation has come; accepted also where the service asks nobody. An expired one is sent again by the next up. One that was declined is not, unless the role changes or the resource is replaced.",
-      mutable: true,
+      mutable: isInvitation,
     }),
     addedAt: output(dateTime, {
       description: "When the membership was made, or the invitation sent.",
-      mutable: true,
+      mutable: isInvitation,
     }),
     expiresAt: output(z.string(), {
       description: "End of an invitation; empty without one, or where the service does not tell it.",
-      mutable: true,
+      mutable: isInvitation,
     }),
   },
 
@@ -131,9 +134,8 @@ export const member = defineResource({
     }
     const found = await lookUp(connection, tenant, ...whoIs(named, state));
     if (found === "not told") {
-      throw new Error(
-        `Member.email: the service does not show the invitation of ${state.email} to the namespace ${tenant}, so it cannot be withdrawn; withdraw it in the service's console, and remove the resource from the state`,
-      );
+      const message = said`the service does not show the invitation of ${state.email} to the namespace ${tenant}, so it cannot be withdrawn; withdraw it in the service's console, and remove the resource from the state`;
+      throw new ResourceError("Member", "email", message);
     }
     if (!found || (found.isApart && found.status === "declined")) return;
     if (found.isApart) await withdrawInvitation(client, tenant, found.id);
@@ -285,7 +287,8 @@ async function withMembers(
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });
   if (namespace.members.length === 0) {
-    throw new Error(`Member.tenant: the service does not say who the members of the namespace ${tenant} are`);
+    const message = said`the service does not say who the members of the namespace ${tenant} are`;
+    throw new ResourceError("Member", "tenant", message);
   }
   connection.namespaces.put(namespace);
   return namespace;

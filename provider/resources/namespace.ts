@@ -5,6 +5,7 @@ import type { Connection } from "./connection.ts";
 import { defineResource, listed, optional, output, required, UnfinishedError } from "./definition.ts";
 import { IdForm } from "./idForm.ts";
 import type { Namespace as Wire } from "./listings.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 const wireSettings = namespaces.editNamespace.body.shape.settings.unwrap().shape;
 
@@ -40,7 +41,8 @@ export const namespace = defineResource({
     createdAt: output(dateTime, { description: "When it was made." }),
     maxDevices: output(z.int(), { description: "How many devices may be accepted; -1: no limit." }),
     deviceCount: output(z.int(), {
-      description: "Accepted devices when the state was last changed.",
+      description:
+        "Accepted devices when the resource was created, or last read after a change made elsewhere.",
       volatile: true,
     }),
   },
@@ -128,9 +130,9 @@ async function refuseWithDevices(connection: Connection, tenant: string): Promis
   const { value } = await client.pages("getDevices", { query: { perPage: 1 } }).next();
   const { items = [], total = items.length } = value ?? {};
   if (items.length > 0) {
-    throw new Error(
-      `Namespace.forceDestroy: the namespace has ${total} devices, so it is not deleted; remove them, or set forceDestroy: true and apply that first`,
-    );
+    const force = { field: "forceDestroy", value: true };
+    const message = said`the namespace has ${total} devices, so it is not deleted; remove them, or set ${force} and apply that first`;
+    throw new ResourceError("Namespace", "forceDestroy", message);
   }
 }
 

@@ -1,6 +1,7 @@
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import type { Connection } from "./connection.ts";
 import type { Existing, ResourceDefinition } from "./definition.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -22,7 +23,11 @@ export async function objectMeant(
   if (parts.length === 1) {
     const found = await definition.read(connection, text, {});
     if (found) return found;
-    throw new Error(`${name}: there is no "${text}" that the credential's user is a member of`);
+    throw new ResourceError(
+      name,
+      undefined,
+      said`there is no "${text}" that the credential's user is a member of`,
+    );
   }
   const [first = "", ...others] = text.split("/");
   const isWhole = others.length > 0 && tenantId.safeParse(first).success;
@@ -34,9 +39,8 @@ export async function objectMeant(
   const id = await idNamed(definition, connection, tenant, rest);
   const named = id === undefined ? undefined : await definition.read(connection, id, {});
   if (named) return named;
-  throw new Error(
-    `${name}: the namespace ${tenant} has none "${rest}"; give its id (${form.text}), that without the namespace, or its name`,
-  );
+  const message = said`the namespace ${tenant} has none "${rest}"; give its id (${form.text}), that without the namespace, or its name`;
+  throw new ResourceError(name, undefined, message);
 }
 
 async function idNamed(
@@ -50,7 +54,6 @@ async function idNamed(
   const ids = all.filter((object) => object.name === name).map(({ id }) => id);
   if (ids.length <= 1) return ids[0];
   const more = ids.length > NAMED ? `, and ${ids.length - NAMED} more` : "";
-  throw new Error(
-    `${definition.name}: ${ids.length} have the name "${name}"; give the id of one: ${ids.slice(0, NAMED).join(", ")}${more}`,
-  );
+  const message = said`${ids.length} have the name "${name}"; give the id of one: ${ids.slice(0, NAMED).join(", ")}${more}`;
+  throw new ResourceError(definition.name, undefined, message);
 }

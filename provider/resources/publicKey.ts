@@ -69,7 +69,7 @@ export const publicKey = defineResource({
     const { tenant, client, keys } = opened;
     const { name, username, filter, data } = inputs;
     const body = { data: toBase64(data), name, username, filter };
-    const made = await opened.tagWork.needing(filter.tags, "PublicKey.filter.tags", () =>
+    const made = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
       client.createPublicKey({ body }, { idempotencyKey }),
     );
     keys.put(made);
@@ -88,7 +88,7 @@ export const publicKey = defineResource({
     const opened = await connection.tenant(tenant);
     const { client, keys } = opened;
     const { name, username, filter } = inputs;
-    const changed = await opened.tagWork.needing(filter.tags, "PublicKey.filter.tags", () =>
+    const changed = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
       client.updatePublicKey({ params: { fingerprint }, body: { name, username, filter } }),
     );
     keys.put(changed);

@@ -5,6 +5,7 @@ import { defineResource, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import { isMissingObject, isSilent } from "./missingObject.ts";
+import { ResourceError, said } from "./resourceError.ts";
 
 const ids = new IdForm("Tag", "tenant", "name");
 
@@ -59,10 +60,8 @@ async function rename(
     await client.renameTag({ params: { tag: from }, body: { tag: to } });
   } catch (error) {
     if (error instanceof ConflictError) {
-      throw new Error(
-        `Tag.name: "${to}" is carried already, so "${from}" cannot become it; declare "${to}" where it is meant instead`,
-        { cause: error },
-      );
+      const message = said`"${to}" is carried already, so "${from}" cannot become it; declare "${to}" where it is meant instead`;
+      throw new ResourceError("Tag", "name", message, { cause: error });
     }
     // Nothing carries the old name: there is nothing to rename, or an earlier try has done it.
     if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;

@@ -1,7 +1,6 @@
 import { issueText, operations, tenantId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "../resources/connection.ts";
-import type { Failure } from "../resources/definition.ts";
 import {
   apiKeysOf,
   devicesOf,
@@ -141,22 +140,28 @@ export const functions: readonly PluginFunction[] = [
   }),
 ];
 
+/** What is wrong with an argument. */
+export interface ArgumentFailure {
+  /** Its name, and the path inside its value. */
+  readonly path: readonly string[];
+  readonly reason: string;
+}
+
 /**
  * Asks what a function answers.
  * @param service opened once the arguments are right
  * @returns what is wrong with the arguments, or the result
  */
 export async function callFunction(
-  { name, args, ask }: PluginFunction,
+  { args, ask }: PluginFunction,
   service: () => Connection,
   given: Values,
-): Promise<{ readonly failures: readonly Failure[]; readonly result: Values }> {
+): Promise<{ readonly failures: readonly ArgumentFailure[]; readonly result: Values }> {
   const known = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
   const checked = args.safeParse(known, { error: issueText });
   if (checked.success) return { failures: [], result: await ask(service(), checked.data) };
   const failures = checked.error.issues.map(({ path, message }) => {
-    const property = path.map(String).join(".");
-    return { property, reason: `${[name, ...path.map(String)].join(".")}: ${message}` };
+    return { path: path.map(String), reason: message };
   });
   return { failures, result: {} };
 }

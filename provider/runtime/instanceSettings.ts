@@ -1,6 +1,5 @@
 import { ConfigurationError, credentialsFromEnvironment } from "@gatehouse-access/sdk";
 import { type Connection, isSameService } from "../resources/connection.ts";
-import type { Failure } from "../resources/definition.ts";
 import type { InputChange } from "../resources/diff.ts";
 import { hasUnknown } from "../resources/values.ts";
 import {
@@ -97,6 +96,12 @@ const addressIn = ({ GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv) => 
   GATEHOUSE_URL_FILE,
 });
 
+/** What is wrong with a setting; `property` is empty where it is about none. */
+export interface SettingFailure {
+  readonly property: string;
+  readonly reason: string;
+}
+
 /**
  * Checks the inputs of an instance, without any request. The service and the namespace are filled in from the
  * environment, so that the state says where its objects are; a credential of the environment never gets into it. Where
@@ -107,10 +112,10 @@ export function checkInstance(
   instance: Instance,
   olds: Values,
   env: NodeJS.ProcessEnv,
-): { readonly inputs: Values; readonly failures: readonly Failure[] } {
+): { readonly inputs: Values; readonly failures: readonly SettingFailure[] } {
   const { inputs } = instance;
   const names = all.map(([name]) => name);
-  const failures = Object.entries(inputs).flatMap(([property, value]): Failure[] => {
+  const failures = Object.entries(inputs).flatMap(([property, value]): SettingFailure[] => {
     if (OF_ENGINE.includes(property) || value === null || hasUnknown(value)) return [];
     if (!names.includes(property)) {
       return [{ property, reason: `${property}: is not a setting; settings are ${names.join(", ")}` }];

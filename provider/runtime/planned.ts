@@ -1,4 +1,5 @@
 import type { ResourceDefinition } from "../resources/definition.ts";
+import { settled } from "../resources/diff.ts";
 import { hasUnknown } from "../resources/values.ts";
 import { UNKNOWN } from "../valueMarks.ts";
 
@@ -15,11 +16,20 @@ export function plannedUpdate(
   state: Values,
   inputs: Values,
 ): Record<string, unknown> {
-  const outputs = Object.entries(definition.outputs).map(([name, { volatile, mutable }]) => [
-    name,
-    volatile || mutable ? UNKNOWN : (state[name] ?? UNKNOWN),
-  ]);
-  return { ...declared(definition, inputs, state), ...Object.fromEntries(outputs) };
+  return {
+    ...declared(definition, settled(definition, state, inputs), state),
+    ...each(Object.keys(definition.outputs), () => UNKNOWN),
+    ...lastingOutputs(definition, state),
+  };
+}
+
+/** The outputs that no update changes. One that the service has not said yet is none of them. */
+export function lastingOutputs({ outputs }: ResourceDefinition, state: Values): Record<string, unknown> {
+  const names = Object.entries(outputs).flatMap(([name, { volatile, mutable }]) => {
+    const isSaid = state[name] !== undefined && !(volatile && state[name] === "");
+    return isSaid && !mutable?.(state) ? [name] : [];
+  });
+  return each(names, (name) => state[name]);
 }
 
 /** The inputs of the state to come: the service decides those that are left out, and keeps what it decided before. */

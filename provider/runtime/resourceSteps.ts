@@ -1,4 +1,5 @@
 import { AuthenticationError, type Declaration, PermissionError } from "@gatehouse-access/sdk";
+import { adoptionText } from "../adoptionNotice.ts";
 import { urnName, urnScope } from "../engine/urn.ts";
 import { bring } from "../resources/bring.ts";
 import { check } from "../resources/check.ts";
@@ -6,17 +7,29 @@ import { TwinError } from "../resources/claims.ts";
 import type { Connection } from "../resources/connection.ts";
 import {
   type Existing,
-  type Failure,
   type InputField,
   type ResourceDefinition,
   UnfinishedError,
 } from "../resources/definition.ts";
-import { diff, type InputChange } from "../resources/diff.ts";
+import { diff, type InputChange, settled } from "../resources/diff.ts";
 import { isMissingObject, isNoToken, isSilent } from "../resources/missingObject.ts";
+import { ResourceError, said } from "../resources/resourceError.ts";
 import { canonical, canonicalInputs, sameValue } from "../resources/values.ts";
+import { lastingOutputs } from "./planned.ts";
 import type { Creator, Run } from "./run.ts";
 
 type Values = Readonly<Record<string, unknown>>;
+
+/** What whoever runs the program should know. */
+export interface Notice {
+  /** The resource that it is about: the name of its definition, and its own in the program. */
+  readonly about?: { readonly type: string; readonly name: string };
+  readonly text: string;
+}
+
+/** A notice as one line. */
+export const noticeText = ({ about, text }: Notice): string =>
+  about ? `${about.type} "${about.name}": ${text}` : text;
 
 /** What the resources of one process share. */
 export interface Runtime {
@@ -36,7 +49,7 @@ export interface Runtime {
    */
   connection(): Connection;
   /** Tells whoever runs the program something about a resource. */
-  tell(message: string, resource: string | undefined): void;
+  tell(notice: Notice, resource: string | undefined): void;
 }
 
 /** What a diff found. */
@@ -89,7 +102,7 @@ export class ResourceSteps {
     resource: string | undefined,
     olds: Values,
     news: Values,
-  ): { inputs: Record<string, unknown>; failures: readonly Failure[] } {
+  ): { inputs: Record<string, unknown>; failures: readonly ResourceError[] } {
     const { definition } = this;
     const { inputs, failures } = check(definition, this.#withTenant(news));
     if (failures.length > 0) return { inputs, failures };
@@ -115,13 +128,15 @@ export class ResourceSteps {
     const { run, tell } = this.#runtime;
     const { resource, secretInputs } = creator;
     const origin = run.origin(definition, creator, inputs);
+    const about = { type: definition.name, name: origin.name };
+    const adopted = (id: string) => tell({ about, text: adoptionText(id) }, resource);
     try {
       const made = await this.#writing(resource, (connection) =>
-        bring({ definition, connection, inputs, origin, secretInputs, tell: (line) => tell(line, resource) }),
+        bring({ definition, connection, inputs, origin, secretInputs, adopted }),
       );
       run.created(definition, resource, made);
       const warning = definition.warning?.(made.state);
-      if (warning !== undefined) tell(`${definition.name} "${origin.name}": ${warning}`, resource);
+      if (warning !== undefined) tell({ about, text: warning }, resource);
       return made;
     } catch (error) {
       if (error instanceof UnfinishedError) origin.claim(error.id);
@@ -129,11 +144,13 @@ export class ResourceSteps {
     }
   }
 
-  /** Gives the state after the update. */
+  /** Gives the state after the update, which is as {@link plannedUpdate} says. */
   async update(resource: string | undefined, id: string, state: Values, inputs: Values): Promise<Values> {
     const { definition } = this;
     try {
-      return await this.#writing(resource, (service) => definition.update(service, id, state, inputs));
+      const wanted = settled(definition, state, inputs);
+      const after = await this.#writing(resource, (service) => definition.update(service, id, state, wanted));
+      return { ...after, ...lastingOutputs(definition, state) };
     } catch (error) {
       throw isMissingObject(error) ? gone(definition, id, error) : error;
     }
@@ -193,7 +210,7 @@ export class ResourceSteps {
     return { ...given, tenant: this.#runtime.defaultTenant() };
   }
 
-  #twins(resource: string | undefined, inputs: Values, olds: Values): readonly Failure[] {
+  #twins(resource: string | undefined, inputs: Values, olds: Values): readonly ResourceError[] {
     const { definition } = this;
     try {
       const before = Object.keys(olds).length === 0 ? undefined : olds;
@@ -201,8 +218,7 @@ export class ResourceSteps {
       return [];
     } catch (error) {
       if (!(error instanceof TwinError)) throw error;
-      const { property, message } = error;
-      return [{ property, reason: `${definition.name}.${property}: ${message}` }];
+      return [error];
     }
   }
 
@@ -219,7 +235,7 @@ export class ResourceSteps {
   async #onService<T>(resource: string | undefined, step: (service: Connection) => Promise<T>): Promise<T> {
     const service = this.#runtime.connection();
     return service.telling(
-      (line) => this.#runtime.tell(line, resource),
+      (text) => this.#runtime.tell({ text }, resource),
       () => step(service),
     );
   }
@@ -266,11 +282,9 @@ function noMember(tenant: string, cause: unknown): Error {
   );
 }
 
-function gone({ name }: ResourceDefinition, id: string, cause: unknown): Error {
-  return new Error(
-    `${name}: ${id}, or what it belongs to, is gone: somebody removed it since the state was written; run with --refresh, so that it is made again`,
-    { cause },
-  );
+function gone({ name }: ResourceDefinition, id: string, cause: unknown): ResourceError {
+  const message = said`${id}, or what it belongs to, is gone: somebody removed it since the state was written; ${{ phrase: "refresh" }}, so that it is made again`;
+  return new ResourceError(name, undefined, message, { cause });
 }
 
 async function isGone({ client, namespaces }: Connection, tenant: string): Promise<boolean> {

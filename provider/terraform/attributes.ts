@@ -1,7 +1,7 @@
 import type { InputField, OutputField, ResourceDefinition } from "../resources/definition.ts";
 import { jsonSchema } from "../runtime/jsonSchema.ts";
-import { type Member, memberOf, STRING, type Type, terraformName, typeConstraint, typeOf } from "./types.ts";
-import { terraformWords } from "./words.ts";
+import { type Member, memberOf, STRING, secretName, type Type, typeConstraint, typeOf } from "./types.ts";
+import { describedInTerraform } from "./words.ts";
 
 /** What an attribute of a resource is. */
 export type Role =
@@ -48,7 +48,7 @@ function inWords<M extends Member>(definition: ResourceDefinition, member: M): M
     }
     return "of" in type ? { ...type, of: typeInWords(type.of) } : type;
   };
-  const description = terraformWords(definition, member.description);
+  const description = describedInTerraform(definition, member.description);
   return { ...member, description, type: typeInWords(member.type) };
 }
 
@@ -57,7 +57,7 @@ function outputAttributes(property: string, field: OutputField): Attribute[] {
   if (!secret)
     return [{ ...memberOf(property, description, typeOf(jsonSchema(field.schema))), role: "output", field }];
   if (!choice) return [];
-  const chosen = { ...memberOf(property, "", STRING), name: `${terraformName(property)}_wo` };
+  const chosen = { ...memberOf(property, "", STRING), name: secretName(property) };
   return [
     {
       ...chosen,

@@ -22,8 +22,15 @@ function wrongSecret(attribute: Attribute, config: Row): Diagnostic[] {
   if (attribute.role !== "secret" || value === UNKNOWN) return [];
   const { error } = attribute.field.choice?.safeParse(value) ?? {};
   // Without a place: Terraform would show the line, in which a secret may stand.
-  return (error?.issues ?? []).map(({ message }) => ({ ...invalid(name, message), attribute: undefined }));
+  return (error?.issues ?? []).map(({ message }) => ({
+    ...invalid(name, `${message}; ${CHOOSE}`),
+    attribute: undefined,
+  }));
 }
+
+/** Terraform's own function is known at the apply alone, makes no UUID of a version, and shows nobody what it made. */
+const CHOOSE =
+  "make one by the command uuidgen, and give it by an ephemeral variable or from a secret store (uuid() of Terraform makes no UUID of a version)";
 
 /** The error where a new object needs a secret, and the configuration has none. */
 export const missingSecrets = (attributes: readonly Attribute[], config: Row): Diagnostic[] =>

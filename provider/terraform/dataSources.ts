@@ -18,7 +18,7 @@ import {
   typeOf,
   valuesOf,
 } from "./types.ts";
-import { terraformWords } from "./words.ts";
+import { describedInTerraform } from "./words.ts";
 
 /** What a configuration reads without managing it. */
 export interface DataSource {
@@ -63,10 +63,9 @@ function ofFunction(called: PluginFunction): DataSource {
     async read(service, config) {
       const { failures, result } = await callFunction(called, service, valuesOf(members, config));
       if (failures.length === 0) return withGiven(rowOf(results, result), members, config);
-      return failures.map(({ property, reason }) => {
-        const [first = ""] = property.split(".");
+      return failures.map(({ path: [first = "", ...inside], reason }) => {
         const arg = members.find((member) => member.property === first)?.name ?? first;
-        return errorAt([arg], `Invalid ${arg}`, reason.replace(`${name}.${first}`, arg));
+        return errorAt([arg], `Invalid ${arg}`, `${[arg, ...inside].join(".")}: ${reason}`);
       });
     },
   };
@@ -90,7 +89,7 @@ function ofResource(resource: TerraformResource): DataSource {
   const { definition, typeName, attributes } = resource;
   return {
     typeName,
-    description: `What is there already. ${terraformWords(definition, definition.description)}`,
+    description: `What is there already. ${describedInTerraform(definition, definition.description)}`,
     args: [SELECTOR],
     results: attributes
       .filter(({ role }) => role === "id" || role === "input" || role === "output")

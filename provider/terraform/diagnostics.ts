@@ -1,7 +1,9 @@
-import type { Failure, ResourceDefinition } from "../resources/definition.ts";
+import { type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
+import { ResourceError, textOf } from "../resources/resourceError.ts";
 import { masked } from "../runtime/masked.ts";
-import { terraformName } from "./types.ts";
-import { terraformWords } from "./words.ts";
+import type { Notice } from "../runtime/resourceSteps.ts";
+import { secretName, terraformName } from "./types.ts";
+import { terraformTerms } from "./words.ts";
 
 const [ERROR, WARNING] = [1, 2];
 
@@ -39,8 +41,8 @@ export const warning = (summary: string, detail: string): Diagnostic => ({
 });
 
 /** What is wrong with the inputs of a resource, as Terraform shows it: at the attribute, in its names. */
-export function failureDiagnostic(definition: ResourceDefinition, { property, reason }: Failure): Diagnostic {
-  const { path, detail } = placed(definition, reason, property);
+export function failureDiagnostic(definition: ResourceDefinition, failure: ResourceError): Diagnostic {
+  const { path, detail } = written(definition, failure);
   return errorAt(path, `Invalid ${path.join(".") || definition.name}`, detail);
 }
 
@@ -55,32 +57,24 @@ export function errorDiagnostic(
   what: string,
   secrets: readonly string[] = [],
 ): Diagnostic {
-  const reason = masked(error instanceof Error ? error.message : String(error), secrets);
-  const { path, detail } = placed(definition, reason);
-  return errorAt(path, `${terraformTitle(definition.name)} ${what}`, detail);
+  const cause = error instanceof UnfinishedError ? error.cause : error;
+  const { path, detail } =
+    cause instanceof ResourceError
+      ? written(definition, cause)
+      : { path: [], detail: cause instanceof Error ? cause.message : String(cause) };
+  return errorAt(path, `${terraformTitle(definition.name)} ${what}`, masked(detail, secrets));
 }
 
 /** What a step of a resource tells whoever runs Terraform, as it shows it. */
-export function toldDiagnostic(definition: ResourceDefinition, message: string): Diagnostic {
-  // The name that it begins with is one that Terraform told nobody.
-  const detail = terraformWords(definition, message.replace(/^\w+ "[^"]*": /, ""));
-  return warning(terraformTitle(definition.name), detail);
-}
+export const noticeDiagnostic = ({ name }: Pick<ResourceDefinition, "name">, { text }: Notice): Diagnostic =>
+  warning(terraformTitle(name), text);
 
-/**
- * Which attribute a text is about, and the text in the words of Terraform.
- * @param named the input that it is about; left out where the text itself begins with it, or is about none
- */
-function placed(
-  definition: ResourceDefinition,
-  reason: string,
-  named?: string,
-): { readonly path: readonly string[]; readonly detail: string } {
-  const { name, inputs } = definition;
-  const [prefix = "", property = named] =
-    new RegExp(`^${name}(?:\\.([\\w.]+))?: `).exec(reason)?.slice(0, 2) ?? [];
-  const [input = "", ...inside] = property?.split(".") ?? [];
-  const text = terraformWords(definition, reason.slice(prefix.length));
+/** Which attribute an error is about, and its text in the words of Terraform. */
+function written({ inputs, outputs }: ResourceDefinition, { field, said }: ResourceError) {
+  const text = textOf(said, terraformTerms);
+  const [input = "", ...inside] = field?.split(".") ?? [];
+  // Without a place: Terraform would show the line, in which a secret may stand.
+  if (outputs[input]?.choice) return { path: [], detail: `${secretName(input)}: ${text}` };
   if (!(input in inputs)) return { path: [], detail: text };
   // A place within a list or map is none that Terraform could be told by a name.
   const path = [input, ...inside.filter((step) => !/^\d+$/.test(step)).slice(0, 1)].map(terraformName);

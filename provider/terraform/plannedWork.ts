@@ -121,7 +121,7 @@ function lasting(
   values: ResourceChange["change"]["before"],
 ): ResourceChange["change"]["before"] {
   const passing = attributes.flatMap((one) =>
-    one.role === "output" && (one.field.volatile || one.field.mutable) ? [one.name] : [],
+    one.role === "output" && (one.field.volatile || one.field.mutable !== undefined) ? [one.name] : [],
   );
   return values && Object.fromEntries(Object.entries(values).filter(([name]) => !passing.includes(name)));
 }

@@ -6,7 +6,7 @@ import { callFunction, functionSchemas } from "./providerFunctions.ts";
 import { ResourceCalls, resources, saying, type WithConfig } from "./resourceCalls.ts";
 import { memberOf, type Row, STRING, valuesOf } from "./types.ts";
 import { encoded, rowIn } from "./wireValues.ts";
-import { terraformWords } from "./words.ts";
+import { describedInTerraform } from "./words.ts";
 
 /** The session token, an ephemeral resource. */
 const TOKEN = "gatehouse_session_token";
@@ -26,7 +26,7 @@ export const providerSchema = () => ({
   resourceSchemas: Object.fromEntries(
     [...resources].map(([typeName, { definition, attributes }]) => [
       typeName,
-      resourceSchema(terraformWords(definition, definition.description), attributes),
+      resourceSchema(describedInTerraform(definition, definition.description), attributes),
     ]),
   ),
   dataSourceSchemas: Object.fromEntries(

@@ -1,4 +1,5 @@
-import type { Existing, Failure, ResourceDefinition } from "../resources/definition.ts";
+import { type Existing, type ResourceDefinition, UnfinishedError } from "../resources/definition.ts";
+import type { ResourceError } from "../resources/resourceError.ts";
 import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 import { plannedUpdate } from "../runtime/planned.ts";
 import type { ResourceSteps } from "../runtime/resourceSteps.ts";
@@ -9,6 +10,12 @@ import { type Diagnostic, failureDiagnostic } from "./diagnostics.ts";
 import { fromTerraform, type Row, type Type, toTerraform, typeNameOf, valuesOf } from "./types.ts";
 
 type Values = Readonly<Record<string, unknown>>;
+
+/**
+ * What a state holds for an instruction that nobody gave. Terraform lets a provider plan the state's value in place of a
+ * configuration's only where that is not null; so no instruction is a change of an object.
+ */
+const NO_INSTRUCTION = "false";
 
 /** What a change will lead to. */
 export interface PlannedChange {
@@ -36,7 +43,7 @@ export class TerraformResource {
     return this.#errors(config, failures);
   }
 
-  #errors(config: Row, failures: readonly Failure[]): Diagnostic[] {
+  #errors(config: Row, failures: readonly ResourceError[]): Diagnostic[] {
     const ofModel = failures.map((failure) => failureDiagnostic(this.definition, failure));
     return [...ownErrors(this.attributes, config), ...ofModel];
   }
@@ -60,7 +67,7 @@ export class TerraformResource {
     const isAsked = this.#hasNewVersion(config, prior);
     const { changes, replaces } = steps.diff(name, idIn(prior), olds, inputs, isAsked);
     if (changes.length === 0 && !isAsked) {
-      return { planned: this.#withInstructions(config, prior), replaces: [], errors: [] };
+      return { planned: prior, replaces: [], errors: [] };
     }
     if (this.definition.withReplaced && replaces.length > 0) return created();
     const changed = new Set(changes.map(({ field }) => field));
@@ -135,12 +142,17 @@ export class TerraformResource {
       const after = isChanged ? await steps.update(undefined, id, state, inputs) : state;
       return { row: this.row({ id, state: after }, planned) };
     }
-    const made = await steps.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
+    const both = (made: Existing<Values>, left: unknown) => {
+      const carriesOn = { id: made.id, state: withReplaced({ ...made.state }, state) };
+      return { row: this.row(carriesOn, planned), left };
+    };
     try {
-      await steps.delete(undefined, id, state);
-      return { row: this.row(made, planned) };
-    } catch (left) {
-      return { row: this.row({ ...made, state: withReplaced({ ...made.state }, state) }, planned), left };
+      const made = await steps.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
+      const left = await steps.delete(undefined, id, state).catch((error: unknown) => ({ error }));
+      return left ? both(made, left.error) : { row: this.row(made, planned) };
+    } catch (error) {
+      if (error instanceof UnfinishedError) return both(error, error);
+      throw error;
     }
   }
 
@@ -158,6 +170,7 @@ export class TerraformResource {
         case "secret":
           return null;
         case "instruction":
+          return before ?? NO_INSTRUCTION;
         case "secretVersion":
           return before;
         case "output":
@@ -169,6 +182,11 @@ export class TerraformResource {
         }
       }
     });
+  }
+
+  /** A state that another version wrote: the attributes that there are now, without those that are no more. */
+  upgraded(state: Row): Row {
+    return this.#each(({ role, name }) => state[name] ?? (role === "instruction" ? NO_INSTRUCTION : null));
   }
 
   /** A row that names an object, and says nothing else of it: that of an import before the object is read. */
@@ -210,6 +228,7 @@ export class TerraformResource {
         case "secret":
           return null;
         case "instruction":
+          return config[name] ?? NO_INSTRUCTION;
         case "secretVersion":
           return config[name];
         case "input":
@@ -226,19 +245,11 @@ export class TerraformResource {
       if (attribute.role === "output") {
         return planned[property] === UNKNOWN ? UNKNOWN : prior[name];
       }
-      if (attribute.role === "instruction") return config[name] ?? prior[name];
       if (attribute.role !== "input" || !changed.has(property)) return prior[name];
       return config[name] === null
         ? toTerraform(type, planned[property])
         : filled(type, config[name], attribute.field.default);
     });
-  }
-
-  /** The state with what a configuration tells runs; without a word of it, as it was. */
-  #withInstructions(config: Row, prior: Row): Row {
-    return this.#each(({ role, name }) =>
-      role === "instruction" ? (config[name] ?? prior[name]) : prior[name],
-    );
   }
 
   #each(of: (attribute: Attribute) => unknown): Row {

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { UnfinishedError } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { objectMeant } from "../resources/objectMeant.ts";
-import { ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
+import { type Notice, ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
 import { Run } from "../runtime/run.ts";
 import type { Configuration } from "./configuration.ts";
 import {
@@ -10,7 +10,7 @@ import {
   type Diagnostic,
   errorAt,
   errorDiagnostic,
-  toldDiagnostic,
+  noticeDiagnostic,
   warning,
 } from "./diagnostics.ts";
 import { PlannedObjects } from "./plannedObjects.ts";
@@ -35,7 +35,7 @@ export interface RawState {
 }
 
 /** What the steps of the call in hand tell whoever runs Terraform. */
-const told = new AsyncLocalStorage<string[]>();
+const told = new AsyncLocalStorage<Notice[]>();
 
 /** An answer to Terraform. */
 interface Answer {
@@ -75,7 +75,7 @@ export class ResourceCalls {
       declaration: ({ name }) => ({ ...configuration.workspace, resource: typeNameOf({ name }) }),
       isReplacementAsked: () => false,
       connection: () => configuration.service(),
-      tell: (message) => told.getStore()?.push(message),
+      tell: (notice) => told.getStore()?.push(notice),
     };
     this.#steps = new Map(
       [...resources].map(([type, { definition }]) => [type, new ResourceSteps(definition, runtime)]),
@@ -209,15 +209,18 @@ export class ResourceCalls {
       try {
         if (planned && prior) {
           const { row, left } = await resource.update(steps, config, prior, planned);
-          return left === undefined ? { newState: encoded(row) } : failed(left, row, OLD_ONE_LEFT);
+          if (left === undefined) return { newState: encoded(row) };
+          return failed(left, row, left instanceof UnfinishedError ? NOT_COMPLETED : OLD_ONE_LEFT);
         }
         if (planned) return { newState: encoded(await resource.create(steps, config, planned)) };
         if (prior) await steps.delete(undefined, idIn(prior), resource.valuesIn(prior));
         return { newState: encoded(null) };
       } catch (error) {
-        if (!(error instanceof UnfinishedError) || error.wasThere || !planned) return failed(error);
+        if (!(error instanceof UnfinishedError) || !planned) return failed(error);
+        if (error.wasThere)
+          return failed(error, prior, `is there already (${error.id}), and could not be changed`);
         // Terraform makes it anew: of a create that failed, it takes nothing for finished.
-        return failed(new Error(error.reason), resource.row(error, planned), "was made, but not completed");
+        return failed(error, resource.row(error, planned), "was made, but not completed");
       } finally {
         this.#configuration.written();
       }
@@ -233,10 +236,10 @@ export class ResourceCalls {
       const resource = resources.get(typeName);
       const steps = this.#steps.get(typeName);
       if (!resource || !steps) throw new Error(`${typeName}: is no resource of this provider`);
-      const messages: string[] = [];
-      const answer = await told.run(messages, () => work(resource, steps));
-      if (messages.length === 0) return answer;
-      const warnings = messages.map((message) => toldDiagnostic(resource.definition, message));
+      const notices: Notice[] = [];
+      const answer = await told.run(notices, () => work(resource, steps));
+      if (notices.length === 0) return answer;
+      const warnings = notices.map((notice) => noticeDiagnostic(resource.definition, notice));
       return { ...answer, diagnostics: [...(answer.diagnostics ?? []), ...warnings] };
     });
   }
@@ -245,6 +248,8 @@ export class ResourceCalls {
 /** The name of the resource whose object is replaced; undefined where none is. */
 const replacedIn = (marked: Uint8Array | undefined): string | undefined =>
   marked?.length ? (parsed(marked) as { readonly replaces?: string }).replaces : undefined;
+
+const NOT_COMPLETED = "was made anew, but not completed; the next apply goes on";
 
 const OLD_ONE_LEFT = "was made anew, but the old one could not be removed; the next apply tries again";
 
@@ -255,8 +260,5 @@ const needsNewerTerraform = (name: string): Diagnostic =>
     `${name} is a write-only attribute: it needs ${versionText("writeOnly")}`,
   );
 
-/** A state that another version wrote: what attributes are called now, without those that are no more. */
-function upgraded({ attributes }: TerraformResource, raw: RawState | undefined): Row {
-  const state = (raw?.json?.length ? parsed(raw.json) : {}) as Row;
-  return Object.fromEntries(attributes.map(({ name }) => [name, state[name] ?? null]));
-}
+const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =>
+  resource.upgraded((raw?.json?.length ? parsed(raw.json) : {}) as Row);

@@ -26,6 +26,9 @@ export type Row = Readonly<Record<string, unknown>>;
 export const terraformName = (property: string): string =>
   property.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
+/** The attribute for a secret that a configuration chooses, in place of the output of this name. */
+export const secretName = (property: string): string => `${terraformName(property)}_wo`;
+
 /** The type of a text. */
 export const STRING: Type = { kind: "string" };
 

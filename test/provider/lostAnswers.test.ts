@@ -221,6 +221,25 @@ describe("ApiKey: the answer of its creation is lost, and the process died with 
     expect(await names()).toEqual(["ci-bot"]);
   });
 
+  it.each(["ci-bot", undefined])("where it replaces another one, %s: no key is left behind", async (name) => {
+    const longer = { it: { type: "ApiKey", args: { ...key(name).it.args, validDays: 60 } } };
+    const rotate = async () => {
+      await harness.up(key(name));
+      proxy.loseAnswers(isWrite, () => true);
+      await expect(harness.up(longer)).rejects.toThrow();
+      proxy.loseAnswers(undefined);
+      expect(await names()).toHaveLength(2);
+    };
+    await rotate();
+    await harness.up({});
+    expect(await names()).toEqual([]);
+    await rotate();
+    await harness.up(longer);
+    expect(await harness.refresh()).toEqual([]);
+    expect(await names()).toEqual([harness.state.get("it")?.outputs.name]);
+    if (name) expect(await names()).toEqual([name]);
+  });
+
   it("under a generated name the next up makes another one", async () => {
     await die();
     expect(await harness.up(key())).toEqual(["create it"]);

@@ -80,7 +80,7 @@ describe.each(cases)("%s inputs", (name, definition) => {
 
   it("need what is required, and refuse what is no input", () => {
     const { failures } = check(definition, { colour: "red" });
-    const reasons = failures.map((failure) => failure.reason);
+    const reasons = failures.map(({ message }) => message);
     const required = Object.entries(definition.inputs).filter(([, field]) => field.required);
     for (const [field] of required) {
       expect(reasons).toContainEqual(expect.stringMatching(`^${name}\\.${field}: is required`));

@@ -12,7 +12,7 @@ function reasonsOf(name: string, change: Record<string, unknown>): string[] {
   const definition = byName.get(name);
   if (!definition) throw new Error(`no resource ${name}`);
   const { failures } = check(definition, { ...sampleOf(definition).base, ...change });
-  return failures.map((failure) => failure.reason);
+  return failures.map(({ message }) => message);
 }
 
 const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [

@@ -85,6 +85,49 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     expect(await world.client.listApiKeys()).toEqual([]);
   });
 
+  it("are imported, and each is changed in place: all that an update does not change stays known, and is as planned", async () => {
+    await world.restoreDevices();
+    const all = samples();
+    const bases = new Map([...all].map(([type, { base }]) => [type, base]));
+    const maker = newModule();
+    maker.write(withAll(bases));
+    await maker.apply();
+    const imports = maker
+      .state()
+      .resources.map(({ type, instances }) => ({ to: `${type}.one`, id: instances[0]?.attributes.id }));
+    const root = newModule();
+    root.write({ ...withAll(bases), import: imports });
+    await root.apply();
+    expect(await root.changes()).toEqual([]);
+
+    // What a run is told is no change of an object.
+    for (const adopt of [true, "overwrite", false, undefined]) {
+      const adopting = definitions.map((each): [string, object] => {
+        const base = bases.get(typeOf(each)) ?? {};
+        return [typeOf(each), each.inputs.adopt && adopt !== undefined ? { ...base, adopt } : base];
+      });
+      root.write(withAll(new Map(adopting)));
+      expect(await root.changes(), `adopt = ${adopt}`).toEqual([]);
+    }
+
+    const edited = definitions.map((each): [string, object] => {
+      const { base, changes } = all.get(typeOf(each)) ?? { base: {}, changes: new Map<string, object>() };
+      const inPlace = [...changes].find(([input]) => !each.inputs[input]?.replaces);
+      return [typeOf(each), inPlace?.[1] ?? base];
+    });
+    root.write(withAll(new Map(edited)));
+    const plan = await root.plan();
+    expect(changesIn(plan).filter((line) => !line.endsWith(": update"))).toEqual([]);
+    // All but the attachment of a tag, of which every input replaces it.
+    expect(changesIn(plan)).toHaveLength(definitions.length - 1);
+    for (const { address, change } of plan.resource_changes ?? []) {
+      expect(JSON.stringify(change.after_unknown), address).not.toContain("true");
+    }
+    await root.must("apply", "plan");
+    expect(await root.changes()).toEqual([]);
+    await root.must("destroy", "-auto-approve");
+  });
+
   it.each(definitions.map((definition) => [definition.name, definition] as const))(
     "%s: each attribute changes the object in place or replaces it, as its definition says",
     { tags: ["long"] },

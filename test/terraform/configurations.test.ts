@@ -249,6 +249,42 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(await client.getFirewallRules()).toEqual([]);
   });
 
+  it("get the service's cause where an overwrite fails, and their own values as they wrote them", async () => {
+    const { client } = fleet;
+    await client.inviteMember({
+      params: { tenant: fleet.tenant },
+      body: { email: "ana@example.com", role: "observer" },
+    });
+    const [taken = "", other = ""] = await Promise.all([
+      fleet.enrol("DeviceTags"),
+      fleet.enrol("forceDestroy"),
+    ]);
+    const name = (device: string) => one("device", { device, name: "DeviceTags" });
+    root.write(name(other));
+    const refused = await root.run("apply", "-auto-approve");
+    expect(refused.code).toBe(1);
+    expect(wordsIn(refused.output)).toContain("Device is there already");
+    expect(wordsIn(refused.output)).toContain("name: is taken");
+    root.write({
+      resource: {
+        gatehouse_public_key: { one: key({ filter: { tags: ["DeviceTags"] } }) },
+        gatehouse_member: { one: { email: "ana@example.com", role: "operator" } },
+      },
+    });
+    const { output } = await root.run("apply", "-auto-approve");
+    const said = wordsIn(output);
+    expect(said).toMatch(/carries the tag DeviceTags; .* goes into depends_on/);
+    expect(said).toMatch(/role is "observer", declared "operator"; .* adopt = "overwrite" to change it/);
+    const named = "forceDestroy: true of DeviceTags";
+    root.write({ ...one("public_key", key()), import: [{ to: "gatehouse_public_key.one", id: named }] });
+    expect(wordsIn((await root.run("plan")).output)).toContain(`has none "${named}"; give its id`);
+    for (const uid of [taken, other]) await client.deleteDevice({ params: { uid } });
+    const [member] = (await client.getNamespace({ params: { tenant: fleet.tenant } })).members.filter(
+      ({ role }) => role === "observer",
+    );
+    await client.removeMember({ params: { tenant: fleet.tenant, uid: member?.id ?? "" } });
+  });
+
   it("import by natural names, in every namespace", async () => {
     root.write({
       resource: {
@@ -320,13 +356,13 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     const file = join(root.folder, "terraform.tfstate");
     const state = JSON.parse(readFileSync(file, "utf8"));
     const [instance] = state.resources[0].instances;
-    const { created_at: _gone, ...attributes } = instance.attributes;
+    const { created_at: _gone, adopt: _too, ...attributes } = instance.attributes;
     instance.attributes = { ...attributes, of_another_version: 1e300 };
     writeFileSync(file, JSON.stringify({ ...state, serial: state.serial + 1 }));
     const { one: declared } = JSON.parse(readFileSync(join(root.folder, "main.tf.json"), "utf8")).resource
       .gatehouse_public_key;
     root.write({
-      resource: { gatehouse_public_key: { two: declared } },
+      resource: { gatehouse_public_key: { two: { ...declared, adopt: true } } },
       moved: [{ from: "gatehouse_public_key.one", to: "gatehouse_public_key.two" }],
     });
     expect(await root.changes()).toEqual([]);
@@ -379,6 +415,21 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(await fleet.client.listApiKeys()).toEqual([]);
     const written = `${plan.toString("latin1")}${readFileSync(join(root.folder, "terraform.tfstate.backup"), "utf8")}`;
     for (const secret of secrets) expect(written).not.toContain(secret);
+  });
+
+  it("learn by the apply why a secret that no plan knows is none, as those of uuid() are, and no key is made", async () => {
+    const secret = "b1946ac9-2e37-1c0e-9f5d-0123456789ab";
+    root.write({
+      resource: {
+        terraform_data: { secret: { input: secret } },
+        gatehouse_api_key: { one: { valid_days: 30, key_wo: ref("terraform_data.secret.output") } },
+      },
+    });
+    const { code, output } = await root.run("apply", "-auto-approve");
+    expect(code).toBe(1);
+    expect(output).toContain("(write-only attribute)");
+    expect(wordsIn(output)).toMatch(/key_wo: must be a UUID of version 4; make one by the command uuidgen/);
+    expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 
   it("call functions, and read what is there", async () => {

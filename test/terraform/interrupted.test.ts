@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
@@ -14,6 +15,8 @@ import {
 } from "./support/terraform.ts";
 
 const KEYS = "/api/sshkeys/public-keys";
+
+const API_KEYS = "/api/namespaces/api-key";
 
 describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () => {
   let fleet: Fleet;
@@ -141,6 +144,57 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
       expect(await list()).toHaveLength(count);
     },
   );
+
+  describe.each([
+    ["a name", { name: "pipeline" }, []],
+    ["a generated name", {}, ["long"]],
+  ])("rotates an API key with %s, and no answer comes", (_what, named, tags) => {
+    const apiKey = (version: number) => ({
+      resource: {
+        gatehouse_api_key: {
+          one: { ...named, valid_days: 30, overlap: 1, key_wo: randomUUID(), key_wo_version: version },
+        },
+      },
+    });
+    const apiKeys = () => fleet.client.listApiKeys();
+    /** A root module whose key was to be rotated, when all answers of one kind were lost. */
+    const interrupted = async (lost: string) => {
+      const root = await moduleAt(lossy);
+      root.write(apiKey(1));
+      await root.apply();
+      const isLost = (method: string, path: string) => method === lost && path.startsWith(API_KEYS);
+      lossy.loseAnswers(isLost, isLost);
+      root.write(apiKey(2));
+      const { code, output } = await root.run("apply", "-auto-approve");
+      lossy.loseAnswers(undefined);
+      expect([code, output]).toEqual([1, expect.stringContaining("Api key")]);
+      expect(await apiKeys()).toHaveLength(2);
+      return root;
+    };
+
+    it.each(["POST", "PATCH"])(
+      "to its %s requests: a destroy leaves no key behind",
+      { tags },
+      async (lost) => {
+        const root = await interrupted(lost);
+        await root.must("destroy", "-auto-approve");
+        expect(await apiKeys()).toEqual([]);
+      },
+    );
+
+    it.each(["POST", "PATCH"])("to its %s requests: the next apply goes on", { tags }, async (lost) => {
+      const root = await interrupted(lost);
+      await root.apply();
+      expect(await root.changes()).toEqual([]);
+      // The old key has its overlap.
+      expect(await apiKeys()).toHaveLength(2);
+      const [{ instances: [{ attributes = {} } = {}] = [] } = {}] = root.state().resources;
+      expect((await apiKeys()).map(({ name }) => name)).toContain(attributes.name);
+      if ("name" in named) expect(attributes.name).toBe(named.name);
+      await root.must("destroy", "-auto-approve");
+      expect(await apiKeys()).toEqual([]);
+    });
+  });
 
   it("keeps the state of what an update could not change", async () => {
     const root = await moduleAt(lossy);

@@ -7,6 +7,7 @@ import { dynamicProvider } from "../../../provider/pulumi/dynamicProvider.ts";
 import { Connection } from "../../../provider/resources/connection.ts";
 import { definitions } from "../../../provider/resources/index.ts";
 import { opens } from "../../../provider/runtime/newConnection.ts";
+import { type Notice, noticeText } from "../../../provider/runtime/resourceSteps.ts";
 import { Run } from "../../../provider/runtime/run.ts";
 import { UNKNOWN } from "../../../provider/valueMarks.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
@@ -42,7 +43,7 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
     run: new Run(),
     configure: () => {},
     connection: () => connection,
-    tell: (message: string) => console.log(message),
+    tell: (notice: Notice) => console.log(noticeText(notice)),
     defaultTenant: () => defaultTenant,
     isReplacementAsked: (urn: string) => replace.some((name) => urn.endsWith(`::${name}`)),
   };
