@@ -17,7 +17,7 @@ import {
 } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
 import { addWithStackFlag, otherResources, resourcesOf, type WithStackFlags } from "./managedBy.ts";
-import { requireTenant, type Service } from "./openOnService.ts";
+import type { Service } from "./openOnService.ts";
 import {
   addNoTestsFlag,
   hasPolicyTests,
@@ -129,7 +129,7 @@ async function terraformDrift(io: Io, folder: string, flags: Flags, file: string
   const find = async (connection: Connection) =>
     findDrift({
       ...{ connection, targets: {}, unmanaged: flags.unmanaged },
-      home: (await connection.tenant(undefined)).tenant,
+      home: await connection.homeIfAny(),
       stack: { drift: async () => drift, preview: async () => plan },
       own: ownResources(resources, connection.client.url),
       unseen,
@@ -207,7 +207,7 @@ async function searchOf(
 ): Promise<DriftSearch> {
   const { connection } = service;
   return {
-    ...{ connection, stack, home: requireTenant(service) },
+    ...{ connection, stack, home: service },
     ...{ targets: targetsOf(flags), unmanaged: flags.unmanaged },
     own: await resourcesOf(stack, connection),
     ...(await besideOf(io, folder, flags, stack.stack, connection)),

@@ -18,7 +18,7 @@ import {
   WATCHED_KINDS,
 } from "../inventory/liveObjects.ts";
 import { ManagedObjects, type OwnResource } from "../inventory/managedObjects.ts";
-import type { Connection, TenantClient } from "../resources/connection.ts";
+import type { Connection, Home, TenantClient } from "../resources/connection.ts";
 import { readEstate } from "../review/estate.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import { onService } from "../review/steps.ts";
@@ -35,7 +35,7 @@ import { nameText, type ObjectName, whoChanged } from "./whoChanged.ts";
 export interface DriftSearch {
   readonly connection: Connection;
   /** The namespace of resources that name none. */
-  readonly home: string;
+  readonly home: Home;
   /** What the state says, and what the program. */
   readonly stack: Pick<Stack, "drift" | "preview">;
   readonly targets: TargetOptions;
@@ -77,7 +77,8 @@ export async function stateDrift(stack: Stack, targets: TargetOptions): Promise<
 /**
  * Compares program, state and live service: what somebody changed or deleted, and what is there but in no stack, in every
  * namespace that the stack has objects in.
- * @throws what previews and refreshes throw; RequestError where the stack's own namespace cannot be read
+ * @throws what previews and refreshes throw; RequestError where the stack's own namespace cannot be read; the reason why
+ * there is no namespace where the stack has no objects yet
  */
 export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const { connection, stack, targets, home, own, unmanaged: mode } = search;
@@ -99,7 +100,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
       namespaces.push(await lookAt(looking, tenant));
     } catch (error) {
       const isUnreadable = error instanceof PermissionError || error instanceof NotFoundError;
-      if (tenant === home || !isUnreadable) throw error;
+      if (tenant === home.tenant || !isUnreadable) throw error;
       unread.push(`the namespace ${tenant}`);
       unseen.push(`the namespace ${tenant} could not be read: ${error.message}`);
     }
@@ -171,9 +172,10 @@ const movedOnNote = ({ type, name, fields }: Step): string => {
 };
 
 /** The namespaces that the stack has objects in; where it has none yet, its own. */
-function namespacesOf(own: readonly OwnResource[], home: string): string[] {
+function namespacesOf(own: readonly OwnResource[], { tenant: home, unsettled }: Home): string[] {
   const found = own.flatMap(({ outputs }) => (typeof outputs?.tenant === "string" ? [outputs.tenant] : []));
-  const tenants = new Set(found.length === 0 ? [home] : found);
+  if (found.length === 0 && home === undefined) throw unsettled;
+  const tenants = new Set(found.length === 0 && home !== undefined ? [home] : found);
   return [...tenants].sort((left, right) => Number(right === home) - Number(left === home));
 }
 
@@ -213,7 +215,7 @@ async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound>
   const owners = await ownersOf(connection, tenant, drifted);
   const unmanaged = unmanagedOf(inventory.objects, managed, exceptions, new Date());
   const objects = unmanaged.filter(isOpen).map(({ object }) => object);
-  const meaning = driftMeaning({ estate, plan, drifted, unmanaged: objects, home });
+  const meaning = driftMeaning({ estate, plan, drifted, unmanaged: objects, home: home.tenant ?? "" });
   const names = [
     ...drifted.filter((step) => tenantOf(step) === tenant).flatMap((step) => stepName(step) ?? []),
     ...objects.map(nameOf),
