@@ -16,6 +16,7 @@ import {
   type DestroyOptions,
   onlyStack,
   type PreviewOptions,
+  parseStackName,
   type RefreshRunOptions,
   requireConfirmation,
   type Stack,
@@ -46,6 +47,7 @@ export class CliStack implements Stack {
   readonly engine = "cli";
   readonly project: string;
   readonly stack: string;
+  readonly selector: string;
   readonly #options: StackOptions;
   readonly #workspace: LocalWorkspace;
   readonly #configFolder: string;
@@ -64,7 +66,8 @@ export class CliStack implements Stack {
     options: StackOptions,
   ) {
     this.project = project.name;
-    this.stack = stack;
+    this.stack = parseStackName(stack).name;
+    this.selector = stack;
     this.#workspace = workspace;
     this.#configFolder = project.configFolder;
     this.#options = options;
@@ -186,7 +189,7 @@ export class CliStack implements Stack {
       command: pulumiCommand.command,
       env: { ...process.env, ...envVars },
       projectFolder: workDir,
-      stack: this.stack,
+      stack: this.selector,
       stackFile: stackFilePath({ configFolder: this.#configFolder }, this.stack),
     };
   }
@@ -203,7 +206,7 @@ export class CliStack implements Stack {
     for (const message of this.#notes.splice(0)) log.diagnostic({ severity: "info", message });
     const { handle, created } = await this.#handle(create);
     this.#created ||= created;
-    if (created) log.diagnostic({ severity: "info", message: `Created the stack ${this.stack}.` });
+    if (created) log.diagnostic({ severity: "info", message: `Created the stack ${this.selector}.` });
     if (!created) await this.#namePending(handle, log);
     const events = new CliEvents(log, { command, planned, values });
     const { signal, parallel = 16 } = this.#options;
@@ -247,14 +250,14 @@ export class CliStack implements Stack {
 
   async #handle(create: boolean): Promise<{ handle: CliHandle; created: boolean }> {
     try {
-      return { handle: await CliHandle.select(this.stack, this.#workspace), created: false };
+      return { handle: await CliHandle.select(this.selector, this.#workspace), created: false };
     } catch (error) {
       if (!(error instanceof StackNotFoundError)) throw error;
       if (!create) {
         const known = await stackNames(this.#workspace).catch(() => []);
-        throw StackSelectionError.missing(this.project, this.stack, known);
+        throw StackSelectionError.missing(this.project, this.selector, known);
       }
-      return { handle: await CliHandle.create(this.stack, this.#workspace), created: true };
+      return { handle: await CliHandle.create(this.selector, this.#workspace), created: true };
     }
   }
 }
