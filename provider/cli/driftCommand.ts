@@ -123,7 +123,7 @@ async function stackDrift(io: Io, folder: string, flags: Flags): Promise<number>
 /** Drift as a plan of Terraform has found it. */
 async function terraformDrift(io: Io, folder: string, flags: Flags, file: string): Promise<number> {
   const notifying = await notifyingOf(io, folder, flags);
-  const { plan, drift, resources, settings, unseen } = await readTerraform(io, folder, file);
+  const { plan, drift, resources, settings, unseen, provider } = await readTerraform(io, folder, file);
   const { findDrift } = await import("../drift/findDrift.ts");
   const { ownResources } = await import("../inventory/managedObjects.ts");
   const find = async (connection: Connection) =>
@@ -133,6 +133,7 @@ async function terraformDrift(io: Io, folder: string, flags: Flags, file: string
       stack: { drift: async () => drift, preview: async () => plan },
       own: ownResources(resources, connection.client.url),
       unseen,
+      ...(provider !== undefined && { provider }),
       ...(await besideOf(io, folder, flags, plan.stack, connection)),
     });
   const found = await withConnection(io, find, settings);

@@ -48,6 +48,8 @@ export interface DriftSearch {
   readonly seen: FirstSeen;
   /** What of a plan could not be looked at, as sentences. */
   readonly unseen?: readonly string[];
+  /** What new resources of Terraform give as `provider`; left out where they need not give it. */
+  readonly provider?: string;
 }
 
 /** A report, and what it was made from. */
@@ -67,7 +69,7 @@ export async function stateDrift(stack: Stack, targets: TargetOptions): Promise<
   const drifted = result.steps
     .filter(isDrifted)
     .map((step) => ({ ...shownStep(step), op: step.op, meaning: [] }));
-  const acceptance = acceptanceOf(drifted, [], new Date(), result.engine);
+  const acceptance = acceptanceOf(drifted, [], new Date(), result);
   const lists = { unmanaged: [], notApplied: [], namespaces: [], expiring: [], unseen: [], notes: [] };
   const nothing = { ...lists, acceptance };
   const report: DriftReport = { ...result, version: 1, drifted, ...nothing, unmanagedCounts: "ignore" };
@@ -139,7 +141,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
     expiring: namespaces.flatMap(({ expiring }) => expiring),
-    acceptance: acceptanceOf(changed, open, new Date(), result.engine),
+    acceptance: acceptanceOf(changed, open, new Date(), { ...preview, provider: search.provider }),
     unseen: [...unseen, ...namespaces.flatMap((found) => found.unseen)],
     notes,
   };

@@ -12,6 +12,7 @@ import {
   summarise,
 } from "../engine/index.ts";
 import { definitions } from "../resources/index.ts";
+import { firstOf } from "../review/words/phrases.ts";
 import { UNKNOWN } from "../valueMarks.ts";
 import { type Attribute, attributesOf } from "./attributes.ts";
 import {
@@ -23,7 +24,8 @@ import {
   unspoken,
 } from "./planJson.ts";
 import { type PlannedWork, workOf } from "./plannedWork.ts";
-import { ProviderBlocks } from "./providerBlocks.ts";
+import { isOwnBlock, ProviderBlocks } from "./providerBlocks.ts";
+import { isOwnSource } from "./source.ts";
 import { type Row, terraformName, typeNameOf, valuesOf } from "./types.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -37,6 +39,8 @@ export interface TerraformPlan {
   readonly resources: readonly StateResource[];
   /** What the configuration says of the provider itself, as far as it is known: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
+  /** What resources of these settings give as `provider`; left out where they need not give it. */
+  readonly provider?: string;
   /** What of the plan cannot be looked at, as sentences. */
   readonly unseen: readonly string[];
   /** What an apply would do to resources of all providers, to be compared with what another plan would; few ask for it. */
@@ -67,9 +71,10 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
   const { name, workspace: place } = origin;
   const json = parsePlan(text, name);
   const reader = new PlanReader(json, origin);
+  const ofKinds = [...json.resource_changes, ...unspoken(json)].filter(isOfKind);
   const own = (changes: readonly ResourceChange[]) =>
-    changes.filter(({ mode, type }) => mode === "managed" && kinds.has(type));
-  const changes = own([...json.resource_changes, ...unspoken(json)]);
+    changes.filter((change) => isOfKind(change) && isOwn(change));
+  const changes = own(ofKinds);
   const steps = changes.map((change) => reader.step(change));
   const settings = reader.blocks.shared();
   const drifted = own(json.resource_drift).flatMap((change) => reader.drift(change));
@@ -82,10 +87,34 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
     drift: resultOf("drift", place, [...drifted, ...unchanged]),
     resources: changes.flatMap((change) => reader.resource(change)),
     settings,
-    unseen: [...incomplete(json), ...reader.blocks.unseen()],
+    ...reader.blocks.named(),
+    unseen: [...incomplete(json), ...ofOthers(ofKinds), ...reader.blocks.unseen()],
     work: () => workOf(json, settings, (type) => kinds.get(type)?.attributes ?? []),
   };
 }
+
+const isOfKind = ({ mode, type }: ResourceChange): boolean => mode === "managed" && kinds.has(type);
+
+const isOwn = ({ provider_name: source }: ResourceChange): boolean =>
+  source === undefined || isOwnSource(source);
+
+/** Resources that are called as this provider's are, and are another one's. */
+function ofOthers(changes: readonly ResourceChange[]): string[] {
+  const others = Map.groupBy(
+    changes.filter((change) => !isOwn(change)),
+    ({ provider_name: source }) => source,
+  );
+  return [...others].map(
+    ([source, some]) =>
+      `${firstOf(
+        some.map(({ address }) => address),
+        NAMED_MAX,
+      )}: the provider is ${source}, whose resources are not looked at`,
+  );
+}
+
+/** Most resources that a sentence names. */
+const NAMED_MAX = 5;
 
 /** What a plan says of itself that it leaves out. */
 function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[] {
@@ -125,7 +154,9 @@ class PlanReader {
   constructor(json: PlanJson, { workspace, isUrlAlone }: PlanOrigin) {
     this.#place = workspace;
     this.#configured = configuredResources(json);
-    const own = [...this.#configured.values()].filter(({ type }) => kinds.has(type));
+    const own = [...this.#configured.values()].filter(
+      ({ type, provider_config_key: key }) => kinds.has(type) && (key === undefined || isOwnBlock(json, key)),
+    );
     this.blocks = new ProviderBlocks(json, own, isUrlAlone);
     this.#changes = new Map(json.resource_changes.map(({ address, change }) => [address, change]));
   }
