@@ -3,7 +3,6 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
-import { stringify } from "yaml";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../adoption/program/model.ts";
 import {
   BackendError,
@@ -108,6 +107,7 @@ async function importing(io: Io, flags: Flags): Promise<number> {
   const read = await withConnection(io, (connection) => readNamespace(io, connection, flags));
   const { declarable } = await import("../inventory/liveObjects.ts");
   const { writeProgram } = await import("../adoption/program/writeProgram.ts");
+  const { yamlText } = await import("../adoption/program/yaml.ts");
   const { declarable: objects, undeclarable } = declarable(read.inventory.objects);
   const project = flags.project ?? named?.project ?? plainName(basename(resolve(out)));
   const stack = flags.stack ?? plainName(read.name);
@@ -117,7 +117,7 @@ async function importing(io: Io, flags: Flags): Promise<number> {
   });
   const settings = {
     path: stackFilePath({ configFolder: "" }, stack),
-    text: stringify({ config: { "gatehouse:url": read.service, "gatehouse:tenant": read.tenant } }),
+    text: yamlText({ config: { "gatehouse:url": read.service, "gatehouse:tenant": read.tenant } }),
   };
   await writeFolder(out, [...program.files, ...(format === "terraform" ? [] : [settings])]);
   const why = format === "terraform" ? NOT_NORMAL : "it cannot be adopted";
@@ -224,7 +224,8 @@ async function forPlugin(
   stack: string,
   { resources }: Program,
 ): Promise<number> {
-  await writeFile(join(out, "import.json"), `${JSON.stringify({ resources }, null, 1)}\n`);
+  const { jsonText } = await import("../adoption/program/literal.ts");
+  await writeFile(join(out, "import.json"), jsonText({ resources }, 1));
   stdout.write(
     [
       `Next, in ${out}, with the plugin (gatehouse pulumi install):`,
