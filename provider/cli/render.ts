@@ -4,6 +4,7 @@ import {
   type EngineEvent,
   type FieldChange,
   type Result,
+  retainedObjects,
   type Shown,
   type Step,
   type StepOp,
@@ -76,7 +77,9 @@ function fieldLine(c: Colours, step: Step, field: FieldChange): string {
 /** One resource and its changed fields. A deletion shows none, all of it goes; a failure shows its reason. */
 function stepLines(c: Colours, step: Step): string[] {
   const failed = step.error === undefined ? "" : c.red(`  failed: ${printableLines(step.error)}`);
-  const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${title(step)}`)}${failed}`;
+  const which = step.op === "replace" ? "the old object" : "the object";
+  const stays = step.retained ? `  ${c.yellow(`${which} stays, unmanaged`)}` : "";
+  const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${title(step)}`)}${stays}${failed}`;
   if (step.op === "delete" || step.op === "same" || step.error !== undefined) return [head];
   const { fields } = step;
   if (step.op === "create") {
@@ -129,15 +132,15 @@ export function resultText(c: Colours, result: Result): string {
   if (outputs.length > 0 && result.command !== "drift") {
     lines.push(c.bold("Outputs"), ...outputs.map(([key, shown]) => `   ${printable(key)}: ${value(shown)}`));
   }
+  const left = retainedObjects(result.steps);
+  const summary = { ...result.summary, delete: result.summary.delete - left };
+  const tense = result.planned ? 0 : 1;
   const counts = (Object.keys(WORDS) as StepOp[])
-    .filter((op) => result.summary[op] > 0)
+    .filter((op) => summary[op] > 0)
     .map((op) =>
-      paint(
-        c,
-        op,
-        `${result.summary[op]} ${result.command === "drift" ? drifted(op) : WORDS[op][result.planned ? 0 : 1]}`,
-      ),
+      paint(c, op, `${summary[op]} ${result.command === "drift" ? drifted(op) : WORDS[op][tense]}`),
     );
+  if (left > 0) counts.push(c.yellow(`${left} ${["to leave unmanaged", "left unmanaged"][tense]}`));
   lines.push(`${counts.length > 0 ? counts.join(", ") : "No resources"}${summaryTail(c, result)}`);
   return lines.join("\n");
 }

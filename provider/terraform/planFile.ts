@@ -175,6 +175,7 @@ class PlanReader {
       ...this.#named(address, type),
       ...idOf(change.before),
       ...{ op, fields },
+      ...(isForgotten && { retained: true as const }),
       ...(change.replace_paths.length > 0 && {
         replaceKeys: change.replace_paths.map(([name]) => propertyOf(type, String(name))),
       }),

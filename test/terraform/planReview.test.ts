@@ -250,6 +250,21 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     expect(stdout).not.toContain("Not known");
   });
 
+  it("loses no access by an object that it only forgets", async () => {
+    await plan(estate("^root$"));
+    await root.must("apply", "plan");
+    await plan({ removed: { from: "gatehouse_public_key.ana", lifecycle: { destroy: false } } });
+    const text = (await ask("review", root.folder)).stdout;
+    expect(text).toContain("Nobody gains or loses access.");
+    expect(text).toContain('PublicKey "gatehouse_public_key.ana" leaves its object where it is, unmanaged');
+    const { changes, summary } = JSON.parse((await ask("review", root.folder, "--json")).stdout);
+    expect(changes).toMatchObject([{ name: "gatehouse_public_key.ana", op: "delete", retained: true }]);
+    expect(summary).toMatchObject({ delete: 1 });
+    await root.must("apply", "plan");
+    const [{ fingerprint = "" } = {}] = await fleet.client.getPublicKeys();
+    await fleet.client.deletePublicKey({ params: { fingerprint } });
+  });
+
   it("is tested by the policy tests beside it", async () => {
     writeFileSync(
       join(root.folder, "roots.policy.ts"),

@@ -108,7 +108,7 @@ const roleNote = ({ name }: PlannedApiKey) =>
 const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && before?.retained === true;
 
 const leftNote = ({ title }: PlannedStep) =>
-  `${title} leaves its object where it is, managed by nobody (retainOnDelete)`;
+  `${title} leaves its object where it is, unmanaged: the access that it gives stays`;
 
 /** No request tells whether a service knows an address before it is invited. */
 function invitedNote({ estate, members }: Draft): string[] {
