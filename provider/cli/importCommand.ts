@@ -198,7 +198,7 @@ async function tellWritten(
   const counts = Map.groupBy(resources, ({ type }) => typeName(type));
   const text = [...counts].map(([kind, some]) => `${some.length} ${kind}`).join(", ");
   stdout.write(`Written to ${out}: ${files.map(({ path }) => path).join(", ")}\n`);
-  stdout.write(`${counted(resources.length, "resource")}: ${text}\n`);
+  stdout.write(`${counted(resources.length, "resource")}${text === "" ? "" : `: ${text}`}\n`);
   const c = colours(stderr, env);
   for (const note of notes) stderr.write(`${c.yellow(`note: ${printable(note)}`)}\n`);
 }

@@ -29,6 +29,7 @@ import { type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
 import type { DriftReport, ExpiringKey, Known, UnmanagedMode } from "./driftReport.ts";
 import { expiringKeys } from "./expiringKeys.ts";
 import type { FirstSeen } from "./firstSeen.ts";
+import { valueText } from "./report/sections.ts";
 import { nameText, type ObjectName, whoChanged } from "./whoChanged.ts";
 
 /** What drift is looked for in. */
@@ -116,7 +117,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const notes = [
     ...elsewhere.unseen,
     ...elsewhere.unknown,
-    ...movedOn.map(movedOnNote),
+    ...movedOn.flatMap(movedOnNote),
     ...namespaces.flatMap((found) => found.notes),
   ];
   if (isWhole) notes.push(...exceptionNotes(search.exceptions, namespaces));
@@ -168,9 +169,12 @@ const hasMovedOn = (step: Step): boolean =>
   definitionOf(step) !== undefined &&
   changedFields(step).length === 0;
 
-const movedOnNote = ({ type, name, fields }: Step): string => {
-  const changes = fields.map(({ path, new: now }) => `${path} is ${JSON.stringify(now)} now`);
-  return `${typeName(type)} ${name} has moved on by itself: ${changes.join(", ")}; a refresh takes note of it`;
+const movedOnNote = ({ type, name, fields }: Step): string[] => {
+  const changes = fields.map(({ path, new: now }) => `${path} is ${valueText(now)} now`);
+  if (changes.length === 0) return [];
+  return [
+    `${typeName(type)} ${name} has moved on by itself: ${changes.join(", ")}; a refresh takes note of it`,
+  ];
 };
 
 /** The namespaces that the stack has objects in; where it has none yet, its own. */

@@ -12,7 +12,6 @@ import {
   summarise,
 } from "../engine/index.ts";
 import { definitions } from "../resources/index.ts";
-import { firstOf } from "../review/words/phrases.ts";
 import { UNKNOWN } from "../valueMarks.ts";
 import { type Attribute, attributesOf } from "./attributes.ts";
 import {
@@ -99,22 +98,13 @@ const isOwn = ({ provider_name: source }: ResourceChange): boolean =>
   source === undefined || isOwnSource(source);
 
 /** Resources that are called as this provider's are, and are another one's. */
-function ofOthers(changes: readonly ResourceChange[]): string[] {
-  const others = Map.groupBy(
-    changes.filter((change) => !isOwn(change)),
-    ({ provider_name: source }) => source,
-  );
-  return [...others].map(
-    ([source, some]) =>
-      `${firstOf(
-        some.map(({ address }) => address),
-        NAMED_MAX,
-      )}: the provider is ${source}, whose resources are not looked at`,
-  );
-}
-
-/** Most resources that a sentence names. */
-const NAMED_MAX = 5;
+const ofOthers = (changes: readonly ResourceChange[]): string[] =>
+  changes
+    .filter((change) => !isOwn(change))
+    .map(
+      ({ address, provider_name: source }) =>
+        `${address}: the provider is ${source}, whose resources are not looked at`,
+    );
 
 /** What a plan says of itself that it leaves out. */
 function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[] {
