@@ -2,9 +2,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineError, isNoSuchFile, writeDurably } from "../engine/index.ts";
 
-/** Where a run of drift keeps something of a stack, or of a workspace of Terraform, beside its program. */
+/** Where a run of drift keeps something of a stack beside its program; of `organisation/project/stack` the last part counts. */
 export const keptPath = (folder: string, what: "seen" | "notified", stack: string): string =>
-  join(folder, `access.${what}.${stack}.json`);
+  join(folder, `access.${what}.${stack.split("/").at(-1)}.json`);
 
 /** What a run of drift keeps for the next one: an object, as JSON. */
 export class KeptFile<T extends object> {
