@@ -54,7 +54,7 @@ function clean(message: string, secrets: readonly string[]): string {
   for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {
     text = text.replaceAll(secret, "[secret]");
   }
-  text = text.replace(/[\p{Cc}\p{Cf}]+/gu, " ").trim();
+  text = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]+/gu, " ").trim();
   return text.length > MESSAGE_LENGTH ? `${text.slice(0, MESSAGE_LENGTH)}…` : text;
 }
 

@@ -12,6 +12,7 @@ import {
   type Plan,
   type Result,
   type Stack,
+  stackFilePath,
 } from "../engine/index.ts";
 import { SECRET, SIGNATURE } from "../valueMarks.ts";
 import type { ImportedResource } from "./program/model.ts";
@@ -125,8 +126,10 @@ async function placeOf(
   const settings = join(temporary, "settings");
   const states = join(temporary, "states");
   await Promise.all([mkdir(settings), mkdir(states)]);
-  const file = `Pulumi.${stack}.yaml`;
-  await copyFile(join(folder, file), join(settings, file));
+  await copyFile(
+    stackFilePath({ configFolder: folder }, stack),
+    stackFilePath({ configFolder: settings }, stack),
+  );
   const { PULUMI_CONFIG_PASSPHRASE_FILE: _file, ...others } = env;
   return {
     backend: pathToFileURL(states).href,

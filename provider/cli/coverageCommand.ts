@@ -1,10 +1,12 @@
 import type { Command } from "commander";
+import { EngineError } from "../engine/index.ts";
 import type { NamespaceCoverage, UnmanagedObject } from "../inventory/coverage.ts";
+import type { OwnResource } from "../inventory/managedObjects.ts";
 import { addStackFlags, type StackFlags } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { addWithStackFlag, otherResources, resourcesOf, type WithStackFlags } from "./managedBy.ts";
 import { readerOptions } from "./openForReview.ts";
-import { openOnService, requireService, requireTenant } from "./openOnService.ts";
+import { openOnService, requireService } from "./openOnService.ts";
 import { colours } from "./render.ts";
 import { tellingOf } from "./withConnection.ts";
 
@@ -40,7 +42,8 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<number> {
       const { readExceptions } = await import("../inventory/exceptions.ts");
       const { connection } = service;
       const { url } = connection.client;
-      const tenant = requireTenant(service);
+      const { tenant } = service;
+      if (tenant === undefined) throw unsettled(await resourcesOf(stack, connection));
       io.stderr.write(`Namespace: ${service.text}\n`);
       const exceptions = await readExceptions(folder);
       const managed = new ManagedObjects([
@@ -57,6 +60,16 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<number> {
   } finally {
     await service.connection.client.close();
   }
+}
+
+/** Coverage is about one namespace, also of a program whose resources are in several. */
+function unsettled(resources: readonly OwnResource[]): EngineError {
+  const found = new Set(resources.map(({ outputs }) => String(outputs?.tenant)));
+  const where = found.size === 0 ? "" : `; the stack has objects in ${[...found].sort().join(", ")}`;
+  return new EngineError(
+    "usage",
+    `no setting decides which namespace to look at. Set GATEHOUSE_TENANT to its id${where}.`,
+  );
 }
 
 /** Most objects that a terminal is shown. */

@@ -17,7 +17,7 @@ import {
 } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
 import { addWithStackFlag, otherResources, resourcesOf, type WithStackFlags } from "./managedBy.ts";
-import { requireTenant, type Service } from "./openOnService.ts";
+import type { Service } from "./openOnService.ts";
 import {
   addNoTestsFlag,
   hasPolicyTests,
@@ -127,16 +127,17 @@ async function stackDrift(io: Io, folder: string, flags: Flags): Promise<number>
 /** Drift as a plan of Terraform has found it. */
 async function terraformDrift(io: Io, folder: string, flags: Flags, file: string): Promise<number> {
   const notifying = await notifyingOf(io, folder, flags);
-  const { plan, drift, resources, settings, unseen } = await readTerraform(io, folder, file);
+  const { plan, drift, resources, settings, unseen, provider } = await readTerraform(io, folder, file);
   const { findDrift } = await import("../drift/findDrift.ts");
   const { ownResources } = await import("../inventory/managedObjects.ts");
   const find = async (connection: Connection) =>
     findDrift({
       ...{ connection, targets: {}, unmanaged: flags.unmanaged },
-      home: (await connection.tenant(undefined)).tenant,
+      home: await connection.homeIfAny(),
       stack: { drift: async () => drift, preview: async () => plan },
       own: ownResources(resources, connection.client.url),
       unseen,
+      ...(provider !== undefined && { provider }),
       ...(await besideOf(io, folder, flags, plan.stack, connection)),
     });
   const found = await withConnection(io, find, settings);
@@ -211,7 +212,7 @@ async function searchOf(
 ): Promise<DriftSearch> {
   const { connection } = service;
   return {
-    ...{ connection, stack, home: requireTenant(service) },
+    ...{ connection, stack, home: service },
     ...{ targets: targetsOf(flags), unmanaged: flags.unmanaged },
     own: await resourcesOf(stack, connection),
     ...(await besideOf(io, folder, flags, stack.stack, connection)),

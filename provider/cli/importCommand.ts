@@ -3,9 +3,16 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
-import { stringify } from "yaml";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../adoption/program/model.ts";
-import { BackendError, backendUrlOf, EngineError, hasChanges, typeName } from "../engine/index.ts";
+import {
+  BackendError,
+  backendUrlOf,
+  EngineError,
+  hasChanges,
+  parseStackName,
+  stackFilePath,
+  typeName,
+} from "../engine/index.ts";
 import type { Inventory, Undeclarable } from "../inventory/liveObjects.ts";
 import type { Connection } from "../resources/connection.ts";
 import { counted } from "../review/words/phrases.ts";
@@ -90,19 +97,27 @@ async function importing(io: Io, flags: Flags): Promise<number> {
   const { out, plugin: byPlugin, format } = flags;
   if (format === "terraform") refuseOfPulumi(flags);
   const plugin = byPlugin || format === "yaml";
+  const named = flags.stack === undefined ? undefined : parseStackName(flags.stack);
+  if (flags.project !== undefined && named?.project !== undefined && flags.project !== named.project) {
+    throw new EngineError(
+      "usage",
+      `--stack ${flags.stack} is of the project ${named.project}, and --project is ${flags.project}.`,
+    );
+  }
   const read = await withConnection(io, (connection) => readNamespace(io, connection, flags));
   const { declarable } = await import("../inventory/liveObjects.ts");
   const { writeProgram } = await import("../adoption/program/writeProgram.ts");
+  const { yamlText } = await import("../adoption/program/yaml.ts");
   const { declarable: objects, undeclarable } = declarable(read.inventory.objects);
-  const project = flags.project ?? plainName(basename(resolve(out)));
+  const project = flags.project ?? named?.project ?? plainName(basename(resolve(out)));
   const stack = flags.stack ?? plainName(read.name);
   const program = writeProgram(objects, {
     ...{ project, namespace: read.name, tenant: read.tenant, service: read.service },
     ...{ format, plugin, adopt: flags.adopt },
   });
   const settings = {
-    path: `Pulumi.${stack}.yaml`,
-    text: stringify({ config: { "gatehouse:url": read.service, "gatehouse:tenant": read.tenant } }),
+    path: stackFilePath({ configFolder: "" }, stack),
+    text: yamlText({ config: { "gatehouse:url": read.service, "gatehouse:tenant": read.tenant } }),
   };
   await writeFolder(out, [...program.files, ...(format === "terraform" ? [] : [settings])]);
   const why = format === "terraform" ? NOT_NORMAL : "it cannot be adopted";
@@ -183,7 +198,7 @@ async function tellWritten(
   const counts = Map.groupBy(resources, ({ type }) => typeName(type));
   const text = [...counts].map(([kind, some]) => `${some.length} ${kind}`).join(", ");
   stdout.write(`Written to ${out}: ${files.map(({ path }) => path).join(", ")}\n`);
-  stdout.write(`${counted(resources.length, "resource")}: ${text}\n`);
+  stdout.write(`${counted(resources.length, "resource")}${text === "" ? "" : `: ${text}`}\n`);
   const c = colours(stderr, env);
   for (const note of notes) stderr.write(`${c.yellow(`note: ${printable(note)}`)}\n`);
 }
@@ -211,7 +226,8 @@ async function forPlugin(
   stack: string,
   { resources }: Program,
 ): Promise<number> {
-  await writeFile(join(out, "import.json"), `${JSON.stringify({ resources }, null, 1)}\n`);
+  const { jsonText } = await import("../adoption/program/literal.ts");
+  await writeFile(join(out, "import.json"), jsonText({ resources }, 1));
   stdout.write(
     [
       `Next, in ${out}, with the plugin (gatehouse pulumi install):`,
@@ -237,10 +253,12 @@ async function withState(
 ): Promise<number> {
   const { hasPackages, importState } = await import("../adoption/importRun.ts");
   if (!hasPackages(out)) await installPackages(io, out);
-  const direct = await fileBackendOf(io, out, state);
+  const direct = state === "file" ? undefined : await fileBackendOf(io, out, state);
   const c = colours(io.stderr, io.env);
+  const { name } = parseStackName(stack);
   const { preview, deployment } = await importState({
-    ...{ folder: out, project, stack, backend: direct, resources },
+    // A state that goes into a file is made in a backend of files, which has no organizations.
+    ...{ folder: out, project, stack: direct === undefined ? name : stack, backend: direct, resources },
     env: { ...io.env, GATEHOUSE_TENANT: tenant },
     onEvent: (event) => {
       const isMessage = event.kind === "diagnostic" && event.diagnostic.severity !== "info";
@@ -260,7 +278,7 @@ async function withState(
     );
     return 0;
   }
-  const file = `${stack}.state.json`;
+  const file = `${name}.state.json`;
   await writeFile(join(out, file), JSON.stringify(deployment));
   io.stdout.write(
     `The preview is empty with the state in ${join(out, file)}. Next, in ${out}:\n  pulumi stack init ${stack}\n  pulumi stack import --file ${file}\n`,
@@ -275,7 +293,7 @@ async function withState(
 async function fileBackendOf(
   { env }: Io,
   folder: string,
-  state: Flags["state"],
+  state: Exclude<Flags["state"], "file">,
 ): Promise<string | undefined> {
   const backend = await backendUrlOf(folder, env).catch((error: unknown) => {
     if (state === undefined && error instanceof BackendError) return undefined;
@@ -288,7 +306,7 @@ async function fileBackendOf(
       `--state stack is for backends of files, and the backend is ${backend}; use --state file.`,
     );
   }
-  return isFiles && state !== "file" ? backend : undefined;
+  return isFiles ? backend : undefined;
 }
 
 /** Installs what the program imports, as `pulumi new` does. @throws EngineError (`packages`) where that fails */

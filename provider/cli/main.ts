@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
+import { printable, printableLines } from "../review/words/printable.ts";
 import { addAccessCommand } from "./accessCommand.ts";
 import { addCoverageCommand } from "./coverageCommand.ts";
 import { addDriftCommand } from "./driftCommand.ts";
@@ -66,10 +67,9 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
  * @throws the error itself where it is a bug, for its stack trace
  */
 async function messageOf(error: unknown): Promise<string> {
-  if (error instanceof EngineError) return error.message;
+  if (error instanceof EngineError) return printableLines(error.message);
   // Loaded here, since most commands need no client unless something fails.
   const { GatehouseError } = await import("@gatehouse-access/sdk");
-  const { printable } = await import("../review/words/printable.ts");
   if (error instanceof GatehouseError) return printable(error.message);
   throw error;
 }

@@ -6,7 +6,7 @@ import {
   StackSelectionError,
 } from "../engine/index.ts";
 import type { OwnResource } from "../inventory/managedObjects.ts";
-import type { Connection } from "../resources/connection.ts";
+import type { Connection, Home } from "../resources/connection.ts";
 import { type Io, withEnv } from "./io.ts";
 import { tellingOf } from "./withConnection.ts";
 
@@ -14,14 +14,10 @@ import { tellingOf } from "./withConnection.ts";
 const TENANT_KEY = "gatehouse:tenant";
 
 /** The service of a run, and the namespace of resources that name none. */
-export interface Service {
+export interface Service extends Home {
   readonly connection: Connection;
   /** Writes the namespace into the stack's configuration, for all later runs; gives a sentence that says so. */
   readonly pin: () => Promise<string | undefined>;
-  /** Id of the namespace; undefined where there is none. */
-  readonly tenant: string | undefined;
-  /** Why there is no namespace. */
-  readonly unsettled: Error | undefined;
   /** The service and the namespace, for people. */
   readonly text: string;
 }
@@ -42,12 +38,6 @@ export function requireService(service: Service | undefined): Service {
     "service",
     "GATEHOUSE_URL: set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org",
   );
-}
-
-/** The namespace of resources that name none. @throws ConfigurationError where none is settled */
-export function requireTenant({ tenant, unsettled }: Service): string {
-  if (tenant !== undefined) return tenant;
-  throw unsettled ?? new Error("no namespace is settled");
 }
 
 /**
@@ -114,9 +104,7 @@ async function configurationOf(stack: Stack): Promise<ReadonlyMap<string, string
   }
 }
 
-interface Settled {
-  readonly tenant: string | undefined;
-  readonly unsettled: Error | undefined;
+interface Settled extends Home {
   /** True when a setting says so, which holds in later runs as well. */
   readonly isKept: boolean;
   /** How it was settled, for people. */
@@ -148,15 +136,11 @@ async function settled(
     const words = `where the stack's resources are${unneeded}`;
     return { tenant: kept, unsettled: undefined, isKept: false, words };
   }
-  try {
-    const tenant = await (createNamespace === undefined
-      ? connection.home()
-      : namespaceOf(connection, createNamespace));
-    return { tenant, unsettled: undefined, isKept: false, words: "the only one of the credential" };
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    return { tenant: undefined, unsettled: error, isKept: false, words: "" };
-  }
+  const home =
+    createNamespace === undefined
+      ? await connection.homeIfAny()
+      : { tenant: await namespaceOf(connection, createNamespace), unsettled: undefined };
+  return { ...home, isKept: false, words: "the only one of the credential" };
 }
 
 /**

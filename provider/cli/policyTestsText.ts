@@ -6,7 +6,7 @@ import type {
   PolicyTestResult,
 } from "../review/policyTests/results.ts";
 import { counted, firstOf, ruleText } from "../review/words/phrases.ts";
-import { printable } from "../review/words/printable.ts";
+import { printable, printableLines } from "../review/words/printable.ts";
 import type { Colours } from "./render.ts";
 
 /** Most login names and addresses that are listed. */
@@ -51,8 +51,6 @@ function testLines(c: Colours, test: PolicyTestResult, prefix: string): string[]
 }
 
 /** Errors that a test throws may have several lines. */
-const printableLines = (text: string): string => text.split("\n").map(printable).join("\n");
-
 function exampleNote({ cases, counterexamples }: PolicyFailure): string {
   if (counterexamples.length === 0) return "";
   return cases > counterexamples.length ? `, ${counterexamples.length} of them:` : ":";

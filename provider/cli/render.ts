@@ -4,6 +4,7 @@ import {
   type EngineEvent,
   type FieldChange,
   type Result,
+  retainedObjects,
   type Shown,
   type Step,
   type StepOp,
@@ -11,6 +12,7 @@ import {
   urnName,
   urnType,
 } from "../engine/index.ts";
+import { printable, printableLines } from "../review/words/printable.ts";
 import type { Output } from "./io.ts";
 
 /** Paints text, or leaves it as it is. */
@@ -55,29 +57,33 @@ const LINE_WIDTH = 110;
 
 function value(shown: Shown | undefined): string {
   if (shown === undefined) return "(none)";
-  const text = JSON.stringify(shown).replaceAll(/"\[(unknown|secret)\]"/g, "[$1]");
+  const text = printable(JSON.stringify(shown)).replaceAll(/"\[(unknown|secret)\]"/g, "[$1]");
   return text.length <= VALUE_WIDTH ? text : `${text.slice(0, 44)} … ${text.slice(-24)}`;
 }
 
-const title = ({ type, name }: { type: string; name: string }) => `${typeName(type)} ${name}`;
+const title = ({ type, name }: { type: string; name: string }) => printable(`${typeName(type)} ${name}`);
 
 function fieldLine(c: Colours, step: Step, field: FieldChange): string {
   const forced = step.replaceKeys?.includes(field.path.split(".")[0] ?? "") ? c.magenta("  [replaces]") : "";
   if (field.outputOnly)
-    return `      ${c.dim(`~ ${field.path}: ${value(field.old)} => ${value(field.new)} (output)`)}`;
-  if (field.old === undefined) return `      ${c.green(`+ ${field.path}: ${value(field.new)}`)}${forced}`;
-  if (field.new === undefined) return `      ${c.red(`- ${field.path}: ${value(field.old)}`)}${forced}`;
-  return `      ${c.yellow(`~ ${field.path}: ${value(field.old)} => ${value(field.new)}`)}${forced}`;
+    return `      ${c.dim(`~ ${printable(field.path)}: ${value(field.old)} => ${value(field.new)} (output)`)}`;
+  if (field.old === undefined)
+    return `      ${c.green(`+ ${printable(field.path)}: ${value(field.new)}`)}${forced}`;
+  if (field.new === undefined)
+    return `      ${c.red(`- ${printable(field.path)}: ${value(field.old)}`)}${forced}`;
+  return `      ${c.yellow(`~ ${printable(field.path)}: ${value(field.old)} => ${value(field.new)}`)}${forced}`;
 }
 
 /** One resource and its changed fields. A deletion shows none, all of it goes; a failure shows its reason. */
 function stepLines(c: Colours, step: Step): string[] {
-  const failed = step.error === undefined ? "" : c.red(`  failed: ${step.error}`);
-  const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${title(step)}`)}${failed}`;
+  const failed = step.error === undefined ? "" : c.red(`  failed: ${printableLines(step.error)}`);
+  const which = step.op === "replace" ? "the old object" : "the object";
+  const stays = step.retained ? `  ${c.yellow(`${which} stays, unmanaged`)}` : "";
+  const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${title(step)}`)}${stays}${failed}`;
   if (step.op === "delete" || step.op === "same" || step.error !== undefined) return [head];
   const { fields } = step;
   if (step.op === "create") {
-    const text = fields.map((field) => `${field.path}: ${value(field.new)}`).join("  ");
+    const text = fields.map((field) => `${printable(field.path)}: ${value(field.new)}`).join("  ");
     if (title(step).length + text.length <= LINE_WIDTH) return [`${head}  ${c.dim(text)}`.trimEnd()];
   }
   return [head, ...fields.map((field) => fieldLine(c, step, field))];
@@ -90,7 +96,7 @@ function diagnosticLine(c: Colours, { severity, message, urn }: Diagnostic): str
     : severity === "error"
       ? `${title({ type: urnType(urn), name: urnName(urn) })}: `
       : `${urn}: `;
-  const text = of + message;
+  const text = printableLines(of + message);
   if (severity === "error") return c.red(`error: ${text}`);
   if (severity === "warning") return c.yellow(`warning: ${text}`);
   return text;
@@ -124,17 +130,17 @@ export function resultText(c: Colours, result: Result): string {
   for (const step of changed) lines.push(...stepLines(c, step));
   const outputs = Object.entries(result.outputs);
   if (outputs.length > 0 && result.command !== "drift") {
-    lines.push(c.bold("Outputs"), ...outputs.map(([key, shown]) => `   ${key}: ${value(shown)}`));
+    lines.push(c.bold("Outputs"), ...outputs.map(([key, shown]) => `   ${printable(key)}: ${value(shown)}`));
   }
+  const left = retainedObjects(result.steps);
+  const summary = { ...result.summary, delete: result.summary.delete - left };
+  const tense = result.planned ? 0 : 1;
   const counts = (Object.keys(WORDS) as StepOp[])
-    .filter((op) => result.summary[op] > 0)
+    .filter((op) => summary[op] > 0)
     .map((op) =>
-      paint(
-        c,
-        op,
-        `${result.summary[op]} ${result.command === "drift" ? drifted(op) : WORDS[op][result.planned ? 0 : 1]}`,
-      ),
+      paint(c, op, `${summary[op]} ${result.command === "drift" ? drifted(op) : WORDS[op][tense]}`),
     );
+  if (left > 0) counts.push(c.yellow(`${left} ${["to leave unmanaged", "left unmanaged"][tense]}`));
   lines.push(`${counts.length > 0 ? counts.join(", ") : "No resources"}${summaryTail(c, result)}`);
   return lines.join("\n");
 }

@@ -79,7 +79,7 @@ async function requireAsReviewed(
   if (home !== reviewed.home) {
     throw new EngineError(
       "plan_file",
-      `the plan was reviewed with the namespace ${reviewed.home}, and the credential's is ${home}.`,
+      `the plan was reviewed with the namespace ${reviewed.home ?? "that each resource names"}, and the credential's is ${home ?? "not settled"}.`,
     );
   }
   const { service, refresh } = reviewed;

@@ -56,7 +56,7 @@ export async function revisionPlans(
       ? { name: "the working folder", commit: null }
       : { name: flags.head, commit: commitOf(repository, flags.head, "--head") };
   const opened = await openForReview(io, folder, flags);
-  const { stack } = opened.stack;
+  const { selector: stack } = opened.stack;
   const { env } = opened.io;
   // A relative backend, or none, means the same for both revisions: it is looked up from the working folder.
   const here = withEnv(io, { ...env, PULUMI_BACKEND_URL: await backendUrlOf(folder, env) });

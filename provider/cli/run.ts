@@ -13,6 +13,7 @@ import {
 } from "../engine/index.ts";
 import { OutdatedPlanError } from "../review/savedPlan/OutdatedPlanError.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
+import { printable, printableLines } from "../review/words/printable.ts";
 import { type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { Io, Output } from "./io.ts";
 import { openOnService, requireService, type Service } from "./openOnService.ts";
@@ -170,7 +171,6 @@ const unattended = ({ json }: RunFlags): EngineError =>
 async function asEngineError(error: unknown): Promise<unknown> {
   if (error instanceof EngineError) return error;
   const { GatehouseError } = await import("@gatehouse-access/sdk");
-  const { printable } = await import("../review/words/printable.ts");
   if (!(error instanceof GatehouseError)) return error;
   return new EngineError("service", printable(error.message), { cause: error });
 }
@@ -184,7 +184,6 @@ async function requirePossible(stderr: Output, service: Service | undefined, pla
   if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
   const asked = requireService(service);
   const { planProblems } = await import("../review/guards/planProblems.ts");
-  const { printable } = await import("../review/words/printable.ts");
   const found = await tellingOf(stderr, asked.connection, () => planProblems(asked.connection, plan, asked));
   const problems = found.map(({ text }) => printable(text));
   if (problems.length === 0) return;
@@ -231,7 +230,7 @@ export function report(io: Io, error: unknown, flags: Pick<RunFlags, "json">): n
     const more = error instanceof OutdatedPlanError ? { differences: error.differences } : {};
     io.stdout.write(`${JSON.stringify({ ok: false, error: { code, message, ...more } }, null, 2)}\n`);
   }
-  io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${error.message}`)}\n`);
+  io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${printableLines(error.message)}`)}\n`);
   return error instanceof OutdatedPlanError ? OUTDATED : 1;
 }
 

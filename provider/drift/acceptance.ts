@@ -1,8 +1,11 @@
+import { hcl } from "../adoption/program/hcl.ts";
+import { inline } from "../adoption/program/literal.ts";
 import { terraformAdoptions } from "../adoption/program/terraform.ts";
 import { adoptions } from "../adoption/program/writeProgram.ts";
-import { type Runner, type Shown, type ShownStep, typeName } from "../engine/index.ts";
+import { holds, type Plan, type Shown, type ShownStep, type Step, typeName } from "../engine/index.ts";
 import { exceptionLine } from "../inventory/exceptions.ts";
-import { declarable, type LiveObject } from "../inventory/liveObjects.ts";
+import { declarable, definitionOf, type LiveObject } from "../inventory/liveObjects.ts";
+import { check } from "../resources/check.ts";
 import { terraformName } from "../terraform/types.ts";
 import { changedFields } from "./changedFields.ts";
 
@@ -16,40 +19,87 @@ export interface Acceptance {
   readonly exceptions: readonly string[];
 }
 
+/** A program, as a preview tells of it. */
+export interface AcceptingProgram extends Pick<Plan, "engine" | "steps"> {
+  /** What new resources of Terraform give as `provider`; undefined where they need not give it. */
+  readonly provider?: string | undefined;
+}
+
 /** Days for which a suggested exception holds. */
 const EXCEPTED_DAYS = 30;
 const DAY = 24 * 60 * 60_000;
 
-/**
- * How a program comes to agree with what was found, for somebody who wants it to stay.
- * @param runner whose program it is
- */
+/** How a program comes to agree with what was found, for somebody who wants it to stay. */
 export function acceptanceOf(
   drifted: readonly ShownStep[],
   unmanaged: readonly LiveObject[],
   now: Date,
-  runner: Runner,
+  { engine, steps, provider }: AcceptingProgram,
 ): Acceptance {
-  const isTerraform = runner === "terraform";
+  const isTerraform = engine === "terraform";
   // An import of Terraform takes over whatever has an id.
   const canBe = ({ definition }: LiveObject) => isTerraform || definition.inputs.adopt !== undefined;
   const { declarable: objects, undeclarable } = declarable(unmanaged.filter(canBe));
   const left = [...unmanaged.filter((object) => !canBe(object)), ...undeclarable.map(({ object }) => object)];
   const until = new Date(now.getTime() + EXCEPTED_DAYS * DAY).toISOString().slice(0, 10);
+  const known = [...steps, ...drifted];
+  const namesOf = (kind: string) =>
+    known.flatMap((step) => (definitionOf(step)?.name === kind ? [step.name] : []));
+  const declared = new Map(steps.map((step) => [step.urn, step]));
   return {
-    program: isTerraform ? terraformAdoptions(objects) : adoptions(objects),
-    changes: drifted.map((step) => changeLine(step, isTerraform)),
+    program: isTerraform
+      ? terraformAdoptions(objects, { addresses: known.map(({ name }) => name), provider })
+      : adoptions(objects, namesOf),
+    changes: drifted.map((step) => changeLine(step, declared.get(step.urn), isTerraform)),
     exceptions: left.map((object) => exceptionLine(object, until, "why it is needed")),
   };
 }
 
-function changeLine({ op, type, name, fields }: ShownStep, isTerraform: boolean): string {
+/** @param planned the step of the same resource in a preview */
+function changeLine(step: ShownStep, planned: Step | undefined, isTerraform: boolean): string {
+  const { op, type, name } = step;
   const title = isTerraform ? name : `${typeName(type)} ${JSON.stringify(name)}`;
+  const definition = definitionOf(step);
+  const fields = changedFields(step).filter(({ path }) => !definition || topOf(path) in definition.inputs);
   if (op === "delete") return `remove ${title}`;
-  return `${title}: ${changedFields({ type, fields })
-    .map(({ path, new: now }) => `${isTerraform ? terraformName(path) : path} = ${valueText(now)}`)
-    .join(", ")}`;
+  const undo = `undo it by ${isTerraform ? "terraform apply" : "drift --repair"}`;
+  if (fields.length === 0) {
+    const refresh = isTerraform ? "terraform apply -refresh-only" : "gatehouse refresh";
+    return `${title}: nothing to change; the state takes note of it by ${refresh}`;
+  }
+  if (fields.some(({ new: now }) => holds(now, "[secret]"))) {
+    return `${title}: ${fields.map(({ path }) => path).join(", ")} cannot be shown; ${undo}`;
+  }
+  if (definition) {
+    const inputs = fields.reduce<Values>(
+      (values, { path, new: now }) => withValue(values, path.split("."), now),
+      planned?.after?.inputs ?? {},
+    );
+    const changed = new Set(fields.map(({ path }) => topOf(path)));
+    const refused = check(definition, inputs).failures.filter(({ property }) => changed.has(topOf(property)));
+    // A resource that declares a list of nothing declares nothing.
+    const isEmptied = ({ property }: { readonly property: string }) =>
+      Array.isArray(inputs[property]) && inputs[property].length === 0;
+    if (refused.length > 0 && refused.every(isEmptied)) return `remove ${title}`;
+    if (refused[0]) return `${title}: no program can declare this (${refused[0].reason}); ${undo}`;
+  }
+  const changes = fields.map(({ path, new: now }) => {
+    const shown = isTerraform ? path.split(".").map(terraformName).join(".") : path;
+    const value = isTerraform ? hcl(now) : inline(now);
+    return now === undefined ? `leave out ${shown}` : `${shown} = ${value}`;
+  });
+  return `${title}: ${changes.join(", ")}`;
 }
 
-const valueText = (value: Shown | undefined): string =>
-  value === undefined ? "left out" : JSON.stringify(value);
+type Values = Readonly<Record<string, Shown | undefined>>;
+
+const topOf = (path: string): string => path.split(".", 1)[0] ?? "";
+
+/** The values with another one at a path. */
+function withValue(values: Values, [name = "", ...inner]: readonly string[], now: Shown | undefined): Values {
+  const found = values[name];
+  const isMap = typeof found === "object" && found !== null && !Array.isArray(found);
+  const value = inner.length === 0 ? now : (withValue(isMap ? found : {}, inner, now) as Shown);
+  const others = Object.entries(values).filter(([key]) => key !== name);
+  return Object.fromEntries([...others, ...(value === undefined ? [] : [[name, value]])]);
+}

@@ -18,7 +18,7 @@ export interface NamespaceDrift {
   readonly drifted: readonly Drifted[];
   /** The objects of the namespace that no program declares, without those that are excepted. */
   readonly unmanaged: readonly LiveObject[];
-  /** The namespace of resources that name none. */
+  /** The namespace of resources that name none; an empty text where there is none. */
   readonly home: string;
 }
 

@@ -18,7 +18,7 @@ import {
   WATCHED_KINDS,
 } from "../inventory/liveObjects.ts";
 import { ManagedObjects, type OwnResource } from "../inventory/managedObjects.ts";
-import type { Connection, TenantClient } from "../resources/connection.ts";
+import type { Connection, Home, TenantClient } from "../resources/connection.ts";
 import { readEstate } from "../review/estate.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import { onService } from "../review/steps.ts";
@@ -29,13 +29,14 @@ import { type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
 import type { DriftReport, ExpiringKey, Known, UnmanagedMode } from "./driftReport.ts";
 import { expiringKeys } from "./expiringKeys.ts";
 import type { FirstSeen } from "./firstSeen.ts";
+import { valueText } from "./report/sections.ts";
 import { nameText, type ObjectName, whoChanged } from "./whoChanged.ts";
 
 /** What drift is looked for in. */
 export interface DriftSearch {
   readonly connection: Connection;
   /** The namespace of resources that name none. */
-  readonly home: string;
+  readonly home: Home;
   /** What the state says, and what the program. */
   readonly stack: Pick<Stack, "drift" | "preview">;
   readonly targets: TargetOptions;
@@ -48,6 +49,8 @@ export interface DriftSearch {
   readonly seen: FirstSeen;
   /** What of a plan could not be looked at, as sentences. */
   readonly unseen?: readonly string[];
+  /** What new resources of Terraform give as `provider`; left out where they need not give it. */
+  readonly provider?: string;
 }
 
 /** A report, and what it was made from. */
@@ -67,7 +70,7 @@ export async function stateDrift(stack: Stack, targets: TargetOptions): Promise<
   const drifted = result.steps
     .filter(isDrifted)
     .map((step) => ({ ...shownStep(step), op: step.op, meaning: [] }));
-  const acceptance = acceptanceOf(drifted, [], new Date(), result.engine);
+  const acceptance = acceptanceOf(drifted, [], new Date(), result);
   const lists = { unmanaged: [], notApplied: [], namespaces: [], expiring: [], unseen: [], notes: [] };
   const nothing = { ...lists, acceptance };
   const report: DriftReport = { ...result, version: 1, drifted, ...nothing, unmanagedCounts: "ignore" };
@@ -77,7 +80,8 @@ export async function stateDrift(stack: Stack, targets: TargetOptions): Promise<
 /**
  * Compares program, state and live service: what somebody changed or deleted, and what is there but in no stack, in every
  * namespace that the stack has objects in.
- * @throws what previews and refreshes throw; RequestError where the stack's own namespace cannot be read
+ * @throws what previews and refreshes throw; RequestError where the stack's own namespace cannot be read; the reason why
+ * there is no namespace where the stack has no objects yet
  */
 export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const { connection, stack, targets, home, own, unmanaged: mode } = search;
@@ -99,7 +103,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
       namespaces.push(await lookAt(looking, tenant));
     } catch (error) {
       const isUnreadable = error instanceof PermissionError || error instanceof NotFoundError;
-      if (tenant === home || !isUnreadable) throw error;
+      if (tenant === home.tenant || !isUnreadable) throw error;
       unread.push(`the namespace ${tenant}`);
       unseen.push(`the namespace ${tenant} could not be read: ${error.message}`);
     }
@@ -113,7 +117,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const notes = [
     ...elsewhere.unseen,
     ...elsewhere.unknown,
-    ...movedOn.map(movedOnNote),
+    ...movedOn.flatMap(movedOnNote),
     ...namespaces.flatMap((found) => found.notes),
   ];
   if (isWhole) notes.push(...exceptionNotes(search.exceptions, namespaces));
@@ -138,7 +142,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
     expiring: namespaces.flatMap(({ expiring }) => expiring),
-    acceptance: acceptanceOf(changed, open, new Date(), result.engine),
+    acceptance: acceptanceOf(changed, open, new Date(), { ...preview, provider: search.provider }),
     unseen: [...unseen, ...namespaces.flatMap((found) => found.unseen)],
     notes,
   };
@@ -165,15 +169,19 @@ const hasMovedOn = (step: Step): boolean =>
   definitionOf(step) !== undefined &&
   changedFields(step).length === 0;
 
-const movedOnNote = ({ type, name, fields }: Step): string => {
-  const changes = fields.map(({ path, new: now }) => `${path} is ${JSON.stringify(now)} now`);
-  return `${typeName(type)} ${name} has moved on by itself: ${changes.join(", ")}; a refresh takes note of it`;
+const movedOnNote = ({ type, name, fields }: Step): string[] => {
+  const changes = fields.map(({ path, new: now }) => `${path} is ${valueText(now)} now`);
+  if (changes.length === 0) return [];
+  return [
+    `${typeName(type)} ${name} has moved on by itself: ${changes.join(", ")}; a refresh takes note of it`,
+  ];
 };
 
 /** The namespaces that the stack has objects in; where it has none yet, its own. */
-function namespacesOf(own: readonly OwnResource[], home: string): string[] {
+function namespacesOf(own: readonly OwnResource[], { tenant: home, unsettled }: Home): string[] {
   const found = own.flatMap(({ outputs }) => (typeof outputs?.tenant === "string" ? [outputs.tenant] : []));
-  const tenants = new Set(found.length === 0 ? [home] : found);
+  if (found.length === 0 && home === undefined) throw unsettled;
+  const tenants = new Set(found.length === 0 && home !== undefined ? [home] : found);
   return [...tenants].sort((left, right) => Number(right === home) - Number(left === home));
 }
 
@@ -213,7 +221,7 @@ async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound>
   const owners = await ownersOf(connection, tenant, drifted);
   const unmanaged = unmanagedOf(inventory.objects, managed, exceptions, new Date());
   const objects = unmanaged.filter(isOpen).map(({ object }) => object);
-  const meaning = driftMeaning({ estate, plan, drifted, unmanaged: objects, home });
+  const meaning = driftMeaning({ estate, plan, drifted, unmanaged: objects, home: home.tenant ?? "" });
   const names = [
     ...drifted.filter((step) => tenantOf(step) === tenant).flatMap((step) => stepName(step) ?? []),
     ...objects.map(nameOf),

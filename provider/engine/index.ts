@@ -6,14 +6,15 @@ export { openStack } from "./openStack.ts";
 export { backendUrlOf } from "./project/chooseBackend.ts";
 export { type Project, readProject } from "./project/project.ts";
 export { stackFilePath } from "./project/stackConfig.ts";
-export type {
-  DestroyOptions,
-  PreviewOptions,
-  RefreshRunOptions,
-  Stack,
-  StackOptions,
-  StateResource,
-  UpOptions,
+export {
+  type DestroyOptions,
+  type PreviewOptions,
+  parseStackName,
+  type RefreshRunOptions,
+  type Stack,
+  type StackOptions,
+  type StateResource,
+  type UpOptions,
 } from "./stack.ts";
 export { isNoSuchFile, writeDurably } from "./state/durableFile.ts";
 export type { TargetOptions } from "./targets.ts";

@@ -58,6 +58,8 @@ export interface ShownStep {
   readonly fields: readonly FieldChange[];
   /** For a replacement: the fields that force it. */
   readonly replaceKeys?: readonly string[];
+  /** Set for a deletion or a replacement whose old object stays, unmanaged: `retainOnDelete`, or Terraform's `destroy = false`. */
+  readonly retained?: true;
   /** Set where the step was tried and failed. */
   readonly error?: string;
 }
@@ -140,6 +142,10 @@ export function summarise(steps: readonly Step[]): Summary {
   for (const step of steps) if (step.error === undefined) summary[step.op] += 1;
   return summary;
 }
+
+/** How many of the deletions that did not fail leave their object where it is. */
+export const retainedObjects = (steps: readonly ShownStep[]): number =>
+  steps.filter(({ op, retained, error }) => op === "delete" && retained && error === undefined).length;
 
 /** How many steps failed, as a sentence; undefined where none did. */
 export function failedSteps(steps: readonly Step[]): string | undefined {

@@ -54,6 +54,31 @@ export interface DestroyOptions extends TargetOptions, Confirmable {
   readonly refresh?: boolean;
 }
 
+/** The parts of a stack's name as Pulumi takes it: `prod`, `organization/prod` or `organization/project/prod`. */
+export interface StackName {
+  readonly organization?: string;
+  readonly project?: string;
+  /** Names the stack's files, and stands in its URNs. */
+  readonly name: string;
+}
+
+/** @throws StackSelectionError where it is no name of a stack */
+export function parseStackName(stack: string): StackName {
+  const parts = stack.split("/");
+  const [name = "", project, organization] =
+    parts.length === 2 ? [parts[1], undefined, parts[0]] : parts.toReversed();
+  if (parts.length > 3 || !parts.every((part) => /^(?!\.+$)[A-Za-z0-9_.-]{1,100}$/.test(part))) {
+    throw new StackSelectionError(
+      `${JSON.stringify(stack)} cannot be the name of a stack: letters, digits, "-", "_" and ".", also as organization/project/name.`,
+    );
+  }
+  return {
+    ...(organization !== undefined && { organization }),
+    ...(project !== undefined && { project }),
+    name,
+  };
+}
+
 /** The name of a project's only stack. @throws StackSelectionError where it has none, or several */
 export function onlyStack(project: string, stacks: readonly string[]): string {
   const [only, ...others] = stacks;
@@ -100,7 +125,10 @@ export interface StateResource {
 export interface Stack {
   readonly engine: EngineName;
   readonly project: string;
+  /** Its name, without organization and project. */
   readonly stack: string;
+  /** What selects it: its name, with what was given before it. */
+  readonly selector: string;
   /** What `up` would do. Nothing is changed, except that a missing stack is made unless `create` is false. */
   preview(options?: PreviewOptions): Promise<Plan>;
   /** Makes the program's resources real, after a preview; where that finds nothing to do or to write, it is all. */

@@ -16,10 +16,10 @@ import {
   connectionOf,
   diffInstance,
   type Instance,
-  settingsOf,
+  tenantOf,
 } from "../runtime/instanceSettings.ts";
 import { masked } from "../runtime/masked.ts";
-import { defaultTenant, SETTINGS, type Setting } from "../runtime/newConnection.ts";
+import { SETTINGS, type Setting } from "../runtime/newConnection.ts";
 import { plannedCreate, plannedUpdate } from "../runtime/planned.ts";
 import { type Compared, noticeText, ResourceSteps, type Runtime } from "../runtime/resourceSteps.ts";
 import { Run, replacementsAsked } from "../runtime/run.ts";
@@ -67,7 +67,7 @@ export class ProviderService {
     const env = this.#env;
     const runtime: Runtime = {
       run: new Run(),
-      defaultTenant: () => defaultTenant(() => undefined, settingsOf(this.#instance(), env)),
+      defaultTenant: () => tenantOf(this.#instance(), env),
       isReplacementAsked: replacementsAsked(env),
       connection: () => this.#open(),
       tell: (notice, urn) => this.#engine.log(noticeText(notice), urn),

@@ -40,6 +40,14 @@ export interface TenantClient {
 /** Most namespaces that an error lists. */
 const LISTED = 20;
 
+/** The namespace of resources that name none. */
+export interface Home {
+  /** Its id; undefined where there is no such namespace. */
+  readonly tenant: string | undefined;
+  /** Why there is none. */
+  readonly unsettled: Error | undefined;
+}
+
 /** What a {@link Connection} needs beside its client. */
 export interface ConnectionOptions {
   /**
@@ -190,6 +198,16 @@ export class Connection {
       });
     }
     return this.#shared.home;
+  }
+
+  /** The namespace of resources that name none, or why there is none: a run in which each resource names one needs none. */
+  async homeIfAny(): Promise<Home> {
+    try {
+      return { tenant: await this.home(), unsettled: undefined };
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      return { tenant: undefined, unsettled: error };
+    }
   }
 
   async #onlyTenant(): Promise<string> {

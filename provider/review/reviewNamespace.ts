@@ -22,8 +22,8 @@ import { byText, byTexts } from "./words/order.ts";
 export interface NamespaceReviewOptions extends DomainOptions {
   /** The folder of the policy tests; undefined for a namespace that they are not about. */
   readonly folder: string | undefined;
-  /** The namespace of resources that name none. */
-  readonly home: string;
+  /** The namespace of resources that name none; undefined where each names one. */
+  readonly home: string | undefined;
   readonly actor: Actor;
   /** Id of the user who carries the change out; undefined for an API key. */
   readonly runningUser: string | undefined;
@@ -58,7 +58,7 @@ export async function reviewNamespace(
   const { home, folder, actor, base, runningUser } = options;
   const isHome = estate.tenant === home;
   // One time for both plans: otherwise what expires would differ by how long the review takes.
-  const by = { home, now: new Date(), makerRole: actor.role };
+  const by = { ...(home !== undefined && { home }), now: new Date(), makerRole: actor.role };
   const planned = inOrder(plannedEstate(estate, plan, by));
   const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, unseen: [], unknown: [] });
   const { before, after } = accesses(was.policy, planned.policy, estate, options);
@@ -97,7 +97,6 @@ export async function reviewNamespace(
         .filter((sentence) => ![...planned.unseen, ...planned.unknown].includes(sentence))
         .toSorted(byText)
         .map((sentence) => `at the base revision, ${sentence}`),
-      ...(isHome ? planned.notes.toSorted(byText) : []),
       ...undistinguished(before, after, access),
     ],
   };

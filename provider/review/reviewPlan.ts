@@ -1,17 +1,17 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
-import { tenantId } from "@gatehouse-access/sdk/contract";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
-import { definitionOf } from "../inventory/liveObjects.ts";
-import type { Connection } from "../resources/connection.ts";
+import type { Connection, Home } from "../resources/connection.ts";
 import type { Elsewhere } from "./coverage.ts";
 import { type Estate, readEstate } from "./estate.ts";
 import { actorOf } from "./guards/incapabilities.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
 import { type PlanProblem, planProblems } from "./guards/planProblems.ts";
+import { begunNotes } from "./planned/plannedEstate.ts";
+import { policyTestFiles } from "./policyTests/policyTestFiles.ts";
 import type { Review, Revisions } from "./report/review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
-import { onService } from "./steps.ts";
+import { namespacesOf, onService, type PlanNamespaces } from "./steps.ts";
 import { byText, byTexts } from "./words/order.ts";
 
 /** Another revision of the program, which a plan is compared with instead of the live namespace. */
@@ -46,7 +46,7 @@ export interface ReviewOptions {
 /** A review, and what it was made from. */
 export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
   readonly review: Review;
-  /** The stack's own namespace first. */
+  /** The stack's own namespace first, where it has one. */
   readonly namespaces: readonly ReviewedNamespace[];
 }
 
@@ -54,7 +54,7 @@ export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
  * What a plan means for who can reach what, in the stack's namespace and in every other one that the plan is about. With
  * a baseline it is the difference between what the two plans would make of a namespace.
  * @param plan a preview with values
- * @throws RequestError when the stack's namespace cannot be read
+ * @throws RequestError when the stack's namespace cannot be read; ConfigurationError as of {@link estatesOf}
  */
 export async function reviewPlan(
   connection: Connection,
@@ -64,13 +64,15 @@ export async function reviewPlan(
   const identity = await connection.client.identity();
   const protect = options.protect.map(protectedGroup);
   const { baseline } = options;
-  const { home, estates, unseen, unknown, plans } = await estatesOf(connection, [
+  const { home, main, estates, unseen, unknown, plans } = await estatesOf(connection, [
     plan,
     ...(baseline ? [baseline.plan] : []),
   ]);
   unseen.unshift(...(options.unseen ?? []));
   unknown.push(...(baseline?.unknown ?? []));
   const [here = plan, base] = plans;
+  unknown.push(...begunNotes(here));
+  if (main === undefined && (await policyTestFiles(options.folder)).length > 0) unseen.push(UNTESTED);
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
     const { logins, addresses, folder, soonDays, elsewhere } = options;
@@ -78,7 +80,7 @@ export async function reviewPlan(
       await reviewNamespace(estate, here, {
         ...{ logins, addresses, protect, home },
         // Policy tests are about the stack's own namespace, here as in `gatehouse test`.
-        folder: estate.tenant === home ? folder : undefined,
+        folder: estate.tenant === main ? folder : undefined,
         ...(soonDays !== undefined && { soonDays }),
         ...(elsewhere && { elsewhere }),
         ...(base && { base }),
@@ -93,10 +95,15 @@ export async function reviewPlan(
     );
     if (!isThere) unseen.push(`--protect ${label} protects nothing: no device has that tag or name`);
   }
-  const refused = await refusals(connection, here, home, base);
+  // Where there is no home, no resource needs one.
+  const refused = await refusals(connection, here, { tenant: home, unsettled: undefined }, base);
   const review = reviewOf(connection, plan, namespaces, { refused, unseen, unknown }, baseline);
   return { review, namespaces, home, estates };
 }
+
+/** Where no setting decides which of several namespaces policy tests are about. */
+const UNTESTED =
+  "the policy tests were not run: the program is about several namespaces, or only about new ones; set GATEHOUSE_TENANT to the id of the namespace that they test";
 
 /** Problems that a review has in other lists: rights as incapabilities, missing devices as what could not be looked at. */
 const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["rights", "device"]);
@@ -105,11 +112,11 @@ const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["rights", "
 async function refusals(
   connection: Connection,
   plan: Plan,
-  home: string,
+  home: Home,
   base: Plan | undefined,
 ): Promise<string[]> {
   const of = async (one: Plan) => {
-    const problems = await planProblems(connection, one, { tenant: home, unsettled: undefined });
+    const problems = await planProblems(connection, one, home);
     return problems.filter(({ about }) => !LISTED_ELSEWHERE.has(about)).map(({ text }) => text);
   };
   const refused = await of(plan);
@@ -118,10 +125,8 @@ async function refusals(
 }
 
 /** The namespaces that plans are about. */
-export interface PlanEstates {
-  /** Id of the stack's own namespace. */
-  readonly home: string;
-  /** The stack's own namespace first. */
+export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
+  /** The stack's own namespace first, where it has one. */
   readonly estates: readonly Estate[];
   /** Changes on other services, and namespaces that could not be read, as sentences. */
   readonly unseen: string[];
@@ -132,16 +137,20 @@ export interface PlanEstates {
 }
 
 /**
- * Reads the stack's namespace, and every other one that plans are about.
- * @throws RequestError when the stack's namespace cannot be read
+ * Reads the stack's namespace, where it has one, and every other one that plans are about.
+ * @throws RequestError when the stack's namespace cannot be read; ConfigurationError as of {@link namespacesOf}
  */
 export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
-  const { tenant: home } = await connection.tenant(undefined);
   const here = plans.map((plan) => onService(plan, connection.client.url));
+  const namespaces = await namespacesOf(
+    connection,
+    here.map(({ plan }) => plan),
+  );
+  const { home, main } = namespaces;
   const estates: Estate[] = [];
   const unseen = [...new Set(here.flatMap((one) => one.unseen))];
   const unknown = [...new Set(here.flatMap((one) => one.unknown))];
-  for (const tenant of new Set([home, ...here.flatMap((one) => tenantsOf(one.plan))])) {
+  for (const tenant of namespaces.tenants) {
     try {
       estates.push(await readEstate(await connection.tenant(tenant)));
     } catch (error) {
@@ -150,7 +159,7 @@ export async function estatesOf(connection: Connection, plans: readonly Plan[]):
       unseen.push(`the namespace ${tenant} could not be read: ${error.message}`);
     }
   }
-  return { home, estates, unseen, unknown, plans: here.map(({ plan }) => plan) };
+  return { home, main, estates, unseen, unknown, plans: here.map(({ plan }) => plan) };
 }
 
 function reviewOf(
@@ -190,12 +199,3 @@ export const changedSteps = (steps: readonly Step[]): ShownStep[] =>
       ),
     )
     .map(shownStep);
-
-/** Namespaces that resources of the plan are in, as far as their ids are known. */
-function tenantsOf({ steps }: Plan): string[] {
-  return steps
-    .filter(definitionOf)
-    .flatMap(({ before, after }) => [before, after])
-    .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
-    .flatMap((value) => tenantId.safeParse(value).data ?? []);
-}

@@ -81,6 +81,7 @@ const going = (was: DeclaredStep): Step => ({
   ...nameOf(was),
   op: "delete",
   fields: fieldDiff(inputsOf(was), undefined),
+  ...(was.after.retained && { retained: true }),
 });
 
 function changing(was: DeclaredStep, step: DeclaredStep): Step {

@@ -1,7 +1,10 @@
+import { ConfigurationError } from "@gatehouse-access/sdk";
+import { tenantId } from "@gatehouse-access/sdk/contract";
 import { holds, type Plan, type ResourceValues, type Shown, type Step } from "../engine/index.ts";
 import { definitionOf } from "../inventory/liveObjects.ts";
-import { isSameService } from "../resources/connection.ts";
+import { type Connection, isSameService } from "../resources/connection.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
+import { byText } from "./words/order.ts";
 import { firstOf } from "./words/phrases.ts";
 
 /** A step of a plan, as one namespace sees it: of a move to another namespace it has one half. */
@@ -38,7 +41,7 @@ export const losesObject = ({ op }: Step): boolean => op === "delete" || op === 
 /**
  * The steps of a plan that concern a namespace.
  * @param plan a preview with values
- * @param home the namespace of resources that name none
+ * @param home the namespace of resources that name none; an empty text where there is none
  * @throws Error when the plan has no values
  */
 export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps {
@@ -95,9 +98,57 @@ export interface PlanOnService {
 /** Most resources that a sentence names. */
 const NAMED_MAX = 5;
 
+/** The namespaces that plans are about. */
+export interface PlanNamespaces {
+  /** That of resources that name none; undefined where there is none, since each resource names one. */
+  readonly home: string | undefined;
+  /** Ids, as far as they are known; the home first. */
+  readonly tenants: readonly string[];
+  /** The one that policy tests and `access` are about; undefined where there is no home, and not exactly one other. */
+  readonly main: string | undefined;
+}
+
+/**
+ * The namespaces that plans are about, of which the service is asked only for the home.
+ * @param plans previews with values, see {@link onService}
+ * @throws ConfigurationError where there is no home, and a resource names no namespace, or the plans are about none
+ */
+export async function namespacesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanNamespaces> {
+  const { tenant: home, unsettled } = await connection.homeIfAny();
+  const named = plans.flatMap(({ steps }) => steps.filter(definitionOf).flatMap(tenantsIn));
+  const tenants = [...new Set([...(home === undefined ? [] : [home]), ...named])];
+  if (unsettled) {
+    const steps = plans.flatMap((plan) => plan.steps);
+    const unnamed = steps.flatMap(namingNone);
+    if (unnamed.length > 0) throw new ConfigurationError(`${listed(unnamed)}: ${unsettled.message}`);
+    if (!steps.some(definitionOf)) throw unsettled;
+  }
+  return { home, tenants, main: home ?? (tenants.length === 1 ? tenants[0] : undefined) };
+}
+
+const tenantsIn = ({ before, after }: Step): string[] =>
+  [before, after]
+    .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
+    .flatMap((value) => tenantId.safeParse(value).data ?? []);
+
+/** The title of a resource of which no value tells the namespace, so that it is the home; of others nothing. */
+export function namingNone(step: Step): string[] {
+  const definition = definitionOf(step);
+  if (!definition?.inputs.tenant) return [];
+  const { before, after } = step;
+  const isNamed = [before, staysIn(step) ? undefined : after].every(
+    (values) => !values || tenantIn(values) !== undefined,
+  );
+  return isNamed ? [] : [titleOf(definition, step)];
+}
+
+/** Resources in a sentence. */
+export const listed = (titles: readonly string[]): string =>
+  firstOf([...new Set(titles)].sort(byText), NAMED_MAX);
+
 /**
  * A plan without what is on other services: a program may have provider instances for several. Of a resource that moves
- * from one to another the half is left that is on this one.
+ * from one to another the half is left that is on this one. What names no namespace gets that of its provider instance.
  * @param plan a preview with values
  * @param url address of the service
  */
@@ -112,7 +163,7 @@ export function onService(plan: Plan, url: string): PlanOnService {
     for (const service of new Set(services)) {
       left.set(service, [...(left.get(service) ?? []), titleOf(definition, step)]);
     }
-    return services.length === 0 ? [step] : halfOn(step, url);
+    return (services.length === 0 ? [step] : halfOn(step, url)).map((one) => inItsNamespace(one, definition));
   });
   return {
     plan: { ...plan, steps },
@@ -141,13 +192,26 @@ function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
   return after && isHere(after) ? [{ ...step, op: "create", after }] : [];
 }
 
+/** The same step, with the namespace of its provider instance where its values name none. */
+function inItsNamespace({ before, after, ...step }: Step, { inputs }: ResourceDefinition): Step {
+  const named = (values: ResourceValues): ResourceValues => {
+    const tenant = tenantIn(values) ?? (inputs.tenant && values.provider?.tenant);
+    return tenant === undefined ? values : { ...values, outputs: { ...values.outputs, tenant } };
+  };
+  return { ...step, ...(before && { before: named(before) }), ...(after && { after: named(after) }) };
+}
+
 const titleOf = ({ name }: ResourceDefinition, step: Step) => `${name} "${step.name}"`;
 
 /** No update moves an object to another namespace. */
 const staysIn = ({ op }: Step) => op === "update" || op === "same";
 
 /** A namespace that the plan makes is not known yet; a secret one is there already. */
-const isSecretNamespace = ({ after }: Step): boolean => holds(after?.inputs.tenant, "[secret]");
+const isSecretNamespace = ({ after }: Step): boolean =>
+  holds(after?.inputs.tenant, "[secret]") || holds(after?.outputs.tenant, "[secret]");
 
+/** An update whose namespace is not known yet may become a move, and a replacement. */
 const isNamespaceHidden = (step: Step) =>
-  !staysIn(step) && (isHidden(step.after?.inputs.tenant) || isHidden(step.after?.outputs.tenant));
+  [step.after?.inputs.tenant, step.after?.outputs.tenant].some((tenant) =>
+    staysIn(step) ? step.op === "update" && holds(tenant, "[unknown]") : isHidden(tenant),
+  );

@@ -1,3 +1,4 @@
+import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
 import { domainFor, type Estate, inOrder, readEstate } from "./estate.ts";
@@ -5,7 +6,7 @@ import { actorOf } from "./guards/incapabilities.ts";
 import { plannedEstate } from "./planned/plannedEstate.ts";
 import type { PolicyTestReport } from "./policyTests/results.ts";
 import { runPolicyTests } from "./policyTests/runPolicyTests.ts";
-import { onService } from "./steps.ts";
+import { namespacesOf, onService } from "./steps.ts";
 import { byText } from "./words/order.ts";
 
 /** What came of the policy tests beside a program, on the stack's namespace. */
@@ -50,17 +51,24 @@ export async function testPlan(
 }
 
 /**
- * The stack's namespace as it is, and as a plan will leave it.
+ * The stack's namespace as it is, and as a plan will leave it; without one the only namespace that the plan is about.
  * @param plan a preview with values
- * @throws RequestError when the namespace cannot be read
+ * @throws RequestError when the namespace cannot be read; ConfigurationError where no setting decides which one it is
  */
 export async function plannedNamespace(
   connection: Connection,
   plan: Plan,
 ): Promise<{ readonly before: Estate; readonly after: Estate }> {
-  const before = await readEstate(await connection.tenant(undefined));
-  const { role: makerRole } = actorOf(await connection.client.identity(), before);
   const here = onService(plan, connection.client.url);
+  const { main, tenants } = await namespacesOf(connection, [here.plan]);
+  if (main === undefined) {
+    const which = tenants.length === 0 ? "none that exists" : tenants.join(", ");
+    throw new ConfigurationError(
+      `tenant: set GATEHOUSE_TENANT to the id of the namespace to look at: the plan is about ${which}`,
+    );
+  }
+  const before = await readEstate(await connection.tenant(main));
+  const { role: makerRole } = actorOf(await connection.client.identity(), before);
   const planned = plannedEstate(before, here.plan, { makerRole });
   const { policy, members, apiKeys } = planned;
   const unseen = [...before.unseen, ...here.unseen, ...planned.unseen.toSorted(byText)];

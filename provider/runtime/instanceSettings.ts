@@ -2,6 +2,7 @@ import { ConfigurationError, credentialsFromEnvironment } from "@gatehouse-acces
 import { type Connection, isSameService } from "../resources/connection.ts";
 import type { InputChange } from "../resources/diff.ts";
 import { hasUnknown } from "../resources/values.ts";
+import { UNKNOWN } from "../valueMarks.ts";
 import {
   CREDENTIALS,
   defaultTenant,
@@ -30,7 +31,7 @@ export interface Instance {
  * The settings of an instance as environment variables. For the default one the environment wins over the stack's
  * configuration, as for dynamic resources. One that a program makes is as its program says: the environment only fills
  * in what it leaves open, and what belongs to another service not even that, so that no credential goes where it does
- * not belong.
+ * not belong. What is not known yet is not open.
  */
 export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
   const textOf = (name: string) => {
@@ -42,7 +43,10 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
     const text = textOf(name);
     return text ? [[variable, text] as const] : [];
   });
-  const given = new Set(own.map(([variable]) => variable));
+  const later = all.filter(([name]) => hasUnknown(inputs[name]));
+  const given = new Set(
+    [...own, ...later.map(([, { variable }]) => [variable] as const)].map(([one]) => one),
+  );
   const { GATEHOUSE_URL: url } = Object.fromEntries(own);
   const elsewhere = hasUnknown(inputs.url) || (url !== undefined && isElsewhere(url, env));
   const isOpen = (variable: string) => {
@@ -83,6 +87,16 @@ export function connectionOf(instance: Instance, env: NodeJS.ProcessEnv): Connec
     );
   }
   return newConnection(() => undefined, effective);
+}
+
+/**
+ * The namespace of an instance's resources that name none, as far as settings tell; the mark of the unknown where the
+ * program gives it later.
+ * @throws ConfigurationError when it is no id of a namespace
+ */
+export function tenantOf(instance: Instance, env: NodeJS.ProcessEnv): string | undefined {
+  const isLater = !instance.isDefault && hasUnknown(instance.inputs.tenant);
+  return isLater ? UNKNOWN : defaultTenant(() => undefined, settingsOf(instance, env));
 }
 
 /** True unless the environment says that it is for this service: what it has may be for another one. */

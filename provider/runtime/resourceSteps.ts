@@ -14,7 +14,7 @@ import {
 import { diff, type InputChange, settled } from "../resources/diff.ts";
 import { isMissingObject, isNoToken, isSilent } from "../resources/missingObject.ts";
 import { ResourceError, said } from "../resources/resourceError.ts";
-import { canonical, canonicalInputs, sameValue } from "../resources/values.ts";
+import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import { lastingOutputs } from "./planned.ts";
 import type { Creator, Run } from "./run.ts";
 
@@ -34,7 +34,7 @@ export const noticeText = ({ about, text }: Notice): string =>
 /** What the resources of one process share. */
 export interface Runtime {
   readonly run: Run;
-  /** The namespace of resources that name none, as far as settings tell. */
+  /** The namespace of resources that name none, as far as settings tell; the mark of the unknown before they do. */
   defaultTenant(): string | undefined;
   /**
    * What writes of a kind say of the program that declares the object, where the engine names no resource.
@@ -104,7 +104,7 @@ export class ResourceSteps {
     news: Values,
   ): { inputs: Record<string, unknown>; failures: readonly ResourceError[] } {
     const { definition } = this;
-    const { inputs, failures } = check(definition, this.#withTenant(news));
+    const { inputs, failures } = check(definition, this.#withTenant(news, olds));
     if (failures.length > 0) return { inputs, failures };
     return { inputs, failures: this.#twins(resource, inputs, olds) };
   }
@@ -205,9 +205,11 @@ export class ResourceSteps {
   }
 
   // An input that is left out is never compared. Filled in, the namespace is.
-  #withTenant(given: Values): Values {
+  #withTenant(given: Values, { tenant: before }: Values): Values {
     if (!this.definition.inputs.tenant || given.tenant) return given;
-    return { ...given, tenant: this.#runtime.defaultTenant() };
+    const tenant = this.#runtime.defaultTenant();
+    // An object that is there is not replaced because nobody knows yet where it will be.
+    return before !== undefined && hasUnknown(tenant) ? given : { ...given, tenant };
   }
 
   #twins(resource: string | undefined, inputs: Values, olds: Values): readonly ResourceError[] {

@@ -1,8 +1,8 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Connection } from "../resources/connection.ts";
 import { hasUnknown } from "../resources/values.ts";
-import { checkInstance, connectionOf, type Instance, settingsOf } from "../runtime/instanceSettings.ts";
-import { defaultTenant, SETTINGS, type Setting, settingText } from "../runtime/newConnection.ts";
+import { checkInstance, connectionOf, type Instance, tenantOf } from "../runtime/instanceSettings.ts";
+import { SETTINGS, type Setting, settingText } from "../runtime/newConnection.ts";
 import { lookupSchema } from "./attributes.ts";
 import { type Diagnostic, errorAt } from "./diagnostics.ts";
 import { type Member, memberOf, type Row, STRING, terraformName, valuesOf } from "./types.ts";
@@ -47,7 +47,7 @@ export class Configuration {
     this.isUnknown = hasUnknown(instance?.inputs);
     this.errors = instance ? errorsOf(instance, env) : [];
     const isSettled = instance && this.errors.length === 0;
-    this.tenant = isSettled ? defaultTenant(() => undefined, settingsOf(instance, env)) : undefined;
+    this.tenant = isSettled ? tenantOf(instance, env) : undefined;
   }
 
   /** The root module's: Terraform starts its providers in its folder. */

@@ -23,7 +23,8 @@ import {
   unspoken,
 } from "./planJson.ts";
 import { type PlannedWork, workOf } from "./plannedWork.ts";
-import { ProviderBlocks } from "./providerBlocks.ts";
+import { isOwnBlock, ProviderBlocks } from "./providerBlocks.ts";
+import { isOwnSource } from "./source.ts";
 import { type Row, terraformName, typeNameOf, valuesOf } from "./types.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -37,6 +38,8 @@ export interface TerraformPlan {
   readonly resources: readonly StateResource[];
   /** What the configuration says of the provider itself, as far as it is known: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
+  /** What resources of these settings give as `provider`; left out where they need not give it. */
+  readonly provider?: string;
   /** What of the plan cannot be looked at, as sentences. */
   readonly unseen: readonly string[];
   /** What an apply would do to resources of all providers, to be compared with what another plan would; few ask for it. */
@@ -66,9 +69,10 @@ export interface PlanOrigin {
 export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPlan {
   const { name, workspace: place } = origin;
   const json = parsePlan(text, name);
+  const ofKinds = [...json.resource_changes, ...unspoken(json)].filter(isOfKind);
   const own = (changes: readonly ResourceChange[]) =>
-    changes.filter(({ mode, type }) => mode === "managed" && kinds.has(type));
-  const changes = own([...json.resource_changes, ...unspoken(json)]);
+    changes.filter((change) => isOfKind(change) && isOwn(change));
+  const changes = own(ofKinds);
   const reader = new PlanReader(json, changes, origin);
   const steps = changes.map((change) => reader.step(change));
   const settings = reader.blocks.shared();
@@ -82,10 +86,25 @@ export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPl
     drift: resultOf("drift", place, [...drifted, ...unchanged]),
     resources: changes.flatMap((change) => reader.resource(change)),
     settings,
-    unseen: [...incomplete(json), ...reader.blocks.unseen()],
+    ...reader.blocks.named(),
+    unseen: [...incomplete(json), ...ofOthers(ofKinds), ...reader.blocks.unseen()],
     work: () => workOf(json, settings, (type) => kinds.get(type)?.attributes ?? []),
   };
 }
+
+const isOfKind = ({ mode, type }: ResourceChange): boolean => mode === "managed" && kinds.has(type);
+
+const isOwn = ({ provider_name: source }: ResourceChange): boolean =>
+  source === undefined || isOwnSource(source);
+
+/** Resources that are called as this provider's are, and are another one's. */
+const ofOthers = (changes: readonly ResourceChange[]): string[] =>
+  changes
+    .filter((change) => !isOwn(change))
+    .map(
+      ({ address, provider_name: source }) =>
+        `${address}: the provider is ${source}, whose resources are not looked at`,
+    );
 
 /** What a plan says of itself that it leaves out. */
 function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[] {
@@ -125,12 +144,14 @@ class PlanReader {
   constructor(json: PlanJson, changes: readonly ResourceChange[], { workspace, isUrlAlone }: PlanOrigin) {
     this.#place = workspace;
     this.#configured = configuredResources(json);
-    const own = [...this.#configured.values()].filter(({ type }) => kinds.has(type));
+    const own = [...this.#configured.values()].filter(
+      ({ type, provider_config_key: key }) => kinds.has(type) && (key === undefined || isOwnBlock(json, key)),
+    );
     const tenants = changes.flatMap(
       ({ address, type, change: { before, after, after_unknown: unknown } }) => {
         const resource = this.#configured.get(withoutKeys(address));
-        const isOwn = resource && "tenant" in resource.expressions;
-        if (isOwn || !kinds.get(type)?.definition.inputs.tenant) return [];
+        const isNamed = resource && "tenant" in resource.expressions;
+        if (isNamed || !kinds.get(type)?.definition.inputs.tenant) return [];
         const row = (after ? marked(after, unknown) : before) as Row | null;
         return [{ resource, tenant: row?.tenant }];
       },
@@ -153,6 +174,7 @@ class PlanReader {
       ...this.#named(address, type),
       ...idOf(change.before),
       ...{ op, fields },
+      ...(isForgotten && { retained: true as const }),
       ...(change.replace_paths.length > 0 && {
         replaceKeys: change.replace_paths.map(([name]) => propertyOf(type, String(name))),
       }),

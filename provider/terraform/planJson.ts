@@ -12,6 +12,8 @@ const resourceChange = z.looseObject({
   previous_address: z.string().optional(),
   mode: z.string().default("managed"),
   type: z.string(),
+  /** The whole source of its provider: `registry.terraform.io/gatehouse-access/gatehouse`. */
+  provider_name: z.string().optional(),
   action_reason: z.string().optional(),
   change: z.looseObject({
     actions: z.array(z.string()),
@@ -61,6 +63,7 @@ const stateModule = z.looseObject({
         address: z.string(),
         mode: z.string().default("managed"),
         type: z.string(),
+        provider_name: z.string().optional(),
         values: values.default({}),
       }),
     )
@@ -103,7 +106,9 @@ const planJson = z.looseObject({
       .record(
         z.string(),
         z.looseObject({
-          name: z.string().optional(),
+          /** The whole source; the name is what the configuration calls it. */
+          full_name: z.string().optional(),
+          alias: z.string().optional(),
           expressions: z.record(z.string(), z.unknown()).default({}),
         }),
       )

@@ -1,9 +1,22 @@
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { UNKNOWN } from "../valueMarks.ts";
 import { type ConfiguredResource, expression, type PlanJson } from "./planJson.ts";
+import { isOwnSource } from "./source.ts";
 
-/** The key of the configuration that a resource has which names none. */
+/** What the types of resources begin with: Terraform takes it for the provider's name where a resource gives no other. */
 const DEFAULT_KEY = "gatehouse";
+
+type Block = PlanJson["configuration"]["provider_config"][string];
+
+/** The block of a key: `gh`, `gh.alias`, or of a module's own block `module.a:gh`. */
+const blockOf = ({ configuration: { provider_config: all } }: PlanJson, key: string): Block | undefined =>
+  all[key] ?? all[key.split(":").at(-1) ?? ""];
+
+/** True where the block of a key is this provider's, whatever the configuration calls it. */
+export function isOwnBlock(json: PlanJson, key: string): boolean {
+  const source = blockOf(json, key)?.full_name;
+  return source === undefined ? key.split(":").at(-1)?.split(".")[0] === DEFAULT_KEY : isOwnSource(source);
+}
 
 /** What a setting decides, and the variable that gives it where a block leaves it out. */
 const SETTINGS = {
@@ -20,15 +33,15 @@ interface PlannedTenant {
   readonly tenant: unknown;
 }
 
-const keyOf = (resource: ConfiguredResource | undefined) => resource?.provider_config_key ?? DEFAULT_KEY;
-
 /** The provider blocks of a plan: service and namespace, as far as the plan contains them. */
 export class ProviderBlocks {
   readonly #json: PlanJson;
   readonly #isUrlAlone: (key: string, variable: string) => boolean;
   readonly #tenants: readonly PlannedTenant[];
-  /** The keys of the blocks that this provider's resources have; the default one first. */
+  /** The keys of the blocks that this provider's resources have; the default ones first. */
   readonly #keys: readonly string[];
+  /** The key of the root module's block without an alias; undefined where there is none, or several. */
+  readonly #default: string | undefined;
   readonly #settings = new Map<string, Settings>();
 
   /**
@@ -46,20 +59,34 @@ export class ProviderBlocks {
     this.#isUrlAlone = isUrlAlone;
     this.#tenants = tenants;
     const used = own.flatMap(({ provider_config_key: key }) => key ?? []).toSorted();
-    const isWritten = DEFAULT_KEY in json.configuration.provider_config;
-    this.#keys = [...new Set([...(isWritten ? [DEFAULT_KEY] : []), ...used])];
+    // A plan has a block for each name that any module gives the provider, also where none is written.
+    const defaults = Object.entries(json.configuration.provider_config).flatMap(
+      ([key, { alias, expressions }]) => {
+        const isRoot = !key.includes(":") && alias === undefined && isOwnBlock(json, key);
+        return isRoot && (used.includes(key) || Object.keys(expressions).length > 0) ? [key] : [];
+      },
+    );
+    this.#keys = [...new Set([...defaults, ...used])];
+    this.#default = defaults.length === 1 ? defaults[0] : undefined;
   }
 
   /** The known settings of the block without an alias, as `gatehouse:url`; without such a block, those that all share. */
   shared(): ReadonlyMap<string, string> {
-    const key = this.#keys.includes(DEFAULT_KEY) ? DEFAULT_KEY : (this.#keys[0] ?? DEFAULT_KEY);
+    const key = this.#default ?? this.#keys[0] ?? DEFAULT_KEY;
     const found = Object.entries(this.#of(key)).filter(
       (entry): entry is [Name, string] =>
         typeof entry[1] === "string" &&
         entry[1] !== UNKNOWN &&
-        (key === DEFAULT_KEY || this.#keys.every((other) => this.#of(other)[entry[0] as Name] === entry[1])),
+        (key === this.#default ||
+          this.#keys.every((other) => this.#of(other)[entry[0] as Name] === entry[1])),
     );
     return new Map(found.map(([name, value]) => [`gatehouse:${name}`, value]));
+  }
+
+  /** What a resource of the root module gives as `provider` for {@link shared}; nothing where it need not give it. */
+  named(): { readonly provider?: string } {
+    const key = this.#default ?? this.#keys.find((one) => !one.includes(":")) ?? DEFAULT_KEY;
+    return key === DEFAULT_KEY ? {} : { provider: key };
   }
 
   /** Settings whose value the plan does not contain, as sentences. */
@@ -76,15 +103,18 @@ export class ProviderBlocks {
 
   /** The address of a resource's service; undefined where it is not known, as {@link unseen} reports. */
   urlOf(resource: ConfiguredResource | undefined): string | undefined {
-    const { url } = this.#of(keyOf(resource));
+    const { url } = this.#of(this.#keyOf(resource));
     return typeof url === "string" && url !== UNKNOWN ? url : undefined;
+  }
+
+  #keyOf(resource: ConfiguredResource | undefined): string {
+    return resource?.provider_config_key ?? this.#default ?? DEFAULT_KEY;
   }
 
   #of(key: string): Settings {
     const known = this.#settings.get(key);
     if (known) return known;
-    const { provider_config: all } = this.#json.configuration;
-    const { expressions = {} } = all[key] ?? all[key.split(":").at(-1) ?? ""] ?? {};
+    const { expressions = {} } = blockOf(this.#json, key) ?? {};
     // A plan has the values of the root module's variables alone.
     const variables = key.includes(":") ? {} : this.#json.variables;
     // No text around an id makes another id of it.
@@ -106,7 +136,7 @@ export class ProviderBlocks {
    * expression is not known here; undefined where it is another one for each instance of the block (`for_each`).
    */
   #plannedTenant(key: string): unknown {
-    const own = this.#tenants.filter(({ resource }) => keyOf(resource) === key);
+    const own = this.#tenants.filter(({ resource }) => this.#keyOf(resource) === key);
     const found = new Set(own.map(({ tenant }) => tenant));
     const isKnown = [...found].every((id) => id !== UNKNOWN && tenantId.safeParse(id).success);
     if (found.size === 0 || !isKnown) return UNKNOWN;

@@ -1,6 +1,12 @@
 /** The provider's address in configurations, as `required_providers` names it. */
 export const SOURCE = "gatehouse-access/gatehouse";
 
+/**
+ * True for this provider's whole source in any registry or mirror, whatever a configuration calls the provider.
+ * @param source as plans have it, such as `registry.terraform.io/gatehouse-access/gatehouse`
+ */
+export const isOwnSource = (source: string): boolean => `/${source}`.endsWith(`/${SOURCE}`);
+
 /** The programs that run configurations. */
 export const PROGRAMS = {
   terraform: {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { openStack, type UpdateFailedError } from "../../provider/engine/index.ts";
@@ -157,6 +157,65 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       rule: { ...rule(1), args: { ...rule(1).args, tenant: (await namespaces("citizen")).get("two") } },
     };
     expect(await gate(UP, named)).toMatchObject({ code: 0 });
+  });
+
+  it.skipIf(!available)("need no default namespace where each resource names its own", async () => {
+    const [one, two] = await Promise.all(
+      ["one", "two"].map((name) => as("citizen", (client) => client.createNamespace({ body: { name } }))),
+    );
+    const inside = (tenant: unknown, priority: number) => ({
+      ...rule(priority),
+      args: { ...rule(priority).args, tenant },
+    });
+    const fresh = { staging, begun: inside({ $ref: "staging.tenant" }, 1) };
+    const named = { first: inside(one?.tenantId, 1), second: inside(two?.tenantId, 2) };
+    const review = async (declared: object) => {
+      const { code, stdout } = await gate(["review", "--create", "--json"], declared);
+      return { code, review: JSON.parse(stdout) };
+    };
+
+    const begun = await review(fresh);
+    expect(begun).toMatchObject({ code: 0, review: { namespaces: [], unseen: [] } });
+    expect(begun.review.unknown).toEqual([
+      expect.stringContaining('FirewallRule "begun" is for a namespace that is being made'),
+      expect.stringContaining('Namespace "staging" makes a namespace'),
+    ]);
+    const all = { ...fresh, ...named };
+    const plan = `${program.states}/plan`;
+    const saved = await gate(["review", "--create", "--json", "--save", plan], all);
+    expect(saved.code).toBe(0);
+    const names = JSON.parse(saved.stdout).namespaces.map(({ name }: { name: string }) => name);
+    expect(names.sort()).toEqual(["one", "two"]);
+    expect(await gate(["up", "--plan", plan], all)).toMatchObject({ code: 0 });
+
+    // Which of the two a policy test is about, nobody can tell.
+    program.write("all.policy.ts", "");
+    expect(await review(all)).toMatchObject({
+      code: 2,
+      review: { unseen: [expect.stringContaining("the policy tests were not run")] },
+    });
+    rmSync(`${program.folder}/all.policy.ts`);
+    const homeless = await gate(["review", "--json"], { ...all, third: rule(3) });
+    expect(homeless.code).toBe(1);
+    expect(homeless.stderr).toMatch(/FirewallRule "third": tenant: the user is in 3 namespaces/);
+
+    await as("citizen", async (client) => {
+      const { data, ...key } = {
+        data: sshKeyLine("k"),
+        name: "by hand",
+        username: "r",
+        filter: { hostname: "h" },
+      };
+      const body = { ...key, data: Buffer.from(data).toString("base64") };
+      await client.forTenant(two?.tenantId ?? "").createPublicKey({ body });
+    });
+    const found = await gate(["drift", "--json"], all);
+    expect(found.code).toBe(2);
+    expect(JSON.parse(found.stdout).unmanaged).toMatchObject([{ name: "by hand", tenant: two?.tenantId }]);
+    const covered = await gate(["coverage"], all);
+    expect([covered.code, covered.stderr]).toEqual([1, expect.stringContaining("Set GATEHOUSE_TENANT")]);
+    expect(covered.stderr).toContain(two?.tenantId);
+    expect(await gate(["destroy", "--yes"], {})).toMatchObject({ code: 0 });
   });
 
   it.skipIf(!available)("of a user who is in none make nothing, and say how to make one", async () => {

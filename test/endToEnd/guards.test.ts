@@ -3,6 +3,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
+import { login } from "../../provider/helpers/patterns.ts";
 import type { Review } from "../../provider/review/report/review.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
@@ -307,6 +308,32 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       ]);
       await fleet.client.updateDevice({ params: { uid: web }, body: { name: "web-01" } });
       await fleet.client.deleteDevice({ params: { uid: later } });
+    });
+
+    it("gives advice that a program can follow", async () => {
+      const stack = newStack();
+      const policy: Policy = { ana: key("ana"), web: tags(web, "web") };
+      await up(stack, policy);
+      await fleet.client.deleteDeviceTag({ params: { uid: web, tag: "web" } });
+      const data = Buffer.from(DATA.bob ?? "").toString("base64");
+      await fleet.client.createPublicKey({
+        body: { name: "ana", data, username: "^(ana|bob)$", filter: { hostname: "\u202e" } },
+      });
+      const { acceptance } = await drift(stack, policy);
+      expect(acceptance.changes).toEqual(['remove DeviceTags "web"']);
+      // The name "ana" is another key's in this program.
+      expect(acceptance.program).toContain('new PublicKey("ana-2"');
+      expect(acceptance.program).toContain("\\u202e");
+      const written: Policy = {};
+      class PublicKey {
+        constructor(name: string, args: Record<string, unknown>) {
+          written[name] = { type: "PublicKey", args };
+        }
+      }
+      new Function("PublicKey", "login", acceptance.program)(PublicKey, login);
+      const followed = { ana: key("ana"), ...written };
+      await up(stack, followed);
+      expect(await drift(stack, followed)).toMatchObject({ code: 0 });
     });
 
     it("is an object that is gone, also where it gave no access", async () => {

@@ -175,6 +175,41 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
     ]);
   });
 
+  it("needs no backend for a state in a file, and names files by the last part of a stack's name", async () => {
+    await start({ keys: 1, rules: 0, members: 0, devices: 1, tagged: 1 });
+    const { PULUMI_BACKEND_URL: _states, ...others } = settings;
+    const none = { ...others, PULUMI_HOME: join(folder, "nobody") };
+    const whole = ["--stack", "acme/fleet/prod", "--only", "PublicKey"];
+    const out = outFolder();
+    const imported = await run(["import", "--out", out, "--state", "file", ...whole], none);
+    expect([imported.code, imported.stderr]).toEqual([0, expect.stringContaining("Reading admin")]);
+    expect(imported.stdout).toContain("pulumi stack init acme/fleet/prod");
+    expect(imported.stdout).toContain("pulumi stack import --file prod.state.json");
+    expect(readdirSync(out)).toEqual(expect.arrayContaining(["Pulumi.prod.yaml", "prod.state.json"]));
+    expect(readFileSync(join(out, "Pulumi.yaml"), "utf8")).toContain("name: fleet");
+
+    // In files there is one organization, as for the Pulumi CLI.
+    for (const [stack, why] of [
+      ["organization/fleet/prod", "There is no stack prod of the project fleet"],
+      ["acme/prod", "a file backend has no organizations. Name the stack prod"],
+      ["organization/other/prod", "is of the project other, and Pulumi.yaml is of fleet"],
+      ["../prod", '"../prod" cannot be the name of a stack'],
+    ] as const) {
+      const previewed = await run(["preview", out, "--engine", "embedded", "--stack", stack]);
+      expect([previewed.code, previewed.stderr]).toEqual([1, expect.stringContaining(why)]);
+    }
+    for (const flags of [
+      ["--stack", "a/b/c/d"],
+      ["--stack", "acme/fleet/prod", "--project", "other"],
+    ]) {
+      const refused = await run(["import", "--out", outFolder(), ...flags]);
+      expect([refused.code, refused.stderr]).toEqual([
+        1,
+        expect.stringMatching(/^error: .*--?stack|cannot be/),
+      ]);
+    }
+  });
+
   it("adopts what is there without a state, and has no secret in a state for the Pulumi CLI", {
     tags: ["long"],
   }, async () => {

@@ -159,8 +159,14 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     const kept = { ...ana, options: { retainOnDelete: true } };
     await stack.result(["up", "--yes", "--skip-preview"], policyEnv({ ana: kept, closed } as Policy));
     const run = await stack.run(["review", "--json", "--no-refresh"], policyEnv({ closed } as Policy));
-    const [namespace] = (JSON.parse(run.stdout) as Review).namespaces;
+    const { namespaces, changes } = JSON.parse(run.stdout) as Review;
+    const [namespace] = namespaces;
     expect(namespace?.access).toEqual([]);
     expect(namespace?.unknown).toContainEqual(expect.stringContaining("leaves its object where it is"));
+    expect(changes).toMatchObject([{ name: "ana", op: "delete", retained: true }]);
+    const { stdout } = await stack.run(["preview"], policyEnv({ closed } as Policy));
+    expect(stdout).toContain("PublicKey ana  the object stays, unmanaged");
+    expect(stdout).toContain("1 to leave unmanaged");
+    expect(stdout).not.toContain("to delete");
   });
 });

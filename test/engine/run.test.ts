@@ -235,8 +235,11 @@ describe("the embedded engine", () => {
         { name: "touchy", args: { size: 2 }, options: { replaceOnChanges: ["size"] } },
       ],
     });
+    const { steps } = await stack.preview();
     const result = await ws.up();
     expect(result.summary).toMatchObject({ delete: 3, replace: 1, update: 0 });
+    for (const told of [steps, result.steps])
+      expect(told.filter(({ retained }) => retained)).toMatchObject([{ name: "kept", op: "delete" }]);
     expect(ws.calls().sort()).toEqual([
       "create touchy",
       "created touchy",

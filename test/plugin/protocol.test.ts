@@ -81,10 +81,10 @@ async function checkInstance({ client }: Started, instance: string, args: Values
   };
 }
 
-async function check({ client }: Started, type: string, news: Values, name?: string) {
+async function check({ client }: Started, type: string, news: Values, name?: string, olds: Values = {}) {
   const request = new proto.CheckRequest();
   request.setUrn(urn(type, name));
-  request.setOlds(structOf({}));
+  request.setOlds(structOf(olds));
   request.setNews(structOf(news));
   const answer = await client.ask<proto.CheckResponse>("check", request);
   return {
@@ -216,6 +216,14 @@ describe("the settings of an instance", () => {
     // Of an address that is not known, nobody can say that the environment's namespace is there.
     const { inputs } = await checkInstance(await start(env), OWN, { url: UNKNOWN });
     expect(inputs).toEqual({ url: UNKNOWN });
+  });
+
+  it("give a resource no namespace of the environment where their own is not known yet", async () => {
+    const started = await configured({ ...env }, { tenant: UNKNOWN }, OWN);
+    expect((await check(started, "FirewallRule", rule)).inputs).toMatchObject({ tenant: UNKNOWN });
+    // An object that is there stays there until somebody knows better.
+    const known = { ...rule, tenant: TENANT };
+    expect((await check(started, "FirewallRule", rule, "it", known)).inputs).not.toHaveProperty("tenant");
   });
 
   it.each<[string, Values, RegExp]>([

@@ -60,7 +60,20 @@ const nasty = fc.oneof(
     "x".repeat(1_000),
   ),
   fc.string({ unit: "grapheme", maxLength: 20 }),
+  fc.string({ unit: "binary", maxLength: 5 }),
+  // Of each kind of characters that no reader sees: among them marks of direction, what has no width, and no characters.
+  fc.string({
+    unit: fc.constantFrom(
+      ..."a\0\t\u007f\u0085\u00ad\u034f\u200b\u2028\u2029\u202e\u2066\u3164\ufeff\ufe0f\ufdd0\uffff\u{1fffe}\u{e0041}",
+    ),
+  }),
 );
+
+/** No file has anything that no reader sees, but breaks of lines. */
+function expectVisible({ files }: Program): void {
+  const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{NChar}]/u;
+  for (const { text } of files) expect(text.split("\n").filter((line) => unseen.test(line))).toEqual([]);
+}
 
 /** An object, as a counterexample shows it. */
 interface Sample {
@@ -166,6 +179,7 @@ describe("the program that is written for what is there", () => {
       fc.property(tenants, fc.boolean(), (samples, plugin) => {
         const objects = objectsOf(samples);
         const program = writeProgram(objects, { ...OPTIONS, plugin });
+        expectVisible(program);
         const made = run(program, plugin ? "@gatehouse-access/pulumi" : undefined);
         expect(made).toHaveLength(objects.length);
         const prefix = plugin ? "gatehouse:index:" : PREFIX;
@@ -183,6 +197,7 @@ describe("the program that is written for what is there", () => {
       fc.property(tenants, (samples) => {
         const objects = objectsOf(samples);
         const program = writeProgram(objects, { ...OPTIONS, format: "yaml" });
+        expectVisible(program);
         const text = program.files.find(({ path }) => path === "Pulumi.yaml")?.text ?? "";
         const { resources = {}, variables = {} } = parse(text);
         const value = (given: unknown): unknown => {
@@ -223,7 +238,9 @@ describe("the program that is written for what is there", () => {
     fc.assert(
       fc.property(tenants, (samples) => {
         const objects = objectsOf(samples);
-        const { files, resources } = writeProgram(objects, { ...OPTIONS, format: "terraform" });
+        const program = writeProgram(objects, { ...OPTIONS, format: "terraform" });
+        expectVisible(program);
+        const { files, resources } = program;
         const text = (path: string) => files.find((file) => file.path === path)?.text ?? "";
         const declared = files.flatMap(({ text }) =>
           [...text.matchAll(/^resource "(\w+)" "([A-Za-z]\w*)" \{$/gm)].map(

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { Plan, ResourceValues, Step } from "../../provider/engine/index.ts";
-import { onService } from "../../provider/review/steps.ts";
+import { onService, stepsOf } from "../../provider/review/steps.ts";
 
 const HERE = "https://here.example.org";
 const THERE = "https://there.example.org";
+const HOME = "00000000-0000-4000-8000-000000000001";
+const OTHER = "00000000-0000-4000-8000-000000000002";
 
 const on = (url: string | undefined): ResourceValues => ({
   ...{ inputs: {}, outputs: {}, provider: { ...(url !== undefined && { url }) } },
@@ -59,6 +61,34 @@ describe("a plan as one service sees it", () => {
         'PublicKey "ana": it is on a service whose address is secret or not known before the change is made, which is not asked here',
       ],
     });
+  });
+
+  test.each(["[unknown]", "[secret]"])(
+    "knows no namespace of an instance whose own nobody can tell: %s",
+    (tenant) => {
+      const values = { inputs: {}, outputs: {}, provider: { url: HERE, tenant } };
+      const before = { inputs: {}, outputs: { tenant: HOME } };
+      const steps = [step("create", "ana", undefined, values), step("update", "bob", before, values)];
+      const { plan } = onService({ steps } as unknown as Plan, HERE);
+      const found = stepsOf(plan, HOME, HOME);
+      const kept = tenant === "[secret]" ? ["bob"] : [];
+      expect(found.steps.map(({ step }) => step.name)).toEqual(kept);
+      expect(found.unseen).toEqual([
+        'PublicKey "ana": its namespace is secret or not known before the change is made; it is left out here',
+        ...(kept.length > 0
+          ? []
+          : ['PublicKey "bob": its namespace is not known before the change is made; it is taken as it is']),
+      ]);
+    },
+  );
+
+  test("has resources that name none in the namespace of their instance", () => {
+    const values = { inputs: {}, outputs: {}, provider: { url: HERE, tenant: OTHER } };
+    const { plan } = onService(
+      { steps: [step("create", "ana", undefined, values)] } as unknown as Plan,
+      HERE,
+    );
+    expect([stepsOf(plan, HOME, HOME).steps, stepsOf(plan, OTHER, HOME).steps]).toMatchObject([[], [{}]]);
   });
 
   test("has the half of a move that is on this service", () => {

@@ -58,7 +58,7 @@ describe("PublicKey", () => {
     const planned = plan({ ...gone, ...(gone.before && { before: { ...gone.before, retained: true } }) });
     expect(planned.policy).toEqual(estate.policy);
     expect(planned.unknown).toEqual([
-      'PublicKey "a" stays on the service, unmanaged (it is removed from the state only)',
+      'PublicKey "a" leaves its object where it is, unmanaged: the access that it gives stays',
     ]);
   });
 

@@ -63,7 +63,7 @@ describe.each([
     const actor = { kind: "apikey", role: undefined } as const;
     const [home, other] = [await review(HOME, steps, { actor }), await review(OTHER, steps, { actor })];
     expect(home.incapabilities).toMatchObject([{ operation: "createNamespace", resources: ["n"] }]);
-    expect(home.unknown).toEqual(['Namespace "n" makes a namespace: nothing of it is there yet']);
+    expect(home.unknown).toEqual([]);
     expect(other.incapabilities).toMatchObject([{ operation: "inviteMember" }]);
     expect(other.unseen).toEqual([]);
     expect(other.unknown).toEqual([expect.stringContaining("whether the service knows mia@example.org")]);

@@ -19,6 +19,7 @@ const NASTY: readonly string[] = [
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is none
   ...["${x}", "$${x}", "%{if}", "%%{ for }", '"', "\\", "\\n", "two\nlines", "tab\there", "#", "//", "/*"],
   ...["<<EOT", "${", "%{", "$", "~}", "🦊", "e\u0301", "\u202eleft", "\u{e0001}", "\u001b[31m", "__proto__"],
+  ...["\u2028", "\u200b", "\ufe0f", "\u3164", "\ufdd0", "\uffff", "\u{1fffe}"],
   ...["7", "-", "_", "ana", "ana-2", "ana 2", " ", "constructor", "each.key", "x".repeat(200)],
 ];
 

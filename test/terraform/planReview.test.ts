@@ -250,6 +250,21 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     expect(stdout).not.toContain("Not known");
   });
 
+  it("loses no access by an object that it only forgets", async () => {
+    await plan(estate("^root$"));
+    await root.must("apply", "plan");
+    await plan({ removed: { from: "gatehouse_public_key.ana", lifecycle: { destroy: false } } });
+    const text = (await ask("review", root.folder)).stdout;
+    expect(text).toContain("Nobody gains or loses access.");
+    expect(text).toContain('PublicKey "gatehouse_public_key.ana" leaves its object where it is, unmanaged');
+    const { changes, summary } = JSON.parse((await ask("review", root.folder, "--json")).stdout);
+    expect(changes).toMatchObject([{ name: "gatehouse_public_key.ana", op: "delete", retained: true }]);
+    expect(summary).toMatchObject({ delete: 1 });
+    await root.must("apply", "plan");
+    const [{ fingerprint = "" } = {}] = await fleet.client.getPublicKeys();
+    await fleet.client.deletePublicKey({ params: { fingerprint } });
+  });
+
   it("is tested by the policy tests beside it", async () => {
     writeFileSync(
       join(root.folder, "roots.policy.ts"),
@@ -400,6 +415,58 @@ policyTest("nobody is root", ({ access }) => {
       const { all, text } = await codes();
       expect(all).toEqual([2, 2, 2, 2]);
       expect(text).toContain("the plan is of a run that failed");
+    });
+
+    it("is read whatever its configuration calls the provider", async () => {
+      const source = "gatehouse-access/gatehouse";
+      const { ana } = ROOT_ALLOWED.resource.gatehouse_public_key;
+      const configuration = {
+        terraform: { required_providers: { gh: { source } } },
+        variable: { tenant: { default: fleet.tenant } },
+        provider: { gh: { url: url(), tenant: `\${var.tenant}` } },
+        resource: { gatehouse_public_key: { ana: { ...ana, provider: "gh" } } },
+        // A module that calls it by another name, so that the plan has a block of that name too.
+        module: { inner: { source: "./inner", providers: { gatehouse: "gh" } } },
+      };
+      const inner = new RootModule(join(root.folder, "inner"), root.env);
+      inner.write({});
+      // Neither service nor namespace is in the environment: the plan alone has them.
+      const { GATEHOUSE_URL: _url, GATEHOUSE_TENANT: _tenant, ...bare } = fleet.env;
+      const run = (...args: readonly string[]) => gatehouse([...args, "--terraform", planFile], bare);
+      root.write(configuration);
+      await root.must("init");
+      await plan(configuration);
+      const review = await run("review", root.folder);
+      expect([review.code, review.stdout]).toEqual([
+        0,
+        expect.stringContaining("key ana gains every login on edge-01"),
+      ]);
+      await root.must("apply", "plan");
+
+      const data = Buffer.from(sshKeyLine()).toString("base64");
+      const body = { name: "ana", data, username: "^(ana|bob)$", filter: { hostname: ".*" } };
+      await fleet.client.createPublicKey({ body });
+      await plan(configuration);
+      const found = await run("drift", root.folder, "--json");
+      const { acceptance } = JSON.parse(found.stdout);
+      expect(acceptance.program).toContain('resource "gatehouse_public_key" "ana_2" {');
+      writeFileSync(join(root.folder, "accepted.tf"), acceptance.program);
+      await plan(configuration);
+      await root.must("apply", "plan");
+      expect(await root.changes()).toEqual([]);
+      await plan(configuration);
+      expect(await run("drift", root.folder)).toMatchObject({ code: 0 });
+
+      const other = readFileSync(planFile, "utf8").replaceAll(`/${source}"`, '/elsewhere/gatehouse"');
+      writeFileSync(planFile, other);
+      const foreign = await gatehouse(["review", root.folder, "--terraform", planFile], fleet.env);
+      expect([foreign.code, foreign.stdout]).toEqual([
+        2,
+        expect.stringContaining(
+          "the provider is registry.terraform.io/elsewhere/gatehouse, whose resources are not looked at",
+        ),
+      ]);
+      await root.must("destroy", "-auto-approve");
     });
 
     it("is reviewed where all its providers have aliases", async () => {

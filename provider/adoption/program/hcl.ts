@@ -1,4 +1,4 @@
-import { printable } from "../../review/words/printable.ts";
+import { codeOf, escaping, printable } from "../../review/words/printable.ts";
 import { HelperCode, lineOf, type Notation } from "./literal.ts";
 
 /** Escapes that have a letter. */
@@ -6,8 +6,6 @@ const LETTERS: Readonly<Record<string, string>> = {
   "\n": "\\n",
   "\r": "\\r",
   "\t": "\\t",
-  '"': '\\"',
-  "\\": "\\\\",
 };
 
 /**
@@ -15,15 +13,14 @@ const LETTERS: Readonly<Record<string, string>> = {
  * escaped.
  */
 export const hclQuoted = (text: string): string => {
-  const escaped = text
-    .toWellFormed()
-    .replaceAll(/["\\\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => LETTERS[char] ?? escapeOf(char))
-    .replaceAll(/[$%](?=\{)/g, "$&$&");
-  return `"${escaped}"`;
+  const plain = text.toWellFormed().replaceAll(/["\\]/g, "\\$&");
+  const escaped = escaping(plain, (char) => LETTERS[char] ?? escapeOf(char));
+  return `"${escaped.replaceAll(/[$%](?=\{)/g, "$&$&")}"`;
 };
 
-function escapeOf(char: string): string {
-  const digits = (char.codePointAt(0) ?? 0).toString(16);
+/** A character by its number, as Terraform's language and YAML write it. */
+export function escapeOf(char: string): string {
+  const digits = codeOf(char);
   return digits.length > 4 ? `\\U${digits.padStart(8, "0")}` : `\\u${digits.padStart(4, "0")}`;
 }
 

@@ -1,3 +1,4 @@
+import { escaping } from "../../review/words/printable.ts";
 import type { HelperCall } from "./patterns.ts";
 
 /** Code that stands for a value, such as a call of a helper. */
@@ -34,12 +35,18 @@ const WIDTH = 110;
  * A text as TypeScript and JSON write it. What could steer an editor, such as a change of the direction of writing, is
  * escaped, so that a reader sees it.
  */
-export const quoted = (text: string): string =>
-  JSON.stringify(text).replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) =>
+export const quoted = (text: string): string => escaped(JSON.stringify(text));
+
+const escaped = (json: string): string =>
+  escaping(json, (char) =>
     Array.from({ length: char.length }, (_, index) => escapeOf(char.charCodeAt(index))).join(""),
   );
 
 const escapeOf = (unit: number) => `\\u${unit.toString(16).padStart(4, "0")}`;
+
+/** A value as a file of JSON, likewise. @param indent spaces of each level */
+export const jsonText = (value: unknown, indent: number): string =>
+  `${JSON.stringify(value, null, indent).split("\n").map(escaped).join("\n")}\n`;
 
 function keyText(key: string): string {
   if (key === "__proto__") return '["__proto__"]';

@@ -14,8 +14,13 @@ const NAME_MAX = 255;
  * Names resources after their objects, in the order in which people read them. Of several with one name all but the first
  * get a number.
  * @param nameOf the name that is wanted
+ * @param taken names that other resources of the kind have
  */
-export function named(objects: readonly Declarable[], nameOf: (object: Declarable) => string): NamedObject[] {
+export function named(
+  objects: readonly Declarable[],
+  nameOf: (object: Declarable) => string,
+  taken: Iterable<string> = [],
+): NamedObject[] {
   const wanted = objects
     .map((object) => ({ object, name: resourceName(nameOf(object)) }))
     .sort(
@@ -24,7 +29,7 @@ export function named(objects: readonly Declarable[], nameOf: (object: Declarabl
         ({ object }) => object.id,
       ),
     );
-  const names = new UniqueNames({ wanted: wanted.map(({ name }) => name) });
+  const names = new UniqueNames({ taken, wanted: wanted.map(({ name }) => name) });
   return wanted.map(({ object, name }) => ({ ...object, resource: names.take(name) }));
 }
 

@@ -47,12 +47,33 @@ export function terraformFiles(kinds: readonly KindOfProgram[], options: Program
   return [versionsFile(hasCalls ? "1.8" : hasTables ? "1.7" : "1.5"), ...files];
 }
 
+/** A configuration that is there already. */
+export interface ExistingModule {
+  /** The addresses of its resources. */
+  readonly addresses: readonly string[];
+  /** What new resources give as `provider`; undefined where they need not give it. */
+  readonly provider: string | undefined;
+}
+
 /** Blocks that declare and import objects, for a configuration that is there already. */
-export function terraformAdoptions(objects: readonly Declarable[]): string {
+export function terraformAdoptions(
+  objects: readonly Declarable[],
+  { addresses, provider }: ExistingModule,
+): string {
   const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
+  const given = provider === undefined ? {} : { provider: new Code(provider) };
   const texts = [...kinds].flatMap(([kind, some]) => {
     const own = inTerraform({ kind, file: kind, objects: named(some, ({ name }) => name) });
-    const { file, imports } = declaredFile(own, own.objects.map(declarationOf), new Map());
+    const head = `${typeOf(own)}.`;
+    const taken = addresses.flatMap((address) =>
+      address.startsWith(head) ? [address.slice(head.length).replace(/\[.*$/s, "")] : [],
+    );
+    // Functions are called by the provider's name, which need not be `gatehouse` there.
+    const declarations = own.objects.map((object) =>
+      provider === undefined ? declarationOf(object) : { ...object, args: object.inputs },
+    );
+    const whole = declarations.map((one) => ({ ...one, args: { ...given, ...one.args } }));
+    const { file, imports } = declaredFile(own, whole, new Map(), taken);
     return [file.text.trimEnd(), ...imports.map(blockText)];
   });
   return texts.join("\n\n");
@@ -129,8 +150,9 @@ function declaredFile(
   kind: KindOfProgram,
   declarations: readonly Declaration[],
   shared: ReadonlyMap<string, SharedValue>,
+  taken: readonly string[] = [],
 ): Part {
-  const labels = labelsOf(kind, declarations);
+  const labels = labelsOf(kind, declarations, taken);
   const sharing = (value: unknown): unknown => {
     const found = shared.get(inline(value));
     return found ? new Code(`local.${terraformName(found.name)}`) : value;
@@ -203,14 +225,18 @@ const resourceBlock = (kind: KindOfProgram, label: string, groups: Block["groups
   blocks: kind.options?.protect ? [{ head: "lifecycle", groups: [{ prevent_destroy: true }] }] : [],
 });
 
-/** What Terraform takes as names of resources, one for each object. */
-function labelsOf({ kind }: KindOfProgram, objects: readonly NamedObject[]): string[] {
+/** What Terraform takes as names of resources, one for each object. @param taken what others of the kind have */
+function labelsOf(
+  { kind }: KindOfProgram,
+  objects: readonly NamedObject[],
+  taken: readonly string[],
+): string[] {
   const own = terraformName(kind).slice(1);
   const wanted = objects.map(({ resource }) => {
     const label = resource.replaceAll(/[^A-Za-z0-9]+/g, "_").replaceAll(/^_|_$/g, "");
     return /^[A-Za-z]/.test(label) ? label : [own, label].filter((part) => part !== "").join("_");
   });
-  const names = new UniqueNames({ wanted, joiner: "_" });
+  const names = new UniqueNames({ taken, wanted, joiner: "_" });
   return wanted.map((label) => names.take(label));
 }
 

@@ -1,12 +1,12 @@
-import { stringify } from "yaml";
 import type { Declarable } from "../../inventory/liveObjects.ts";
 import { packageManifest } from "../../packageFile.ts";
 import { printable } from "../../review/words/printable.ts";
 import { dataFiles } from "./dataFile.ts";
 import { importsOf, importText } from "./imports.ts";
-import { Code, construction, HelperCode, inline, literal } from "./literal.ts";
+import { Code, construction, HelperCode, inline, jsonText, literal } from "./literal.ts";
 import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
 import { type Declaration, declarationsOf, type SharedValue, sharedValues } from "./shared.ts";
+import { yamlText } from "./yaml.ts";
 
 const PROVIDER = "@gatehouse-access/provider";
 const SDK = "@gatehouse-access/pulumi";
@@ -49,9 +49,9 @@ function projectFiles({ project, namespace, plugin }: ProgramOptions): ProgramFi
     ...{ ignoreDeprecations: "6.0", types: ["node"], sourceMap: true },
   };
   const description = `Who may reach which device of ${printable(namespace)}`;
-  const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+  const json = (value: unknown) => jsonText(value, 2);
   return [
-    { path: "Pulumi.yaml", text: stringify({ name: project, description, runtime: "nodejs" }) },
+    { path: "Pulumi.yaml", text: yamlText({ name: project, description, runtime: "nodejs" }) },
     { path: "package.json", text: json(manifest) },
     { path: "tsconfig.json", text: json({ compilerOptions, include: ["*.ts"] }) },
     { path: ".gitignore", text: "bin/\nnode_modules/\n" },

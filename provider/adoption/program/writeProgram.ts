@@ -54,12 +54,18 @@ function typeIn({ format, plugin }: ProgramOptions, kind: string): string {
   return `${plugin || format === "yaml" ? OWN_PLUGIN : OWN_DYNAMIC}${kind}`;
 }
 
-/** TypeScript that declares objects, each with `adopt: true`; without imports, for a program that is there already. */
-export function adoptions(objects: readonly Declarable[]): string {
+/**
+ * TypeScript that declares objects, each with `adopt: true`; without imports, for a program that is there already.
+ * @param takenOf the names that the program's resources of a kind have
+ */
+export function adoptions(
+  objects: readonly Declarable[],
+  takenOf: (kind: string) => Iterable<string>,
+): string {
   const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
   return [...kinds]
     .flatMap(([kind, some]) =>
-      named(some, ({ name }) => name).map(({ resource, inputs }) =>
+      named(some, ({ name }) => name, takenOf(kind)).map(({ resource, inputs }) =>
         construction(kind, resource, { ...withHelpers(inputs), adopt: true }),
       ),
     )

@@ -1,5 +1,6 @@
-import { stringify } from "yaml";
-import { printable } from "../../review/words/printable.ts";
+import { Document, Scalar, visit } from "yaml";
+import { escaping, printable } from "../../review/words/printable.ts";
+import { escapeOf } from "./hcl.ts";
 import { inline } from "./literal.ts";
 import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
 import { UniqueNames } from "./names.ts";
@@ -39,7 +40,27 @@ export function yamlFiles(
     ...(variables.length > 0 && { variables: Object.fromEntries(variables) }),
     resources: Object.fromEntries(resources),
   };
-  return [{ path: "Pulumi.yaml", text: stringify(program, { lineWidth: 0 }) }];
+  return [{ path: "Pulumi.yaml", text: yamlText(program) }];
+}
+
+/** A value as a file of YAML. What could steer an editor is escaped, as in other languages. */
+export function yamlText(value: unknown): string {
+  const document = new Document(value);
+  visit(document, {
+    Scalar(_key, scalar) {
+      if (typeof scalar.value !== "string") return;
+      const text = scalar.value.toWellFormed();
+      scalar.value = text;
+      // No other form has escapes.
+      if (escaping(text, () => "") !== text) scalar.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  // Neither is a long text folded, nor one of several lines.
+  const text = document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER });
+  return text
+    .split("\n")
+    .map((line) => escaping(line, escapeOf))
+    .join("\n");
 }
 
 /** A value in which nothing is taken for a reference: `$$` means `$`, also where no name follows. */

@@ -64,21 +64,24 @@ export function driftedSentence(
   { op, type, name, fields, ...known }: DriftedResource,
   style: ReportStyle,
 ): string {
-  const changed = changedFields({ type, fields });
+  const own = changedFields({ type, fields });
+  // Of other packages' resources the outputs alone may differ.
+  const changed = own.length > 0 ? own : fields;
   const shown = changed.slice(0, FIELDS_MAX);
   const more = changed.length - shown.length;
   const changes = [
     ...shown.map((field) => style.text(fieldText(field))),
     ...(more > 0 && op === "update" ? [`${more} more ${more === 1 ? "field" : "fields"}`] : []),
   ];
-  const what = op === "delete" ? "is gone" : changes.join(", ");
+  const what = op === "delete" ? "is gone" : changes.join(", ") || "is not as declared";
   return [`${typeName(type)} ${style.name(name)}: ${what}`, ...knownSentences(known, style)].join("; ");
 }
 
 const fieldText = ({ path, old, new: now }: FieldChange): string =>
   `${path} is ${valueText(now)} (declared ${valueText(old)})`;
 
-function valueText(value: FieldChange["old"]): string {
+/** A value in a sentence, shortened. */
+export function valueText(value: FieldChange["old"]): string {
   if (value === undefined) return "left out";
   const text = JSON.stringify(value);
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX).toWellFormed()}…` : text;

@@ -187,6 +187,8 @@ export class CliEvents {
     if (step.op === "same" || op === "replace") step.op = op;
     if (step.op !== "same") step.fields = fieldsOf(metadata, step.op, this.#refresh, step.fields);
     if (step.op === "replace" && metadata.keys?.length) step.replaceKeys = metadata.keys;
+    const losesObject = !this.#refresh && (step.op === "delete" || step.op === "replace");
+    if (losesObject && metadata.old?.retainOnDelete) step.retained = true;
     return step;
   }
 

@@ -16,6 +16,7 @@ import {
   type DestroyOptions,
   onlyStack,
   type PreviewOptions,
+  parseStackName,
   type RefreshRunOptions,
   requireConfirmation,
   type Stack,
@@ -47,6 +48,7 @@ export class CliStack implements Stack {
   readonly engine = "cli";
   readonly project: string;
   readonly stack: string;
+  readonly selector: string;
   readonly #options: StackOptions;
   readonly #workspace: LocalWorkspace;
   readonly #configFolder: string;
@@ -65,7 +67,8 @@ export class CliStack implements Stack {
     options: StackOptions,
   ) {
     this.project = project.name;
-    this.stack = stack;
+    this.stack = parseStackName(stack).name;
+    this.selector = stack;
     this.#workspace = workspace;
     this.#configFolder = project.configFolder;
     this.#options = options;
@@ -187,7 +190,7 @@ export class CliStack implements Stack {
       command: pulumiCommand.command,
       env: { ...process.env, ...envVars },
       projectFolder: workDir,
-      stack: this.stack,
+      stack: this.selector,
       stackFile: stackFilePath({ configFolder: this.#configFolder }, this.stack),
     };
   }
@@ -204,7 +207,7 @@ export class CliStack implements Stack {
     for (const message of this.#notes.splice(0)) log.diagnostic({ severity: "info", message });
     const { handle, created } = await this.#handle(create);
     this.#created ||= created;
-    if (created) log.diagnostic({ severity: "info", message: `Created the stack ${this.stack}.` });
+    if (created) log.diagnostic({ severity: "info", message: `Created the stack ${this.selector}.` });
     if (!created) await this.#lookAtState(handle, log);
     const events = new CliEvents(log, { command, planned, values });
     const { signal, parallel = 16 } = this.#options;
@@ -252,14 +255,14 @@ export class CliStack implements Stack {
 
   async #handle(create: boolean): Promise<{ handle: CliHandle; created: boolean }> {
     try {
-      return { handle: await CliHandle.select(this.stack, this.#workspace), created: false };
+      return { handle: await CliHandle.select(this.selector, this.#workspace), created: false };
     } catch (error) {
       if (!(error instanceof StackNotFoundError)) throw error;
       if (!create) {
         const known = await stackNames(this.#workspace).catch(() => []);
-        throw StackSelectionError.missing(this.project, this.stack, known);
+        throw StackSelectionError.missing(this.project, this.selector, known);
       }
-      return { handle: await CliHandle.create(this.stack, this.#workspace), created: true };
+      return { handle: await CliHandle.create(this.selector, this.#workspace), created: true };
     }
   }
 }

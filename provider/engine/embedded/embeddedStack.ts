@@ -6,6 +6,7 @@ import {
   type DestroyOptions,
   onlyStack,
   type PreviewOptions,
+  parseStackName,
   type RefreshRunOptions,
   requireConfirmation,
   type Stack,
@@ -31,11 +32,31 @@ import {
 } from "./passes.ts";
 import { StackFiles } from "./stackFiles.ts";
 
+/** The one organization that the stacks of a file backend have, as for the Pulumi CLI. */
+const ORGANIZATION = "organization";
+
+/** The name of a stack of this project in a file backend. @throws StackSelectionError where it can be none */
+function ownName({ name: own }: Project, stack: string): string {
+  const { organization = ORGANIZATION, project = own, name } = parseStackName(stack);
+  if (organization !== ORGANIZATION) {
+    throw new StackSelectionError(
+      `There is no stack ${stack}: a file backend has no organizations. Name the stack ${name}, or ${ORGANIZATION}/${own}/${name}.`,
+    );
+  }
+  if (project !== own) {
+    throw new StackSelectionError(
+      `The stack ${stack} is of the project ${project}, and Pulumi.yaml is of ${own}.`,
+    );
+  }
+  return name;
+}
+
 /** A stack run by the engine in this package: needs no Pulumi CLI. */
 export class EmbeddedStack implements Stack {
   readonly engine = "embedded";
   readonly project: string;
   readonly stack: string;
+  readonly selector: string;
   readonly #project: Project;
   readonly #options: StackOptions;
   readonly #env: NodeJS.ProcessEnv;
@@ -44,6 +65,7 @@ export class EmbeddedStack implements Stack {
   private constructor(project: Project, stack: string, folder: string, options: StackOptions) {
     this.project = project.name;
     this.stack = stack;
+    this.selector = stack;
     this.#project = project;
     this.#options = options;
     this.#env = options.env ?? process.env;
@@ -59,12 +81,7 @@ export class EmbeddedStack implements Stack {
       options.stack ??
       env.PULUMI_STACK ??
       onlyStack(project.name, await FileBackend.stacks(folder, project.name));
-    if (!/^[A-Za-z0-9_.-]{1,100}$/.test(stack)) {
-      throw new StackSelectionError(
-        `"${stack}" cannot be the name of a stack: letters, digits, "-", "_" and ".".`,
-      );
-    }
-    return new EmbeddedStack(project, stack, folder, options);
+    return new EmbeddedStack(project, ownName(project, stack), folder, options);
   }
 
   async preview(options: PreviewOptions = {}): Promise<Plan> {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { isMap as isYamlMap, parseDocument } from "yaml";
 import { ProjectError, UnsupportedError } from "../errors.ts";
 import { asMap, isMap, parseYamlMap } from "../parseYamlMap.ts";
+import { parseStackName } from "../stack.ts";
 import type { Crypter } from "../state/crypter.ts";
 import { isNoSuchFile, writeDurably } from "../state/durableFile.ts";
 import { unsupportedUse } from "../unsupported.ts";
@@ -31,9 +32,9 @@ export interface StackConfig {
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
-/** Where the stack's file is, or would be; of `organization/project/stack` the last part counts. */
+/** Where the stack's file is, or would be. @throws StackSelectionError as of {@link parseStackName} */
 export const stackFilePath = ({ configFolder }: Pick<Project, "configFolder">, stack: string): string =>
-  join(configFolder, `Pulumi.${stack.split("/").at(-1)}.yaml`);
+  join(configFolder, `Pulumi.${parseStackName(stack).name}.yaml`);
 
 /**
  * Reads the stack's file; a missing one is an empty one.

@@ -6,7 +6,7 @@ import type { Connection } from "../../resources/connection.ts";
 import type { Listed, ResourceDefinition } from "../../resources/definition.ts";
 import { diff } from "../../resources/diff.ts";
 import { canonicalInputs } from "../../resources/values.ts";
-import { isHidden } from "../steps.ts";
+import { isHidden, tenantIn } from "../steps.ts";
 
 /** Up to so many new objects of a kind are looked for one by one; of more, all that there are are listed first. */
 const FEW = 5;
@@ -54,17 +54,18 @@ interface NewObject {
 
 function newObject(step: Step, home: string | undefined): NewObject[] {
   const definition = definitionOf(step);
-  const given = step.after?.inputs;
-  if (step.op !== "create" || !given || !definition?.find || !definition.identity) return [];
+  const { after } = step;
+  if (step.op !== "create" || !after || !definition?.find || !definition.identity) return [];
+  const given = after.inputs;
   // Whether a tag may be put on a device depends on what else the plan does to its tags.
   if (given.adopt || definition.inputs.device || definition.overwrites) return [];
   if (definition.identity.fields.some((field) => isHidden(given[field]))) return [];
   const inputs = canonicalInputs(definition.inputs, given);
-  if (definition.inputs.tenant) inputs.tenant ??= home;
+  if (!definition.inputs.tenant) return [{ name: step.name, definition, inputs }];
+  const tenant = tenantIn(after) ?? home;
   // Without a namespace that is a problem of its own.
-  return definition.inputs.tenant && inputs.tenant === undefined
-    ? []
-    : [{ name: step.name, definition, inputs }];
+  if (tenant === undefined || isHidden(tenant)) return [];
+  return [{ name: step.name, definition, inputs: { ...inputs, tenant } }];
 }
 
 type Lists = Map<string, Promise<readonly Listed[]>>;

@@ -1,24 +1,15 @@
 import { isNotFound, PermissionError } from "@gatehouse-access/sdk";
 import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
 import { definitionOf } from "../../inventory/liveObjects.ts";
-import type { Connection, TenantClient } from "../../resources/connection.ts";
+import type { Connection, Home, TenantClient } from "../../resources/connection.ts";
 import { deviceKey, macOf, type Namespace } from "../../resources/listings.ts";
 import { isNewer } from "../../resources/release.ts";
 import { readEstate } from "../estate.ts";
 import { plannedEstate } from "../planned/plannedEstate.ts";
-import { isHidden, onService, type PlannedStep, stepsOf, tenantIn } from "../steps.ts";
-import { byText, byTexts } from "../words/order.ts";
-import { firstOf } from "../words/phrases.ts";
+import { isHidden, listed, namingNone, onService, type PlannedStep, stepsOf, tenantIn } from "../steps.ts";
+import { byTexts } from "../words/order.ts";
 import { existingObjects } from "./existingObjects.ts";
 import { actorOf, incapabilities } from "./incapabilities.ts";
-
-/** The namespace of resources that name none. */
-export interface Home {
-  /** Undefined where there is no such namespace. */
-  readonly tenant: string | undefined;
-  /** Why there is none. */
-  readonly unsettled: Error | undefined;
-}
 
 /** Why a part of a plan cannot be carried out, or would not do what it says. */
 export interface PlanProblem {
@@ -45,7 +36,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   const problems: PlanProblem[] = [];
   const add = (about: PlanProblem["about"], texts: readonly string[]) =>
     problems.push(...texts.map((text) => ({ about, text })));
-  const homeless = home.tenant === undefined ? namingNone(changes) : [];
+  const homeless = home.tenant === undefined ? changes.steps.flatMap(namingNone) : [];
   if (homeless.length > 0) add("namespace", [`${listed(homeless)}: ${home.unsettled?.message}`]);
   add("quota", await tooManyNamespaces(connection, changes, userId));
   add("existing", await existingObjects(connection, changes, home.tenant));
@@ -82,20 +73,6 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
 
 /** With `adopt` an object that is there and equal is taken over, by no request that could be refused. */
 const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boolean(after?.inputs.adopt);
-
-/** Most resources that one sentence names. */
-const NAMED_MAX = 5;
-
-const listed = (names: readonly string[]): string => firstOf(names.toSorted(byText), NAMED_MAX);
-
-/** Resources that the plan makes, and that name no namespace. */
-const namingNone = ({ steps }: Plan): string[] =>
-  steps
-    .filter(({ op, type, after }) => {
-      const takesTenant = definitionOf({ type })?.inputs.tenant !== undefined;
-      return takesTenant && (op === "create" || op === "replace") && after?.inputs.tenant === undefined;
-    })
-    .map((step) => `${definitionOf(step)?.name} "${step.name}"`);
 
 /** The namespaces that a plan changes, and the one of resources that name none. */
 function tenantsOf({ steps }: Plan, home: string | undefined): string[] {

@@ -39,5 +39,5 @@ const LISTED_MAX = 8;
 function counted(texts: readonly string[], one: string, many = `${one}s`): string {
   const more = texts.length > LISTED_MAX ? [`and ${texts.length - LISTED_MAX} more`] : [];
   const listed = [...texts.slice(0, LISTED_MAX), ...more].join(", ");
-  return `${texts.length} ${texts.length === 1 ? one : many} (${listed})`;
+  return `${texts.length} ${texts.length === 1 ? one : many}${listed === "" ? "" : ` (${listed})`}`;
 }

@@ -6,6 +6,7 @@ import { pendingText } from "../../resources/deviceSelector.ts";
 import type { ApiKey } from "../../resources/listings.ts";
 import type { Estate, NamespaceState } from "../estate.ts";
 import { isHidden, losesObject, type PlannedStep, stepsOf } from "../steps.ts";
+import { byText } from "../words/order.ts";
 import { firstOf } from "../words/phrases.ts";
 import { attachmentKind, deviceKind, deviceTagsKind, renameTags, tagKind } from "./devicesAndTags.ts";
 import { CannotTell, Draft, type Kind, type PlannedApiKey } from "./draft.ts";
@@ -107,7 +108,7 @@ const roleNote = ({ name }: PlannedApiKey) =>
 const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && before?.retained === true;
 
 const leftNote = ({ title }: PlannedStep) =>
-  `${title} stays on the service, unmanaged (it is removed from the state only)`;
+  `${title} leaves its object where it is, unmanaged: the access that it gives stays`;
 
 /** No request tells whether a service knows an address before it is invited. */
 function invitedNote({ estate, members }: Draft): string[] {
@@ -134,6 +135,9 @@ function pendingNote(draft: Draft, planned: PlannedStep): string[] {
   if (device?.status !== "pending" || uid === selector) return [];
   return [`${title}: ${pendingText(selector)}`];
 }
+
+/** Namespaces that a plan makes, and resources in them, as sentences in order. */
+export const begunNotes = (plan: Plan): string[] => stepsOf(plan, "", "").begun.map(begunNote).sort(byText);
 
 const begunNote = ({ title, definition }: PlannedStep) =>
   definition.name === "Namespace"

@@ -1,5 +1,5 @@
 import { ANY_ADDRESS, ANY_LOGIN, type FindingObject } from "@gatehouse-access/sdk/policy";
-import { typeName } from "../../engine/index.ts";
+import { retainedObjects, typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../policyTests/results.ts";
 import { counted } from "../words/phrases.ts";
 import { printable } from "../words/printable.ts";
@@ -86,11 +86,14 @@ export function namespaceSections(
 /** What a review says of the whole plan. */
 export function planSections({ summary, changes, unseen, unknown }: Review, style: Style): Section[] {
   const { create, update, replace, delete: gone } = summary;
-  const items = changes.map(({ op, type, name, fields }) => {
+  const left = retainedObjects(changes);
+  const items = changes.map(({ op, type, name, fields, retained }) => {
     const changed = op === "update" || op === "replace" ? fields.map(({ path }) => style.name(path)) : [];
-    return `${op} ${typeName(type)} ${style.name(name)}${changed.length > 0 ? `: ${changed.join(", ")}` : ""}`;
+    const stays = retained ? ` (${op === "replace" ? "the old object" : "the object"} stays, unmanaged)` : "";
+    return `${op} ${typeName(type)} ${style.name(name)}${changed.length > 0 ? `: ${changed.join(", ")}` : ""}${stays}`;
   });
-  const title = `Resources: ${create} to create, ${update} to update, ${replace} to replace, ${gone} to delete`;
+  const unmanaged = left > 0 ? `, ${left} to leave unmanaged` : "";
+  const title = `Resources: ${create} to create, ${update} to update, ${replace} to replace, ${gone - left} to delete${unmanaged}`;
   return [
     { title, items, isDetail: true },
     { title: "Not known", items: [...unseen, ...unknown].map(style.text) },

@@ -10,8 +10,8 @@ import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } fr
 export interface PlanScope {
   /** Address of the service. */
   readonly service: string;
-  /** The namespace of resources that name none. */
-  readonly home: string;
+  /** The namespace of resources that name none; undefined where each names one. */
+  readonly home: string | undefined;
   /** Whether the real objects were read first. */
   readonly refresh: boolean;
   /** The namespaces that the plan is about, as they are. */
@@ -28,7 +28,7 @@ export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): Revie
   const devices = new Map(estates.map((estate) => [estate.tenant, devicesByKey(estate.devices)]));
   const deviceOf = (step: Step) => {
     const selector = step.after?.inputs.device;
-    const found = devices.get(tenantOf(step) ?? scope.home);
+    const found = devices.get(tenantOf(step) ?? scope.home ?? "");
     return typeof selector === "string" ? found?.get(deviceKey(selector.toLowerCase()))?.uid : undefined;
   };
   return {

@@ -37,8 +37,8 @@ export const reviewedContent = z.strictObject({
   stack: z.string(),
   /** Address of the service. */
   service: z.string(),
-  /** The namespace of resources that name none. */
-  home: z.string(),
+  /** The namespace of resources that name none; left out where each names one. */
+  home: z.string().optional(),
   /** When it was reviewed, RFC 3339. */
   at: z.string(),
   /** Whether the real objects were read first. */

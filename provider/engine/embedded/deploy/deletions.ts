@@ -92,7 +92,10 @@ function announce(
     const { state } = entry;
     deleted.add(state.urn);
     const known = state.delete ? replaced.get(state.urn) : undefined;
-    const step = known ?? { ...objectStep(state), op: "delete", fields: fieldDiff(state.inputs, undefined) };
+    const step = known ?? {
+      ...{ ...objectStep(state), op: "delete", fields: fieldDiff(state.inputs, undefined) },
+      ...(state.retainOnDelete && { retained: true }),
+    };
     steps.set(entry, step);
     if (!known && !isProviderState(state) && !state.pendingReplacement) log.step(step);
     const refused = refusal(context, state);

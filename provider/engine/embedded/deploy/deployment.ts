@@ -269,6 +269,7 @@ function describePlan(plan: ResourcePlan, step: Writable<Step>): void {
   step.op = plan.op === "replace" || again ? "replace" : plan.op;
   if (plan.op !== "same" && plan.op !== "import") step.fields = changedFields(plan.old?.state, plan.inputs);
   if (plan.op === "replace") step.replaceKeys = plan.keys;
+  if (step.op === "replace" && plan.old?.state.retainOnDelete) step.retained = true;
   if (plan.op === "import") step.id = plan.found.id;
   else if (plan.old?.state.id) step.id = plan.old.state.id;
 }
