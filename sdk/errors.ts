@@ -194,20 +194,23 @@ export class PaymentError extends RequestError {
   }
 }
 
-/** An answer that may say when to come back. */
-class RetryAfterError extends RequestError {
+/** The base of the errors of answers that may say when to come back. */
+export class RetryAfterError extends RequestError {
   /** How long the server asks to wait, in milliseconds. */
   readonly retryAfter?: number;
 
   constructor(what: string, details: RequestErrorDetails, retryAfter?: number) {
-    super(what, details);
+    const wait = retryAfter === undefined ? "" : `; the service asks to wait ${seconds(retryAfter)} s`;
+    super(`${what}${wait}`, details);
     if (retryAfter !== undefined) this.retryAfter = retryAfter;
   }
 }
 
+const seconds = (ms: number) => Math.ceil(ms / 1000);
+
 /**
- * Thrown when too many requests came (429), after the client repeated the request as often as its retry policy allows;
- * a login is never repeated. When wrong passwords are the reason, a {@link LockoutError} is thrown.
+ * Thrown when too many requests came (429), after the client repeated the request for as long as its retry policy allows;
+ * a login is never repeated. When the service asks to wait longer than that, it is thrown at once. When wrong passwords are the reason, a {@link LockoutError} is thrown.
  */
 export class RateLimitError extends RetryAfterError {
   override readonly name = "RateLimitError";

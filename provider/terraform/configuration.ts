@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Connection } from "../resources/connection.ts";
 import { hasUnknown } from "../resources/values.ts";
@@ -31,6 +32,11 @@ export class Configuration {
   #connection: Connection | undefined;
   #reading: Connection | undefined;
   #workspace: Workspace | undefined;
+  readonly #stop = new AbortController();
+  /** Calls that have a message about a wait. */
+  readonly #waited = new WeakSet<string[]>();
+  /** The messages of the call in hand, which its answer shows as warnings. */
+  readonly messages = new AsyncLocalStorage<string[]>();
   /** What is wrong with it, as far as it is known. */
   readonly errors: readonly Diagnostic[];
   /** True where a part of it is not known yet. */
@@ -67,7 +73,8 @@ export class Configuration {
         "a part of the provider configuration is not known before apply, so the service cannot be asked now; make what it depends on first (terraform apply -target=…), or give a value that is known",
       );
     }
-    this.#connection ??= connectionOf(this.#instance, this.#env);
+    const waiting = { tell: (line: string) => this.#tellWait(line), stop: this.#stop.signal };
+    this.#connection ??= connectionOf(this.#instance, waiting, this.#env);
     return this.#connection;
   }
 
@@ -75,6 +82,20 @@ export class Configuration {
   reading(): Connection {
     this.#reading ??= this.service().fresh();
     return this.#reading;
+  }
+
+  /** Terraform shows nothing while a call goes on: its log has each line, and the answer of a call the first one. */
+  #tellWait(line: string): void {
+    console.error(`[WARN] ${line}`);
+    const messages = this.messages.getStore();
+    if (!messages || this.#waited.has(messages)) return;
+    this.#waited.add(messages);
+    messages.push(line);
+  }
+
+  /** Ends all waits for the service: their requests fail at once. */
+  stopWaiting(): void {
+    this.#stop.abort();
   }
 
   /** Takes note of a write. */

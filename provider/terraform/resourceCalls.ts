@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { UnfinishedError } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { objectMeant } from "../resources/objectMeant.ts";
@@ -32,9 +31,6 @@ export interface WithConfig extends OfType {
 export interface RawState {
   readonly json?: Uint8Array;
 }
-
-/** What the steps of the call in hand tell whoever runs Terraform. */
-const told = new AsyncLocalStorage<string[]>();
 
 /** An answer to Terraform. */
 interface Answer {
@@ -74,16 +70,20 @@ export class ResourceCalls {
       declaration: ({ name }) => ({ ...configuration.workspace, resource: typeNameOf({ name }) }),
       isReplacementAsked: () => false,
       connection: () => configuration.service(),
-      tell: (message) => told.getStore()?.push(message),
+      tell: (message) => configuration.messages.getStore()?.push(message),
     };
     this.#steps = new Map(
       [...resources].map(([type, { definition }]) => [type, new ResourceSteps(definition, runtime)]),
     );
   }
 
-  /** What runs is done to its end, so that no object is made whose id nobody keeps; nothing else is begun. */
+  /**
+   * What runs is done to its end, so that no object is made whose id nobody keeps, but does not wait for the service;
+   * nothing else is begun.
+   */
   stop(): void {
     this.#isStopped = true;
+    this.#configuration.stopWaiting();
   }
 
   validate(
@@ -233,7 +233,7 @@ export class ResourceCalls {
       const steps = this.#steps.get(typeName);
       if (!resource || !steps) throw new Error(`${typeName}: is no resource of this provider`);
       const messages: string[] = [];
-      const answer = await told.run(messages, () => work(resource, steps));
+      const answer = await this.#configuration.messages.run(messages, () => work(resource, steps));
       if (messages.length === 0) return answer;
       const warnings = messages.map((message) => toldDiagnostic(resource.definition, message));
       return { ...answer, diagnostics: [...(answer.diagnostics ?? []), ...warnings] };
