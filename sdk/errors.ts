@@ -250,11 +250,28 @@ export class TransportError extends RequestError {
 
 /**
  * Thrown when an answer came that this service does not give: a redirect, no JSON, the wrong kind of JSON, a 404 in
- * another form, or more bytes than allowed. Often the URL is that of something else. When the service says that an
+ * another form, or more bytes or levels than allowed. Often the URL is that of something else. When the service says that an
  * object is not there, a {@link NotFoundError} is thrown.
  */
 export class ProtocolError extends RequestError {
   override readonly name = "ProtocolError";
+  /** The limit that the answer exceeds, if that is why. */
+  readonly limit?: AnswerLimit;
+
+  constructor(
+    what: string,
+    details: RequestErrorDetails,
+    more: { readonly cause?: unknown; readonly limit?: AnswerLimit | undefined } = {},
+  ) {
+    super(what, details, "cause" in more ? { cause: more.cause } : undefined);
+    if (more.limit) this.limit = more.limit;
+  }
+}
+
+/** A limit of what an answer may be: its size in bytes, or how many levels of arrays and objects it has. */
+export interface AnswerLimit {
+  readonly kind: "size" | "depth";
+  readonly most: number;
 }
 
 /** True for a {@link NotFoundError}: the object that was asked for does not exist. */

@@ -154,6 +154,7 @@ export class Transport {
       attempts: state.attempt,
       unclear: state.unclear,
       now: this.timing.now(),
+      maxResponseSize: this.#options.maxResponseSize,
       secrets: [...options.secrets, ...request.secrets],
       ...(options.token !== undefined && { token: options.token }),
     };

@@ -411,7 +411,9 @@ policyTest("nobody is root", ({ access }) => {
       return ask("review", root.folder);
     };
     expect((await of("PK\u0003\u0004")).stderr).toContain("is a saved plan, which Terraform alone can read");
-    expect((await of("{")).stderr).toContain("is no plan in JSON; write it by: terraform show -json");
+    for (const text of ["{", `{"a":${"[".repeat(5_000_000)}${"]".repeat(5_000_000)}}`]) {
+      expect((await of(text)).stderr).toContain("is no plan in JSON; write it by: terraform show -json");
+    }
     expect((await of('{"format_version":"7.0"}')).stderr).toContain("format_version must be 1.x");
     expect(await of('{"format_version":"1.0"}')).toMatchObject({ code: 1 });
     root.write(estate("^root$"));
