@@ -130,6 +130,8 @@ export async function main(args: readonly string[]): Promise<number> {
     .description("Read a password from the standard input, and print its hash")
     .action(async () => console.log(await hashPassword((await text(process.stdin)).replace(/\r?\n$/, ""))));
   for (const command of [program, ...program.commands]) command.exitOverride();
+  // Writes of the console already ignore errors; Commander's would end the process with a stack trace.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {
     await program.parseAsync(args, { from: "user" });
     return 0;

@@ -2,6 +2,7 @@ import { otherScheme, placeOf } from "./address.ts";
 import { jsonKind } from "./case.ts";
 import { JSON_TYPE, type Operation } from "./contract/index.ts";
 import {
+  type AnswerLimit,
   AuthenticationError,
   ConflictError,
   LockoutError,
@@ -16,6 +17,7 @@ import {
   ServerError,
   ValidationError,
 } from "./errors.ts";
+import { JsonDepthError, parseJson } from "./json.ts";
 import { expiredAt } from "./jwt.ts";
 import { LOGIN_OPERATIONS, parseRetryAfter } from "./retry.ts";
 
@@ -41,6 +43,8 @@ export interface AnswerContext {
   readonly now: number;
   /** The JWT that was sent. */
   readonly token?: string;
+  /** Most bytes of an answer. */
+  readonly maxResponseSize: number;
   /** Values that the server's message must not bring back. */
   readonly secrets: readonly string[];
 }
@@ -62,7 +66,7 @@ function clean(message: string, secrets: readonly string[]): string {
 function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fields: string[] } {
   let body: unknown;
   try {
-    body = JSON.parse(answer.text);
+    body = parseJson(answer.text);
   } catch {
     // A proxy's HTML page or nothing at all: the status alone has to do.
     return { fields: [] };
@@ -222,16 +226,20 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   if (!schema || (answer.text === "" && operation.success.mayBeEmpty)) return undefined;
   if (operation.success.mediaType !== JSON_TYPE) return answer.text;
   const outcome = operation.method === "GET" ? "none" : "done";
-  const fail = (what: string, cause?: unknown) =>
+  const fail = (what: string, limit?: AnswerLimit) =>
     new ProtocolError(
       `${what}; is the URL of the service right?`,
       detailsOf(context, answer, outcome),
-      cause === undefined ? undefined : { cause },
+      limit && { limit },
     );
   let body: unknown;
   try {
-    body = JSON.parse(answer.text);
-  } catch {
+    body = parseJson(answer.text);
+  } catch (error) {
+    if (error instanceof JsonDepthError) {
+      const { limit } = error;
+      throw fail(`the answer is nested deeper than ${limit} levels`, { kind: "depth", most: limit });
+    }
     // The parser's error is not kept as the cause: it quotes the body, which may hold a secret.
     const type = clean(answer.headers["content-type"] ?? "none", context.secrets);
     throw fail(`the answer is ${answer.text === "" ? "empty" : `not JSON (content type ${type})`}`);

@@ -9,7 +9,7 @@ import type { PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { ItemOf, ListId, OperationId, RequestArguments, ResponseOf } from "./operations.ts";
 import type { Page } from "./pages.ts";
 import type { RequestParts } from "./request.ts";
-import type { RetryPolicy, Timing } from "./retry.ts";
+import type { RetryPolicy, RetryWait, Timing } from "./retry.ts";
 
 /** What {@link ClientOptions.onRequest} is told of one attempt; no secrets, no query, no bodies. */
 export interface RequestReport {
@@ -58,10 +58,17 @@ export interface ClientOptions {
    */
   readonly maxResponseSize?: number;
   /**
-   * How often and how long requests are tried; what is left out stays as it is.
+   * For how long requests are repeated; what is left out stays as it is.
    * @default DEFAULT_RETRY
    */
   readonly retry?: Partial<RetryPolicy>;
+  /** Called before every pause between attempts. It must not throw: the call would fail with its error. */
+  readonly onWait?: (wait: RetryWait) => void;
+  /**
+   * Aborting it ends the pauses between attempts: a call that waits fails at once with the error of its last attempt,
+   * and no request is repeated any more. Requests in flight are not ended.
+   */
+  readonly stopWaiting?: AbortSignal;
   /** Certificates (PEM) of authorities that are trusted beside those that Node trusts. */
   readonly ca?: string;
   /**
@@ -100,7 +107,7 @@ export interface CallOptions {
    * servers ignore it.
    */
   readonly ifMatch?: string;
-  /** How often and how long this call is tried. @default what the client's options say */
+  /** For how long this call is repeated. @default what the client's options say */
   readonly retry?: Partial<RetryPolicy>;
 }
 

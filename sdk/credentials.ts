@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import * as OTPAuth from "otpauth";
 import { ConfigurationError } from "./errors.ts";
+import type { RetryPolicy } from "./retry.ts";
 import { Secret } from "./secret.ts";
 
 /** An API key: it belongs to one namespace, and cannot do what takes a user. */
@@ -129,27 +130,43 @@ export interface EnvironmentSettings {
   readonly credential?: Credential;
   /** Id of the namespace of resources that name none. */
   readonly tenant?: string;
+  /** For how long requests are repeated. */
+  readonly retry?: Pick<RetryPolicy, "budget" | "firstContact">;
 }
 
 /**
- * Reads GATEHOUSE_URL, GATEHOUSE_TENANT, the file that GATEHOUSE_CA_FILE names, and one credential: GATEHOUSE_API_KEY,
+ * Reads GATEHOUSE_URL, GATEHOUSE_TENANT, GATEHOUSE_RETRY_TIMEOUT (in seconds, also before the first contact), the file
+ * that GATEHOUSE_CA_FILE names, and one credential: GATEHOUSE_API_KEY,
  * GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). In
  * place of each of them but GATEHOUSE_CA_FILE, the same name with `_FILE` behind it may give the path of a file that
  * holds it.
  * @param env the environment variables; by default those of this process
- * @throws ConfigurationError when there is more than one credential, one is incomplete, or a file cannot be read
+ * @throws ConfigurationError when there is more than one credential, one is incomplete, a file cannot be read, or
+ * GATEHOUSE_RETRY_TIMEOUT is no number of seconds
  */
 export function credentialsFromEnvironment(env: Environment = process.env): EnvironmentSettings {
   const url = environmentValue(env, "GATEHOUSE_URL");
   const ca = env.GATEHOUSE_CA_FILE ? contentOf(env.GATEHOUSE_CA_FILE, "GATEHOUSE_CA_FILE") : undefined;
   const credential = credentialFrom(env);
   const tenant = environmentValue(env, "GATEHOUSE_TENANT");
+  const retry = retryFrom(env);
   return {
     ...(url !== undefined && { url }),
     ...(ca !== undefined && { ca }),
     ...(credential && { credential }),
     ...(tenant !== undefined && { tenant }),
+    ...(retry && { retry }),
   };
+}
+
+function retryFrom(env: Environment): EnvironmentSettings["retry"] {
+  const seconds = environmentValue(env, "GATEHOUSE_RETRY_TIMEOUT");
+  if (seconds === undefined) return undefined;
+  if (!/^\d{1,5}$/.test(seconds)) {
+    throw new ConfigurationError("GATEHOUSE_RETRY_TIMEOUT: must be a whole number of seconds, at most 99999");
+  }
+  const budget = Number(seconds) * 1000;
+  return { budget, firstContact: budget };
 }
 
 function credentialFrom(env: Environment): Credential | undefined {

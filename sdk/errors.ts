@@ -194,20 +194,23 @@ export class PaymentError extends RequestError {
   }
 }
 
-/** An answer that may say when to come back. */
-class RetryAfterError extends RequestError {
+/** The base of the errors of answers that may say when to come back. */
+export class RetryAfterError extends RequestError {
   /** How long the server asks to wait, in milliseconds. */
   readonly retryAfter?: number;
 
   constructor(what: string, details: RequestErrorDetails, retryAfter?: number) {
-    super(what, details);
+    const wait = retryAfter === undefined ? "" : `; the service asks to wait ${seconds(retryAfter)} s`;
+    super(`${what}${wait}`, details);
     if (retryAfter !== undefined) this.retryAfter = retryAfter;
   }
 }
 
+const seconds = (ms: number) => Math.ceil(ms / 1000);
+
 /**
- * Thrown when too many requests came (429), after the client repeated the request as often as its retry policy allows;
- * a login is never repeated. When wrong passwords are the reason, a {@link LockoutError} is thrown.
+ * Thrown when too many requests came (429), after the client repeated the request for as long as its retry policy allows;
+ * a login is never repeated. When the service asks to wait longer than that, it is thrown at once. When wrong passwords are the reason, a {@link LockoutError} is thrown.
  */
 export class RateLimitError extends RetryAfterError {
   override readonly name = "RateLimitError";
@@ -247,11 +250,28 @@ export class TransportError extends RequestError {
 
 /**
  * Thrown when an answer came that this service does not give: a redirect, no JSON, the wrong kind of JSON, a 404 in
- * another form, or more bytes than allowed. Often the URL is that of something else. When the service says that an
+ * another form, or more bytes or levels than allowed. Often the URL is that of something else. When the service says that an
  * object is not there, a {@link NotFoundError} is thrown.
  */
 export class ProtocolError extends RequestError {
   override readonly name = "ProtocolError";
+  /** The limit that the answer exceeds, if that is why. */
+  readonly limit?: AnswerLimit;
+
+  constructor(
+    what: string,
+    details: RequestErrorDetails,
+    more: { readonly cause?: unknown; readonly limit?: AnswerLimit | undefined } = {},
+  ) {
+    super(what, details, "cause" in more ? { cause: more.cause } : undefined);
+    if (more.limit) this.limit = more.limit;
+  }
+}
+
+/** A limit of what an answer may be: its size in bytes, or how many levels of arrays and objects it has. */
+export interface AnswerLimit {
+  readonly kind: "size" | "depth";
+  readonly most: number;
 }
 
 /** True for a {@link NotFoundError}: the object that was asked for does not exist. */

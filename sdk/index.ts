@@ -32,5 +32,5 @@ export { and, type Comparisons, Filter, type FilterField, or, where } from "./fi
 export type { ItemOf, ListId, OperationId, RequestOf, ResponseOf } from "./operations.ts";
 export { iteratePages, type Page } from "./pages.ts";
 export type { RequestParts } from "./request.ts";
-export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
+export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type RetryWait, type Timing } from "./retry.ts";
 export { Secret } from "./secret.ts";

@@ -1,3 +1,5 @@
+import { parseJson } from "./json.ts";
+
 /** What the client reads of a token (rules section 2). It does not check the signature, which only the server can. */
 export interface TokenClaims {
   readonly tenant?: string;
@@ -16,7 +18,7 @@ export function readClaims(token: string): TokenClaims | undefined {
   if (!payload || signature === undefined) return undefined;
   let claims: unknown;
   try {
-    claims = JSON.parse(Buffer.from(payload, "base64url").toString("utf8"));
+    claims = parseJson(Buffer.from(payload, "base64url").toString("utf8"));
   } catch {
     // No JSON, so no JWT. The server decides what to make of such a token.
     return undefined;

@@ -1,19 +1,29 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Operation } from "./contract/index.ts";
-import { RateLimitError, ServerError, TransportError } from "./errors.ts";
+import { RateLimitError, type RequestError, ServerError, TransportError } from "./errors.ts";
 
-/** How often and how long a request is tried. */
+/** For how long a request is repeated. */
 export interface RetryPolicy {
   /**
-   * How often a request is sent at most; 1: it is never repeated.
-   * @default 4
-   */
-  readonly attempts: number;
-  /**
-   * Milliseconds for a call with all its attempts and pauses.
+   * Milliseconds from the first attempt of a call within which an attempt may begin; 0: the request is never repeated.
    * @default 60000
    */
-  readonly deadline: number;
+  readonly budget: number;
+  /**
+   * The same while the client has never reached the service: a wrong address is reported sooner.
+   * @default 10000
+   */
+  readonly firstContact: number;
+  /**
+   * Most attempts of a call; 1: the request is never repeated.
+   * @default no limit
+   */
+  readonly attempts?: number;
+  /**
+   * Milliseconds after which a call is ended, with all its attempts and pauses.
+   * @default none; an attempt is ended after a minute
+   */
+  readonly deadline?: number;
   /**
    * Longest first pause in milliseconds; each further one may be twice as long.
    * @default 250
@@ -26,13 +36,23 @@ export interface RetryPolicy {
   readonly maxDelay: number;
 }
 
-/** The policy of a client whose options say nothing of it. */
+/** The policy of a client whose options do not set it. */
 export const DEFAULT_RETRY: RetryPolicy = {
-  attempts: 4,
-  deadline: 60_000,
+  budget: 60_000,
+  firstContact: 10_000,
   baseDelay: 250,
   maxDelay: 10_000,
 };
+
+/** A pause before a request is repeated. */
+export interface RetryWait {
+  /** Why the last attempt failed. */
+  readonly error: RequestError;
+  /** Milliseconds of the pause. */
+  readonly ms: number;
+  /** Milliseconds of the budget that are left. */
+  readonly left: number;
+}
 
 /** Clock, random numbers and waiting; tests replace them. */
 export interface Timing {
@@ -51,7 +71,10 @@ export const SYSTEM_TIMING: Timing = {
   sleep: (ms, signal) => wait(ms, undefined, signal ? { signal } : {}),
 };
 
-/** The logins, which the client never repeats: three wrong ones lock the account (rules section 9). */
+/**
+ * The logins. The client repeats one only if it did not reach the server: three wrong ones lock the account (rules
+ * section 9).
+ */
 export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
   "login",
   "authUser",
@@ -75,10 +98,10 @@ const PASSING_STATUSES = [502, 503, 504];
  * tell a server that knows it from one that ignores it, where a repeated creation would make two objects.
  */
 export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error: unknown): boolean {
+  if (error instanceof TransportError && error.reason === "unreachable") return true;
   if (LOGIN_OPERATIONS.has(operation.id)) return false;
   if (error instanceof TransportError) {
-    const unclear = error.reason === "interrupted" || error.reason === "timeout";
-    return error.reason === "unreachable" || (unclear && operation.repeatable);
+    return operation.repeatable && (error.reason === "interrupted" || error.reason === "timeout");
   }
   if (error instanceof RateLimitError) return true;
   if (error instanceof ServerError) {
@@ -87,22 +110,30 @@ export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error
   return false;
 }
 
+/** The state of a call after an attempt failed. */
+export interface Failed {
+  /** Which attempt failed, from 1. */
+  readonly attempt: number;
+  /** Milliseconds of the budget that are left. */
+  readonly left: number;
+  /** Milliseconds that the server asks to wait, if it does. */
+  readonly retryAfter?: number | undefined;
+}
+
 /**
- * Milliseconds to wait after a failed attempt: a random part of a bound that doubles each time, and never less than
- * what the server asks for.
- * @param attempt which one failed, from 1
- * @param retryAfter milliseconds that the server asks for
+ * Milliseconds to wait before the next attempt, or undefined where the budget has no room for one. The pause is a random
+ * part of a bound that doubles each time (full jitter), never less than the server asks for, and never more than is left.
  */
 export function pauseAfter(
-  attempt: number,
-  policy: Pick<RetryPolicy, "baseDelay" | "maxDelay">,
+  { attempt, left, retryAfter = 0 }: Failed,
+  { baseDelay, maxDelay }: Pick<RetryPolicy, "baseDelay" | "maxDelay">,
   random: () => number,
-  retryAfter = 0,
-): number {
+): number | undefined {
+  if (left <= 0 || retryAfter > left) return undefined;
   // 2 ** 1024 is Infinity, which min() takes; a base of 0 would make it NaN.
-  const ceiling =
-    policy.baseDelay <= 0 ? 0 : Math.min(policy.maxDelay, policy.baseDelay * 2 ** (attempt - 1));
-  return retryAfter > 0 ? retryAfter + random() * policy.baseDelay : random() * ceiling;
+  const ceiling = baseDelay <= 0 ? 0 : Math.min(maxDelay, baseDelay * 2 ** (attempt - 1));
+  const part = Math.floor(random() * (retryAfter > 0 ? baseDelay : ceiling));
+  return Math.min(retryAfter + part, left);
 }
 
 /** Milliseconds that a `Retry-After` header asks to wait (RFC 9110, section 10.2.3), or undefined. */

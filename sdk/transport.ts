@@ -5,13 +5,16 @@ import { serviceAddress } from "./address.ts";
 import { type AnswerContext, bodyOf, errorOf, type RawAnswer, type ResponseHeaders } from "./answer.ts";
 import type { ClientOptions } from "./clientTypes.ts";
 import type { Operation } from "./contract/index.ts";
-import { ConfigurationError, RateLimitError, RequestError, ServerError, TransportError } from "./errors.ts";
+import { ConfigurationError, RequestError, RetryAfterError, TransportError } from "./errors.ts";
 import type { WireRequest } from "./request.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
 import { failureOf } from "./transportFailure.ts";
 
 /** What a {@link Transport} needs of a client's options. */
-export type TransportOptions = Pick<ClientOptions, "url" | "ca" | "dispatcher" | "onRequest"> &
+export type TransportOptions = Pick<
+  ClientOptions,
+  "url" | "ca" | "dispatcher" | "onRequest" | "onWait" | "stopWaiting"
+> &
   Required<
     Pick<
       ClientOptions,
@@ -54,8 +57,8 @@ export function trusted(ca: string): string[] {
   return [...getCACertificates("default"), ca];
 }
 
-/** Milliseconds in which connections are tried again: whoever gave a wrong address should learn it soon. */
-const CONNECTING = 2000;
+/** Milliseconds after which an attempt is ended, however much of its answer still comes. */
+const ATTEMPT = 60_000;
 
 const isUnreachable = (error: RequestError) =>
   error instanceof TransportError && error.reason === "unreachable";
@@ -66,6 +69,8 @@ export class Transport {
   readonly timing: Timing;
   readonly #options: TransportOptions;
   readonly #agent: Dispatcher;
+  /** True once the service, or what stands before it, has been reached. */
+  #isReached = false;
 
   constructor(options: TransportOptions) {
     this.address = serviceAddress(options.url);
@@ -95,39 +100,44 @@ export class Transport {
   async send(operation: Operation, request: WireRequest, options: SendOptions): Promise<Answer> {
     const { timing } = this;
     const { retry, signal } = options;
+    const { onWait, stopWaiting } = this.#options;
     const begun = timing.now();
-    const end = begun + retry.deadline;
+    const end = begun + (retry.deadline ?? Number.POSITIVE_INFINITY);
     let unclear = false;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#attempt(operation, request, options, {
-          attempt,
-          unclear,
-          left: end - timing.now(),
-        });
+        const left = Math.min(ATTEMPT, end - timing.now());
+        return await this.#attempt(operation, request, options, { attempt, unclear, left });
       } catch (error) {
-        if (!(error instanceof RequestError) || attempt >= retry.attempts || !mayRepeat(operation, error)) {
-          throw error;
-        }
+        const isFinal = attempt >= (retry.attempts ?? Number.POSITIVE_INFINITY) || stopWaiting?.aborted;
+        if (!(error instanceof RequestError) || isFinal || !mayRepeat(operation, error)) throw error;
         unclear ||= error.outcome === "unknown";
-        const asked =
-          error instanceof RateLimitError || error instanceof ServerError ? error.retryAfter : undefined;
-        const pause = pauseAfter(attempt, retry, timing.random, asked);
-        if (timing.now() + pause >= (isUnreachable(error) ? Math.min(end, begun + CONNECTING) : end)) {
-          throw error;
-        }
-        await this.#pause(pause, signal, error);
+        this.#isReached ||= !isUnreachable(error);
+        const budget = this.#isReached ? retry.budget : Math.min(retry.budget, retry.firstContact);
+        const left = Math.min(begun + budget, end) - timing.now();
+        const retryAfter = error instanceof RetryAfterError ? error.retryAfter : undefined;
+        const pause = pauseAfter({ attempt, left, retryAfter }, retry, timing.random);
+        if (pause === undefined) throw error;
+        onWait?.({ error, ms: pause, left });
+        if (!(await this.#pause(pause, signal, error))) throw error;
       }
     }
   }
 
-  /** Waits. A caller who gives up meanwhile gets the last attempt's error as the cause of one that says so. */
-  async #pause(ms: number, signal: AbortSignal | undefined, last: RequestError): Promise<void> {
+  /**
+   * Waits; false when the client is told to stop waiting.
+   * @throws TransportError when the caller gives up meanwhile, with the last attempt's error as its cause
+   */
+  async #pause(ms: number, signal: AbortSignal | undefined, last: RequestError): Promise<boolean> {
+    const { stopWaiting } = this.#options;
+    const ends = [signal, stopWaiting].filter((end) => end !== undefined);
     try {
-      await this.timing.sleep(ms, signal);
+      await this.timing.sleep(ms, ends.length > 0 ? AbortSignal.any(ends) : undefined);
+      return true;
     } catch (cause) {
-      if (!signal?.aborted) throw cause;
-      throw new TransportError("aborted by the caller", last, "aborted", last);
+      if (signal?.aborted) throw new TransportError("aborted by the caller", last, "aborted", last);
+      if (stopWaiting?.aborted) return false;
+      throw cause;
     }
   }
 
@@ -144,6 +154,7 @@ export class Transport {
       attempts: state.attempt,
       unclear: state.unclear,
       now: this.timing.now(),
+      maxResponseSize: this.#options.maxResponseSize,
       secrets: [...options.secrets, ...request.secrets],
       ...(options.token !== undefined && { token: options.token }),
     };
@@ -156,6 +167,7 @@ export class Transport {
       const raw = await this.#exchange(operation, request, options, state.left, (code) => {
         status = code;
       });
+      this.#isReached = true;
       if (raw.status < 200 || raw.status > 299) throw errorOf(context, raw);
       return { status: raw.status, headers: raw.headers, body: bodyOf(context, raw) };
     } catch (error) {

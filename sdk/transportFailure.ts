@@ -112,7 +112,15 @@ export function failureOf(
     outcome: changes && (arrived || context.unclear) ? "unknown" : "none",
   };
   if (UNREADABLE.has(code)) {
-    return new ProtocolError("the answer is larger than allowed", details, { cause: error });
+    const isBody = code === "UND_ERR_RES_EXCEEDED_MAX_SIZE";
+    const most = context.maxResponseSize;
+    return new ProtocolError(
+      isBody
+        ? `the answer is larger than ${most} bytes (in the sdk: the option maxResponseSize)`
+        : "the headers of the answer are larger than allowed",
+      details,
+      { cause: error, ...(isBody && { limit: { kind: "size", most } }) },
+    );
   }
   return new TransportError(wordsOf(reason, code, context.address), details, reason, error);
 }

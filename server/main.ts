@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { adminCommand } from "./cli/adminCommand.ts";
 import { backupCommand } from "./cli/backupCommand.ts";
-import type { CommandIo } from "./cli/CommandIo.ts";
+import { type CommandIo, surviveLostReaders } from "./cli/CommandIo.ts";
 import { migrateCommand } from "./cli/migrateCommand.ts";
 import { restoreCommand } from "./cli/restoreCommand.ts";
 import { serveCommand } from "./cli/serveCommand.ts";
@@ -33,6 +33,7 @@ export async function main(args: readonly string[], io: CommandIo = process): Pr
     .addCommand(restoreCommand(io))
     .addCommand(migrateCommand(io));
   takeOver(program, io);
+  surviveLostReaders(io);
   try {
     await program.parseAsync(args, { from: "user" });
     return 0;

@@ -83,7 +83,7 @@ async function print(stdout: Output, output: Iterable<string>): Promise<void> {
   try {
     await pipeline(Readable.from(output), stdout, { end: false });
   } catch (error) {
-    // The reader has closed the pipe, as `head` does.
-    if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
+    // What the output cannot take is handled for all commands alike.
+    if ((error as NodeJS.ErrnoException).syscall !== "write") throw error;
   }
 }

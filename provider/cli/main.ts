@@ -6,7 +6,7 @@ import { addAccessCommand } from "./accessCommand.ts";
 import { addCoverageCommand } from "./coverageCommand.ts";
 import { addDriftCommand } from "./driftCommand.ts";
 import { addImportCommand } from "./importCommand.ts";
-import type { ActionOf, Io } from "./io.ts";
+import { type ActionOf, type Io, outputFailure, surviveLostReaders } from "./io.ts";
 import { addPulumiCommand } from "./pulumiCommand.ts";
 import { addReviewCommand } from "./reviewCommand.ts";
 import { addRunCommands } from "./runCommands.ts";
@@ -51,8 +51,11 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   addCoverageCommand(program, action);
   addPulumiCommand(program, action);
   addTerraformCommand(program, action);
+  surviveLostReaders(io);
   try {
     await program.parseAsync(args, { from: "user" });
+    const failure = await outputFailure(io);
+    if (failure) throw new EngineError("output", `The output could not be written: ${failure.message}`);
     return code;
   } catch (error) {
     // Commander has printed it.

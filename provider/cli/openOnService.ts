@@ -58,7 +58,8 @@ export async function openOnService(
   const configuration = isComplete(env) ? new Map<string, string>() : await configurationOf(stack);
   const lookup = (key: string) => configuration.get(key);
   if (!isSet(settings(lookup, env), "GATEHOUSE_URL")) return { stack, service: undefined, io };
-  const connection = newConnection(lookup, env);
+  const tell = (line: string) => io.stderr.write(`${line}\n`);
+  const connection = newConnection(lookup, { tell, stop: options.signal }, env);
   try {
     const { tenant, unsettled, isKept, words } = await tellingOf(io.stderr, connection, () =>
       settled(env, stack, connection, createNamespace),

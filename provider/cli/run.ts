@@ -1,8 +1,8 @@
 import { createInterface } from "node:readline/promises";
 import {
+  ENDING_SIGNALS,
   EngineError,
   type EngineEvent,
-  type EngineName,
   openStack,
   type Plan,
   type Result,
@@ -86,8 +86,8 @@ interface RunOptions<R extends Result> {
 }
 
 /**
- * Opens a stack, does work with it and prints its result, or its error. The first interrupt lets operations in flight end,
- * the second one ends the process.
+ * Opens a stack, does work with it and prints its result, or its error. The first signal that ends processes lets
+ * operations in flight end, the second one ends the process.
  * @returns the exit code
  */
 export async function run<R extends Result>(
@@ -102,18 +102,14 @@ export async function run<R extends Result>(
   const asks = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
   if (options.isWriting && !flags.yes && !asks) return report(io, unattended(flags), flags);
   const abort = new AbortController();
-  let engine: EngineName | undefined;
   let interrupted = false;
-  const interrupt = (name: NodeJS.Signals): void => {
+  const interrupt = (): void => {
     if (interrupted) process.exit(130);
     interrupted = true;
-    // Ctrl-C on a terminal reaches the CLI as well as us; a second one from us would make it stop at once.
-    if (engine === "cli" && name === "SIGINT" && stdin.isTTY) return;
     stderr.write("Finishing what is in flight; interrupt again to stop at once.\n");
     abort.abort();
   };
-  process.on("SIGINT", interrupt);
-  process.on("SIGTERM", interrupt);
+  for (const name of ENDING_SIGNALS) process.on(name, interrupt);
   let toTest: (() => Promise<TestedNamespace | undefined>) | undefined;
   const ask: Ask = (question) => (asks ? { confirm: (plan) => confirm(io, plan, question) } : {});
   let service: Service | undefined;
@@ -130,7 +126,6 @@ export async function run<R extends Result>(
       : await openOnService(io, stackOptions, createNamespace);
     const { stack } = opened;
     service = opened.service;
-    engine = stack.engine;
     if (service) told.write(`Namespace: ${service.text}\n`);
     const withTests =
       tested !== undefined && flags.tests !== false && !flags.offline && (await hasPolicyTests(folder));
@@ -152,8 +147,7 @@ export async function run<R extends Result>(
     exitCode = interrupted ? 130 : failed;
   } finally {
     await service?.connection.client.close();
-    process.off("SIGINT", interrupt);
-    process.off("SIGTERM", interrupt);
+    for (const name of ENDING_SIGNALS) process.off(name, interrupt);
   }
   if (!toTest) return exitCode;
   const tests = await toTest();

@@ -1,8 +1,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { constants, homedir } from "node:os";
 import { join } from "node:path";
-
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+import { ENDING_SIGNALS } from "../engine/index.ts";
 
 /** A new folder that only this user can look into. */
 export interface TemporaryFolder {
@@ -22,14 +21,14 @@ export function temporaryFolder(env: NodeJS.ProcessEnv): TemporaryFolder {
   const path = mkdtempSync(join(realpathSync(above), "review-"));
   // With retries: programs that are being ended may still write to it.
   const removeFiles = () => rmSync(path, { recursive: true, force: true, maxRetries: 5 });
-  const leave = (name: (typeof SIGNALS)[number]) => process.exit(128 + constants.signals[name]);
+  const leave = (name: (typeof ENDING_SIGNALS)[number]) => process.exit(128 + constants.signals[name]);
   process.on("exit", removeFiles);
-  for (const name of SIGNALS) process.on(name, leave);
+  for (const name of ENDING_SIGNALS) process.on(name, leave);
   return {
     path,
     remove() {
       process.off("exit", removeFiles);
-      for (const name of SIGNALS) process.off(name, leave);
+      for (const name of ENDING_SIGNALS) process.off(name, leave);
       removeFiles();
     },
   };

@@ -13,7 +13,8 @@ export async function withConnection<T>(
 ): Promise<T> {
   // Loaded here, since other commands need no client, which would slow their start.
   const { newConnection } = await import("../runtime/newConnection.ts");
-  const opened = newConnection((key) => configuration.get(key), env);
+  const tell = (line: string) => stderr.write(`${line}\n`);
+  const opened = newConnection((key) => configuration.get(key), { tell }, env);
   try {
     return await tellingOf(stderr, opened, () => work(opened));
   } finally {

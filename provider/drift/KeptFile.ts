@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { EngineError, isNoSuchFile, writeDurably } from "../engine/index.ts";
 
 /** Where a run of drift keeps something of a stack beside its program; of `organisation/project/stack` the last part counts. */
@@ -20,7 +21,7 @@ export class KeptFile<T extends object> {
    */
   async read(): Promise<Partial<T> | undefined> {
     try {
-      const kept: unknown = JSON.parse(await readFile(this.#path, "utf8"));
+      const kept: unknown = parseJson(await readFile(this.#path, "utf8"));
       if (typeof kept !== "object" || kept === null) throw new Error("it holds no object");
       return kept as Partial<T>;
     } catch (error) {

@@ -205,7 +205,7 @@ export class UpdateFailedError extends RunError {
 }
 
 /**
- * The run was interrupted: by SIGINT, SIGTERM or an abort signal. The state holds every finished step. A run that stops
+ * The run was interrupted: by SIGINT, SIGTERM, SIGHUP or an abort signal. The state holds every finished step. A run that stops
  * because a step failed is an UpdateFailedError.
  */
 export class CancelledError extends RunError {

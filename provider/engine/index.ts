@@ -3,6 +3,7 @@ export { fieldDiff, refreshedFields, shownValues } from "./fieldDiff.ts";
 export { findOnPath } from "./findOnPath.ts";
 export * from "./model.ts";
 export { openStack } from "./openStack.ts";
+export { ENDING_SIGNALS, signalGroup, startInGroup } from "./processGroup.ts";
 export { backendUrlOf } from "./project/chooseBackend.ts";
 export { type Project, readProject } from "./project/project.ts";
 export { stackFilePath } from "./project/stackConfig.ts";

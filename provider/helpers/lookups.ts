@@ -13,7 +13,7 @@ const serviceOfRun = perRun("lookups", connect);
 async function connect(): Promise<Connection> {
   const settings = new pulumi.Config("gatehouse");
   const { newConnection } = await import("../runtime/newConnection.ts");
-  return newConnection((key) => settings.get(key.slice("gatehouse:".length)));
+  return newConnection((key) => settings.get(key.slice("gatehouse:".length)), { tell: console.log });
 }
 
 /** Asks the service of the run. What asks is loaded by the first lookup: it would slow the start of most programs. */

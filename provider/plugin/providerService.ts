@@ -54,7 +54,7 @@ export class ProviderService {
   readonly #engine: EngineLink;
   #configured: Configured | undefined;
   #connection: Connection | undefined;
-  #isCancelled = false;
+  #cancelled = new AbortController();
   #steps: ReadonlyMap<string, ResourceSteps>;
 
   constructor(engine: EngineLink, env: NodeJS.ProcessEnv = process.env) {
@@ -135,7 +135,7 @@ export class ProviderService {
     // A plugin that engines attach to serves one run after the other.
     this.#steps = this.#stepsOfRun();
     this.#connection = undefined;
-    this.#isCancelled = false;
+    this.#cancelled = new AbortController();
     const answer = new proto.ConfigureResponse();
     answer.setAcceptsecrets(true);
     answer.setAcceptresources(true);
@@ -250,9 +250,12 @@ export class ProviderService {
     return new emptyProto.Empty();
   }
 
-  /** What runs is done to its end, so that no object is made whose id nobody keeps; nothing else is begun. */
+  /**
+   * What runs is done to its end, so that no object is made whose id nobody keeps, but does not wait for the service;
+   * nothing else is begun.
+   */
   cancel(): emptyProto.Empty {
-    this.#isCancelled = true;
+    this.#cancelled.abort();
     return new emptyProto.Empty();
   }
 
@@ -266,7 +269,7 @@ export class ProviderService {
   }
 
   #refuseCancelled(): void {
-    if (this.#isCancelled) throw new CancelledError();
+    if (this.#cancelled.signal.aborted) throw new CancelledError();
   }
 
   #stepsFor(urn: string): ResourceSteps {
@@ -287,7 +290,11 @@ export class ProviderService {
   }
 
   #open(): Connection {
-    this.#connection ??= connectionOf(this.#instance(), this.#env);
+    const waiting = {
+      tell: (line: string) => this.#engine.log(line, undefined),
+      stop: this.#cancelled.signal,
+    };
+    this.#connection ??= connectionOf(this.#instance(), waiting, this.#env);
     return this.#connection;
   }
 }

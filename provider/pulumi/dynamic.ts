@@ -22,7 +22,7 @@ const runtime: DynamicRuntime = {
     return tenant.id;
   },
   connection() {
-    opened ??= newConnection(configuration);
+    opened ??= newConnection(configuration, { tell: console.log });
     return opened;
   },
   isReplacementAsked: replacementsAsked(),

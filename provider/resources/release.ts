@@ -19,7 +19,7 @@ export const isNewer = ({ major, minor }: Release): boolean =>
 /** The release that the service says it is of; undefined where it does not say, or cannot be asked. */
 export async function releaseOf(client: Client): Promise<Release | undefined> {
   try {
-    const { version } = await client.getInfo({}, { retry: { deadline: 10_000 } });
+    const { version } = await client.getInfo({}, { retry: { attempts: 1, deadline: 10_000 } });
     const [, major, minor] = /^v?(\d{1,4})\.(\d{1,4})(?!\d)/.exec(version) ?? [];
     return major && minor ? { major: Number(major), minor: Number(minor) } : undefined;
   } catch {

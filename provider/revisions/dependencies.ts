@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { requireInside, within } from "./checkOut.ts";
 import type { Repository } from "./repository.ts";
 
@@ -113,7 +114,7 @@ function dependenciesOf(path: string): unknown {
   if (text === undefined) return undefined;
   let whole: unknown;
   try {
-    whole = JSON.parse(text);
+    whole = parseJson(text);
   } catch {
     // A file that is no JSON is compared as it stands.
     return text;

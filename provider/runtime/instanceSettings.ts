@@ -10,6 +10,7 @@ import {
   SETTINGS,
   type Setting,
   settings,
+  type Waiting,
 } from "./newConnection.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -65,7 +66,7 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
  * Opens the connection of an instance; the caller closes its client.
  * @throws ConfigurationError naming the setting that is missing or wrong, with what is allowed
  */
-export function connectionOf(instance: Instance, env: NodeJS.ProcessEnv): Connection {
+export function connectionOf(instance: Instance, waiting: Waiting, env: NodeJS.ProcessEnv): Connection {
   const effective = settingsOf(instance, env);
   const { url: stated } = instance.inputs;
   const { url: usual } = credentialsFromEnvironment(addressIn(effective));
@@ -86,7 +87,7 @@ export function connectionOf(instance: Instance, env: NodeJS.ProcessEnv): Connec
       `credential: the provider is for ${stated}; the environment does not say that its credential is for that service (GATEHOUSE_URL), so it is not sent there: give the provider apiKey, token, or username and password`,
     );
   }
-  return newConnection(() => undefined, effective);
+  return newConnection(() => undefined, waiting, effective);
 }
 
 /**

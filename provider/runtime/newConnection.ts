@@ -5,6 +5,9 @@ import {
   ConfigurationError,
   createClient,
   credentialsFromEnvironment,
+  type RetryWait,
+  TransportError,
+  type TransportFailure,
 } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import { Connection } from "../resources/connection.ts";
@@ -34,6 +37,11 @@ export const SETTINGS = {
   tenant: {
     variable: "GATEHOUSE_TENANT",
     description: "Id of the namespace of resources that name none. Left out: the only one of the credential.",
+  },
+  retryTimeout: {
+    variable: "GATEHOUSE_RETRY_TIMEOUT",
+    description:
+      "Seconds for which a request is repeated while the service cannot be reached or asks to wait. Default: 60, and 10 before the first contact. 0: a request is never repeated.",
   },
   apiKey: {
     variable: "GATEHOUSE_API_KEY",
@@ -84,14 +92,26 @@ const USER_AGENT = "gatehouse-provider";
 /** A stack's configuration, by `namespace:key`; undefined for a key that is not set. */
 export type Lookup = (key: string) => string | undefined;
 
+/** What happens while requests wait for the service. */
+export interface Waiting {
+  /** Gets a line when a wait is not short, and every few seconds while it lasts. */
+  readonly tell: (line: string) => void;
+  /** Aborting it ends all waits: their requests fail at once. */
+  readonly stop?: AbortSignal | undefined;
+}
+
 /**
  * Makes a connection; the caller closes its client.
  * @param lookup the stack's configuration
  * @param env the environment, whose variables win over the configuration; by default that of this process
  * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
  */
-export function newConnection(lookup: Lookup, env: NodeJS.ProcessEnv = process.env): Connection {
-  const { url, ca, credential } = credentialsFromEnvironment(settings(lookup, env));
+export function newConnection(
+  lookup: Lookup,
+  { tell, stop }: Waiting,
+  env: NodeJS.ProcessEnv = process.env,
+): Connection {
+  const { url, ca, credential, retry } = credentialsFromEnvironment(settings(lookup, env));
   if (!url) {
     throw new ConfigurationError(
       "GATEHOUSE_URL: set it to the address of the service, for example https://access.example.org",
@@ -102,11 +122,39 @@ export function newConnection(lookup: Lookup, env: NodeJS.ProcessEnv = process.e
       "credential: set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
     );
   }
-  const service = { url, ...(ca !== undefined && { ca }), userAgent: USER_AGENT };
+  const service: ClientOptions = {
+    url,
+    ...(ca !== undefined && { ca }),
+    userAgent: USER_AGENT,
+    ...(retry && { retry }),
+    onWait: tellingWaits(tell),
+    ...(stop && { stopWaiting: stop }),
+  };
   return new Connection(createClient({ ...service, credential }), {
     defaultTenant: defaultTenant(lookup, env),
     opens: (secret) => opens(service, secret),
   });
+}
+
+/** Milliseconds of a pause that is worth a line at once, and between two lines. */
+const [LONG, BETWEEN] = [1_000, 5_000];
+
+const REASONS: Readonly<Partial<Record<TransportFailure, string>>> = {
+  unreachable: "no connection",
+  interrupted: "connection lost",
+  timeout: "no answer",
+};
+
+/** Tells of waits. Requests that run at once wait at once, and share the lines. */
+function tellingWaits(tell: (line: string) => void): (wait: RetryWait) => void {
+  let next = 0;
+  return ({ error, ms, left }) => {
+    const isShort = error.attempts < 3 && ms < LONG;
+    if (isShort || Date.now() < next) return;
+    next = Date.now() + BETWEEN;
+    const reason = error instanceof TransportError ? REASONS[error.reason] : error.status;
+    tell(`Waiting for the service (${reason}), ${Math.ceil(left / 1000)} s left`);
+  };
 }
 
 /** True when the service takes this secret as an API key. */

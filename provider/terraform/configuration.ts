@@ -1,8 +1,10 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Connection } from "../resources/connection.ts";
 import { hasUnknown } from "../resources/values.ts";
 import { checkInstance, connectionOf, type Instance, tenantOf } from "../runtime/instanceSettings.ts";
 import { SETTINGS, type Setting, settingText } from "../runtime/newConnection.ts";
+import type { Notice } from "../runtime/resourceSteps.ts";
 import { lookupSchema } from "./attributes.ts";
 import { type Diagnostic, errorAt } from "./diagnostics.ts";
 import { type Member, memberOf, type Row, STRING, terraformName, valuesOf } from "./types.ts";
@@ -31,6 +33,11 @@ export class Configuration {
   #connection: Connection | undefined;
   #reading: Connection | undefined;
   #workspace: Workspace | undefined;
+  readonly #stop = new AbortController();
+  /** Calls that have a message about a wait. */
+  readonly #waited = new WeakSet<Notice[]>();
+  /** What the call in hand tells whoever runs Terraform: its answer shows that as warnings. */
+  readonly notices = new AsyncLocalStorage<Notice[]>();
   /** What is wrong with it, as far as it is known. */
   readonly errors: readonly Diagnostic[];
   /** True where a part of it is not known yet. */
@@ -67,7 +74,8 @@ export class Configuration {
         "a part of the provider configuration is not known before apply, so the service cannot be asked now; apply what it depends on first (with -target), or give a value that is known",
       );
     }
-    this.#connection ??= connectionOf(this.#instance, this.#env);
+    const waiting = { tell: (line: string) => this.#tellWait(line), stop: this.#stop.signal };
+    this.#connection ??= connectionOf(this.#instance, waiting, this.#env);
     return this.#connection;
   }
 
@@ -75,6 +83,20 @@ export class Configuration {
   reading(): Connection {
     this.#reading ??= this.service().fresh();
     return this.#reading;
+  }
+
+  /** Terraform shows nothing while a call goes on: its log has each line, and the answer of a call the first one. */
+  #tellWait(line: string): void {
+    console.error(`[WARN] ${line}`);
+    const notices = this.notices.getStore();
+    if (!notices || this.#waited.has(notices)) return;
+    this.#waited.add(notices);
+    notices.push({ text: line });
+  }
+
+  /** Ends all waits for the service: their requests fail at once. */
+  stopWaiting(): void {
+    this.#stop.abort();
   }
 
   /** Takes note of a write. */

@@ -1,3 +1,4 @@
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { z } from "zod";
 import { EngineError } from "../engine/index.ts";
 
@@ -144,7 +145,7 @@ export function parsePlan(text: string, name: string): PlanJson {
   }
   let parsed: unknown;
   try {
-    parsed = JSON.parse(text);
+    parsed = parseJson(text);
   } catch (cause) {
     throw new EngineError("plan_file", `${name} is no plan in JSON; ${how}`, { cause });
   }

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { z } from "zod";
 import { EngineError } from "../engine/index.ts";
 import type { Attribute } from "./attributes.ts";
@@ -86,7 +87,7 @@ export function workDifferences(reviewed: PlannedWork, now: PlannedWork): WorkDi
  */
 export function parseWork(text: string, name: string): PlannedWork {
   try {
-    return plannedWork.parse(JSON.parse(text));
+    return plannedWork.parse(parseJson(text));
   } catch (cause) {
     const how = "review --terraform --save writes it";
     throw new EngineError(

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { UnfinishedError } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { objectMeant } from "../resources/objectMeant.ts";
@@ -33,9 +32,6 @@ export interface WithConfig extends OfType {
 export interface RawState {
   readonly json?: Uint8Array;
 }
-
-/** What the steps of the call in hand tell whoever runs Terraform. */
-const told = new AsyncLocalStorage<Notice[]>();
 
 /** An answer to Terraform. */
 interface Answer {
@@ -75,16 +71,20 @@ export class ResourceCalls {
       declaration: ({ name }) => ({ ...configuration.workspace, resource: typeNameOf({ name }) }),
       isReplacementAsked: () => false,
       connection: () => configuration.service(),
-      tell: (notice) => told.getStore()?.push(notice),
+      tell: (notice) => configuration.notices.getStore()?.push(notice),
     };
     this.#steps = new Map(
       [...resources].map(([type, { definition }]) => [type, new ResourceSteps(definition, runtime)]),
     );
   }
 
-  /** What runs is done to its end, so that no object is made whose id nobody keeps; nothing else is begun. */
+  /**
+   * What runs is done to its end, so that no object is made whose id nobody keeps, but does not wait for the service;
+   * nothing else is begun.
+   */
   stop(): void {
     this.#isStopped = true;
+    this.#configuration.stopWaiting();
   }
 
   validate(
@@ -237,7 +237,7 @@ export class ResourceCalls {
       const steps = this.#steps.get(typeName);
       if (!resource || !steps) throw new Error(`${typeName}: is no resource of this provider`);
       const notices: Notice[] = [];
-      const answer = await told.run(notices, () => work(resource, steps));
+      const answer = await this.#configuration.notices.run(notices, () => work(resource, steps));
       if (notices.length === 0) return answer;
       const warnings = notices.map((notice) => noticeDiagnostic(resource.definition, notice));
       return { ...answer, diagnostics: [...(answer.diagnostics ?? []), ...warnings] };

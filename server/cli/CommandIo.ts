@@ -12,3 +12,17 @@ export interface CommandIo {
 
 /** Writes a line to stdout. */
 export const print = (io: CommandIo, line: string): void => void io.stdout.write(`${line}\n`);
+
+/** Errors of a stream whose reader is gone: a pipe, a socket, a terminal. */
+const GONE = ["EPIPE", "ECONNRESET", "EIO"];
+
+function onError(error: NodeJS.ErrnoException): void {
+  if (!GONE.includes(error.code ?? "")) throw error;
+}
+
+/** Lets a command go on to its end when nobody reads its output any more, as with `| head`. */
+export function surviveLostReaders({ stdout, stderr }: CommandIo): void {
+  for (const stream of [stdout, stderr]) {
+    if (!stream.listeners("error").includes(onError)) stream.on("error", onError);
+  }
+}

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Result } from "../../provider/engine/index.ts";
@@ -158,6 +158,23 @@ test("configuration reaches the program, secrets as secrets", async () => {
   writeFileSync(join(ws.folder, "Pulumi.test.yaml"), "# mine\nconfig:\n  cloud:size: 5\n");
   const result = await (await ws.open()).up();
   expect(result.outputs).toEqual({ config: "5" });
+});
+
+test("a state that is nested too deeply is an error that names the file", async () => {
+  await ws.up();
+  const levels = "[".repeat(5_000_000) + "]".repeat(5_000_000);
+  const file = join(ws.state, ".pulumi/stacks/cloud/test.json");
+  const text = readFileSync(file, "utf8").replace(
+    /"resources":\s*\[/,
+    (begin) => `"metadata":${levels},${begin}`,
+  );
+  writeFileSync(file, text);
+  const args = ["preview", ws.folder, "--stack", "test", "--engine", "embedded"];
+  const { code, output } = await ws.command(...args);
+  expect([code, output]).toEqual([
+    1,
+    expect.stringMatching(/^error: .*test\.json .*nested deeper than 500 levels\n$/),
+  ]);
 });
 
 test("what cannot work says why", async () => {

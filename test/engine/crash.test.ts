@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -158,25 +158,128 @@ test("killed between a deletion and the creation that follows, the next run make
   expect(ws.stored().resources?.some((resource) => resource.pendingReplacement)).toBe(false);
 });
 
-test("an interrupt lets the steps in flight finish and starts no other", async () => {
-  ws.plan({
-    things: [
-      { name: "first", args: { held: true } },
-      { name: "then", options: { dependsOn: ["first"] } },
-    ],
+test.each(["SIGINT", "SIGHUP"] as const)(
+  "%s lets the steps in flight finish and starts no other",
+  async (signal) => {
+    ws.plan({
+      things: [
+        { name: "first", args: { held: true } },
+        { name: "then", options: { dependsOn: ["first"] } },
+      ],
+    });
+    const run = ws.gatehouse(...up());
+    await until(() => ws.asked().includes("create first"));
+    run.kill(signal);
+    await until(() => run.output().includes("Finishing what is in flight"));
+    ws.release();
+    const { code } = await run.done;
+    expect(code).toBe(130);
+    expect(ws.asked()).toContain("created first");
+    expect(ws.asked()).not.toContain("create then");
+    expect(ws.names()).toEqual(["cloud-test", "default", "first"]);
+    expect(locks()).toEqual([]);
+    await nobodyHere();
+  },
+);
+
+describe.each(["stdout", "stderr"] as const)("a run whose %s nobody reads any more", (name) => {
+  test("goes on to its end", async () => {
+    ws.plan({
+      things: [
+        { name: "first", args: { held: true } },
+        { name: "then", args: { text: "x".repeat(100_000) }, options: { dependsOn: ["first"] } },
+      ],
+      outputs: { text: ["then", "text"] },
+    });
+    // With --json the progress goes to stderr, and the result to stdout.
+    const run = ws.gatehouse(...up(), "--json");
+    await until(() => ws.asked().includes("create first"));
+    run.stopReading(name);
+    ws.release();
+    expect(await run.done).toMatchObject({ code: 0, signal: null });
+    expect(run.output()).not.toContain("EPIPE");
+    expect(ws.names()).toEqual(["cloud-test", "default", "first", "then"]);
+    expect(locks()).toEqual([]);
+    await nobodyHere();
   });
-  const run = ws.gatehouse(...up());
-  await until(() => ws.asked().includes("create first"));
-  run.kill("SIGINT");
-  await until(() => run.output().includes("Finishing what is in flight"));
-  ws.release();
-  const { code } = await run.done;
-  expect(code).toBe(130);
-  expect(ws.asked()).toContain("created first");
-  expect(ws.asked()).not.toContain("create then");
-  expect(ws.names()).toEqual(["cloud-test", "default", "first"]);
-  expect(locks()).toEqual([]);
+});
+
+test.runIf(existsSync("/dev/full"))("a run whose output cannot be written ends, and fails", async () => {
+  ws.plan({ things: [{ name: "a" }] });
+  const { code, output } = await ws.gatehouseBy(["/bin/sh", "-c", 'exec "$@" >/dev/full', "sh"], ...up())
+    .done;
+  expect([code, output]).toEqual([
+    1,
+    expect.stringMatching(/^error: The output could not be written: ENOSPC: .*\n$/),
+  ]);
+  expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
+});
+
+test("a signal that nothing handles ends the processes that this one has started", async () => {
+  const child = `["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" }, "SIGKILL"`;
+  const module = JSON.stringify(join(import.meta.dirname, "../../provider/dist/engine/processGroup.js"));
+  const script = `import { startInGroup } from ${module};
+    startInGroup(process.execPath, ${child});
+    console.log("started");`;
+  const run = ws.start(process.execPath, ["--input-type=module", "-e", script]);
+  await until(() => run.output().includes("started"));
+  run.kill("SIGTERM");
+  expect((await run.done).code).toBe(143);
   await nobodyHere();
+});
+
+describe("a run of the Pulumi CLI", () => {
+  const lock = () => existsSync(join(ws.cloud, "pulumi.lock"));
+  const start = async () => {
+    const bin = join(ws.root, "bin");
+    mkdirSync(bin);
+    const standIn = join(import.meta.dirname, "fixtures/standInPulumi.mjs");
+    writeFileSync(join(bin, "pulumi"), `#!/bin/sh\nexec "${process.execPath}" "${standIn}" "$@"\n`);
+    chmodSync(join(bin, "pulumi"), 0o755);
+    ws.env.PATH = `${bin}:${ws.env.PATH}`;
+    const run = ws.gatehouse(...up(), "--engine", "cli");
+    await until(() => ws.asked().includes("begun") && run.output().includes("still running"));
+    return run;
+  };
+
+  test.each(["stdout", "stderr"] as const)("goes on to its end when nobody reads its %s", async (name) => {
+    const run = await start();
+    run.stopReading(name);
+    ws.release();
+    expect((await run.done).code).toBe(0);
+    expect(run.output()).not.toContain("EPIPE");
+    expect([ws.calls(), lock()]).toEqual([["begun", "done"], false]);
+    await nobodyHere();
+  });
+
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("is cancelled once by %s", async (signal) => {
+    const run = await start();
+    run.kill(signal);
+    await until(() => ws.asked().includes("signal 1"));
+    ws.release();
+    expect((await run.done).code).toBe(130);
+    expect([ws.calls(), lock()]).toEqual([["begun", "signal 1", "cancelled"], false]);
+    await nobodyHere();
+  });
+
+  test("is terminated by a second signal, and leaves no process", async () => {
+    const run = await start();
+    run.kill("SIGINT");
+    await until(() => ws.asked().includes("signal 1"));
+    run.kill("SIGINT");
+    expect((await run.done).code).toBe(130);
+    await nobodyHere();
+    expect([ws.calls(), lock()]).toEqual([["begun", "signal 1", "signal 2", "terminated"], false]);
+  });
+
+  test("releases its lock even if the command is killed", async () => {
+    const run = await start();
+    run.kill("SIGKILL");
+    await run.done;
+    ws.release();
+    await nobodyHere();
+    expect([ws.calls(), lock()]).toEqual([["begun", "done"], false]);
+  });
 });
 
 test("an abort signal does the same to the programmatic run", async () => {

@@ -183,16 +183,13 @@ export class Workspace {
 
   /** The same, started by another command. */
   gatehouseBy(starter: readonly string[], ...args: string[]): Running {
-    const [command = "", ...rest] = [
-      ...starter,
-      process.execPath,
-      join(ROOT, "provider/bin/gatehouse.js"),
-      ...args,
-    ];
-    const child = spawn(command, rest, {
-      env: this.env,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    const [command = "", ...rest] = [...starter, process.execPath, join(ROOT, "provider/bin/gatehouse.js")];
+    return this.start(command, [...rest, ...args]);
+  }
+
+  /** Starts any command in the environment of the programs. */
+  start(command: string, args: readonly string[]): Running {
+    const child = spawn(command, args, { env: this.env, stdio: ["ignore", "pipe", "pipe"] });
     let output = "";
     const take = (chunk: string): void => {
       output += chunk;
@@ -202,6 +199,7 @@ export class Workspace {
     return {
       pid: child.pid ?? 0,
       kill: (signal) => child.kill(signal),
+      stopReading: (name) => child[name].destroy(),
       output: () => output,
       done: new Promise((resolve) => child.on("close", (code, signal) => resolve({ code, signal, output }))),
     };
@@ -220,6 +218,8 @@ export type CloudRecord =
 export type Running = {
   pid: number;
   kill(signal: NodeJS.Signals): boolean;
+  /** Closes the pipe that it writes to. */
+  stopReading(name: "stdout" | "stderr"): void;
   output(): string;
   done: Promise<{ code: number | null; signal: NodeJS.Signals | null; output: string }>;
 };

@@ -52,7 +52,7 @@ it.skipIf(!openssl)(
       "gatehouse:caFile": cert,
       "gatehouse:apiKey": "11111111-2222-4333-8444-555555555555",
     };
-    const connection = newConnection((name) => configuration[name]);
+    const connection = newConnection((name) => configuration[name], { tell: () => {} });
     onTestFinished(async () => {
       await connection.client.close();
       server.closeAllConnections();

@@ -1,18 +1,22 @@
-import { MockAgent } from "undici";
-import { expect, test } from "vitest";
+import { Agent, buildConnector, MockAgent } from "undici";
+import { expect, onTestFinished, test } from "vitest";
 import {
+  type Client,
   NotFoundError,
   PreconditionFailedError,
+  passwordCredential,
   RateLimitError,
   RequestError,
   type RequestReport,
+  type RetryPolicy,
+  type RetryWait,
   ServerError,
   TransportError,
   where,
 } from "../../sdk/index.ts";
 import { SYSTEM_TIMING } from "../../sdk/retry.ts";
 import { connect, createKey, failure, start, wireKey } from "./scriptedClient.ts";
-import { fakeTiming, scriptedServer } from "./scriptedServer.ts";
+import { fakeTiming, fakeToken, scriptedServer } from "./scriptedServer.ts";
 
 const breaks = ["die", "dieInBody", { status: 502 }, { status: 503 }, { status: 504 }] as const;
 
@@ -54,12 +58,37 @@ test("a repeated change that finds another revision may have made it itself", as
   expect(error).toMatchObject({ attempts: 2, outcome: "unknown" });
 });
 
-test("attempts are limited", async () => {
+test("a request is repeated for a minute, or as long as the options say", async () => {
+  const { server, client, clock } = await start();
+  const budgetOf = async (retry: Partial<RetryPolicy>) => {
+    clock.slept.length = 0;
+    await failure(client.getTags({}, { retry }), ServerError);
+    return clock.slept.reduce((sum, ms) => sum + ms, 0);
+  };
+  server.always({ status: 503 });
+  expect(await budgetOf({})).toBe(60_000);
+  expect(await budgetOf({ budget: 3000 })).toBe(3000);
+  const before = server.requests.length;
+  expect(await budgetOf({ budget: 0 })).toBe(0);
+  expect(await budgetOf({ attempts: 1 })).toBe(0);
+  expect(server.requests).toHaveLength(before + 2);
+});
+
+test("attempts can be limited as well", async () => {
   const { server, client } = await start({ retry: { attempts: 3 } });
   server.always({ status: 503 });
   expect((await failure(client.getTags(), ServerError)).attempts).toBe(3);
-  await failure(client.getTags({}, { retry: { attempts: 1 } }), ServerError);
-  expect(server.requests).toHaveLength(4);
+});
+
+test("the hook is told of each pause, and of what is left", async () => {
+  const waits: RetryWait[] = [];
+  const { server, client } = await start({ onWait: (wait) => waits.push(wait) });
+  server.script({ status: 503 }, { status: 429, headers: { "retry-after": "7" } }, { body: [] });
+  await client.getTags();
+  expect(waits).toMatchObject([
+    { error: { status: 503 }, ms: 125, left: 60_000 },
+    { error: { status: 429, retryAfter: 7000 }, ms: 7125, left: 59_875 },
+  ]);
 });
 
 const retryAfter = { "retry-after": "7" };
@@ -89,12 +118,23 @@ test.each([{}, { idempotencyKey: "k1" }])(
   },
 );
 
-test("a Retry-After beyond the deadline fails at once", async () => {
-  const { server, client, clock } = await start();
-  server.script({ status: 429, headers: { "retry-after": "3600" } });
-  const error = await failure(client.getTags(), RateLimitError);
-  expect(error.retryAfter).toBe(3_600_000);
-  expect(clock.slept).toEqual([]);
+test.each(["120", "Tue, 01 Jan 2030 00:02:00 GMT"])(
+  "a Retry-After (%s) beyond the budget fails at once, and the message says how long it is",
+  async (value) => {
+    const { server, client, clock } = await start();
+    server.script({ status: 429, headers: { "retry-after": value } });
+    const error = await failure(client.getTags(), RateLimitError);
+    expect(error.retryAfter).toBe(120_000);
+    expect(error.message).toContain("too many requests (429); the service asks to wait 120 s");
+    expect(clock.slept).toEqual([]);
+  },
+);
+
+test("a Retry-After that just fits into the budget is waited for, without jitter", async () => {
+  const { server, client, clock } = await start({ retry: { budget: 7000 } });
+  server.script({ status: 503, headers: retryAfter }, { body: ["a"] });
+  expect(await client.getTags()).toEqual(["a"]);
+  expect(clock.slept).toEqual([7000]);
 });
 
 /** Nothing listens there, and no system gives it to those who ask for any port. */
@@ -104,15 +144,15 @@ test("a refused connection is tried again even for a creation, and has had no ef
   const clock = fakeTiming();
   const client = connect(`http://127.0.0.1:${CLOSED_PORT}`, { timing: clock.timing });
   const error = await failure(createKey(client), TransportError);
-  expect(error).toMatchObject({ reason: "unreachable", outcome: "none", attempts: 4 });
-  expect(clock.slept).toEqual([125, 250, 500]);
+  expect(error).toMatchObject({ reason: "unreachable", outcome: "none", attempts: 8 });
+  expect(clock.slept).toEqual([125, 250, 500, 1000, 2000, 4000, 2125]);
 });
 
 test.each([
   [{ code: "CERT_HAS_EXPIRED" }, "untrusted", "none", 1],
   [{ code: "DEPTH_ZERO_SELF_SIGNED_CERT" }, "untrusted", "none", 1],
-  [{ code: "ENOTFOUND", syscall: "getaddrinfo" }, "unreachable", "none", 4],
-  [{ code: "UND_ERR_CONNECT_TIMEOUT" }, "unreachable", "none", 4],
+  [{ code: "ENOTFOUND", syscall: "getaddrinfo" }, "unreachable", "none", 8],
+  [{ code: "UND_ERR_CONNECT_TIMEOUT" }, "unreachable", "none", 8],
   [{ code: "ECONNRESET", syscall: "read" }, "interrupted", "unknown", 1],
 ])("a creation that fails with %j is %s, its outcome %s after %i attempts", async (fields, ...expected) => {
   const dispatcher = new MockAgent();
@@ -169,7 +209,7 @@ test("the caller's signal ends a pause between attempts", async () => {
   const controller = new AbortController();
   const server = await scriptedServer();
   const client = connect(server.url, {
-    retry: { baseDelay: 600_000, maxDelay: 600_000, deadline: 6_000_000 },
+    retry: { baseDelay: 600_000, maxDelay: 600_000, budget: 6_000_000 },
     timing: { ...SYSTEM_TIMING, random: () => 0.5 },
     // The attempt has ended; by the next turn of the event loop the pause has begun.
     onRequest: () => setImmediate(() => controller.abort()),
@@ -178,6 +218,53 @@ test("the caller's signal ends a pause between attempts", async () => {
   const error = await failure(client.getTags({}, { signal: controller.signal }), TransportError);
   expect(error).toMatchObject({ reason: "aborted", attempts: 1 });
   expect(server.requests).toHaveLength(1);
+});
+
+test("a client that is told to stop waiting repeats nothing, and leaves requests in flight alone", async () => {
+  const controller = new AbortController();
+  const server = await scriptedServer();
+  const client = connect(server.url, {
+    retry: { baseDelay: 600_000, maxDelay: 600_000 },
+    timing: { ...SYSTEM_TIMING, random: () => 0.05 },
+    stopWaiting: controller.signal,
+    onWait: () => controller.abort(),
+  });
+  server.always({ status: 503 });
+  expect(await failure(client.getTags(), ServerError)).toMatchObject({ status: 503, attempts: 1 });
+  await failure(client.getTags(), ServerError);
+  expect(server.requests).toHaveLength(2);
+  server.always({ body: ["a"] });
+  expect(await client.getTags()).toEqual(["a"]);
+});
+
+test("a service that restarts is waited for, by creations and logins too", async () => {
+  const server = await scriptedServer();
+  server.always(({ path }) => {
+    if (path === "/api/login") return { body: { token: fakeToken({}) } };
+    return { body: path === "/api/tags" ? ["a"] : wireKey };
+  });
+  let port = CLOSED_PORT;
+  const connector = buildConnector({});
+  const dispatcher = new Agent({
+    connect: (options, done) => connector({ ...options, port: String(port) }, done),
+  });
+  onTestFinished(() => dispatcher.close());
+  const waiting = Array.from({ length: 3 }, () => Promise.withResolvers<RetryWait>());
+  const [reader, maker, user] = waiting.map(({ resolve }, index) =>
+    connect("http://127.0.0.1", {
+      dispatcher,
+      timing: { ...SYSTEM_TIMING, random: () => 0.1 },
+      onWait: resolve,
+      ...(index === 2 && { credential: passwordCredential({ username: "ann", password: "hunter2" }) }),
+    }),
+  ) as [Client, Client, Client];
+  const calls = Promise.all([reader.getTags(), createKey(maker), user.getTags()]);
+  const waits = await Promise.all(waiting.map(({ promise }) => promise));
+  for (const { error } of waits) expect(error).toMatchObject({ reason: "unreachable" });
+  expect(server.requests).toEqual([]);
+  port = Number(new URL(server.url).port);
+  expect(await calls).toMatchObject([["a"], { fingerprint: "aa" }, ["a"]]);
+  expect(server.requests).toHaveLength(4);
 });
 
 test("the hook sees every attempt", async () => {

@@ -284,7 +284,8 @@ test("an answer larger than allowed is refused", async () => {
   const { server, client } = await start({ maxResponseSize: 1000 });
   server.script({ body: ["x".repeat(2000)] });
   const error = await failure(client.getTags(), ProtocolError);
-  expect(error.message).toContain("larger");
+  expect(error.message).toContain("the answer is larger than 1000 bytes");
+  expect(error).toMatchObject({ limit: { kind: "size", most: 1000 } });
 });
 
 test.each([

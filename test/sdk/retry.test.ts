@@ -11,37 +11,78 @@ import {
   type TransportFailure,
 } from "../../sdk/index.ts";
 import { LOGIN_OPERATIONS, mayRepeat, parseRetryAfter } from "../../sdk/retry.ts";
+import { connect, failure } from "./scriptedClient.ts";
+import { answering, fakeTiming } from "./scriptedServer.ts";
 
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 const policies = fc.record({
   baseDelay: fc.integer({ min: 0, max: 10_000 }),
   maxDelay: fc.integer({ min: 0, max: 100_000 }),
 });
+const failed = fc.record({
+  attempt: fc.integer({ min: 1, max: 5000 }),
+  left: fc.integer({ min: -1000, max: 1e6 }),
+});
+const longs = fc.integer({ min: 1, max: 1e6 });
 
-test("a pause lies between nothing and both the doubling base and the maximum", () => {
+test("a pause lies between nothing and the doubling base, the maximum and what is left", () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 5000 }), policies, chance, (attempt, policy, random) => {
-      const pause = pauseAfter(attempt, policy, () => random);
+    fc.property(failed, policies, chance, ({ attempt, left }, policy, random) => {
+      const pause = pauseAfter({ attempt, left }, policy, () => random);
+      expect(pause === undefined).toBe(left <= 0);
+      if (pause === undefined) return;
       expect(pause).toBeGreaterThanOrEqual(0);
+      expect(pause).toBeLessThanOrEqual(left);
       expect(pause).toBeLessThanOrEqual(policy.maxDelay);
       expect(pause).toBeLessThanOrEqual(policy.baseDelay * 2 ** Math.min(attempt - 1, 60));
     }),
   );
 });
 
-test("a pause is never shorter than the server asked for, and not much longer", () => {
+test("a pause is never shorter than the server asked for, and there is none where that is too long", () => {
   fc.assert(
-    fc.property(policies, chance, fc.integer({ min: 1, max: 1e7 }), (policy, random, asked) => {
-      const pause = pauseAfter(1, policy, () => random, asked);
-      expect(pause).toBeGreaterThanOrEqual(asked);
-      expect(pause).toBeLessThanOrEqual(asked + policy.baseDelay);
+    fc.property(failed, policies, chance, longs, ({ attempt, left }, policy, random, retryAfter) => {
+      const pause = pauseAfter({ attempt, left, retryAfter }, policy, () => random);
+      expect(pause === undefined).toBe(left <= 0 || retryAfter > left);
+      if (pause === undefined) return;
+      expect(pause).toBeGreaterThanOrEqual(retryAfter);
+      expect(pause).toBeLessThanOrEqual(Math.min(left, retryAfter + policy.baseDelay));
     }),
   );
 });
 
+test("all pauses of a call together fit into its budget, whatever the server asks for", async () => {
+  const asked = fc.option(fc.integer({ min: 0, max: 100 }), { nil: undefined });
+  const answers = fc.array(asked, { maxLength: 20 });
+  const some = fc.double({ min: 0.05, max: 1, maxExcluded: true, noNaN: true });
+  await fc.assert(
+    fc.asyncProperty(answers, some, fc.integer({ min: 0, max: 200_000 }), async (all, random, budget) => {
+      const clock = fakeTiming();
+      const begun = clock.timing.now();
+      const starts: number[] = [];
+      const dispatcher = answering(() => {
+        starts.push(clock.timing.now() - begun);
+        const seconds = all[starts.length - 1];
+        return { status: 503, ...(seconds !== undefined && { headers: { "retry-after": `${seconds}` } }) };
+      });
+      const timing = { ...clock.timing, random: () => random };
+      const client = connect("http://gatehouse.test", { dispatcher, timing, retry: { budget } });
+      const error = await failure(client.getTags(), ServerError);
+      expect(clock.slept.reduce((sum, ms) => sum + ms, 0)).toBeLessThanOrEqual(budget);
+      expect(starts.every((start) => start <= budget)).toBe(true);
+      for (const [index, ms] of clock.slept.entries()) {
+        expect(ms).toBeGreaterThanOrEqual((all[index] ?? 0) * 1000);
+      }
+      expect(error.attempts).toBe(starts.length);
+    }),
+    { numRuns: 50 },
+  );
+});
+
 test("full jitter uses the whole range", () => {
-  expect(pauseAfter(3, DEFAULT_RETRY, () => 0)).toBe(0);
-  expect(pauseAfter(3, DEFAULT_RETRY, () => 0.999)).toBeCloseTo(999, 0);
+  const third = { attempt: 3, left: 60_000 };
+  expect(pauseAfter(third, DEFAULT_RETRY, () => 0)).toBe(0);
+  expect(pauseAfter(third, DEFAULT_RETRY, () => 0.999)).toBeCloseTo(999, 0);
 });
 
 test.each([
@@ -83,6 +124,7 @@ test.each([
   expect(mayRepeat(publicOperations.getDevices, error)).toBe(whenRepeatable);
   expect(mayRepeat(publicOperations.createPublicKey, error)).toBe(otherwise);
   for (const id of LOGIN_OPERATIONS) {
-    expect(mayRepeat({ id, repeatable: true }, error)).toBe(false);
+    const isUnsent = error instanceof TransportError && error.reason === "unreachable";
+    expect(mayRepeat({ id, repeatable: true }, error)).toBe(isUnsent);
   }
 });

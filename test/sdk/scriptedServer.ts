@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { Agent, type Dispatcher } from "undici";
 import { onTestFinished } from "vitest";
 import { listening } from "../support/listening.ts";
 
@@ -80,6 +81,18 @@ export async function scriptedServer(): Promise<ScriptedServer> {
       every = step;
     },
   };
+}
+
+/** What answers every request at once, without a server. */
+export function answering(answer: () => { readonly status: number; readonly headers?: Headers }): Dispatcher {
+  return new Agent().compose(() => (_request, handler) => {
+    const controller = { abort() {}, pause() {}, resume() {}, aborted: false, paused: false, reason: null };
+    const { status, headers = {} } = answer();
+    handler.onRequestStart?.(controller, {});
+    handler.onResponseStart?.(controller, status, headers, "");
+    handler.onResponseEnd?.(controller, {});
+    return true;
+  });
 }
 
 /** A clock that only moves when someone sleeps. */

@@ -495,7 +495,9 @@ policyTest("nobody is root", ({ access }) => {
     expect((await of('{"meta":{},"encrypted_data":"a","encryption_version":"v0"}')).stderr).toContain(
       "is an encrypted file of OpenTofu",
     );
-    expect((await of("{")).stderr).toContain("is no plan in JSON; write it by: terraform show -json");
+    for (const text of ["{", `{"a":${"[".repeat(5_000_000)}${"]".repeat(5_000_000)}}`]) {
+      expect((await of(text)).stderr).toContain("is no plan in JSON; write it by: terraform show -json");
+    }
     expect((await of('{"format_version":"7.0"}')).stderr).toContain("format_version must be 1.x");
     expect(await of('{"format_version":"1.0"}')).toMatchObject({ code: 1 });
     root.write(estate("^root$"));

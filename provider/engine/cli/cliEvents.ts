@@ -107,12 +107,12 @@ export class CliEvents {
   }
 
   #begin(metadata: StepEventMetadata): void {
-    const step = this.#step(metadata);
+    const step = this.#step(metadata, false);
     // A replacement is told of three times; the middle one does nothing.
     if (!step || this.#planning || metadata.op === "same" || metadata.op === "replace") return;
     const op = this.#refresh ? "refresh" : metadata.op === "delete-replaced" ? "delete" : step.op;
     const custom = (metadata.new ?? metadata.old)?.custom === true;
-    this.#running.set(workKey(metadata), { step, custom, finish: this.#log.start(op, step) });
+    this.#running.set(this.#workKey(metadata), { step, custom, finish: this.#log.start(op, step) });
   }
 
   #done(metadata: StepEventMetadata): void {
@@ -137,8 +137,8 @@ export class CliEvents {
 
   #end(metadata: StepEventMetadata, step: Step, error: string | undefined): void {
     this.#ended.add(step);
-    this.#running.get(workKey(metadata))?.finish(error);
-    this.#running.delete(workKey(metadata));
+    this.#running.get(this.#workKey(metadata))?.finish(error);
+    this.#running.delete(this.#workKey(metadata));
   }
 
   #knowProvider({ urn, old, new: now }: StepEventMetadata): void {
@@ -168,10 +168,10 @@ export class CliEvents {
   }
 
   /** The step that an event is about; undefined for default providers, which are not shown. */
-  #step(metadata: StepEventMetadata): Writable<Step> | undefined {
+  #step(metadata: StepEventMetadata, isRead = true): Writable<Step> | undefined {
     if (isProviderState(metadata) && isDefaultInstance(metadata.urn)) return undefined;
     // A refresh before an update shows in the steps of the update.
-    let op = metadata.op !== "refresh" ? OPS[metadata.op] : this.#refresh ? refreshOp(metadata) : undefined;
+    let op = this.#refresh ? refreshOp(metadata, isRead) : OPS[metadata.op];
     if (!op) return undefined;
     let key = metadata.urn;
     if (this.#isLeftOver(metadata)) {
@@ -179,6 +179,8 @@ export class CliEvents {
       key = objectKey(metadata);
     }
     let step = this.#steps.get(key);
+    // A program that is run for its providers' settings is told of once more.
+    if (step && this.#refresh && this.#ended.has(step)) return undefined;
     if (!step) {
       step = { op, urn: metadata.urn, type: metadata.type, name: urnName(metadata.urn), fields: [] };
       this.#steps.set(key, step);
@@ -190,6 +192,10 @@ export class CliEvents {
     const losesObject = !this.#refresh && (step.op === "delete" || step.op === "replace");
     if (losesObject && metadata.old?.retainOnDelete) step.retained = true;
     return step;
+  }
+
+  #workKey({ op, urn }: StepEventMetadata): string {
+    return this.#refresh ? urn : `${op} ${urn}`;
   }
 
   /** True for an old object whose replacement an earlier run has made: it goes even where the new one stays as it is. */
@@ -206,11 +212,10 @@ function objectKey({ urn, old }: StepEventMetadata): string {
   return `${urn} ${old?.id ?? ""}`;
 }
 
-function workKey(metadata: StepEventMetadata): string {
-  return `${metadata.op} ${metadata.urn}`;
-}
-
-function refreshOp(metadata: StepEventMetadata): StepOp {
+/** What a refresh does; undefined for what is not in the state. @param isRead false before the object was read */
+function refreshOp(metadata: StepEventMetadata, isRead: boolean): StepOp | undefined {
+  if (!metadata.old) return undefined;
+  if (!isRead) return "same";
   if (!metadata.new) return "delete";
   return refreshedFields(propsOf(metadata.old), propsOf(metadata.new)).length > 0 ? "update" : "same";
 }

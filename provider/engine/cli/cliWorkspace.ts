@@ -3,6 +3,7 @@ import { LocalWorkspace, PulumiCommand } from "@pulumi/pulumi/automation/index.j
 import { findOnPath } from "../findOnPath.ts";
 import { chooseBackend } from "../project/chooseBackend.ts";
 import type { Project } from "../project/project.ts";
+import { withOwnRuns } from "./pulumiRuns.ts";
 
 /** A project as the Automation API works on it. */
 export interface CliWorkspace {
@@ -28,7 +29,7 @@ async function commandOf(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
   const skipVersionCheck = Boolean(env.PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK);
   const folder = path === undefined ? "" : dirname(path);
   const root = basename(folder) === "bin" ? { root: dirname(folder) } : {};
-  return PulumiCommand.get({ ...root, skipVersionCheck });
+  return withOwnRuns(await PulumiCommand.get({ ...root, skipVersionCheck }));
 }
 
 /** The names of all stacks of a project. */

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { homedir, userInfo } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { BackendError, UnsupportedError } from "../errors.ts";
 import { isNoSuchFile } from "../state/durableFile.ts";
 import { unsupportedUse } from "../unsupported.ts";
@@ -82,7 +83,7 @@ async function loggedInTo(file: string): Promise<string | undefined> {
     throw new BackendError(`${file} cannot be read: ${(error as Error).message}`);
   }
   try {
-    return (JSON.parse(text) as { current?: string }).current || undefined;
+    return (parseJson(text) as { current?: string }).current || undefined;
   } catch (error) {
     throw new BackendError(`${file} is not valid JSON: ${(error as Error).message}`);
   }

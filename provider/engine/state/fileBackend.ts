@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { BackendError, UnsupportedError } from "../errors.ts";
 import { parseYamlMap } from "../parseYamlMap.ts";
 import { unsupportedUse } from "../unsupported.ts";
@@ -112,7 +113,7 @@ export class FileBackend {
     }
     let file: StoredCheckpoint;
     try {
-      file = JSON.parse(text) as StoredCheckpoint;
+      file = parseJson(text) as StoredCheckpoint;
     } catch (error) {
       throw new BackendError(`${this.stateFile} is not valid JSON: ${(error as Error).message}`);
     }

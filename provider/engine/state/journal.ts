@@ -1,5 +1,6 @@
 import { type FileHandle, open, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { BackendError, LockedError } from "../errors.ts";
 import { isNoSuchFile, removeIfThere, syncFolder } from "./durableFile.ts";
 import type { StoredOperation, StoredResource } from "./stateCodec.ts";
@@ -144,7 +145,7 @@ export async function readJournal(path: string): Promise<JournalLine[] | undefin
   lines.pop();
   return lines.map((line, index) => {
     try {
-      return JSON.parse(line) as JournalLine;
+      return parseJson(line) as JournalLine;
     } catch (error) {
       throw new BackendError(`${path}:${index + 1} is damaged: ${(error as Error).message}`);
     }

@@ -3,6 +3,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { LockedError } from "../errors.ts";
 import { isNoSuchFile, removeIfThere, syncFolder } from "./durableFile.ts";
 
@@ -56,7 +57,7 @@ export async function findLocks(folder: string): Promise<FoundLock[]> {
     const path = join(folder, name);
     let content: LockContent;
     try {
-      content = JSON.parse(await readFile(path, "utf8")) as LockContent;
+      content = parseJson(await readFile(path, "utf8")) as LockContent;
     } catch (error) {
       if (isNoSuchFile(error)) continue;
       content = { pid: 0, username: "unknown", hostname: "unknown", timestamp: "unknown" };

@@ -1,6 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { z } from "zod";
 import { EngineError, type Stack } from "../../engine/index.ts";
 import { type ReviewedContent, reviewedContent } from "./reviewedContent.ts";
@@ -76,7 +77,7 @@ async function readEnvelope(file: string): Promise<z.output<typeof envelope>> {
 
 function parsedJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

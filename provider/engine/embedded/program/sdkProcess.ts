@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -6,15 +5,13 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { packageFile } from "../../../packageFile.ts";
 import { ProjectError } from "../../errors.ts";
+import { signalGroup, startInGroup } from "../../processGroup.ts";
 import type { Project } from "../../project/project.ts";
 import type { StackConfig } from "../../project/stackConfig.ts";
 import type { RunLog } from "../../runLog.ts";
 
 /** How long a process has to end by itself, in milliseconds. */
 const GRACE = 2000;
-
-const running = new Set<ChildProcess>();
-let cleaning = false;
 
 /** A process that runs a script of Pulumi's SDK. */
 export interface SdkProcess {
@@ -53,35 +50,20 @@ const LOADED_FIRST = ["watchdog", "lazyModules", "unseenWork"].map(
 );
 
 /**
- * Starts a script of the SDK in a process group of its own, so that Ctrl-C reaches this process alone. The script ends
- * when this process does, even by SIGKILL.
+ * Starts a script of the SDK in a process group of its own. The script ends when this process does, even by SIGKILL.
  * @throws ProjectError where the program's folder has no SDK installed
  */
 export function startSdkProcess(options: SdkProcessOptions): SdkProcess {
   const { programFolder, script, args, env, nodeArgs = [], onStdout, onStderr } = options;
   const command = [...nodeArgs, ...LOADED_FIRST, sdkPath(programFolder, script), ...args];
-  const child = spawn(process.execPath, command, {
-    cwd: programFolder,
-    env,
-    stdio: ["ignore", "pipe", "pipe", "pipe"],
-    detached: true,
-  });
-  running.add(child);
-  if (!cleaning) {
-    cleaning = true;
-    process.on("exit", () => {
-      for (const left of running) signal(left, "SIGKILL");
-    });
-  }
+  const stdio = ["ignore", "pipe", "pipe", "pipe"] as const;
+  const settings = { cwd: programFolder, env, stdio: [...stdio] };
+  const child = startInGroup(process.execPath, command, settings, "SIGKILL");
   const ended = [lines(child.stdout, onStdout), lines(child.stderr, onStderr)];
   const exited = new Promise<number>((resolve, reject) => {
-    child.on("error", (error) => {
-      running.delete(child);
-      reject(error);
-    });
+    child.on("error", reject);
     child.on("exit", (code) => {
-      running.delete(child);
-      signal(child, "SIGKILL");
+      signalGroup(child, "SIGKILL");
       // A process that left the group may hold the pipes open for as long as it likes.
       const late = setTimeout(() => resolve(code ?? 128), 1000);
       void Promise.all(ended).then(() => {
@@ -95,8 +77,8 @@ export function startSdkProcess(options: SdkProcessOptions): SdkProcess {
     exited,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
-      signal(child, "SIGTERM");
-      const timer = setTimeout(() => signal(child, "SIGKILL"), GRACE);
+      signalGroup(child, "SIGTERM");
+      const timer = setTimeout(() => signalGroup(child, "SIGKILL"), GRACE);
       await exited.catch(() => {});
       clearTimeout(timer);
     },
@@ -123,17 +105,6 @@ function lines(stream: NodeJS.ReadableStream | null, onLine: (line: string) => v
   const reader = createInterface({ input: stream });
   reader.on("line", onLine);
   return new Promise((resolve) => reader.on("close", resolve));
-}
-
-function signal(child: ChildProcess, name: NodeJS.Signals): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, name);
-  } catch (error) {
-    // Some systems answer EPERM for a group of which only dead processes are left.
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== "ESRCH" && code !== "EPERM") throw error;
-  }
 }
 
 /** What a run of the program is given. */

@@ -1,0 +1,54 @@
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { constants } from "node:os";
+
+/** The signals that end a process unless it handles them. */
+export const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/** The children that run, each with the signal that its group gets when this process exits. */
+const running = new Map<ChildProcess, NodeJS.Signals>();
+
+/**
+ * Starts a command in a process group of its own: signals of a terminal, and its end, reach this process alone. While
+ * the command runs, a signal that nothing else handles makes this process exit, so that no child is left behind.
+ * @param last the signal that the group gets when this process exits before the command does
+ */
+export function startInGroup(
+  command: string,
+  args: readonly string[],
+  options: SpawnOptions,
+  last: NodeJS.Signals,
+): ChildProcess {
+  const child = spawn(command, args, { ...options, detached: true });
+  if (running.size === 0) {
+    process.on("exit", endAll);
+    for (const name of ENDING_SIGNALS) process.on(name, exitUnlessHandled);
+  }
+  running.set(child, last);
+  const ended = (): void => {
+    if (!running.delete(child) || running.size > 0) return;
+    process.off("exit", endAll);
+    for (const name of ENDING_SIGNALS) process.off(name, exitUnlessHandled);
+  };
+  child.once("error", ended).once("exit", ended);
+  return child;
+}
+
+/** Sends a signal to a command that {@link startInGroup} started, and to all that it started in turn. */
+export function signalGroup({ pid }: ChildProcess, name: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, name);
+  } catch (error) {
+    // Some systems answer EPERM for a group of which only dead processes are left.
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "ESRCH" && code !== "EPERM") throw error;
+  }
+}
+
+function endAll(): void {
+  for (const [child, last] of running) signalGroup(child, last);
+}
+
+function exitUnlessHandled(name: NodeJS.Signals): void {
+  if (process.listenerCount(name) === 1) process.exit(128 + constants.signals[name]);
+}

@@ -1,0 +1,102 @@
+import { once } from "node:events";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { PassThrough, Readable } from "node:stream";
+import { expect, it, onTestFinished } from "vitest";
+import { main } from "../../provider/cli/main.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
+import { environmentWithout } from "../support/command.ts";
+import { makeDataDir } from "../support/dataFolder.ts";
+import { startFleet } from "../support/fleet.ts";
+import { policyEnv } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
+import { startService } from "../support/service.ts";
+
+const KEYS = "/api/sshkeys/public-keys";
+
+/** An address of the service that stays while the service behind it is started again elsewhere. */
+async function startFront(portOf: () => number, onRequest: (line: string) => void) {
+  const server = createServer((near, answer) => {
+    onRequest(`${near.method} ${near.url}`);
+    const { method, headers, url: path } = near;
+    const far = request({ host: "127.0.0.1", port: portOf(), method, headers, path }, (from) => {
+      answer.writeHead(from.statusCode ?? 502, from.headers);
+      from.pipe(answer);
+    });
+    far.on("error", () => near.destroy());
+    near.pipe(far);
+  });
+  // Not the address that other tests listen at, so that none takes the port meanwhile.
+  const host = "127.0.0.2";
+  server.listen(0, host);
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const close = async () => {
+    server.closeAllConnections();
+    if (server.listening) await new Promise((resolve) => server.close(resolve));
+  };
+  onTestFinished(close);
+  return {
+    url: `http://${host}:${port}`,
+    close,
+    async open() {
+      server.listen(port, host);
+      await once(server, "listening");
+    },
+  };
+}
+
+it.runIf(process.platform === "linux")(
+  "a run goes on where the service restarts in the middle of it",
+  { timeout: 300_000 },
+  async () => {
+    const program = new PolicyProgram();
+    onTestFinished(() => program.remove());
+    const dataDir = await makeDataDir();
+    const fleet = await startFleet([], { dataDir });
+    let { url } = fleet.service;
+    const [begun, refused] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const front = await startFront(
+      () => Number(new URL(url).port),
+      (line) => {
+        if (line === `POST ${KEYS}`) begun.resolve();
+      },
+    );
+    let output = "";
+    const take = new PassThrough({ encoding: "utf8" }).on("data", (text: string) => {
+      output += text;
+      if (output.includes("Waiting for the service (no connection)")) refused.resolve();
+    });
+    const keys = ["a", "b", "c"].map((name) => [
+      name,
+      {
+        type: "PublicKey",
+        args: { name, data: sshKeyLine(name), username: ".*", filter: { hostname: ".*" } },
+      },
+    ]);
+    const run = main(["up", program.folder, "--yes", "--stack", "restart", "--engine", "embedded"], {
+      stdin: Readable.from([]),
+      ...{ stdout: take, stderr: take },
+      env: {
+        ...environmentWithout("GATEHOUSE_", "PULUMI_"),
+        ...fleet.env,
+        ...policyEnv(Object.fromEntries(keys)),
+        GATEHOUSE_URL: front.url,
+        // For a machine that takes long to start the service again.
+        GATEHOUSE_RETRY_TIMEOUT: "250",
+        PULUMI_BACKEND_URL: `file://${program.states}`,
+        PULUMI_CONFIG_PASSPHRASE: "x",
+      },
+    });
+    await Promise.race([begun.promise, run]);
+    await front.close();
+    await fleet.stop();
+    await Promise.race([refused.promise, run]);
+    const again = await startService({ dataDir });
+    onTestFinished(async () => void (await again.stop()));
+    url = again.url;
+    await front.open();
+    expect([await run, output]).toEqual([0, expect.stringMatching(/4 created/)]);
+    expect(output).toMatch(/^Waiting for the service \(no connection\), 2\d\d s left$/m);
+  },
+);
