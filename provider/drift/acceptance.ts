@@ -76,12 +76,12 @@ function changeLine(step: ShownStep, planned: Step | undefined, isTerraform: boo
       planned?.after?.inputs ?? {},
     );
     const changed = new Set(fields.map(({ path }) => topOf(path)));
-    const refused = check(definition, inputs).failures.filter(({ property }) => changed.has(topOf(property)));
+    const refused = check(definition, inputs).failures.filter(({ field = "" }) => changed.has(topOf(field)));
     // A resource that declares a list of nothing declares nothing.
-    const isEmptied = ({ property }: { readonly property: string }) =>
-      Array.isArray(inputs[property]) && inputs[property].length === 0;
+    const isEmptied = ({ field = "" }: { readonly field?: string | undefined }) =>
+      Array.isArray(inputs[field]) && inputs[field].length === 0;
     if (refused.length > 0 && refused.every(isEmptied)) return `remove ${title}`;
-    if (refused[0]) return `${title}: no program can declare this (${refused[0].reason}); ${undo}`;
+    if (refused[0]) return `${title}: no program can declare this (${refused[0].message}); ${undo}`;
   }
   const changes = fields.map(({ path, new: now }) => {
     const shown = isTerraform ? path.split(".").map(terraformName).join(".") : path;
