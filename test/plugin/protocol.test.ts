@@ -227,7 +227,11 @@ describe("the settings of an instance", () => {
   });
 
   it.each<[string, Values, RegExp]>([
-    ["an unknown one", { uri: "x" }, /^uri: is not a setting; settings are url, caFile, tenant, apiKey/],
+    [
+      "an unknown one",
+      { uri: "x" },
+      /^uri: is not a setting; settings are url, caFile, tenant, retryTimeout, apiKey/,
+    ],
     ["an address that is none", { url: "nowhere" }, /^url: must be an address/],
     ["an address of a file", { url: "file:///etc" }, /^url: must be an address/],
     ["a namespace that is none", { tenant: "prod" }, /^GATEHOUSE_TENANT: must be a lower-case uuid/],
@@ -432,7 +436,8 @@ describe("create", () => {
 
   it("tells of an object that was made but not completed, with all that is known of it", async () => {
     const proxy = await startLossyProxy(fleet.service.url);
-    const started = await configured({ ...fleet.env, GATEHOUSE_URL: proxy.url });
+    const env = { ...fleet.env, GATEHOUSE_URL: proxy.url, GATEHOUSE_RETRY_TIMEOUT: "0" };
+    const started = await configured(env);
     const isChange = (method: string, path: string) =>
       method === "PUT" && path.startsWith("/api/namespaces/");
     proxy.loseAnswers(isChange, isChange);

@@ -94,6 +94,8 @@ export async function startFleet(
       GATEHOUSE_USERNAME: login.username,
       GATEHOUSE_PASSWORD: login.password,
       GATEHOUSE_TENANT: tenant,
+      // Tests lose answers for good, and would wait a minute for each.
+      GATEHOUSE_RETRY_TIMEOUT: "2",
     },
     async enrolPending(hostname) {
       return (await auth(hostname, nextMac(), tenant)).uid;

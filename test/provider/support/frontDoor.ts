@@ -33,7 +33,8 @@ export function openFrontDoor(options: DoorOptions): Promise<FrontDoor> {
 async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promise<FrontDoor> {
   const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = env;
   const credential = passwordCredential({ username: GATEHOUSE_USERNAME, password: GATEHOUSE_PASSWORD });
-  const client = createClient({ url: GATEHOUSE_URL, credential });
+  const budget = 1000 * Number(env.GATEHOUSE_RETRY_TIMEOUT ?? "60");
+  const client = createClient({ url: GATEHOUSE_URL, credential, retry: { budget } });
   const defaultTenant = env.GATEHOUSE_TENANT;
   const connection = new Connection(client, {
     defaultTenant,
