@@ -1,4 +1,8 @@
+import { mkdirSync, symlinkSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
@@ -49,12 +53,26 @@ new Outer("second", 300, { dependsOn: outer }).inner.rule.id.apply((id) => {
 });
 `;
 
+const PLUGIN = fileURLToPath(new URL("../../provider/bin/pulumi-resource-gatehouse.js", import.meta.url));
+
+/** A program whose provider instances have a credential of their own. */
+const INSTANCES = `
+const pulumi = require("@pulumi/pulumi");
+const { URL: url, OWN_PASSWORD, KEYS } = process.env;
+for (const [name, data] of Object.entries(JSON.parse(KEYS))) {
+  const settings = { url, username: "rotator", password: pulumi.secret(OWN_PASSWORD) };
+  const provider = new pulumi.ProviderResource("gatehouse", "of-" + name, settings);
+  const args = { name, data, username: "^root$", filter: { hostname: ".*" } };
+  new pulumi.CustomResource("gatehouse:index:PublicKey", name, args, { provider });
+}
+`;
+
 describe.each(engines)("ordinary programs, by the $label", ({ engine, available }) => {
   let fleet: Fleet;
   let program: PolicyProgram;
 
   beforeAll(async () => {
-    fleet = await startFleet();
+    fleet = await startFleet(["rotator"]);
     for (const name of ["web-01", "fleet", "second"]) await fleet.enrol(name);
     program = new PolicyProgram();
   });
@@ -113,5 +131,44 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
       "update ana filter.hostname username",
     ]);
     expect((await ana())?.username).toBe("^root$");
+  });
+
+  // The embedded engine has no provider instances.
+  it.runIf(available && engine === "cli")("use the program's credential, not the state's", async () => {
+    const rotated = new PolicyProgram();
+    const url = fleet.service.url;
+    const credential = passwordCredential({ username: "rotator", password: "correct-horse" });
+    const client = createClient({ url, credential });
+    try {
+      rotated.write("index.js", INSTANCES);
+      const bin = join(rotated.states, "bin");
+      mkdirSync(bin);
+      symlinkSync(PLUGIN, join(bin, "pulumi-resource-gatehouse"));
+      const { tenantId } = await client.createNamespace({ body: { name: "rotator" } });
+      const stack = new Stack({
+        ...{ program: rotated.folder, folder: rotated.states, engine },
+        env: {
+          ...{ GATEHOUSE_URL: url, GATEHOUSE_USERNAME: "rotator", GATEHOUSE_TENANT: tenantId, URL: url },
+          ...{ KEYS: JSON.stringify({ a: sshKeyLine("a"), b: sshKeyLine("b") }) },
+          PULUMI_HOME: join(rotated.states, "home"),
+          PATH: [bin, process.env.PATH].join(delimiter),
+        },
+      });
+      const withPassword = (password: string) => ({ GATEHOUSE_PASSWORD: password, OWN_PASSWORD: password });
+      await stack.result(["up", "--yes", "--skip-preview"], withPassword("correct-horse"));
+      const { userId = "" } = await client.identity();
+      await client.updateUserPassword({
+        params: { id: userId },
+        body: { currentPassword: "correct-horse", newPassword: "battery-staple" },
+      });
+      const now = withPassword("battery-staple");
+      expect((await stack.run(["review"], now)).code).toBe(0);
+      expect(changesOf(await stack.result(["drift"], now))).toEqual([]);
+      expect(changesOf(await stack.result(["refresh", "--yes"], now))).toEqual([]);
+      await stack.result(["destroy", "--yes"], now);
+    } finally {
+      await client.close();
+      rotated.remove();
+    }
   });
 });
