@@ -287,7 +287,7 @@ test.each([
   ["a wrong password", () => ({ ...world.fleet.env, GATEHOUSE_PASSWORD: "wrong-horse" }), "login .*401"],
   [
     "no service",
-    () => ({ ...world.fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9" }),
+    () => ({ ...world.fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_RETRY_TIMEOUT: "0" }),
     "login .*can not be reached",
   ],
   [
