@@ -54,7 +54,7 @@ interface Review {
   readonly saysNot?: readonly string[];
 }
 
-const STAYS = "stays on the service, unmanaged (it is removed from the state only)";
+const STAYS = "leaves its object where it is, unmanaged: the access that it gives stays";
 
 /** A plan: what was applied before, what is planned, and what its review says. */
 interface Scenario extends Review {
