@@ -166,7 +166,11 @@ test("what hinders the tests is one line and exit code 1", { timeout: 120_000 },
     [{ GATEHOUSE_URL: fleet.service.url }, PROGRAM, "credential: set GATEHOUSE_USERNAME"],
     [{ ...fleet.env, GATEHOUSE_PASSWORD: "wrong-password" }, PROGRAM, "login"],
     [{ ...fleet.env, GATEHOUSE_TENANT: "nonsense" }, PROGRAM, "GATEHOUSE_TENANT: must be"],
-    [{ ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9" }, PROGRAM, "ECONNREFUSED"],
+    [
+      { ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_RETRY_TIMEOUT: "0" },
+      PROGRAM,
+      "ECONNREFUSED",
+    ],
   ];
   for (const [env, program, message] of cases) {
     const { code, stdout, stderr } = await gatehouse(["test", program], env);
