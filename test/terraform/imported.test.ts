@@ -111,7 +111,7 @@ describe(`what is there already, imported by ${LABEL}`, { timeout: 60_000 }, () 
 
 describe("gatehouse import --format terraform", () => {
   it.each([
-    ["--state file", "no state is written for it; terraform plan shows what the import blocks import"],
+    ["--state file", "no state is written for it; a plan shows what the import blocks import"],
     ["--plugin", "its resources are those of the Terraform provider"],
     ["--adopt", "import blocks take the objects over"],
     ["--stack prod", "stacks are Pulumi's"],
