@@ -106,6 +106,8 @@ describe("cidr()", () => {
       fc.property(groups, groups, fc.integer({ min: 0, max: 128 }), (given, other, bits) => {
         const first = mixed(given, Array(8).fill(0), bits);
         const range = `${write(first)}/${bits}`;
+        const isMapped = bits >= 96 && first.slice(0, 6).join() === "0,0,0,0,0,65535";
+        if (isMapped) return void expect(() => cidr(range)).toThrow(/give an IPv4 range/);
         const pattern = cidr(range);
         const members = new BlockList();
         members.addSubnet(write(first), bits, "ipv6");
