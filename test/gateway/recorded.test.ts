@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -121,6 +121,8 @@ describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : "
     scene("sftp", async () => {
       const at = (name: string) => join(folder.path, name);
       writeFileSync(at("sent"), "sent and received\n");
+      // The client tells the device this mode, which would else be that of the umask.
+      chmodSync(at("sent"), 0o644);
       const moved = "/tmp/moved-by-recorded-agent";
       writeFileSync(at("batch"), `put ${at("sent")} ${moved}\nget ${moved} ${at("received")}\nrm ${moved}\n`);
       const args = ["-F", "none", "-b", at("batch"), "-P", String(fleet.port), "-i", key, ...CLIENT];
