@@ -42,7 +42,10 @@ export interface ResourceValues {
   readonly outputs: Record<string, Shown>;
   /** Set where the object stays when the resource is deleted (`retainOnDelete`). */
   readonly retained?: true;
-  /** The inputs of the provider instance that it belongs to, where the engine tells them. */
+  /**
+   * The inputs of the provider instance that it belongs to, where the engine tells them. A secret one is a credential that
+   * the program gives this instance alone.
+   */
   readonly provider?: Readonly<Record<string, Shown>>;
 }
 

@@ -35,6 +35,10 @@ export const isHidden = (value: Shown | undefined): boolean => holds(value, "[un
 export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined =>
   outputs.tenant ?? inputs.tenant;
 
+/** True where a provider instance of the program has a credential of its own. What that one may do, nobody can tell here. */
+export const hasOwnCredential = ({ before, after }: Pick<Step, "before" | "after">): boolean =>
+  Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"));
+
 /** True where the object that a resource has goes, or another comes in its place. */
 export const losesObject = ({ op }: Step): boolean => op === "delete" || op === "replace";
 
@@ -192,10 +196,15 @@ function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
   return after && isHere(after) ? [{ ...step, op: "create", after }] : [];
 }
 
-/** The same step, with the namespace of its provider instance where its values name none. */
+/**
+ * The same step, with the namespace of its provider instance where its values name none. An instance with a credential
+ * of its own may be in any namespace.
+ */
 function inItsNamespace({ before, after, ...step }: Step, { inputs }: ResourceDefinition): Step {
   const named = (values: ResourceValues): ResourceValues => {
-    const tenant = tenantIn(values) ?? (inputs.tenant && values.provider?.tenant);
+    const ofInstance =
+      values.provider?.tenant ?? (hasOwnCredential({ after: values }) ? "[secret]" : undefined);
+    const tenant = tenantIn(values) ?? (inputs.tenant && ofInstance);
     return tenant === undefined ? values : { ...values, outputs: { ...values.outputs, tenant } };
   };
   return { ...step, ...(before && { before: named(before) }), ...(after && { after: named(after) }) };

@@ -251,9 +251,8 @@ class PlanReader {
   }
 
   #shown(address: string, values: RowValues, retainOnDelete = false) {
-    const url = this.blocks.urlOf(this.#configured.get(withoutKeys(address)));
-    const shown = shownValues({ ...propsOf(values), retainOnDelete });
-    return { ...shown, ...(url !== undefined && { provider: { url } }) };
+    const provider = this.blocks.settingsOf(this.#configured.get(withoutKeys(address)));
+    return { ...shownValues({ ...propsOf(values), retainOnDelete }), provider };
   }
 }
 

@@ -1,7 +1,10 @@
 import { tenantId } from "@gatehouse-access/sdk/contract";
+import type { ResourceValues } from "../engine/index.ts";
+import { CREDENTIAL_SETTINGS } from "../runtime/newConnection.ts";
 import { UNKNOWN } from "../valueMarks.ts";
 import { type ConfiguredResource, expression, type PlanJson } from "./planJson.ts";
 import { isOwnSource } from "./source.ts";
+import { terraformName } from "./types.ts";
 
 /** What the types of resources begin with: Terraform takes it for the provider's name where a resource gives no other. */
 const DEFAULT_KEY = "gatehouse";
@@ -23,6 +26,8 @@ const SETTINGS = {
   url: { kind: "service", value: "address", variable: "GATEHOUSE_URL" },
   tenant: { kind: "namespace", value: "id", variable: "GATEHOUSE_TENANT" },
 } as const;
+
+const CREDENTIAL_ATTRIBUTES = CREDENTIAL_SETTINGS.map(terraformName);
 
 type Name = keyof typeof SETTINGS;
 type Settings = Readonly<Record<Name, unknown>>;
@@ -101,10 +106,19 @@ export class ProviderBlocks {
     );
   }
 
-  /** The address of a resource's service; undefined where it is not known, as {@link unseen} reports. */
-  urlOf(resource: ConfiguredResource | undefined): string | undefined {
-    const { url } = this.#of(this.#keyOf(resource));
-    return typeof url === "string" && url !== UNKNOWN ? url : undefined;
+  /**
+   * The settings that a resource's block gives it alone: the address of the service where it is known, as {@link unseen}
+   * reports, and that it has a credential.
+   */
+  settingsOf(resource: ConfiguredResource | undefined): ResourceValues["provider"] {
+    const key = this.#keyOf(resource);
+    const { url } = this.#of(key);
+    const { expressions = {} } = blockOf(this.#json, key) ?? {};
+    const isOwn = key !== this.#default && CREDENTIAL_ATTRIBUTES.some((name) => name in expressions);
+    return {
+      ...(typeof url === "string" && url !== UNKNOWN && { url }),
+      ...(isOwn && { credential: "[secret]" }),
+    };
   }
 
   #keyOf(resource: ConfiguredResource | undefined): string {

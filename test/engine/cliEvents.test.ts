@@ -282,7 +282,8 @@ describe("resources of the plugin", () => {
   test("tell the inputs of their provider instance, whichever is told first", () => {
     const urls = { inputs: { url: "https://old.example.org", password: SECRET } };
     const instance = made(INSTANCE, "other", urls);
-    const another = made(INSTANCE, "default_0_1_0", { inputs: { url: "https://usual.example.org" } });
+    const usual = { inputs: { url: "https://usual.example.org", apiKey: SECRET } };
+    const another = made(INSTANCE, "default_0_1_0", usual);
     const of = ({ urn, id }: Metadata) => ({ provider: `${urn}::${id}` });
     const [gone, kept] = [made(KEY, "gone", of(instance)), made(KEY, "kept", of(another))];
     const steps = stepsOf(
@@ -302,6 +303,7 @@ describe("resources of the plugin", () => {
         ["delete", "other"],
       ],
     ]);
+    // The default instance has the stack's credential.
     expect(steps[0]?.after?.provider).toEqual({ url: "https://usual.example.org" });
     expect(steps[1]?.before?.provider).toEqual({ url: "https://old.example.org", password: "[secret]" });
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Plan, ResourceValues, Step } from "../../provider/engine/index.ts";
+import { incapabilities } from "../../provider/review/guards/incapabilities.ts";
 import { onService, stepsOf } from "../../provider/review/steps.ts";
 
 const HERE = "https://here.example.org";
@@ -81,6 +82,25 @@ describe("a plan as one service sees it", () => {
       ]);
     },
   );
+
+  test("knows no namespace of an instance whose own credential decides it", () => {
+    const values = { inputs: {}, outputs: {}, provider: { url: HERE, apiKey: "[secret]" } };
+    const named = { ...values, inputs: { tenant: HOME } };
+    const steps = [step("create", "ana", undefined, values), step("create", "bob", undefined, named)];
+    const { plan } = onService({ steps } as unknown as Plan, HERE);
+    const found = stepsOf(plan, HOME, HOME);
+    expect(found.steps.map(({ title }) => title)).toEqual(['PublicKey "bob"']);
+    expect(found.unseen).toEqual([expect.stringContaining('PublicKey "ana": its namespace is secret')]);
+    // Nobody can tell here what that credential may do.
+    const asked = (...of: readonly Step[]) => {
+      const { plan: seen } = onService({ steps: of } as unknown as Plan, HERE);
+      const actor = { kind: "user", role: "observer" } as const;
+      return incapabilities(actor, stepsOf(seen, HOME, HOME).steps, []);
+    };
+    expect(asked(...steps)).toEqual([]);
+    const usual = { ...named, provider: { url: HERE } };
+    expect(asked(step("create", "eve", undefined, usual))).toMatchObject([{ resources: ["eve"] }]);
+  });
 
   test("has resources that name none in the namespace of their instance", () => {
     const values = { inputs: {}, outputs: {}, provider: { url: HERE, tenant: OTHER } };

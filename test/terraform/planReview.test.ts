@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { readTerraformPlan } from "../../provider/terraform/planFile.ts";
 import { workspaceIn } from "../../provider/terraform/workspace.ts";
+import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { agentCall, type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
@@ -481,6 +482,28 @@ policyTest("nobody is root", ({ access }) => {
       const here = await codes();
       expect(here.all).toEqual([0, 0, 0, 0]);
       expect(here.text).toContain("key ana gains every login on edge-01");
+    });
+
+    it("is reviewed as far as one credential sees where a block has its own for another namespace", async () => {
+      await fleet.service.createUser({ username: "neighbour", password: "correct-horse" });
+      const credential = passwordCredential({ username: "neighbour", password: "correct-horse" });
+      await using neighbour = createClient({ url: url(), credential });
+      const { tenantId } = await neighbour.createNamespace({ body: { name: "neighbour" } });
+      const own = { alias: "own", tenant: tenantId, username: "neighbour", password: "correct-horse" };
+      const key = { ...ROOT_ALLOWED.resource.gatehouse_public_key.ana, provider: "gatehouse.own" };
+      await plan({
+        provider: {
+          gatehouse: [
+            { url: url(), tenant: fleet.tenant },
+            { ...own, url: url() },
+          ],
+        },
+        resource: { gatehouse_public_key: { ana: key } },
+      });
+      const { code, stdout } = await ask("review", root.folder, "--json");
+      const review = JSON.parse(stdout);
+      expect([code, review.refused]).toEqual([2, []]);
+      expect(review.unseen).toEqual([expect.stringContaining(`the namespace ${tenantId} could not be read`)]);
     });
   });
 

@@ -1,6 +1,15 @@
 import type { EngineEvent as CliEvent, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
 import { changedFields, fieldDiff, refreshedFields, shown, shownProps, shownValues } from "../fieldDiff.ts";
-import type { Command, FieldChange, ResourceValues, Shown, Step, StepOp, Writable } from "../model.ts";
+import {
+  type Command,
+  type FieldChange,
+  holds,
+  type ResourceValues,
+  type Shown,
+  type Step,
+  type StepOp,
+  type Writable,
+} from "../model.ts";
 import type { RunLog } from "../runLog.ts";
 import { isProviderState } from "../state/resourceState.ts";
 import {
@@ -143,7 +152,11 @@ export class CliEvents {
 
   #knowProvider({ urn, old, new: now }: StepEventMetadata): void {
     for (const state of [old, now]) {
-      if (state) Object.assign(this.#provider(`${urn}::${state.id}`), shownProps(state.inputs as Props));
+      if (!state) continue;
+      const inputs = Object.entries(shownProps(state.inputs as Props));
+      // The credential of a default instance is that of the stack, which gatehouse has too.
+      const told = inputs.filter(([, value]) => !(isDefaultInstance(urn) && holds(value, "[secret]")));
+      Object.assign(this.#provider(`${urn}::${state.id}`), Object.fromEntries(told));
     }
   }
 

@@ -2,7 +2,7 @@ import type { Identity } from "@gatehouse-access/sdk";
 import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { StepOp } from "../../engine/index.ts";
 import type { Estate } from "../estate.ts";
-import type { PlannedStep } from "../steps.ts";
+import { hasOwnCredential, type PlannedStep } from "../steps.ts";
 import { byText, byTexts } from "../words/order.ts";
 
 type OperationId = keyof typeof operations;
@@ -76,6 +76,7 @@ export function incapabilities(
   const owner: Actor = { ...actor, role: undefined };
   const found = new Map<OperationId, { reason: string; resources: string[] }>();
   const look = (who: Actor) => (planned: PlannedStep) => {
+    if (hasOwnCredential(planned.step)) return;
     for (const id of neededBy(planned)) {
       const reason = refusal(who, id);
       if (reason === undefined) continue;

@@ -6,7 +6,16 @@ import { deviceKey, macOf, type Namespace } from "../../resources/listings.ts";
 import { isNewer } from "../../resources/release.ts";
 import { readEstate } from "../estate.ts";
 import { plannedEstate } from "../planned/plannedEstate.ts";
-import { isHidden, listed, namingNone, onService, type PlannedStep, stepsOf, tenantIn } from "../steps.ts";
+import {
+  hasOwnCredential,
+  isHidden,
+  listed,
+  namingNone,
+  onService,
+  type PlannedStep,
+  stepsOf,
+  tenantIn,
+} from "../steps.ts";
 import { byTexts } from "../words/order.ts";
 import { existingObjects } from "./existingObjects.ts";
 import { actorOf, incapabilities } from "./incapabilities.ts";
@@ -46,7 +55,8 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     const namespace = await readable(connection, tenant);
     if (typeof namespace === "string") {
       // Objects that the plan deletes are gone together with their namespace.
-      if (coming.length > 0) add("namespace", [`${listed(coming.map(({ title }) => title))}: ${namespace}`]);
+      const lost = coming.filter(({ step }) => !hasOwnCredential(step)).map(({ title }) => title);
+      if (lost.length > 0) add("namespace", [`${listed(lost)}: ${namespace}`]);
       continue;
     }
     const actor = actorOf({ kind, ...(userId !== undefined && { userId }) }, namespace);
