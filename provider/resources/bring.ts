@@ -41,7 +41,7 @@ export async function bring(creation: Creation): Promise<Existing<Values>> {
   const adopt = inputs.adopt as Adopt;
   const mayTakeOver = adopt || definition.overwrites;
   if (mayTakeOver || mayDouble(definition, origin)) {
-    const existing = await definition.find?.(connection, inputs);
+    const existing = await definition.find?.(connection, inputs, origin.isOthers);
     if (existing && !mayTakeOver) throw existsAlready(creation, existing.id, []);
     if (existing) return takeOver(creation, existing, adopt);
   }
@@ -54,7 +54,7 @@ export async function bring(creation: Creation): Promise<Existing<Values>> {
   await connection.forget();
   // A service that knows the key answers with what it made for it. A search might find the equal object of another.
   if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
-    const existing = await definition.find?.(connection, inputs);
+    const existing = await definition.find?.(connection, inputs, origin.isOthers);
     if (existing) return takeOver(creation, existing, true);
   }
   try {
@@ -101,6 +101,8 @@ async function takeOver(
   adopt: Adopt,
 ): Promise<Existing<Values>> {
   const { definition, inputs, origin, adopted } = creation;
+  // Resources that are made at the same time find the same one of several equal objects.
+  if (!definition.identity && origin.isOthers(existing.id)) return bring(creation);
   const changes = diff(definition, existing.state, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, changes);
   origin.claim(existing.id);

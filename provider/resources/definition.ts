@@ -180,8 +180,16 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   rules?(inputs: InputValues<I>): readonly Failure[];
   /** Inputs that need a change although the program did not change them, such as one that sends an invitation again. */
   stale?(state: Readonly<State<I, O>>, inputs: InputValues<I>, now: Date): readonly Stale[];
-  /** The object that is in the way of a create with these inputs, if there is one. Such objects can be adopted. */
-  find?(connection: Connection, inputs: InputValues<I>): Promise<Existing<State<I, O>> | undefined>;
+  /**
+   * The object that is in the way of a create with these inputs, if there is one. Such objects can be adopted.
+   * @param isOthers true for an object that another resource of the program has; without an identity there may be several
+   * equal ones, of which it is none of those
+   */
+  find?(
+    connection: Connection,
+    inputs: InputValues<I>,
+    isOthers?: (id: string) => boolean,
+  ): Promise<Existing<State<I, O>> | undefined>;
   /**
    * True when a create overwrites the object that it meets, and the service does not refuse: it is looked for first.
    */

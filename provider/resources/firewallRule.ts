@@ -57,10 +57,11 @@ export const firewallRule = defineResource({
   },
 
   // Rules have no name: any rule that says the same can be adopted.
-  async find(connection, inputs) {
+  async find(connection, inputs, isOthers) {
     const { tenant, rules } = await connection.tenant(inputs.tenant);
-    const equal = (await rules.all()).find((rule) => saysTheSame(toState(tenant, rule), inputs));
-    return equal && existing(tenant, equal);
+    return (await rules.all())
+      .map((rule) => existing(tenant, rule))
+      .find(({ id, state }) => !isOthers?.(id) && saysTheSame(state, inputs));
   },
 
   async list(connection, tenant) {

@@ -222,7 +222,7 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
     ]);
     const requests = await requestsDuring(fleet.service, async () => {
       const up = await run(["up", adopting, "--engine", "embedded", "--yes", "--stack", "prod"]);
-      expect([up.code, up.stderr]).toEqual([0, ""]);
+      expect([up.code, up.stderr], up.stdout).toEqual([0, ""]);
     });
     expect(requests.filter(isWrite)).toEqual([]);
 

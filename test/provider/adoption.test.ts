@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { firewallRule } from "../../provider/resources/firewallRule.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
@@ -91,6 +92,20 @@ describe.each(
       expect(await first.preview(renamed)).toEqual([]);
     },
   );
+});
+
+it("equal rules that are there already are taken over by one resource each", async () => {
+  const { base } = sampleOf(firewallRule);
+  const rules = (adopt: boolean) => {
+    const args = world.here({ ...base, ...(adopt && { adopt }) });
+    return Object.fromEntries(["a", "b", "c"].map((name) => [name, { type: "FirewallRule", args }]));
+  };
+  await first.up(rules(false));
+  const ids = (stack: Harness) => ["a", "b", "c"].map((name) => stack.state.get(name)?.id).toSorted();
+  await second.up(rules(true));
+  expect(ids(second)).toEqual(ids(first));
+  expect(new Set(ids(second)).size).toBe(3);
+  expect(await second.preview(rules(false))).toEqual([]);
 });
 
 describe("twins in one program", () => {
