@@ -113,8 +113,10 @@ export class ProviderBlocks {
   settingsOf(resource: ConfiguredResource | undefined): ResourceValues["provider"] {
     const key = this.#keyOf(resource);
     const { url } = this.#of(key);
-    const { expressions = {} } = blockOf(this.#json, key) ?? {};
-    const isOwn = key !== this.#default && CREDENTIAL_ATTRIBUTES.some((name) => name in expressions);
+    const block = blockOf(this.#json, key);
+    // A module's key may stand for the root module's block.
+    const isDefault = this.#default !== undefined && block === blockOf(this.#json, this.#default);
+    const isOwn = !isDefault && CREDENTIAL_ATTRIBUTES.some((name) => block && name in block.expressions);
     return {
       ...(typeof url === "string" && url !== UNKNOWN && { url }),
       ...(isOwn && { credential: "[secret]" }),
