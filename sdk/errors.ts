@@ -210,7 +210,8 @@ const seconds = (ms: number) => Math.ceil(ms / 1000);
 
 /**
  * Thrown when too many requests came (429), after the client repeated the request for as long as its retry policy allows;
- * a login is never repeated. When the service asks to wait longer than that, it is thrown at once. When wrong passwords are the reason, a {@link LockoutError} is thrown.
+ * a login is never repeated. When the service asks to wait longer than that, it is thrown at once. When wrong passwords
+ * are the reason, a {@link LockoutError} is thrown.
  */
 export class RateLimitError extends RetryAfterError {
   override readonly name = "RateLimitError";

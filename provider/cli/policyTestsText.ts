@@ -50,7 +50,6 @@ function testLines(c: Colours, test: PolicyTestResult, prefix: string): string[]
   ];
 }
 
-/** Errors that a test throws may have several lines. */
 function exampleNote({ cases, counterexamples }: PolicyFailure): string {
   if (counterexamples.length === 0) return "";
   return cases > counterexamples.length ? `, ${counterexamples.length} of them:` : ":";
