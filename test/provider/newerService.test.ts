@@ -34,6 +34,8 @@ async function start(...labels: string[]): Promise<void> {
     GATEHOUSE_USERNAME: "admin",
     GATEHOUSE_PASSWORD: "password123",
     GATEHOUSE_TENANT: TENANT,
+    // Where no service answers, none will.
+    GATEHOUSE_RETRY_TIMEOUT: "0",
   });
 }
 const writes = () => service.requests.filter((request) => !/^GET |^POST \/api\/(login|auth)/.test(request));
