@@ -192,7 +192,8 @@ const commands = {
   test: () => vitest(ONCE, "--tags-filter=!long"),
   async "test:rest"() {
     await vitest(ONCE, "--tags-filter=long", ...taggedLong());
-    await vitest(AGAIN);
+    // What is slow ran once, just now, and pages are the same on every database.
+    await vitest(AGAIN, "--tags-filter=!long", "--exclude=test/server/pages/**");
   },
   "test:all": () => vitest(),
   bench: () => script("bench/provider.ts", args),

@@ -11,6 +11,7 @@ import {
   YES,
 } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
+import { requireService } from "./openOnService.ts";
 import { addNoTestsFlag, TESTING } from "./policyTestRun.ts";
 import { upAsReviewed } from "./reviewedPlan.ts";
 import { type RunFlags, type Running, run } from "./run.ts";
@@ -116,8 +117,10 @@ export function addRunCommands(program: Command, action: ActionOf): void {
 
 /** Makes what the program says real. */
 function up(io: Io, folder: string, flags: Flags): Promise<number> {
-  const update = async ({ io: onService, stack, check, ask, pin }: Running) => {
-    if (flags.plan !== undefined) return upAsReviewed(onService, flags.plan, stack);
+  const update = async ({ io: onService, stack, service, check, ask, pin }: Running) => {
+    if (flags.plan !== undefined) {
+      return upAsReviewed(onService, flags.plan, stack, requireService(service).connection);
+    }
     let isAgreed = flags.skipPreview === true;
     const confirm = async (plan: Plan) => {
       await check(plan);

@@ -217,14 +217,14 @@ export class Connection {
     const [first, ...others] = await this.namespaces.all();
     if (!first) {
       throw new ConfigurationError(
-        "tenant: the user is in no namespace yet; gatehouse up --create-namespace <name> makes one, or name one in each resource",
+        "tenant: the user is in no namespace yet; gatehouse up --create-namespace <name> makes one, or name one in each resource of the program",
       );
     }
     if (others.length === 0) return first.tenantId;
     const list = [first, ...others].map(({ name, tenantId }) => `${name} (${tenantId})`).sort();
     const more = list.length > LISTED ? `, and ${list.length - LISTED} more` : "";
     throw new ConfigurationError(
-      `tenant: the user is in ${list.length} namespaces; name one in each resource, or set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of one: ${list.slice(0, LISTED).join(", ")}${more}`,
+      `tenant: the user is in ${list.length} namespaces; set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of one, or name one in each resource of the program: ${list.slice(0, LISTED).join(", ")}${more}`,
     );
   }
 
