@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import type { NotedRun, NoticeKept } from "../drift/driftNotice.ts";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
 import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
-import { EngineError, type Plan, typeName } from "../engine/index.ts";
+import { EngineError, type Plan, readProject, typeName } from "../engine/index.ts";
 import type { Connection } from "../resources/connection.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import {
@@ -132,7 +132,7 @@ async function terraformDrift(io: Io, folder: string, flags: Flags, file: string
   const { ownResources } = await import("../inventory/managedObjects.ts");
   const find = async (connection: Connection) =>
     findDrift({
-      ...{ connection, targets: {}, unmanaged: flags.unmanaged },
+      ...{ connection, targets: {}, unmanaged: flags.unmanaged, language: "terraform" },
       home: await connection.homeIfAny(),
       stack: { drift: async () => drift, preview: async () => plan },
       own: ownResources(resources, connection.client.url),
@@ -159,13 +159,15 @@ type Drifted = Pick<NotedRun, "found" | "repaired">;
 
 async function drifting(running: Running, folder: string, flags: Flags): Promise<Drifted> {
   const { io, stack, service } = running;
+  const { runtime } = await readProject(folder);
+  const how = { targets: targetsOf(flags), language: runtime === "yaml" ? runtime : "typescript" } as const;
   if (!service) {
     const { stateDrift } = await import("../drift/findDrift.ts");
-    return { found: await stateDrift(stack, targetsOf(flags)) };
+    return { found: await stateDrift(stack, how) };
   }
   return tellingOf(io.stderr, service.connection, async () => {
     const { findDrift } = await import("../drift/findDrift.ts");
-    const search = await searchOf(running, service, folder, flags);
+    const search = { ...(await searchOf(running, service, folder, flags)), ...how };
     const found = await findDrift(search);
     const isRepaired =
       flags.repair && isDrift(found.report) && (await repaired(running, search, found, flags));
@@ -209,11 +211,10 @@ async function searchOf(
   service: Service,
   folder: string,
   flags: Flags,
-): Promise<DriftSearch> {
+): Promise<Omit<DriftSearch, "targets" | "language">> {
   const { connection } = service;
   return {
-    ...{ connection, stack, home: service },
-    ...{ targets: targetsOf(flags), unmanaged: flags.unmanaged },
+    ...{ connection, stack, home: service, unmanaged: flags.unmanaged },
     own: await resourcesOf(stack, connection),
     ...(await besideOf(io, folder, flags, stack.stack, connection)),
   };

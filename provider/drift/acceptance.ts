@@ -1,8 +1,10 @@
 import { hcl } from "../adoption/program/hcl.ts";
-import { inline } from "../adoption/program/literal.ts";
+import { inline, jsonLine } from "../adoption/program/literal.ts";
+import type { Format } from "../adoption/program/model.ts";
 import { terraformAdoptions } from "../adoption/program/terraform.ts";
 import { adoptions } from "../adoption/program/writeProgram.ts";
-import { holds, type Plan, type Shown, type ShownStep, type Step, typeName } from "../engine/index.ts";
+import { literalText, yamlAdoptions } from "../adoption/program/yaml.ts";
+import { holds, type Shown, type ShownStep, type Step, typeName } from "../engine/index.ts";
 import { exceptionLine } from "../inventory/exceptions.ts";
 import { declarable, definitionOf, type LiveObject } from "../inventory/liveObjects.ts";
 import { check } from "../resources/check.ts";
@@ -11,7 +13,8 @@ import { changedFields } from "./changedFields.ts";
 
 /** What makes a program agree with what was found, in the languages of a program and of access.ignore. */
 export interface Acceptance {
-  /** What declares what is in no program, and takes it over: TypeScript, or blocks of Terraform. */
+  readonly language: Format;
+  /** What declares what is in no program, and takes it over: statements, entries of `resources`, or blocks of Terraform. */
   readonly program: string;
   /** What to change in the program, a line for each resource. */
   readonly changes: readonly string[];
@@ -20,7 +23,9 @@ export interface Acceptance {
 }
 
 /** A program, as a preview tells of it. */
-export interface AcceptingProgram extends Pick<Plan, "engine" | "steps"> {
+export interface AcceptingProgram {
+  readonly language: Format;
+  readonly steps: readonly Step[];
   /** What new resources of Terraform give as `provider`; undefined where they need not give it. */
   readonly provider?: string | undefined;
 }
@@ -34,30 +39,35 @@ export function acceptanceOf(
   drifted: readonly ShownStep[],
   unmanaged: readonly LiveObject[],
   now: Date,
-  { engine, steps, provider }: AcceptingProgram,
+  { language, steps, provider }: AcceptingProgram,
 ): Acceptance {
-  const isTerraform = engine === "terraform";
   // An import of Terraform takes over whatever has an id.
-  const canBe = ({ definition }: LiveObject) => isTerraform || definition.inputs.adopt !== undefined;
+  const canBe = ({ definition }: LiveObject) =>
+    language === "terraform" || definition.inputs.adopt !== undefined;
   const { declarable: objects, undeclarable } = declarable(unmanaged.filter(canBe));
   const left = [...unmanaged.filter((object) => !canBe(object)), ...undeclarable.map(({ object }) => object)];
   const until = new Date(now.getTime() + EXCEPTED_DAYS * DAY).toISOString().slice(0, 10);
   const known = [...steps, ...drifted];
-  const namesOf = (kind: string) =>
-    known.flatMap((step) => (definitionOf(step)?.name === kind ? [step.name] : []));
+  const namesOf = (kind?: string) =>
+    known.flatMap((step) => (kind === undefined || definitionOf(step)?.name === kind ? [step.name] : []));
   const declared = new Map(steps.map((step) => [step.urn, step]));
+  const programs = {
+    typescript: () => adoptions(objects, namesOf),
+    yaml: () => yamlAdoptions(objects, namesOf),
+    terraform: () => terraformAdoptions(objects, { addresses: namesOf(), provider }),
+  };
   return {
-    program: isTerraform
-      ? terraformAdoptions(objects, { addresses: known.map(({ name }) => name), provider })
-      : adoptions(objects, namesOf),
-    changes: drifted.map((step) => changeLine(step, declared.get(step.urn), isTerraform)),
+    language,
+    program: programs[language](),
+    changes: drifted.map((step) => changeLine(step, declared.get(step.urn), language)),
     exceptions: left.map((object) => exceptionLine(object, until, "why it is needed")),
   };
 }
 
 /** @param planned the step of the same resource in a preview */
-function changeLine(step: ShownStep, planned: Step | undefined, isTerraform: boolean): string {
+function changeLine(step: ShownStep, planned: Step | undefined, language: Format): string {
   const { op, type, name } = step;
+  const isTerraform = language === "terraform";
   const title = isTerraform ? name : `${typeName(type)} ${JSON.stringify(name)}`;
   const definition = definitionOf(step);
   const fields = changedFields(step).filter(({ path }) => !definition || topOf(path) in definition.inputs);
@@ -85,11 +95,18 @@ function changeLine(step: ShownStep, planned: Step | undefined, isTerraform: boo
   }
   const changes = fields.map(({ path, new: now }) => {
     const shown = isTerraform ? path.split(".").map(terraformName).join(".") : path;
-    const value = isTerraform ? hcl(now) : inline(now);
-    return now === undefined ? `leave out ${shown}` : `${shown} = ${value}`;
+    return now === undefined ? `leave out ${shown}` : assigned[language](shown, now);
   });
   return `${title}: ${changes.join(", ")}`;
 }
+
+/** A field with its value, as a program writes it. */
+const assigned: Readonly<Record<Format, (field: string, value: unknown) => string>> = {
+  typescript: (field, value) => `${field} = ${inline(value)}`,
+  // Every value of JSON is one of YAML; `$$` means `$` there.
+  yaml: (field, value) => `${field}: ${jsonLine(literalText(value))}`,
+  terraform: (field, value) => `${field} = ${hcl(value)}`,
+};
 
 type Values = Readonly<Record<string, Shown | undefined>>;
 

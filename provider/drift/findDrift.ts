@@ -1,5 +1,6 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import type { Declaration } from "@gatehouse-access/sdk/contract";
+import type { Format } from "../adoption/program/model.ts";
 import {
   type Plan,
   type Stack,
@@ -49,6 +50,8 @@ export interface DriftSearch {
   readonly seen: FirstSeen;
   /** What of a plan could not be looked at, as sentences. */
   readonly unseen?: readonly string[];
+  /** The language of the program. */
+  readonly language: Format;
   /** What new resources of Terraform give as `provider`; left out where they need not give it. */
   readonly provider?: string;
 }
@@ -65,12 +68,15 @@ export interface FoundDrift {
 }
 
 /** Compares state and live objects alone, for a program without a service of its own. */
-export async function stateDrift(stack: Stack, targets: TargetOptions): Promise<FoundDrift> {
+export async function stateDrift(
+  stack: Stack,
+  { targets, language }: Pick<DriftSearch, "targets" | "language">,
+): Promise<FoundDrift> {
   const result = await stack.drift(targets);
   const drifted = result.steps
     .filter(isDrifted)
     .map((step) => ({ ...shownStep(step), op: step.op, meaning: [] }));
-  const acceptance = acceptanceOf(drifted, [], new Date(), result);
+  const acceptance = acceptanceOf(drifted, [], new Date(), { language, steps: result.steps });
   const lists = { unmanaged: [], notApplied: [], namespaces: [], expiring: [], unseen: [], notes: [] };
   const nothing = { ...lists, acceptance };
   const report: DriftReport = { ...result, version: 1, drifted, ...nothing, unmanagedCounts: "ignore" };
@@ -142,7 +148,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
     expiring: namespaces.flatMap(({ expiring }) => expiring),
-    acceptance: acceptanceOf(changed, open, new Date(), { ...preview, provider: search.provider }),
+    acceptance: acceptanceOf(changed, open, new Date(), { ...search, steps: preview.steps }),
     unseen: [...unseen, ...namespaces.flatMap((found) => found.unseen)],
     notes,
   };

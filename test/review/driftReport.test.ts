@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { acceptanceOf } from "../../provider/drift/acceptance.ts";
 import { driftedSentence } from "../../provider/drift/report/sections.ts";
 import type { FieldChange, Step } from "../../provider/engine/index.ts";
+import { definitionNamed } from "../../provider/inventory/liveObjects.ts";
 import { PLAIN } from "../../provider/review/report/sections.ts";
+import { sshKeyLine } from "../provider/support/programs.ts";
 
 const STYLE = { ...PLAIN, change: (_change: string, sentence: string) => sentence, test: () => [] };
 
@@ -23,7 +26,7 @@ describe("what drift suggests", () => {
     inputs?: Step["fields"][number]["new"],
   ) => {
     const changed = step(kind, fields, inputs);
-    return acceptanceOf([changed], [], new Date(), { engine: "embedded", steps: [changed] }).changes;
+    return acceptanceOf([changed], [], new Date(), { language: "typescript", steps: [changed] }).changes;
   };
   const key = { name: "ana", data: "x", username: "^root$", filter: { hostname: "^a$" } };
 
@@ -73,6 +76,25 @@ describe("what drift suggests", () => {
     expect(found).toMatch(
       /^Member "x": no program can declare this \(Member\.role: .*\); undo it by drift --repair$/,
     );
+  });
+});
+
+test("what drift suggests for a program in YAML is YAML", () => {
+  const changed = step("PublicKey", [{ path: "name", old: "a", new: "a $$b" }]);
+  const declared = { data: sshKeyLine(""), username: "^root$", filter: { tags: ["prod"] } };
+  const state = { ...declared, name: "c $$d" };
+  const found = { definition: definitionNamed("PublicKey"), id: "tenant/aa", name: "x", state };
+  const by = { language: "yaml", steps: [changed] } as const;
+  const { language, changes, program } = acceptanceOf([changed], [found], new Date(), by);
+  expect(language).toBe("yaml");
+  // A program in YAML writes `$$` for a `$` before another one.
+  expect(changes).toEqual(['PublicKey "x": name: "a $$$b"']);
+  // The program's own key is "x".
+  expect(parse(program)).toEqual({
+    "x-2": {
+      type: "gatehouse:PublicKey",
+      properties: { ...declared, name: "c $$$d", adopt: true },
+    },
   });
 });
 

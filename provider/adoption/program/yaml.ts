@@ -1,9 +1,10 @@
 import { Document, Scalar, visit } from "yaml";
+import type { Declarable } from "../../inventory/liveObjects.ts";
 import { escaping, printable } from "../../review/words/printable.ts";
 import { escapeOf } from "./hcl.ts";
 import { inline } from "./literal.ts";
 import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
-import { UniqueNames } from "./names.ts";
+import { named, UniqueNames } from "./names.ts";
 import { sharedValues } from "./shared.ts";
 
 /** A program in YAML, for the plugin. Programs in YAML are one file, and read no others. */
@@ -20,17 +21,10 @@ export function yamlFiles(
   // All resources and variables of a program are of one space of names.
   const keys = new UniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
   const resources = objects.map(({ kind, resource, inputs }) => {
-    const key = keys.take(keyOf(resource));
     const properties = Object.entries(inputs).map(([name, value]) => [name, referring(value)]);
-    return [
-      key,
-      {
-        type: `gatehouse:${kind.kind}`,
-        ...(key !== resource && { name: literalText(resource) }),
-        properties: Object.fromEntries([...properties, ...(adopt ? [["adopt", true]] : [])]),
-        ...(kind.options && { options: kind.options }),
-      },
-    ];
+    const all = Object.fromEntries([...properties, ...(adopt ? [["adopt", true]] : [])]);
+    const [key, entry] = entryOf(kind.kind, resource, all, keys);
+    return [key, { ...entry, ...(kind.options && { options: kind.options }) }];
   });
   const variables = [...shared.values()].map(({ name, value }) => [name, literalText(value)]);
   const program = {
@@ -41,6 +35,36 @@ export function yamlFiles(
     resources: Object.fromEntries(resources),
   };
   return [{ path: "Pulumi.yaml", text: yamlText(program) }];
+}
+
+/**
+ * Entries of `resources` that declare objects, each with `adopt: true`, for a program that is there already.
+ * @param namesOf the names that the program's resources of a kind have; of all kinds without one
+ */
+export function yamlAdoptions(
+  objects: readonly Declarable[],
+  namesOf: (kind?: string) => Iterable<string>,
+): string {
+  const keys = new UniqueNames({ taken: namesOf() });
+  const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
+  const entries = [...kinds].flatMap(([kind, some]) =>
+    named(some, ({ name }) => name, namesOf(kind)).map(({ resource, inputs }) =>
+      entryOf(kind, resource, { ...(literalText(inputs) as object), adopt: true }, keys),
+    ),
+  );
+  return entries.length === 0 ? "" : yamlText(Object.fromEntries(entries)).trimEnd();
+}
+
+/** A resource, by its key. */
+function entryOf(
+  kind: string,
+  resource: string,
+  properties: object,
+  keys: UniqueNames,
+): [key: string, entry: object] {
+  const key = keys.take(keyOf(resource));
+  const name = key === resource ? {} : { name: literalText(resource) };
+  return [key, { type: `gatehouse:${kind}`, ...name, properties }];
 }
 
 /** A value as a file of YAML. What could steer an editor is escaped, as in other languages. */
@@ -64,7 +88,7 @@ export function yamlText(value: unknown): string {
 }
 
 /** A value in which nothing is taken for a reference: `$$` means `$`, also where no name follows. */
-function literalText(value: unknown): unknown {
+export function literalText(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll(/\$(?=[${])/g, "$$$$");
   if (Array.isArray(value)) return value.map(literalText);
   if (typeof value !== "object" || value === null) return value;

@@ -1,4 +1,4 @@
-import type { Runner } from "../../engine/index.ts";
+import type { Format } from "../../adoption/program/model.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
 import type { Section } from "../../review/report/sections.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
@@ -30,8 +30,8 @@ export function driftMarkdown(
   const sections = [...testSections(tests), ...driftSections(report, MARKDOWN)].filter(
     ({ items }) => items.length > 0,
   );
-  const { program } = report.acceptance;
-  const snippet = `\n<details><summary>To accept what is in no program</summary>\n\n${codeBlock(program, report.engine)}\n\n</details>\n`;
+  const { language, program } = report.acceptance;
+  const snippet = `\n<details><summary>To accept what is in no program</summary>\n\n${codeBlock(program, language)}\n\n</details>\n`;
   const foot = program === "" || snippet.length > max / 4 ? "" : snippet;
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}\n${foot}`;
 }
@@ -52,8 +52,8 @@ function testSections(tests: TestedNamespace | undefined): Section[] {
 const SNIPPET_MAX = 60;
 
 /** What to write where the program should agree with what was found. */
-function acceptanceLines(c: Paint, { engine, acceptance }: DriftReport): string[] {
-  const { program, changes, exceptions } = acceptance;
+function acceptanceLines(c: Paint, { acceptance }: DriftReport): string[] {
+  const { language, program, changes, exceptions } = acceptance;
   const snippet = program === "" ? [] : program.split("\n");
   const more = snippet.length - SNIPPET_MAX;
   const lines = [
@@ -65,7 +65,7 @@ function acceptanceLines(c: Paint, { engine, acceptance }: DriftReport): string[
   if (lines.length === 0) return [];
   return [
     c.bold(
-      engine === "terraform"
+      language === "terraform"
         ? "To accept it, change the configuration (to undo it: apply the configuration)"
         : "To accept it, change the program (to undo it: drift --repair)",
     ),
@@ -74,10 +74,10 @@ function acceptanceLines(c: Paint, { engine, acceptance }: DriftReport): string[
 }
 
 /** Lines of a program, behind a fence that none of them can close. */
-function codeBlock(text: string, runner: Runner): string {
+function codeBlock(text: string, language: Format): string {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
-  return `${fence}${runner === "terraform" ? "terraform" : "ts"}\n${text}\n${fence}`;
+  return `${fence}${language}\n${text}\n${fence}`;
 }
 
 /** `2 changed, 1 deleted, 3 in no program; 12 as declared`. */
