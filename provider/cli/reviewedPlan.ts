@@ -6,6 +6,7 @@ import type { ReviewedContent } from "../review/savedPlan/reviewedContent.ts";
 import type { PlannedWork } from "../terraform/plannedWork.ts";
 import type { Io } from "./io.ts";
 import { contentOf } from "./terraformPlan.ts";
+import { withConnection } from "./withConnection.ts";
 
 /** The exit code of `gatehouse up --plan` where what was reviewed is not what would be done. */
 export const OUTDATED = 2;
@@ -34,24 +35,22 @@ export async function saveReviewed(
  * Carries out a reviewed plan, or does nothing.
  * @throws OutdatedPlanError naming what is no longer as it was reviewed; EngineError where the file cannot be used
  */
-export async function upAsReviewed(
-  io: Io,
-  file: string,
-  stack: Stack,
-  connection: Connection,
-): Promise<Result> {
+export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<Result> {
   const { readPlan } = await import("../review/savedPlan/planFile.ts");
   const reviewed = await readPlan(file, stack);
   const { refresh, service } = reviewed;
-  const { url } = connection.client;
-  if (url !== service) {
-    throw new EngineError("plan_file", `--plan ${file} was reviewed on ${service}, and this is ${url}.`);
-  }
-  const confirm = async (plan: Plan) => {
-    await requireAsReviewed(io, connection, plan, reviewed);
-    return true;
+  const work = async (connection: Connection): Promise<Result> => {
+    const { url } = connection.client;
+    if (url !== service) {
+      throw new EngineError("plan_file", `--plan ${file} was reviewed on ${service}, and this is ${url}.`);
+    }
+    const confirm = async (plan: Plan) => {
+      await requireAsReviewed(io, connection, plan, reviewed);
+      return true;
+    };
+    return stack.up({ refresh, values: true, held: true, confirm });
   };
-  return stack.up({ refresh, values: true, held: true, confirm });
+  return withConnection(io, work, await stack.config());
 }
 
 /**

@@ -11,7 +11,6 @@ import {
   YES,
 } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
-import { requireService } from "./openOnService.ts";
 import { addNoTestsFlag, TESTING } from "./policyTestRun.ts";
 import { upAsReviewed } from "./reviewedPlan.ts";
 import { type RunFlags, type Running, run } from "./run.ts";
@@ -117,10 +116,8 @@ export function addRunCommands(program: Command, action: ActionOf): void {
 
 /** Makes what the program says real. */
 function up(io: Io, folder: string, flags: Flags): Promise<number> {
-  const update = async ({ io: onService, stack, service, check, ask, pin }: Running) => {
-    if (flags.plan !== undefined) {
-      return upAsReviewed(onService, flags.plan, stack, requireService(service).connection);
-    }
+  const update = async ({ io: onService, stack, check, ask, pin }: Running) => {
+    if (flags.plan !== undefined) return upAsReviewed(onService, flags.plan, stack);
     let isAgreed = flags.skipPreview === true;
     const confirm = async (plan: Plan) => {
       await check(plan);
