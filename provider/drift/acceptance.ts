@@ -13,6 +13,7 @@ import { changedFields } from "./changedFields.ts";
 
 /** What makes a program agree with what was found, in the languages of a program and of access.ignore. */
 export interface Acceptance {
+  /** That of the program. */
   readonly language: Format;
   /** What declares what is in no program, and takes it over: statements, entries of `resources`, or blocks of Terraform. */
   readonly program: string;
