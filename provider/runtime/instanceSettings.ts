@@ -45,9 +45,7 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
     return text ? [[variable, text] as const] : [];
   });
   const later = all.filter(([name]) => hasUnknown(inputs[name]));
-  const given = new Set(
-    [...own, ...later.map(([, { variable }]) => [variable] as const)].map(([one]) => one),
-  );
+  const given = new Set([...own.map(([variable]) => variable), ...later.map(([, { variable }]) => variable)]);
   const { GATEHOUSE_URL: url } = Object.fromEntries(own);
   const elsewhere = hasUnknown(inputs.url) || (url !== undefined && isElsewhere(url, env));
   const isOpen = (variable: string) => {
