@@ -38,7 +38,9 @@ export const device = model(
     name: z.string(),
     identity: z.object({ mac: z.string() }),
     info: deviceInfo,
-    public_key: z.string(),
+    public_key: z
+      .string()
+      .describe("PEM; empty for observers, because it identifies the device to the service"),
     tenant_id: tenantId,
     last_seen: dateTime,
     online: z.boolean(),
@@ -62,7 +64,16 @@ export const device = model(
 export const deviceAuth = model(
   "DeviceAuth",
   "What an agent gets when it reports",
-  z.object({ uid, token: z.string(), name: z.string(), namespace: z.string() }),
+  z.object({
+    uid,
+    token: z.string(),
+    name: z.string(),
+    namespace: z.string(),
+    agent_key: z
+      .string()
+      .describe("Public key that the service logs in to agents with (base64, as in authorized_keys), to pin")
+      .optional(),
+  }),
 );
 
 /** Name of a device, stored in lower case (rules section 20). */
@@ -78,6 +89,26 @@ const HAS_MAC = {
   required: ["identity"],
   properties: { identity: { type: "object", properties: { mac: { minLength: 1 } } } },
 };
+
+/**
+ * The text that a device signs to prove that it has its private key. Its first line keeps the signature from being valid
+ * for anything else.
+ */
+export const proofText = (tenant: string, challenge: string): string =>
+  `gatehouse device proof 1\n${tenant}\n${challenge}`;
+
+export const challengeDevice = defineOperation({
+  id: "challengeDevice",
+  part,
+  summary: "A challenge that an agent signs when it enrols or reports, to prove that it has the device's private key",
+  method: "POST",
+  path: "/api/devices/challenge",
+  auth: ["none"],
+  scope: "public",
+  success: { body: z.object({ challenge: z.string().describe("Valid for a minute") }) },
+  repeatable: true,
+  limit: { kind: "report" },
+});
 
 export const authDevice = defineOperation({
   id: "authDevice",
@@ -96,6 +127,17 @@ export const authDevice = defineOperation({
       identity: z.object({ mac: z.string().max(64) }).nullish(),
       public_key: z.string().min(1).max(4096).describe("PEM"),
       tenant_id: tenantId,
+      proof: z
+        .object({
+          challenge: z.string().min(1).max(2048).describe("From `challengeDevice`"),
+          signature: z
+            .base64()
+            .min(1)
+            .max(2048)
+            .describe("RSA PKCS #1 v1.5 with SHA-256 over the challenge's text for proofs, by the device's private key"),
+        })
+        .optional()
+        .describe("Proves that the agent has the private key; without it the token records nothing"),
     })
     .meta({ anyOf: [HAS_HOSTNAME, HAS_MAC] })
     .refine((body) => body.hostname || body.identity?.mac, "needs at least one of hostname and identity.mac"),
@@ -103,7 +145,9 @@ export const authDevice = defineOperation({
   errors: {
     400: "required field missing or invalid, or neither hostname nor identity.mac",
     401: "listed by the specification; unused, no token is needed",
-    403: "as many devices as the service allows wait in the namespace to be accepted, and this one is new",
+    403:
+      "as many devices as the service allows wait in the namespace to be accepted, and this one is new; the proof is " +
+      "wrong; or the namespace requires one",
     404: "tenant_id unknown",
   },
   repeatable: true,

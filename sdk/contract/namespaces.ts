@@ -34,6 +34,21 @@ export const member = model(
 );
 
 const announcement = z.string().max(4096);
+/** Longest limit of a session, in minutes: thirty days. */
+const MINUTES_MAX = 43_200;
+const minutes = z.int().min(0).max(MINUTES_MAX);
+
+/** Settings that servers of 0.19 do not have. */
+const ownSettings = {
+  device_proof: z
+    .enum(["optional", "required"])
+    .optional()
+    .describe("Whether devices must prove their private key when they enrol and report"),
+  session_max_minutes: minutes.optional().describe("Longest session, in minutes; 0: no limit"),
+  session_idle_minutes: minutes
+    .optional()
+    .describe("Minutes without input or output after which a session ends; 0: no limit"),
+};
 
 export const namespace = model(
   "Namespace",
@@ -43,7 +58,11 @@ export const namespace = model(
     owner: userId,
     tenant_id: tenantId,
     members: z.array(member),
-    settings: z.object({ session_record: z.boolean(), connection_announcement: z.string() }),
+    settings: z.object({
+      session_record: z.boolean(),
+      connection_announcement: z.string(),
+      ...ownSettings,
+    }),
     max_devices: z.int().describe("-1: no limit"),
     device_count: z.int().describe("Accepted devices"),
     devices_count: z.int().describe("The same, in the spelling of older clients"),
@@ -131,7 +150,11 @@ export const editNamespace = defineOperation({
   body: z.object({
     name: namespaceName.optional(),
     settings: z
-      .object({ session_record: z.boolean().optional(), connection_announcement: announcement.optional() })
+      .object({
+        session_record: z.boolean().optional(),
+        connection_announcement: announcement.optional(),
+        ...ownSettings,
+      })
       .optional(),
   }),
   success: { body: namespace },

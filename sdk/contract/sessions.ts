@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { device } from "./devices.ts";
 import { defineOperation, MALFORMED } from "./operation.ts";
-import { dateTime, model, paging, TOTAL_COUNT, tenantId, uid } from "./schemas.ts";
+import { dateTime, model, paging, TOTAL_COUNT, tenantId, uid, userId } from "./schemas.ts";
 
 const part = "Sessions";
 const UNKNOWN = "no such session in the namespace";
@@ -29,6 +29,9 @@ export const eventData = z.record(
   z.string().max(64),
   z.union([z.string(), z.number(), z.boolean(), z.null()]),
 );
+
+/** Most events in one response. */
+export const EVENTS_PAGE = 1000;
 
 /** An event inside of a session, as an SSH entry reports it; new kinds of events may come (models section 7). */
 export const sessionEvent = model(
@@ -60,14 +63,23 @@ export const session = model(
     type: z.string().describe("web, term, none, …"),
     term: z.string().describe("Terminal type"),
     position: z.object({ latitude: z.number(), longitude: z.number() }).describe("Of ip_address"),
+    // Not in the specification: an addition of this service.
+    key_fingerprint: z
+      .string()
+      .optional()
+      .describe("Fingerprint of the public key that opened it; missing: a password, or another server's session"),
+    user_id: userId.optional().describe("User whose login opened it in a browser"),
     // As the specification has it; other servers send one flat list of types (rules D7).
     events: z.object({
       types: z.array(z.array(z.string())).describe("Those of each seat, in the order of `seats`"),
       seats: z.array(z.int()),
-      items: z.array(sessionEvent).describe("Left empty in lists, which they would make very long"),
+      items: z.array(sessionEvent).describe(`At most ${EVENTS_PAGE}, see \`events_after\`; empty in lists`),
     }),
   }),
 );
+
+/** Output streams of a command; all output of a terminal is `stdout`. */
+const stream = z.enum(["stdout", "stderr"]).optional().describe("Missing: stdout");
 
 const chunk = {
   uid: uid.describe("The session of the path"),
@@ -75,6 +87,7 @@ const chunk = {
   message: z.string().max(MESSAGE_MAX).describe("Terminal output"),
   width: size,
   height: size,
+  stream,
 };
 
 /** A chunk of terminal output as it is sent in. */
@@ -102,7 +115,11 @@ export const getSessions = defineOperation({
   auth: ["jwt", "apikey"],
   scope: "namespace",
   minRole: "observer",
-  query: paging,
+  query: {
+    ...paging,
+    key_fingerprint: z.string().max(64).optional().describe("Only sessions that this public key opened"),
+    user_id: userId.optional().describe("Only sessions that this user opened in a browser"),
+  },
   success: { headers: [TOTAL_COUNT], body: z.array(session) },
   errors: { 403: "user token without a namespace" },
 });
@@ -117,7 +134,14 @@ export const getSession = defineOperation({
   scope: "namespace",
   minRole: "observer",
   params: { uid },
-  success: { body: session },
+  query: {
+    events_after: z
+      .int()
+      .min(0)
+      .default(0)
+      .describe(`Events to skip: the response has the next ${EVENTS_PAGE} of \`X-Total-Count\``),
+  },
+  success: { headers: [TOTAL_COUNT], body: session },
   errors: { 403: "user token without a namespace", 404: UNKNOWN },
 });
 
@@ -171,7 +195,9 @@ export const recordSession = defineOperation({
   body: recordChunk,
   errors: {
     400: MALFORMED,
-    403: "role below administrator, recording is off, the session is over, or the recording is as long as it may be",
+    403:
+      "role below administrator, recording is off, the session is over, or the recording is as long as it may be; or " +
+      "the caller is a device whose key is not proven, or whose session the gateway records",
     404: UNKNOWN,
     422: "a body field is missing, has the wrong type or is not that of the path",
   },
