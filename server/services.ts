@@ -3,6 +3,7 @@ import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Enrolments } from "./features/devices/Enrolments.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
+import type { AgentKey } from "./features/privateKeys/privateKeys.ts";
 import type { Mailer } from "./mail/mail.ts";
 import type { BillingGateway } from "./payments/gateway.ts";
 import type { Metrics } from "./process/metrics.ts";
@@ -22,6 +23,8 @@ export interface Services {
   /** Device reports that wait to be written. */
   readonly heartbeats: Heartbeats;
   readonly enrolments: Enrolments;
+  /** The key that logs in to agents. */
+  readonly agentKey: AgentKey;
   /** The payment gateway; features call it only through `callGateway`. */
   readonly billing: BillingGateway;
   /** The position of an IP address; 0,0 if it is unknown. */

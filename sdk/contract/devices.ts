@@ -100,7 +100,8 @@ export const proofText = (tenant: string, challenge: string): string =>
 export const challengeDevice = defineOperation({
   id: "challengeDevice",
   part,
-  summary: "A challenge that an agent signs when it enrols or reports, to prove that it has the device's private key",
+  summary:
+    "A challenge that an agent signs when it enrols or reports, to prove that it has the device's private key",
   method: "POST",
   path: "/api/devices/challenge",
   auth: ["none"],
@@ -134,7 +135,9 @@ export const authDevice = defineOperation({
             .base64()
             .min(1)
             .max(2048)
-            .describe("RSA PKCS #1 v1.5 with SHA-256 over the challenge's text for proofs, by the device's private key"),
+            .describe(
+              "RSA PKCS #1 v1.5 with SHA-256 over the challenge's text for proofs, by the device's private key",
+            ),
         })
         .optional()
         .describe("Proves that the agent has the private key; without it the token records nothing"),

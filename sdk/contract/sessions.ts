@@ -67,7 +67,9 @@ export const session = model(
     key_fingerprint: z
       .string()
       .optional()
-      .describe("Fingerprint of the public key that opened it; missing: a password, or another server's session"),
+      .describe(
+        "Fingerprint of the public key that opened it; missing: a password, or another server's session",
+      ),
     user_id: userId.optional().describe("User whose login opened it in a browser"),
     // As the specification has it; other servers send one flat list of types (rules D7).
     events: z.object({

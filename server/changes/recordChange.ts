@@ -14,7 +14,7 @@ export interface Operator {
 export interface Change {
   /** Null: the change is not about a namespace. */
   readonly tenantId: string | null;
-  readonly caller: Caller | Operator;
+  readonly caller: Caller | Operator | { readonly kind: "device"; readonly uid: string };
   /** The request that makes the change, and the address that it came from; empty for an operator. */
   readonly request: Pick<RequestFacts, "id" | "address">;
   /** Id of the operation, or name of the command. */
@@ -50,7 +50,7 @@ export async function recordChange(services: Pick<SqlServices, "db" | "now">, ch
   ]);
 }
 
-function actorOf(caller: Caller | Operator): { kind: string; id: string; name: string } {
+function actorOf(caller: Change["caller"]): { kind: string; id: string; name: string } {
   switch (caller.kind) {
     case "user":
       return { kind: "user", id: caller.userId, name: caller.username };

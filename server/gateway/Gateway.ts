@@ -3,7 +3,6 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
 import { Gauge } from "prom-client";
-import { GatewayKey } from "../features/privateKeys/privateKeys.ts";
 import { sshBlobOf } from "../features/privateKeys/rsaKeyPair.ts";
 import { beginSession } from "../features/sessions/entry.ts";
 import type { Services } from "../services.ts";
@@ -38,8 +37,6 @@ export class Gateway {
   readonly instances: Instances;
   readonly live: LiveLogins;
   readonly process: GatewayProcess;
-  /** The key that logs in to agents. */
-  readonly #agentKey: GatewayKey;
 
   /** The constructor opens no connection, writes nothing and starts no process. */
   constructor(services: Services, { folder, peers, log }: GatewayOptions) {
@@ -48,7 +45,6 @@ export class Gateway {
     this.log = log;
     this.instances = new Instances(services, peers, log);
     this.tunnels = new Tunnels(this.instances.id, services, log);
-    this.#agentKey = new GatewayKey(services);
     this.live = new LiveLogins(services, log, (uid, reason) =>
       this.process.send({ kind: "end", uid, reason }),
     );
@@ -74,7 +70,7 @@ export class Gateway {
         return undefined;
       },
       reach: ({ session }) => this.#reachFor(session),
-      agentKey: () => this.#agentKey.pem(),
+      agentKey: () => services.agentKey.pem(),
       // Its own sessions alone, whatever it sends.
       write: (sessions) =>
         addToSessions(
@@ -129,7 +125,7 @@ export class Gateway {
   async listen(entry: NonNullable<GatewayStart["entry"]>): Promise<number> {
     const port = await this.process.listen(entry);
     // Made now, so that the first login does not wait for it.
-    this.#agentKey.pem().catch((error: unknown) => {
+    this.services.agentKey.pem().catch((error: unknown) => {
       this.log().error(
         { err: error },
         "the key that logs in to agents could not be made, and will be with a login",

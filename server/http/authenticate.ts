@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Role } from "@gatehouse-access/sdk/contract";
-import type { Device, Member as Membership } from "../db/generated/sqlite/client.ts";
+import type { Device, Member as Membership, Namespace } from "../db/generated/sqlite/client.ts";
 import { readRows } from "../db/readRows.ts";
 import { findRow } from "../db/rows.ts";
 import { sql } from "../db/sql.ts";
@@ -13,6 +13,7 @@ import type { Caller, DeviceCaller, KeyCaller, UserCaller } from "./identity.ts"
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 
 type UserClaims = TokenClaims & { readonly claims: "user" };
+type DeviceClaims = TokenClaims & { readonly claims: "device" };
 
 /** The error for a credential that is not accepted. */
 export const credentialRefusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
@@ -63,17 +64,26 @@ async function authenticateUser(services: SqlServices, claims: UserClaims): Prom
   return { kind: "user", userId, username, tenant, ...present };
 }
 
-/** A device's token does not expire; it ends with the device. */
+/**
+ * A device's token ends with the enrolment that it was given for. In a namespace that requires a proof of the private key,
+ * it is void without one.
+ */
 async function authenticateDevice(
   services: SqlServices,
-  { tenant, uid }: { readonly tenant: string; readonly uid: string },
+  { tenant, uid, proven, enrolledAt, expired }: DeviceClaims,
 ): Promise<DeviceCaller> {
-  const [device] = await readRows<Pick<Device, "status">>(
+  const [device] = await readRows<Pick<Device, "status" | "createdAt"> & Pick<Namespace, "deviceProof">>(
     services.db,
-    sql`SELECT "status" FROM "Device" WHERE "uid" = ${uid} AND "tenantId" = ${tenant}`,
+    sql`SELECT "Device"."status" AS "status", "Device"."createdAt" AS "createdAt",
+        "Namespace"."deviceProof" AS "deviceProof"
+      FROM "Device" JOIN "Namespace" ON "Namespace"."tenantId" = "Device"."tenantId"
+      WHERE "Device"."uid" = ${uid} AND "Device"."tenantId" = ${tenant}`,
   );
   if (!device || device.status === "removed") throw credentialRefusal();
-  return { kind: "device", tenant, uid };
+  // Tokens of earlier versions know the second of their issue alone.
+  if (Math.floor(device.createdAt.getTime() / 1000) * 1000 > enrolledAt.getTime()) throw credentialRefusal();
+  if (device.deviceProof === "required" && !proven) throw credentialRefusal();
+  return { kind: "device", tenant, uid, proven, expired };
 }
 
 interface CallerRow {

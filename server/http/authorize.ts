@@ -2,7 +2,7 @@ import { type Operation, type Role, roleAtLeast } from "@gatehouse-access/sdk/co
 import { findRow } from "../db/rows.ts";
 import type { SqlServices } from "../db/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../errors.ts";
-import { roleIn } from "./authenticate.ts";
+import { credentialRefusal, roleIn } from "./authenticate.ts";
 import type { Caller, DeviceCaller, Member } from "./identity.ts";
 
 /** Operations that answer 404 to a token without a namespace; others answer 403 (rules section 1.5). */
@@ -12,6 +12,12 @@ const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
   "deleteTag",
   "getSessionRecordStatus",
 ]);
+
+/**
+ * Operations that take a device's token whose time is over. Agents of 0.19 keep the token of their start for signatures,
+ * and never ask for another one when a tunnel is refused.
+ */
+const WITH_EXPIRED_TOKEN: ReadonlySet<string> = new Set(["deviceConnection", "authSshPublicKey"]);
 
 const CREDENTIAL_NAMES = { jwt: "a user's token", apikey: "an API key", device: "a device's token" } as const;
 
@@ -34,6 +40,9 @@ export async function authorize(
 ): Promise<Caller | Member> {
   if (!operation.auth.includes(kindOf(caller))) {
     throw new ForbiddenError(`not allowed with ${CREDENTIAL_NAMES[kindOf(caller)]}`);
+  }
+  if (caller.kind === "device" && caller.expired && !WITH_EXPIRED_TOKEN.has(operation.id)) {
+    throw credentialRefusal();
   }
   if (operation.scope === "user" || operation.scope === "public") return caller;
   if (operation.scope === "device" && caller.kind === "device") return ownDevice(caller, uid);

@@ -38,6 +38,10 @@ export interface DeviceCaller {
   readonly kind: "device";
   readonly tenant: string;
   readonly uid: string;
+  /** Whether the token was given for a proof of the device's private key. */
+  readonly proven: boolean;
+  /** Whether the token's time is over; then it only opens tunnels and has logins signed. */
+  readonly expired: boolean;
 }
 
 /** The authenticated sender of a request. */

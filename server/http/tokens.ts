@@ -1,6 +1,6 @@
 import { type KeyObject, randomUUID, sign as signInPool } from "node:crypto";
 import { promisify } from "node:util";
-import { decodeProtectedHeader, type JWTPayload, jwtVerify } from "jose";
+import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from "jose";
 import { LRUCache } from "lru-cache";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
@@ -10,6 +10,8 @@ import type { UserToken } from "./identity.ts";
 export const KEPT_LIFE = 60 * 60_000;
 /** Life of a user's token in seconds (rules section 2). */
 const USER_TOKEN_LIFE = 72 * 60 * 60;
+/** Life of a device's token in seconds. Agents get a new one with each report, and reports come every ten minutes. */
+export const DEVICE_TOKEN_LIFE = 7 * 24 * 60 * 60;
 
 /** The claims of a valid token. */
 export type TokenClaims =
@@ -23,7 +25,21 @@ export type TokenClaims =
       /** Unix second. */
       readonly expires: number;
     }
-  | { readonly claims: "device"; readonly uid: string; readonly tenant: string };
+  | ({
+      readonly claims: "device";
+      /** Whether its time is over. Tokens of earlier versions have no end, and count as expired. */
+      readonly expired: boolean;
+    } & TokenDevice);
+
+/** The device of a token. */
+export interface TokenDevice {
+  readonly uid: string;
+  readonly tenant: string;
+  /** Whether the device has proven its private key. */
+  readonly proven: boolean;
+  /** When it enrolled: a device that is deleted and enrols again has another token. */
+  readonly enrolledAt: Date;
+}
 
 const seconds = (time: Date): number => Math.floor(time.getTime() / 1000);
 
@@ -57,12 +73,12 @@ export function signUserToken(
   return sign(services, { ...claims, ver: tokenVersion }, { jti: randomUUID(), end });
 }
 
-/** Makes a token for a device's agent; it does not expire. */
-function signDeviceToken(
-  services: Services,
-  device: { readonly uid: string; readonly tenant: string },
-): Promise<string> {
-  return sign(services, { claims: "device", uid: device.uid, tenant: device.tenant }, { jti: randomUUID() });
+/** Makes a token for a device's agent. */
+function signDeviceToken(services: Services, device: TokenDevice): Promise<string> {
+  const { uid, tenant, proven, enrolledAt } = device;
+  const end = seconds(services.now()) + DEVICE_TOKEN_LIFE;
+  const claims = { claims: "device", uid, tenant, proven, enrolled: enrolledAt.getTime() };
+  return sign(services, claims, { jti: randomUUID(), end });
 }
 
 // Node's own function, in its thread pool: jose goes through Web Crypto, which takes 0.04 ms more of the event loop, an
@@ -71,11 +87,11 @@ const signBytes = promisify(signInPool);
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
 
-/** @param end Unix second of the expiry; without it the token does not expire */
+/** @param end Unix second of the expiry */
 async function sign(
   { keys, now }: Services,
   claims: Record<string, unknown>,
-  { jti, end }: { readonly jti: string; readonly end?: number },
+  { jti, end }: { readonly jti: string; readonly end: number },
 ): Promise<string> {
   const issued = seconds(now());
   const header = encode({ alg: "RS256", typ: "JWT", kid: keys.kid });
@@ -84,7 +100,7 @@ async function sign(
     jti,
     iat: issued,
     nbf: issued,
-    ...(end !== undefined && { exp: end }),
+    exp: end,
   });
   const signature = await signBytes("sha256", Buffer.from(`${header}.${payload}`), keys.privateKey);
   return `${header}.${payload}.${signature.toString("base64url")}`;
@@ -99,9 +115,16 @@ export async function verifyToken(services: Services, token: string): Promise<To
   // Looked up for every token, even a cached one: a key that is no longer trusted ends its tokens.
   const publicKey = kid === undefined ? undefined : await services.keys.find(kid);
   if (publicKey === undefined) return undefined;
-  const recalled = recallToken(publicKey, token, seconds(services.now()));
-  // The caller learns only that the token is not accepted, not why.
-  return recalled ?? checkToken(services, publicKey, token).catch(() => undefined);
+  const second = seconds(services.now());
+  const recalled = recallToken(publicKey, token, second);
+  if (recalled !== undefined) return recalled;
+  try {
+    return await checkToken(services, publicKey, token);
+  } catch (error) {
+    // The caller learns only that the token is not accepted, not why. An expired one of a device still opens tunnels.
+    const claims = error instanceof errors.JWTExpired ? claimsOf(error.payload, second) : undefined;
+    return claims?.claims === "device" ? claims : undefined;
+  }
 }
 
 function keyIdOf(token: string): string | undefined {
@@ -122,7 +145,7 @@ async function checkToken(
     algorithms: ["RS256"],
     currentDate: services.now(),
   });
-  const claims = claimsOf(payload);
+  const claims = claimsOf(payload, seconds(services.now()));
   if (claims) {
     const { nbf = Number.NEGATIVE_INFINITY, exp = Number.POSITIVE_INFINITY } = payload;
     verifiedBy(publicKey).set(digestOf(token), { claims, notBefore: nbf, expires: exp });
@@ -130,7 +153,8 @@ async function checkToken(
   return claims;
 }
 
-function claimsOf(payload: JWTPayload): TokenClaims | undefined {
+/** @param second the present Unix second */
+function claimsOf(payload: JWTPayload, second: number): TokenClaims | undefined {
   const { claims, id, name, tenant, uid, exp: expires, jti, ver: version } = payload;
   if (typeof tenant !== "string") return undefined;
   if (claims === "user") {
@@ -138,8 +162,11 @@ function claimsOf(payload: JWTPayload): TokenClaims | undefined {
     if (!complete || expires === undefined || jti === undefined) return undefined;
     return { claims, id, name, tenant, version, jti, expires };
   }
-  if (claims === "device" && typeof uid === "string") return { claims, uid, tenant };
-  return undefined;
+  if (claims !== "device" || typeof uid !== "string") return undefined;
+  const { proven, enrolled, iat = 0 } = payload;
+  const enrolledAt = new Date(typeof enrolled === "number" ? enrolled : iat * 1000);
+  const expired = typeof enrolled !== "number" || expires === undefined || expires <= second;
+  return { claims, uid, tenant, proven: proven === true, enrolledAt, expired };
 }
 
 /** A token whose signature was verified. */
@@ -179,22 +206,23 @@ export function recallToken(publicKey: KeyObject, token: string, second: number)
   return known && known.notBefore <= second && second < known.expires ? known.claims : undefined;
 }
 
-/** Tokens of devices, by private key and uid; about 0.8 kilobytes each. */
-const deviceTokens = cachePerKey<string>(100_000);
+/** Tokens of devices with the second of their issue, by private key and device; about 1 kilobyte each. */
+const deviceTokens = cachePerKey<{ readonly token: string; readonly issued: number }>(100_000);
 
 /**
- * A token for a device: the last one that this process gave it, as long as its signing key is current, since a
- * signature costs more than the rest of a report.
+ * A token for a device: the last one that this process gave it, as long as its signing key is current and half of its
+ * life is left, since a signature costs more than the rest of a report.
  */
-export async function deviceToken(
-  services: Services,
-  device: { readonly uid: string; readonly tenant: string },
-): Promise<string> {
+export async function deviceToken(services: Services, device: TokenDevice): Promise<string> {
   const tokens = deviceTokens(services.keys.privateKey);
   // The tenant is an input of the uid's digest.
-  const known = tokens.get(device.uid);
-  if (known !== undefined) return known;
+  const name = `${device.uid} ${device.proven} ${device.enrolledAt.getTime()}`;
+  const known = tokens.get(name);
+  const second = seconds(services.now());
+  if (known !== undefined && second >= known.issued && second < known.issued + DEVICE_TOKEN_LIFE / 2) {
+    return known.token;
+  }
   const token = await signDeviceToken(services, device);
-  tokens.set(device.uid, token);
+  tokens.set(name, { token, issued: second });
   return token;
 }

@@ -8,6 +8,7 @@ import { openDatabase } from "../db/openDatabase.ts";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { Enrolments } from "../features/devices/Enrolments.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
+import { AgentKey } from "../features/privateKeys/privateKeys.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
 import { Gateway } from "../gateway/Gateway.ts";
 import { HttpServers } from "../http/HttpServers.ts";
@@ -87,7 +88,9 @@ export async function serve(config: Config): Promise<RunningService> {
     const billing = openGateway({ ...base, settings: config.service });
     const keys = await DatabaseSigningKeys.load(base);
     const peers = config.internal?.peerUrl && { url: config.internal.peerUrl, token: config.internal.token };
-    const services: Services = { ...base, keys, billing, settings: config.service };
+    const settings = config.service;
+    const agentKey = new AgentKey({ ...base, settings });
+    const services: Services = { ...base, keys, billing, agentKey, settings };
     const gateway = new Gateway(services, {
       folder: config.dataDir,
       peers: peers || undefined,

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { recordChange } from "../../changes/recordChange.ts";
+import type { Device } from "../../db/generated/sqlite/client.ts";
 import { inTurn } from "../../db/inTurn.ts";
 import { readRows } from "../../db/readRows.ts";
 import { sql } from "../../db/sql.ts";
@@ -11,6 +12,7 @@ import type { Handler } from "../../http/handler.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import { deviceToken } from "../../http/tokens.ts";
 import type { Services } from "../../services.ts";
+import { provesKey } from "./deviceProof.ts";
 import { declaredDevice } from "./objects.ts";
 
 /** A device's uid: the digest of its agent's values, unchanged (rules section 7, step 2). */
@@ -62,26 +64,31 @@ const reportedOf = (services: Services, { info }: Report, request: RequestFacts)
   ...services.positionOf(request.address),
 });
 
-/** The names in the response to a device. */
-interface Names {
+/** What a device's token and the response need. */
+interface Enrolment {
   readonly name: string;
+  /** Name of the namespace. */
   readonly namespace: string;
+  /** Whether the namespace requires a proof of the private key. */
+  readonly deviceProof: string;
+  readonly createdAt: Date;
 }
 
 /**
- * The names of a device if its report brings nothing new. Read with every report, so that a rename, a deletion and the
+ * The enrolment of a device if its report brings nothing new. Read with every report, so that a rename, a deletion and the
  * end of the namespace take effect at once, whichever instance made them.
  */
-async function namesOfUnchanged(
+async function unchangedEnrolment(
   services: Services,
   uid: string,
   reported: ReturnType<typeof reportedOf>,
-): Promise<Names | undefined> {
+): Promise<Enrolment | undefined> {
   const { infoId, infoPrettyName, infoVersion, infoArch, infoPlatform, offline, remoteAddr } = reported;
   const { latitude, longitude } = reported;
-  const [names] = await readRows<Names>(
+  const [enrolment] = await readRows<Enrolment>(
     services.db,
-    sql`SELECT "Device"."name" AS name, "Namespace"."name" AS namespace FROM "Device"
+    sql`SELECT "Device"."name" AS name, "Namespace"."name" AS namespace, "Namespace"."deviceProof" AS "deviceProof",
+      "Device"."createdAt" AS "createdAt" FROM "Device"
     JOIN "Namespace" ON "Namespace"."tenantId" = "Device"."tenantId"
     WHERE "Device"."uid" = ${uid} AND "Device"."infoId" = ${infoId}
       AND "Device"."infoPrettyName" = ${infoPrettyName} AND "Device"."infoVersion" = ${infoVersion}
@@ -90,11 +97,12 @@ async function namesOfUnchanged(
       AND "Device"."latitude" = CAST(${latitude} AS DOUBLE PRECISION)
       AND "Device"."longitude" = CAST(${longitude} AS DOUBLE PRECISION)`,
   );
-  return names;
+  return enrolment;
 }
 
 interface Place {
   readonly namespace: string;
+  readonly deviceProof: string;
   /** 1 if the device has enrolled, else 0. */
   readonly known: number | bigint;
 }
@@ -103,31 +111,44 @@ interface Place {
 async function placeOf(services: Services, tenantId: string, uid: string): Promise<Place | undefined> {
   const [place] = await readRows<Place>(
     services.db,
-    sql`SELECT "name" AS namespace, (SELECT COUNT(*) FROM "Device" WHERE "uid" = ${uid}) AS known
+    sql`SELECT "name" AS namespace, "deviceProof", (SELECT COUNT(*) FROM "Device" WHERE "uid" = ${uid}) AS known
       FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
   );
   return place;
 }
 
 /** Updates a known device; undefined if the device is not known. */
-async function renew(tx: Transaction, uid: string, update: object): Promise<{ name: string } | undefined> {
+async function renew(
+  tx: Transaction,
+  uid: string,
+  update: object,
+): Promise<Pick<Device, "name" | "createdAt"> | undefined> {
   const { count } = await tx.device.updateMany({ where: { uid }, data: update });
   if (count === 0) return undefined;
-  return (await tx.device.findUnique({ where: { uid }, select: { name: true } })) ?? undefined;
+  return (
+    (await tx.device.findUnique({ where: { uid }, select: { name: true, createdAt: true } })) ?? undefined
+  );
 }
 
 /**
  * Enrols a new device, or updates a known one.
  * @throws NotFoundError no such namespace; nothing is stored
- * @throws ForbiddenError see {@link checkPending}; a known device is always updated
+ * @throws ForbiddenError see {@link checkPending} (a known device is always updated) and {@link checkProof}
  * @throws RateLimitedError too many new devices came from the address
  * @throws BusyError too many devices enrol at a time
  */
-async function store(services: Services, uid: string, body: Report, request: RequestFacts): Promise<Names> {
+async function store(
+  services: Services,
+  uid: string,
+  body: Report,
+  request: RequestFacts,
+  proven: boolean,
+): Promise<Enrolment> {
   const { tenant_id: tenantId, public_key: publicKey, hostname, identity } = body;
   const unknown = () => new NotFoundError("tenant_id: no such namespace");
   const place = await placeOf(services, tenantId, uid);
   if (!place) throw unknown();
+  checkProof(place, proven);
   const now = services.now();
   const mac = identity?.mac ?? "";
   const update = { ...reportedOf(services, body, request), lastSeen: now };
@@ -148,10 +169,10 @@ async function store(services: Services, uid: string, body: Report, request: Req
     });
     return device;
   };
-  const { namespace } = place;
+  const { namespace, deviceProof } = place;
   try {
     const known = Number(place.known) > 0 ? await renew(services.db, uid, update) : undefined;
-    if (known) return { name: known.name, namespace };
+    if (known) return { ...known, namespace, deviceProof };
     const { enrolments, settings } = services;
     if (enrolments.isFull(tenantId, services.now())) throw full(services);
     // Each enrolment changes the count of pending devices: side by side most of them would only retry.
@@ -161,13 +182,21 @@ async function store(services: Services, uid: string, body: Report, request: Req
       enrolments.count(request.network, settings.limits.enrolmentsPerAddress, now);
       return inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx));
     });
-    return { name: device.name, namespace };
+    return { name: device.name, createdAt: device.createdAt, namespace, deviceProof };
   } catch (error) {
     // Another report of the same device was faster.
-    if (isDatabaseError(error, "P2002")) return store(services, uid, body, request);
+    if (isDatabaseError(error, "P2002")) return store(services, uid, body, request, proven);
     // The namespace was deleted in between.
     throw isDatabaseError(error, "P2003") ? unknown() : error;
   }
+}
+
+/** @throws ForbiddenError the namespace requires a proof, and the report has none */
+function checkProof({ deviceProof }: Pick<Enrolment, "deviceProof">, proven: boolean): void {
+  if (proven || deviceProof !== "required") return;
+  throw new ForbiddenError(
+    "proof: the namespace requires devices to prove their private key (settings.device_proof); update the agent",
+  );
 }
 
 /**
@@ -188,10 +217,16 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
   const { tenant_id: tenant, public_key: publicKey, identity } = body;
   const uid = deviceUid({ mac: identity?.mac ?? "", publicKey, tenantId: tenant });
   const reported = reportedOf(services, body, request);
-  let names = await namesOfUnchanged(services, uid, reported);
-  if (names) services.heartbeats.beat(uid, services.now());
-  else names = await store(services, uid, body, request);
+  const proven = provesKey(services, body);
+  let enrolment = await unchangedEnrolment(services, uid, reported);
+  if (enrolment) {
+    checkProof(enrolment, proven);
+    services.heartbeats.beat(uid, services.now());
+  } else enrolment = await store(services, uid, body, request, proven);
   if (body.sessions?.length) await keepAlive(services, uid, body.sessions);
   services.metrics.heartbeats.inc();
-  return { uid, token: await deviceToken(services, { uid, tenant }), ...names };
+  const { name, namespace, createdAt } = enrolment;
+  const token = await deviceToken(services, { uid, tenant, proven, enrolledAt: createdAt });
+  const agentKey = await services.agentKey.publicKey();
+  return { uid, token, name, namespace, ...(agentKey !== undefined && { agent_key: agentKey }) };
 };

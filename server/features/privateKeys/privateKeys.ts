@@ -1,17 +1,21 @@
-import { createPrivateKey as keyOf, sign } from "node:crypto";
+import { createPublicKey, createPrivateKey as keyOf, sign } from "node:crypto";
 import { promisify } from "node:util";
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
+import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
-import { newRsaKeyPair, type RsaKeyPair } from "./rsaKeyPair.ts";
+import { newRsaKeyPair, type RsaKeyPair, sshBlobOf } from "./rsaKeyPair.ts";
 
 /** How long a key pair signs, in milliseconds (rules section 7). */
 const LIFE = 60_000;
 /** Bits of a key pair that is made for one login, as the wire has them, and of the gateway's own. */
 const BITS = 4096;
 const GATEWAY_BITS = 3072;
+
+/** What the agent key needs of the services. */
+type KeyServices = Pick<Services, "db" | "sealer" | "now" | "settings">;
 
 const sealPurpose = (fingerprint: string): string => `private key ${fingerprint}`;
 
@@ -24,60 +28,77 @@ export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> =
   signal,
 }) => {
   const pair = await newRsaKeyPair(BITS, signal);
-  const createdAt = await keep(services, pair, LIFE);
+  const createdAt = services.now();
+  await services.db.privateKey.deleteMany({ where: { expiresAt: { lte: createdAt } } });
+  await insert(services, pair, new Date(createdAt.getTime() + LIFE));
   const { pem, fingerprint } = pair;
   return { data: Buffer.from(pem).toString("base64"), fingerprint, created_at: wireDate(createdAt) };
 };
 
-/** @param life how long it signs, in milliseconds */
-async function keep(services: Services, { pem, fingerprint }: RsaKeyPair, life: number): Promise<Date> {
-  const createdAt = services.now();
-  await services.db.privateKey.deleteMany({ where: { expiresAt: { lte: createdAt } } });
-  await services.db.privateKey.create({
-    data: {
-      fingerprint,
-      sealed: services.sealer.seal(pem, sealPurpose(fingerprint)),
-      createdAt,
-      expiresAt: new Date(createdAt.getTime() + life),
-    },
-  });
-  return createdAt;
+/** Stores a key pair, which signs until `expiresAt`. */
+async function insert(
+  { db, sealer, now }: Pick<Services, "sealer" | "now"> & { readonly db: Pick<Transaction, "privateKey"> },
+  { pem, fingerprint }: RsaKeyPair,
+  expiresAt: Date,
+): Promise<void> {
+  const sealed = sealer.seal(pem, sealPurpose(fingerprint));
+  await db.privateKey.create({ data: { fingerprint, sealed, createdAt: now(), expiresAt } });
 }
 
-/** How long the gateway logs in with one key pair, in milliseconds: making one takes a good part of a second. */
-const GATEWAY_LIFE = 60 * 60_000;
+/** The expiry of a key pair that stays. */
+const NEVER = new Date("9999-12-31T00:00:00Z");
 
 /**
- * The key pair with which the gateway logs in to agents, one for many logins. Whichever device asks the service to sign
- * with it gets nothing that an SSH server would take: the contract refuses what such a server has signed.
+ * The key pair with which the gateway logs in to agents: one for all logins and instances, so that agents can pin it.
+ * Whichever device asks the service to sign with it gets nothing that an SSH server would take: the contract refuses
+ * what such a server has signed.
  */
-export class GatewayKey {
-  readonly #services: Services;
-  #present: Promise<string> | undefined;
-  #endsAt = 0;
+export class AgentKey {
+  readonly #services: KeyServices;
+  #pem: Promise<string> | undefined;
 
-  constructor(services: Services) {
+  constructor(services: KeyServices) {
     this.#services = services;
   }
 
-  /** The private key, PEM (PKCS#1). It signs for a minute at least. */
+  /** The private key, PEM (PKCS#1). The first call of all instances creates it. */
   pem(): Promise<string> {
-    const time = this.#services.now().getTime();
-    if (this.#present === undefined || time > this.#endsAt - LIFE) {
-      this.#endsAt = time + GATEWAY_LIFE;
-      const made = this.#make();
-      this.#present = made;
-      made.catch(() => {
-        if (this.#present === made) this.#present = undefined;
+    if (this.#pem === undefined) {
+      const pem = this.#settled();
+      this.#pem = pem;
+      pem.catch(() => {
+        if (this.#pem === pem) this.#pem = undefined;
       });
     }
-    return this.#present;
+    return this.#pem;
   }
 
-  async #make(): Promise<string> {
+  /**
+   * The public key as SSH has it, in base64; undefined while it is not created: without an SSH entry, the first login
+   * does that. Where it cannot be created, agents enrol without it and get it with a later report.
+   */
+  async publicKey(): Promise<string | undefined> {
+    if (this.#pem === undefined && this.#services.settings.ssh.port === undefined) return undefined;
+    const pem = await this.pem().catch(() => undefined);
+    return pem && sshBlobOf(createPublicKey(pem)).toString("base64");
+  }
+
+  async #settled(): Promise<string> {
+    const known = await this.#find(this.#services.db);
+    if (known !== undefined) return known;
     const pair = await newRsaKeyPair(GATEWAY_BITS, AbortSignal.timeout(LIFE));
-    await keep(this.#services, pair, GATEWAY_LIFE);
-    return pair.pem;
+    // Another instance may have created one meanwhile.
+    return inTransaction(this.#services, async (tx) => {
+      const other = await this.#find(tx);
+      if (other !== undefined) return other;
+      await insert({ ...this.#services, db: tx }, pair, NEVER);
+      return pair.pem;
+    });
+  }
+
+  async #find(db: Pick<Transaction, "privateKey">): Promise<string | undefined> {
+    const row = await db.privateKey.findFirst({ where: { expiresAt: NEVER } });
+    return row === null ? undefined : this.#services.sealer.open(row.sealed, sealPurpose(row.fingerprint));
   }
 }
 

@@ -9,6 +9,7 @@ import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { Enrolments } from "../../../server/features/devices/Enrolments.ts";
 import { Heartbeats } from "../../../server/features/devices/heartbeats.ts";
 import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
+import { AgentKey } from "../../../server/features/privateKeys/privateKeys.ts";
 import { insertUser } from "../../../server/features/users/createUser.ts";
 import { Gateway } from "../../../server/gateway/Gateway.ts";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/commonErrors.ts";
@@ -142,10 +143,12 @@ export async function startApp(
     settings: { ...SETTINGS, ...(settings.edition === "cloud" && { publicUrl: PUBLIC_URL }), ...settings },
     now: () => new Date((stoppedAt ?? Date.now()) + ahead),
   };
+  const sealer = sealerOf("a secret of the tests");
   const services: Services = {
     ...base,
     keys: signingKeys(),
-    sealer: sealerOf("a secret of the tests"),
+    sealer,
+    agentKey: new AgentKey({ ...base, sealer }),
     mailer: {
       send: async (mail) => {
         mails.push(mail);

@@ -1,0 +1,54 @@
+import { createPublicKey, randomUUID, verify } from "node:crypto";
+import { devices, type PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import { ForbiddenError } from "../../errors.ts";
+import type { Handler } from "../../http/handler.ts";
+import { isSameSecret } from "../../secrets/digest.ts";
+import type { Services } from "../../services.ts";
+
+/** How long a challenge is valid, in milliseconds. */
+const LIFE = 60_000;
+const PURPOSE = "device challenge";
+
+/** The challenge carries its own expiry and seal: every instance can check it, and none stores it. */
+export const challengeDevice: Handler<PublicOperations["challengeDevice"]> = async ({ services }) => {
+  const text = `${services.now().getTime() + LIFE}.${randomUUID()}`;
+  return { challenge: `${text}.${services.sealer.mark(text, PURPOSE)}` };
+};
+
+function isValid(services: Services, challenge: string): boolean {
+  const [end = "", id = "", mark = ""] = challenge.split(".");
+  if (!isSameSecret(mark, services.sealer.mark(`${end}.${id}`, PURPOSE))) return false;
+  return services.now().getTime() < Number(end);
+}
+
+type Report = z.output<typeof devices.authDevice.body>;
+
+/**
+ * Whether a report proves that its sender has the device's private key.
+ * @returns false: it has no proof
+ * @throws ForbiddenError it has a proof that does not hold
+ */
+export function provesKey(services: Services, report: Report): boolean {
+  const { proof, public_key: publicKey, tenant_id: tenant } = report;
+  if (proof === undefined) return false;
+  const { challenge, signature } = proof;
+  if (!isValid(services, challenge)) {
+    throw new ForbiddenError("proof.challenge: unknown or expired; request a new one (challengeDevice)");
+  }
+  const text = Buffer.from(devices.proofText(tenant, challenge));
+  if (!hasSigned(publicKey, text, Buffer.from(signature, "base64"))) {
+    throw new ForbiddenError("proof.signature: the private key of public_key did not sign the challenge");
+  }
+  return true;
+}
+
+function hasSigned(publicKey: string, text: Buffer, signature: Buffer): boolean {
+  try {
+    const key = createPublicKey(publicKey);
+    return key.asymmetricKeyType === "rsa" && verify("sha256", text, key, signature);
+  } catch {
+    // The report's public key is any text.
+    return false;
+  }
+}
