@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import ssh2 from "ssh2";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -11,6 +13,8 @@ import {
   newKey,
   openFolder,
   type SshService,
+  someAtATime,
+  spawnSsh,
   ssh,
   startAgent,
   startSshService,
@@ -18,6 +22,12 @@ import {
   withoutSsh,
 } from "../support/sshFleet.ts";
 import { HostileDevice } from "./HostileDevice.ts";
+
+// The names that this process's library sends, to which the gateway's library adds none.
+const { SIGNALS } = createRequire(import.meta.url)("ssh2/lib/protocol/constants.js") as {
+  readonly SIGNALS: Record<string, number>;
+};
+SIGNALS.WINCH = 1;
 
 describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
   const folder = openFolder();
@@ -69,11 +79,11 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
   }
 
   /** An SSH client that is logged in. */
-  async function loggedIn(): Promise<ssh2.Client> {
+  async function loggedIn(username = to): Promise<ssh2.Client> {
     const client = new ssh2.Client();
     clients.push(client);
     client.on("error", () => {});
-    client.connect({ sock: open(), username: to, privateKey: readFileSync(key) });
+    client.connect({ sock: open(), username, privateKey: readFileSync(key) });
     await once(client, "ready");
     return client;
   }
@@ -311,6 +321,55 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
       return JSON.stringify(session.events);
     };
     await expect.poll(sizes).toContain("777");
+    await unharmed();
+  });
+
+  it("runs any number of commands on a shared connection whose clients leave their input open", async () => {
+    const path = join(folder.path, "shared");
+    const shared = { to, port: fleet.port, key };
+    const master = spawnSsh({ ...shared, flags: ["-M", "-S", path, "-N"] });
+    await expect.poll(() => existsSync(path)).toBe(true);
+    const codes: unknown[] = [];
+    await someAtATime([...Array(66).keys()], 4, async () => {
+      const client = spawnSsh({ ...shared, flags: ["-S", path], command: "exit 7" });
+      // As much as it takes, also after the command has ended.
+      Readable.from(Array(1_000).fill("y\n".repeat(1_000))).pipe(client.stdin.on("error", () => {}));
+      codes.push((await once(client, "exit"))[0]);
+      client.stdin.destroy();
+    });
+    expect(codes).toEqual(Array(66).fill(7));
+    master.kill();
+    await once(master, "exit");
+    await unharmed();
+  });
+
+  it("ends a command alone whose device reports an unknown signal", async () => {
+    const device = await HostileDevice.start(fleet, "signals", {
+      exec: (channel) => {
+        channel.write("out");
+        channel.exit("WINCH");
+        channel.end();
+      },
+    });
+    const client = await loggedIn(`root@${fleet.namespace}.${device.hostname}`);
+    for (let command = 0; command < 2; command += 1) {
+      const channel = await exec(client, "anything");
+      const output: Buffer[] = [];
+      channel.on("data", (data: Buffer) => output.push(data));
+      const [code] = await once(channel, "close");
+      expect([code, Buffer.concat(output).toString()]).toEqual([255, "out"]);
+    }
+    device.stop();
+    await unharmed();
+  });
+
+  it("refuses an unknown signal of a client, and goes on", async () => {
+    const client = await loggedIn();
+    const channel = await exec(client, "cat");
+    channel.signal("WINCH");
+    const closed = once(channel.resume(), "close");
+    channel.end();
+    expect((await closed)[0]).toBe(0);
     await unharmed();
   });
 

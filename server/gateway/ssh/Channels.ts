@@ -23,6 +23,8 @@ const VARIABLE_MAX = 4096;
 const LINGER = 5_000;
 /** Exit status where the device could not run anything. */
 const FAILED = 255;
+/** Signals that SSH has names for (RFC 4254, section 6.10). The library throws at any other name. */
+const SIGNALS = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
 /** Size of what is recorded without a terminal. */
 const USUAL_SIZE: TerminalSize = { width: 80, height: 24 };
 
@@ -241,8 +243,12 @@ class Seat {
       this.#resize(size);
       accept?.();
     });
-    session.on("signal", (accept, _reject, { name }) => {
+    session.on("signal", (accept, reject, { name }) => {
       this.#channels.note(this.#seat, "signal", { name });
+      if (!SIGNALS.has(name)) {
+        reject?.();
+        return;
+      }
       this.#tellDevice((far) => far.signal(name));
       accept?.();
     });
@@ -341,7 +347,8 @@ class Seat {
     void passOn(near, (data) => write(far, data)).then(() => far.end());
     far.once("exit", (code: number | null, signal?: string, core?: unknown, text?: string) => {
       this.#channels.note(this.#seat, "exit-status", { status: code ?? FAILED, ...(signal && { signal }) });
-      if (code === null && signal) near.exit(signal, Boolean(core), text ?? "");
+      const isKnown = SIGNALS.has(signal?.replace(/^SIG/, "") ?? "");
+      if (code === null && signal && isKnown) near.exit(signal, Boolean(core), text ?? "");
       // Agents send 2^32 - 1 of what a signal has killed.
       else near.exit(Math.min(code ?? FAILED, FAILED));
     });

@@ -198,8 +198,16 @@ async function exchanged(connection: Client | Connection): Promise<void> {
   });
 }
 
-/** Writes to a stream, and settles once it has taken the data; a channel also waits for its connection. */
+/** The states of the sending direction of the library's channels in which it drops what is written, and reports nothing. */
+const SHUT: ReadonlySet<unknown> = new Set(["eof", "closing", "closed"]);
+
+/**
+ * Writes to a stream, and settles once it has taken the data; a channel also waits for its connection. What the other
+ * end can no longer receive is dropped.
+ */
 export async function write(to: Writable, data: Buffer): Promise<void> {
+  const { outgoing } = to as { readonly outgoing?: { readonly state: string } };
+  if (SHUT.has(outgoing?.state)) return;
   await new Promise<void>((resolve) => {
     const settle = () => {
       to.off("close", settle);
