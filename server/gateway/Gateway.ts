@@ -1,4 +1,4 @@
-import { createPublicKey } from "node:crypto";
+import { createPublicKey, randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
@@ -10,7 +10,7 @@ import { type CallHandlers, GatewayProcess } from "./GatewayProcess.ts";
 import { addToSessions } from "./logins/addToSessions.ts";
 import { admit } from "./logins/admit.ts";
 import { LiveLogins } from "./logins/LiveLogins.ts";
-import { type GatewayStart, type ReachedDevice, UnreachableError } from "./protocol.ts";
+import { type GatewayStart, type ReachedDevice, type Ticket, UnreachableError } from "./protocol.ts";
 import { Instances, type PeerAccess } from "./tunnels/Instances.ts";
 import { Tunnels } from "./tunnels/Tunnels.ts";
 
@@ -37,6 +37,8 @@ export class Gateway {
   readonly instances: Instances;
   readonly live: LiveLogins;
   readonly process: GatewayProcess;
+  /** Proofs that the process works on, each with the function that takes its outcome. */
+  readonly #proofs = new Map<Ticket, (failure: string | undefined) => void>();
 
   /** The constructor opens no connection, writes nothing and starts no process. */
   constructor(services: Services, { folder, peers, log }: GatewayOptions) {
@@ -44,7 +46,7 @@ export class Gateway {
     this.services = services;
     this.log = log;
     this.instances = new Instances(services, peers, log);
-    this.tunnels = new Tunnels(this.instances.id, services, log);
+    this.tunnels = new Tunnels(this.instances.id, services, log, (uid, stream) => this.#prove(uid, stream));
     this.live = new LiveLogins(services, log, (uid, reason) =>
       this.process.send({ kind: "end", uid, reason }),
     );
@@ -70,6 +72,10 @@ export class Gateway {
         return undefined;
       },
       reach: ({ session }) => this.#reachFor(session),
+      proved: async ({ ticket, failure }) => {
+        this.#proofs.get(ticket)?.(failure);
+        return undefined;
+      },
       agentKey: () => services.agentKey.pem(),
       // Its own sessions alone, whatever it sends.
       write: (sessions) =>
@@ -156,23 +162,50 @@ export class Gateway {
   /** @throws UnreachableError the session has ended, or its device does not answer */
   async #reachFor(session: string): Promise<ReachedDevice> {
     const uid = this.live.deviceOf(session);
-    const device =
-      uid &&
-      (await this.services.db.device.findUnique({
-        where: { uid },
-        select: { uid: true, publicKey: true, instanceId: true },
-      }));
+    const device = uid && (await this.#deviceOf(uid));
     if (!device) throw new UnreachableError("is not connected");
-    const hostKey = hostKeyOf(device.publicKey);
     const stream = await this.reach(device.uid, device.instanceId);
+    this.live.connected(session, stream);
+    return this.#hand(stream, session, hostKeyOf(device.publicKey));
+  }
+
+  #deviceOf(uid: string) {
+    const select = { uid: true, publicKey: true, instanceId: true } as const;
+    return this.services.db.device.findUnique({ where: { uid }, select });
+  }
+
+  /** Lets the gateway process speak SSH with the agent at the other end of a stream. */
+  #hand(stream: Duplex, session: string, hostKey: Buffer): ReachedDevice {
     // In a message of its own: agents lose what comes in the same one.
     stream.write(`GET /ssh/${session} HTTP/1.1\r\nHost: gateway\r\n\r\n`);
-    this.live.connected(session, stream);
     const ticket = this.process.expect(
       (socket) => relay(socket, stream),
       () => stream.destroy(),
     );
     return { ticket, hostKey };
+  }
+
+  /**
+   * Has an agent prove that it has the private key of its device. Where the gateway process ends meanwhile, the stream
+   * ends too.
+   * @returns why there is no proof; undefined: there is one
+   * @throws UnreachableError the device no longer exists, or has enrolled with a key that is none
+   */
+  async #prove(uid: string, stream: Duplex): Promise<string | undefined> {
+    const device = await this.#deviceOf(uid);
+    if (!device) throw new UnreachableError("no longer exists");
+    const hostKey = hostKeyOf(device.publicKey);
+    await this.process.begin();
+    const reached = this.#hand(stream, randomBytes(32).toString("hex"), hostKey);
+    const outcome = Promise.withResolvers<string | undefined>();
+    this.#proofs.set(reached.ticket, outcome.resolve);
+    stream.once("close", () => outcome.resolve("hung up"));
+    this.process.send({ kind: "prove", ...reached });
+    try {
+      return await outcome.promise;
+    } finally {
+      this.#proofs.delete(reached.ticket);
+    }
   }
 
   /** Ends all logins, and checks of tunnels. */

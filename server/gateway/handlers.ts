@@ -35,8 +35,9 @@ const deviceConnection: HandlerOf<"deviceConnection"> =
   ({ tunnels }) =>
   async ({ identity, request }) => {
     if (!("uid" in identity)) throw new InvalidError("Authorization: must be the token of a device");
-    const { uid, tenant: tenantId } = identity;
-    return tunnels.open({ uid, tenantId, network: request.network });
+    const { uid, tenant: tenantId, proven } = identity;
+    const { network, address, id: requestId } = request;
+    return tunnels.open({ uid, tenantId, proven, network, address, requestId });
   };
 
 /** Passes all bytes on in both directions, until one side ends. */

@@ -80,12 +80,21 @@ export interface Calls {
   begin: { readonly input: NewSession; readonly output: undefined };
   /** Connects with the device of a session that has begun, or fails with an {@link UnreachableError}. */
   reach: { readonly input: { readonly session: string }; readonly output: ReachedDevice };
+  /** Whether an agent has the private key of its device: the outcome of a message `prove`. */
+  proved: { readonly input: Proof; readonly output: undefined };
   /** The private key that logs in to agents, PEM (PKCS#1). */
   agentKey: { readonly input: undefined; readonly output: string };
   /** Adds entries to the records of sessions. The output names the sessions whose output is recorded no longer. */
   write: { readonly input: readonly SessionEntries[]; readonly output: readonly string[] };
   /** Closes a session. */
   end: { readonly input: { readonly uid: string }; readonly output: undefined };
+}
+
+/** The outcome of a proof of an agent. */
+export interface Proof {
+  readonly ticket: Ticket;
+  /** Why there is no proof, a sentence about the agent without its subject; undefined: there is one. */
+  readonly failure: string | undefined;
 }
 
 /** A device that has picked up a connection. */
@@ -141,6 +150,8 @@ export type ToGateway =
   | { readonly kind: "failure"; readonly id: number; readonly unreachable: string | undefined }
   /** Ends a session. */
   | { readonly kind: "end"; readonly uid: string; readonly reason: string }
+  /** Has an agent prove that it has a private key. */
+  | ({ readonly kind: "prove" } & ReachedDevice)
   | { readonly kind: "terminal"; readonly ticket: Ticket; readonly asked: AskedTerminal }
   /** The browser has left its terminal. */
   | { readonly kind: "leave"; readonly ticket: Ticket }

@@ -18,6 +18,8 @@ export interface Metrics {
   readonly heartbeats: Counter;
   /** Logins to devices by the way they come (ssh, web), the credential (key, password, none) and the result. */
   readonly deviceLogins: Counter<"entry" | "credential" | "result">;
+  /** Number of tunnels refused because their agents did not prove the device's private key, while another was held. */
+  readonly refusedTakeovers: Counter;
   /** Number of lists refused because too many of the same owner waited. */
   readonly refusedLists: Counter;
 }
@@ -61,6 +63,11 @@ export function makeMetrics(): Metrics {
       name: "gatehouse_device_logins_total",
       help: "Logins to devices by entry (ssh, web), credential (key, password, none) and result: accepted, or why not",
       labelNames: ["entry", "credential", "result"],
+      registers,
+    }),
+    refusedTakeovers: new Counter({
+      name: "gatehouse_device_takeovers_refused_total",
+      help: "Tunnels refused because the device has another one, and the agent did not prove the private key",
       registers,
     }),
     refusedLists: new Counter({

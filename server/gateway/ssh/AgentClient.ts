@@ -53,13 +53,26 @@ export class AgentClient {
     client.connect({
       sock: stream,
       username,
-      hostVerifier: (key: Buffer) => key.equals(hostKey),
+      hostVerifier: (key: Buffer) => {
+        const isDevice = key.equals(hostKey);
+        if (!isDevice) reject(new UnreachableError("does not have the device's private key"));
+        return isDevice;
+      },
       algorithms: { ...ALGORITHMS, kex: [...ALGORITHMS.kex] } as never,
       authHandler: askForCredential as AuthHandlerMiddleware,
       readyTimeout: 0,
     });
     // It is the agent of the device: the network that it came through has checked its token.
     bound(client, () => true);
+  }
+
+  /**
+   * Settles once the agent has proven that it has the private key of the host key.
+   * @throws UnreachableError it does not answer, or has another key
+   */
+  async handshake(): Promise<void> {
+    // The library asks for a credential once the keys are exchanged.
+    await this.#inTime(this.#next.promise);
   }
 
   /**
@@ -85,15 +98,22 @@ export class AgentClient {
 
   async #try(method: AnyAuthMethod): Promise<Client | undefined> {
     const client = this.#client;
-    const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => reject(new UnreachableError("did not answer in time")), AGENT_TIMEOUT);
-    try {
-      const next = await Promise.race([this.#next.promise, this.#ended, late]);
+    const attempt = async () => {
+      const next = await this.#next.promise;
       this.#next = Promise.withResolvers();
       const ready = new Promise<Client>((resolve) => void client.once("ready", () => resolve(client)));
       const refused = this.#next.promise.then(() => undefined);
       next(method);
-      return await Promise.race([ready, refused, this.#ended, late]);
+      return Promise.race([ready, refused]);
+    };
+    return this.#inTime(attempt());
+  }
+
+  async #inTime<Result>(result: Promise<Result>): Promise<Result> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject(new UnreachableError("did not answer in time")), AGENT_TIMEOUT);
+    try {
+      return await Promise.race([result, this.#ended, late]);
     } finally {
       clearTimeout(timer);
     }

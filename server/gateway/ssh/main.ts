@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
-import type { FromGateway, Ticket, ToGateway } from "../protocol.ts";
+import type { FromGateway, ReachedDevice, Ticket, ToGateway } from "../protocol.ts";
+import { AgentClient } from "./AgentClient.ts";
 import { Service } from "./Service.ts";
 import { SshEntry } from "./SshEntry.ts";
 import { WebTerminal } from "./WebTerminal.ts";
@@ -51,6 +52,7 @@ async function begin(started: Service): Promise<void> {
 function obey(to: Service, message: Exclude<ToGateway, { kind: "start" }>): void {
   if (message.kind === "answer" || message.kind === "failure") to.settle(message);
   else if (message.kind === "end") to.logins.get(message.uid)?.end(message.reason);
+  else if (message.kind === "prove") void prove(to, message);
   else if (message.kind === "terminal") void openTerminal(to, message);
   else if (message.kind === "resize") terminals.get(message.ticket)?.resize(message.size);
   else if (message.kind === "leave") terminals.get(message.ticket)?.leave();
@@ -72,6 +74,24 @@ async function openTerminal(
   terminals.set(ticket, terminal);
   socket.on("close", () => terminals.delete(ticket));
   await terminal.open();
+}
+
+/** Has an agent prove that it has the private key of its device. */
+async function prove(to: Service, { ticket, hostKey }: ReachedDevice): Promise<void> {
+  let agent: AgentClient | undefined;
+  try {
+    agent = new AgentClient({ stream: await to.connect(ticket), hostKey, username: "gatehouse" });
+    const failure = await agent.handshake().then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    await to.call("proved", { ticket, failure });
+  } catch (error) {
+    to.log.error({ err: error }, "the proof of an agent's private key could not be reported");
+  } finally {
+    // Not before the outcome is reported: the end of the connection would count as a failure.
+    agent?.end();
+  }
 }
 
 async function stop(of: Service): Promise<void> {

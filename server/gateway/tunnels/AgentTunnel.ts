@@ -20,10 +20,21 @@ export interface TunnelledDevice {
   readonly network: string;
 }
 
+/** A device whose agent asks for a tunnel. */
+export interface TunnelRequest extends TunnelledDevice {
+  /** Whether the agent has proven the device's private key. */
+  readonly proven: boolean;
+  /** Address of the agent, and id of its request: for the audit trail. */
+  readonly address: string;
+  readonly requestId: string;
+}
+
 /** What a tunnel begins with. */
 interface TunnelStart {
   /** Whether the device waits to be accepted. */
   readonly pending: boolean;
+  /** Whether the agent has proven the device's private key. */
+  readonly proven: boolean;
   readonly openedAt: Date;
 }
 
@@ -48,6 +59,8 @@ export class AgentTunnel {
   readonly openedAt: Date;
   /** Whether the device waits to be accepted. */
   pending: boolean;
+  /** Whether the agent has proven the device's private key. */
+  proven: boolean;
   readonly #socket: WebSocket;
   readonly #events: TunnelEvents;
   /** The beginning of a line whose rest is still to come. */
@@ -63,6 +76,7 @@ export class AgentTunnel {
     this.#events = events;
     this.device = device;
     this.pending = start.pending;
+    this.proven = start.proven;
     this.openedAt = start.openedAt;
     socket.on("message", (data, binary) => this.#receive(data as Buffer, binary));
     socket.on("pong", () => {
@@ -96,6 +110,11 @@ export class AgentTunnel {
   /** Tells the agent to pick a connection up, at a path of the service. */
   announce(path: string): void {
     this.#socket.send(Buffer.from(`${JSON.stringify({ command: "conn-ready", connPath: path })}\n`));
+  }
+
+  /** Whether the agent has left, or is to leave. */
+  get isClosed(): boolean {
+    return this.#socket.readyState !== this.#socket.OPEN;
   }
 
   /** Closes it; agents connect again at once. */

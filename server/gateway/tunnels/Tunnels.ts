@@ -1,12 +1,16 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyBaseLogger } from "fastify";
+import { LRUCache } from "lru-cache";
 import { createWebSocketStream, type WebSocket } from "ws";
+import { recordChange } from "../../changes/recordChange.ts";
 import { NotFoundError, RateLimitedError } from "../../errors.ts";
 import { Exchange } from "../../http/webSockets.ts";
+import { Slots } from "../../secrets/Slots.ts";
 import type { Services } from "../../services.ts";
 import { UnreachableError } from "../protocol.ts";
-import { AgentTunnel, type TunnelEvents, type TunnelledDevice } from "./AgentTunnel.ts";
+import { AgentTunnel, type TunnelEvents, type TunnelledDevice, type TunnelRequest } from "./AgentTunnel.ts";
 import { noteClosed, noteOpened, statesOf } from "./presence.ts";
 
 /** Tunnels that pending devices of a namespace, or behind one network, may hold: anybody can enrol devices. */
@@ -15,10 +19,21 @@ const PENDING_PER_NETWORK = 50;
 /** Each tunnel is checked once in as many seconds. */
 const SLOTS = 25;
 /**
- * How long a tunnel is kept from a newer one of its device, in milliseconds. Agents connect again at once: two with one
- * device, as copies of its disk are, would take over from each other hundreds of times a second.
+ * How long a proven tunnel is kept from a newer one of its device, in milliseconds. Agents connect again at once: two with
+ * one device, as copies of its disk are, would take over from each other hundreds of times a second.
  */
 const SETTLING = 10_000;
+/**
+ * Tunnels of a device that wait for their proof, one of each network at a time: an attacker's do not keep the device's own
+ * agent out.
+ */
+const CANDIDATES = 8;
+/** Proofs at a time, and those that may wait: each is a key exchange. */
+const PROOFS = { atATime: 16, waiting: 1_000 };
+/** How long an agent may take to prove its private key, in milliseconds. */
+const PROOF_TIMEOUT = 20_000;
+/** How often refused takeovers of a device are recorded in the audit trail, in milliseconds. */
+const AUDITED = { every: 10 * 60_000, devices: 10_000 };
 /** How long an agent may take to pick up a connection, in milliseconds. */
 const PICK_UP_TIMEOUT = 10_000;
 
@@ -38,6 +53,12 @@ interface Dial {
   failed(reason: string): void;
 }
 
+/**
+ * Has the agent at the other end of a stream prove that it has the device's private key.
+ * @returns undefined once it has; otherwise why it has not
+ */
+type Prove = (uid: string, stream: Duplex) => Promise<string | undefined>;
+
 /** Counts things by key, and holds no key without one. */
 class Tally {
   readonly #counts = new Map<string, number>();
@@ -56,7 +77,12 @@ export class Tunnels implements TunnelEvents {
   readonly #instanceId: string;
   readonly #services: Services;
   readonly #log: () => FastifyBaseLogger;
+  readonly #prove: Prove;
   readonly #byDevice = new Map<string, AgentTunnel>();
+  /** Tunnels that wait for their proof while another one of the device is held, here or by another instance. */
+  readonly #candidates = new Map<string, Set<AgentTunnel>>();
+  readonly #proofs = new Slots(PROOFS.atATime, PROOFS.waiting, "too many tunnels wait for their proof");
+  readonly #audited = new LRUCache<string, true>({ max: AUDITED.devices, ttl: AUDITED.every });
   readonly #slots = Array.from({ length: SLOTS }, () => new Set<AgentTunnel>());
   readonly #pendingOfTenant = new Tally();
   readonly #pendingOfNetwork = new Tally();
@@ -65,8 +91,9 @@ export class Tunnels implements TunnelEvents {
   #slot = 0;
   #stopping = false;
 
-  constructor(instanceId: string, services: Services, log: () => FastifyBaseLogger) {
+  constructor(instanceId: string, services: Services, log: () => FastifyBaseLogger, prove: Prove) {
     this.#instanceId = instanceId;
+    this.#prove = prove;
     this.#services = services;
     this.#log = log;
     this.#timer = setInterval(() => void this.#checkSlot(), 1000).unref();
@@ -82,21 +109,31 @@ export class Tunnels implements TunnelEvents {
   }
 
   /**
-   * Prepares the tunnel of a device.
-   * @throws NotFoundError the device is gone
-   * @throws RateLimitedError too many pending devices hold one, or the device has only just opened the one that it holds
+   * Prepares the tunnel of a device. It displaces another one only if its agent has the device's private key: whoever
+   * lists devices knows all that another agent would enrol with.
+   * @throws NotFoundError the device no longer exists
+   * @throws RateLimitedError too many pending devices hold a tunnel, the device has only just opened the one that it
+   * holds, or too many of its tunnels wait for their proof
    */
-  async open(device: TunnelledDevice): Promise<Exchange> {
-    const [state] = await statesOf(this.#services, [device.uid]);
+  async open(request: TunnelRequest): Promise<Exchange> {
+    const { uid, tenantId, network, proven } = request;
+    const device = { uid, tenantId, network };
+    const [state] = await statesOf(this.#services, [uid]);
     if (state === undefined) throw new NotFoundError("no such device");
     this.#refuseTooSoon(device);
     const pending = state.status !== "accepted";
     if (pending) this.#refuseTooMany(device);
+    const mustProve = !proven && (this.#byDevice.has(uid) || state.tunnelId !== null);
+    if (mustProve) this.#refuseTooManyCandidates(device);
     const openedAt = this.#services.now();
-    const hold = (socket: WebSocket) =>
-      this.#hold(new AgentTunnel(socket, device, { pending, openedAt }, this));
+    const begin = (socket: WebSocket) => {
+      const tunnel = new AgentTunnel(socket, device, { pending, proven, openedAt }, this);
+      this.#count(tunnel, 1);
+      if (mustProve) void this.#holdProven(tunnel, request);
+      else this.#hold(tunnel);
+    };
     return new (class extends Exchange {
-      begin = hold;
+      begin = begin;
     })();
   }
 
@@ -107,6 +144,11 @@ export class Tunnels implements TunnelEvents {
   connect(uid: string): Promise<Duplex> {
     const tunnel = this.#byDevice.get(uid);
     if (tunnel === undefined) return Promise.reject(new UnreachableError("is not connected"));
+    return this.#dial(tunnel);
+  }
+
+  /** @throws UnreachableError the agent does not pick up */
+  #dial(tunnel: AgentTunnel): Promise<Duplex> {
     const id = randomBytes(16).toString("hex");
     return new Promise((resolve, reject) => {
       const failed = (reason: string) => reject(new UnreachableError(reason));
@@ -142,7 +184,7 @@ export class Tunnels implements TunnelEvents {
   closed(tunnel: AgentTunnel): void {
     const { uid, tenantId, network } = tunnel.device;
     for (const slot of this.#slots) slot.delete(tunnel);
-    if (tunnel.pending) this.#count(tunnel, -1);
+    this.#count(tunnel, -1);
     if (this.#byDevice.get(uid) === tunnel) this.#byDevice.delete(uid);
     for (const [id, dial] of this.#dials) {
       if (dial.tunnel === tunnel) this.#take(id)?.failed("hung up");
@@ -160,7 +202,8 @@ export class Tunnels implements TunnelEvents {
 
   #refuseTooSoon({ uid }: TunnelledDevice): void {
     const held = this.#byDevice.get(uid);
-    if (held === undefined) return;
+    // An attacker's tunnel without a proof must not keep the device's own agent out.
+    if (!held?.proven) return;
     const age = this.#services.now().getTime() - held.openedAt.getTime();
     // Below nothing: somebody has set the clock.
     if (age < 0 || age >= SETTLING) return;
@@ -179,9 +222,86 @@ export class Tunnels implements TunnelEvents {
     });
   }
 
-  #count({ device }: AgentTunnel, change: 1 | -1): void {
+  #refuseTooManyCandidates({ uid, network }: TunnelledDevice): void {
+    const candidates = [...(this.#candidates.get(uid) ?? [])];
+    const same = candidates.some(({ device }) => device.network === network);
+    if (candidates.length < CANDIDATES && !same) return;
+    throw new RateLimitedError("another tunnel of the device waits for the proof of its private key", {
+      "Retry-After": String(SETTLING / 1000),
+    });
+  }
+
+  /** Counts the tunnel of a pending device. */
+  #count({ device, pending }: AgentTunnel, change: 1 | -1): void {
+    if (!pending) return;
     this.#pendingOfTenant.add(device.tenantId, change);
     this.#pendingOfNetwork.add(device.network, change);
+  }
+
+  /** Holds a tunnel in place of another one once its agent has proven the device's private key; else ends it. */
+  async #holdProven(tunnel: AgentTunnel, request: TunnelRequest): Promise<void> {
+    const { uid } = tunnel.device;
+    const candidates = this.#candidates.get(uid) ?? new Set();
+    this.#candidates.set(uid, candidates.add(tunnel));
+    try {
+      const failure = await this.#proofs.run(() => this.#proofOf(tunnel));
+      if (tunnel.isClosed) return;
+      if (failure === undefined) {
+        tunnel.proven = true;
+        this.#hold(tunnel);
+        return;
+      }
+      tunnel.close();
+      await this.#refusedTakeover(request, failure);
+    } catch (error) {
+      tunnel.close();
+      this.#log().error({ err: error, device: uid }, "the proof of a device's private key failed");
+    } finally {
+      candidates.delete(tunnel);
+      if (candidates.size === 0) this.#candidates.delete(uid);
+    }
+  }
+
+  /** @returns why there is no proof; undefined: there is one */
+  async #proofOf(tunnel: AgentTunnel): Promise<string | undefined> {
+    const late = new AbortController();
+    const timeout = sleep(PROOF_TIMEOUT, "did not answer in time", { signal: late.signal }).catch(
+      () => undefined,
+    );
+    try {
+      const stream = await this.#dial(tunnel);
+      try {
+        return await Promise.race([this.#prove(tunnel.device.uid, stream), timeout]);
+      } finally {
+        stream.destroy();
+      }
+    } catch (error) {
+      if (error instanceof UnreachableError) return error.message;
+      throw error;
+    } finally {
+      late.abort();
+    }
+  }
+
+  async #refusedTakeover(request: TunnelRequest, failure: string): Promise<void> {
+    const { uid, tenantId, address, requestId } = request;
+    const reason = `the agent ${failure}`;
+    this.#services.metrics.refusedTakeovers.inc();
+    this.#log().warn(
+      { device: uid, tenant: tenantId, address, reason },
+      "takeover of a device's tunnel refused",
+    );
+    if (this.#audited.has(uid)) return;
+    this.#audited.set(uid, true);
+    await recordChange(this.#services, {
+      tenantId,
+      caller: { kind: "device", uid },
+      request: { id: requestId, address },
+      operation: "deviceConnection",
+      object: { kind: "device", id: uid },
+      before: null,
+      after: { takeover: "refused", reason },
+    });
   }
 
   #hold(tunnel: AgentTunnel): void {
@@ -191,7 +311,6 @@ export class Tunnels implements TunnelEvents {
     before?.close();
     // Not that of the present second, so that no tunnel is checked at once again.
     this.#slots[(this.#slot + SLOTS - 1) % SLOTS]?.add(tunnel);
-    if (tunnel.pending) this.#count(tunnel, 1);
     this.#log().debug({ device: uid, tenant: tenantId, network }, "tunnel open");
     noteOpened(this.#services, this.#instanceId, tunnel).then(
       (known) => known || tunnel.close(),
@@ -239,7 +358,8 @@ export class Tunnels implements TunnelEvents {
 
   #setPending(tunnel: AgentTunnel, pending: boolean): void {
     if (pending === tunnel.pending) return;
+    this.#count(tunnel, -1);
     tunnel.pending = pending;
-    this.#count(tunnel, pending ? 1 : -1);
+    this.#count(tunnel, 1);
   }
 }

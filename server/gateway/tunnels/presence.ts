@@ -33,18 +33,20 @@ export async function statesOf(services: Services, uids: readonly string[]): Pro
 }
 
 /**
- * Notes that an instance holds a device's tunnel, which ends all earlier ones. The device is online from then on.
- * @returns false if the device is gone
+ * Notes that an instance holds a device's tunnel, and that the device is online. A proven tunnel ends all earlier ones;
+ * one without a proof is noted where the device has no other.
+ * @returns false if the device no longer exists, or has another tunnel
  */
 export async function noteOpened(
   services: Services,
   instanceId: string,
-  { id, device }: AgentTunnel,
+  { id, device, proven }: AgentTunnel,
 ): Promise<boolean> {
+  const free = proven ? sql`1 = 1` : sql`"tunnelId" IS NULL`;
   const count = await inSqlTransaction(services, LANE, (tx) =>
     tx.$executeRaw(
       sql`UPDATE "Device" SET "instanceId" = ${instanceId}, "tunnelId" = ${id}, "offline" = ${false},
-        "lastSeen" = ${services.now()} WHERE "uid" = ${device.uid} AND "status" <> 'removed'`,
+        "lastSeen" = ${services.now()} WHERE "uid" = ${device.uid} AND "status" <> 'removed' AND ${free}`,
     ),
   );
   return count > 0;

@@ -1,5 +1,7 @@
+import { generateKeyPairSync, sign } from "node:crypto";
 import { once } from "node:events";
 import { request } from "node:http";
+import { devices } from "@gatehouse-access/sdk/contract";
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { withSharedApp } from "../http/lab.ts";
@@ -23,6 +25,20 @@ async function newDevice({ accepted = true } = {}): Promise<Enrolled> {
   const mac = `00:00:00:00:${(next >> 8).toString(16).padStart(2, "0")}:${(next & 255).toString(16).padStart(2, "0")}`;
   const device = await enrol(app, ana.tenant, mac);
   if (accepted) await app.call("acceptDevice", { token: ana.token, params: { uid: device.uid } });
+  return device;
+}
+
+/** A device that has proven its private key. */
+async function provenDevice(): Promise<Enrolled> {
+  next += 1;
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const { challenge } = (await app.call("challengeDevice")).body;
+  const text = Buffer.from(devices.proofText(ana.tenant, challenge));
+  const device = await enrol(app, ana.tenant, `02:00:00:00:00:${next}`, {
+    public_key: publicKey.export({ type: "pkcs1", format: "pem" }),
+    proof: { challenge, signature: sign("sha256", text, privateKey).toString("base64") },
+  });
+  await app.call("acceptDevice", { token: ana.token, params: { uid: device.uid } });
   return device;
 }
 
@@ -120,8 +136,8 @@ test("a device is online while it has a tunnel, and offline at once after it", a
   await expect.poll(async () => (await stateOf(device)).online).toBe(false);
 });
 
-test("a newer tunnel takes over, and the end of the older one leaves the device online", async () => {
-  const device = await newDevice();
+test("a newer proven tunnel takes over, and the end of the older one leaves the device online", async () => {
+  const device = await provenDevice();
   const older = await new FakeTunnel(device.token).opened();
   await vi.waitFor(() => expect(older.lines.length).toBeGreaterThan(0));
   app.pass(10);
@@ -137,7 +153,7 @@ test("a newer tunnel takes over, and the end of the older one leaves the device 
 });
 
 test("two agents with one device do not take over from each other all the time", async () => {
-  const device = await newDevice();
+  const device = await provenDevice();
   const first = await new FakeTunnel(device.token).opened();
   await vi.waitFor(() => expect(first.lines.length).toBeGreaterThan(0));
   expect(await refused("/ssh/connection", device.token)).toEqual([
@@ -149,6 +165,38 @@ test("two agents with one device do not take over from each other all the time",
   first.socket.terminate();
   await expect.poll(async () => (await stateOf(device)).online).toBe(false);
   await new FakeTunnel(device.token).opened();
+});
+
+test("a tunnel without a proof displaces no other one, and is the only one of its network that waits", async () => {
+  const device = await newDevice();
+  const older = await new FakeTunnel(device.token).opened();
+  await expect.poll(async () => (await stateOf(device)).online).toBe(true);
+  const newer = await new FakeTunnel(device.token).opened();
+  const path = await newer.announced();
+  expect((await refused("/ssh/connection", device.token))[0]).toBe(429);
+  // From another network it is tried too.
+  const third = await new FakeTunnel(device.token, "127.0.0.9").opened();
+  newer.say(`${JSON.stringify({ command: "pickup-failed", connPath: path, err: "no" })}\n`);
+  await newer.closed;
+  third.say(
+    `${JSON.stringify({ command: "pickup-failed", connPath: await third.announced(), err: "no" })}\n`,
+  );
+  await third.closed;
+  expect(older.socket.readyState).toBe(WebSocket.OPEN);
+  expect((await stateOf(device)).online).toBe(true);
+  const { body: entries } = await app.call("getAuditTrail", {
+    token: ana.token,
+    params: { tenant: ana.tenant },
+    query: { object: device.uid },
+  });
+  expect(entries).toMatchObject([
+    {
+      object: { id: device.uid },
+      after: { takeover: "refused", reason: "the agent could not take the connection" },
+    },
+    expect.anything(),
+    expect.anything(),
+  ]);
 });
 
 test.each([
