@@ -117,6 +117,8 @@ export interface ServiceSettings {
   readonly sshEndpoint: string | undefined;
   readonly apiEndpoint: string | undefined;
   readonly ssh: SshSettings;
+  /** Whether open sessions end once the policy would refuse their logins. */
+  readonly endRefusedSessions: boolean;
   /** Origin at which clients reach the service, `https://gate.example.org`; undefined: taken from the request. */
   readonly publicUrl: string | undefined;
   /** Undefined: SAML is off. */

@@ -11,6 +11,7 @@ import { addToSessions } from "./logins/addToSessions.ts";
 import { admit } from "./logins/admit.ts";
 import { LiveLogins } from "./logins/LiveLogins.ts";
 import { type GatewayStart, type ReachedDevice, type Ticket, UnreachableError } from "./protocol.ts";
+import { fingerprintOf } from "./ssh/signature.ts";
 import { Instances, type PeerAccess } from "./tunnels/Instances.ts";
 import { Tunnels } from "./tunnels/Tunnels.ts";
 
@@ -66,9 +67,13 @@ export class Gateway {
     const { services, live, instances } = this;
     return {
       admit: (question) => admit(services, question),
-      begin: async ({ uid, deviceUid, username, address: ipAddress, type }) => {
-        const login = { uid, deviceUid, username, ipAddress, type, term: "none", instanceId: instances.id };
-        await live.begin(uid, deviceUid, () => beginSession(services, login));
+      begin: async ({ uid, type, ...login }) => {
+        const { deviceUid, username, address: ipAddress, key, userId = null } = login;
+        const session = { uid, deviceUid, username, ipAddress, type, term: "none", userId };
+        const of = { keyFingerprint: key === undefined ? null : fingerprintOf(key), viaGateway: true };
+        const facts = { ...login, userId: login.userId };
+        const write = () => beginSession(services, { ...session, ...of, instanceId: instances.id });
+        await live.begin(uid, facts, write);
         return undefined;
       },
       reach: ({ session }) => this.#reachFor(session),

@@ -19,6 +19,8 @@ export interface AdmittedDevice {
   readonly announcement: string;
   /** Whether output is recorded. */
   readonly recorded: boolean;
+  /** Minutes without input or output after which a session ends; 0: any number. */
+  readonly idleMinutes: number;
 }
 
 /** Why a login is refused: for the operator's log and metrics, never for the client. */
@@ -28,14 +30,19 @@ export type Refusal =
   | "key"
   | "filter"
   | "firewall"
+  | "member"
   | "password"
   | "signature"
   | "unreachable";
 
 /** The policy's decision about a login. */
-export type Admission =
-  | { readonly device: AdmittedDevice }
-  | { readonly refused: Refusal; readonly reason: string };
+export type Admission = { readonly device: AdmittedDevice } | RefusedLogin;
+
+/** A login that the policy refuses. The reason is for the operator. */
+export interface RefusedLogin {
+  readonly refused: Refusal;
+  readonly reason: string;
+}
 
 /** The questions that a login may ask of the policy, in the order in which a client asks them. */
 export interface LoginQuestion extends SshAddress {
@@ -56,12 +63,17 @@ export interface AdmittedLogin {
   readonly address: string;
   /** The kind of the session, as far as it is known. */
   readonly type: "none" | "web";
+  /** The public key that opens it, as SSH has it; undefined: a password does. */
+  readonly key: Buffer | undefined;
+  /** The user whose login opens it in a browser. */
+  readonly userId?: string | undefined;
 }
 
 /** A session that begins. */
 export interface NewSession extends Omit<AdmittedLogin, "device"> {
   readonly uid: string;
   readonly deviceUid: string;
+  readonly tenantId: string;
 }
 
 /** Values of an event, by their names on the wire. */
@@ -128,6 +140,10 @@ export interface AskedTerminal {
   readonly password: string | undefined;
   /** The browser's address. */
   readonly address: string;
+  /** The key that the browser has proved to have; undefined: it has sent a password. */
+  readonly key: Buffer | undefined;
+  /** The user who is logged in there, if that is known. */
+  readonly userId: string | undefined;
   readonly size: TerminalSize;
 }
 

@@ -20,6 +20,8 @@ export interface RequestFacts {
   readonly origin: URL;
   /** Media types of `Accept`, in lower case and without parameters, with their weights: 0 to 1. */
   readonly accept: ReadonlyMap<string, number>;
+  /** The header `Authorization`, for operations that need no credential and still use one; undefined without it. */
+  readonly authorization: string | undefined;
   /** True if clients reach the service by TLS, here or at a proxy. */
   readonly secure: boolean;
 }
@@ -85,6 +87,7 @@ function factsOf(request: FastifyRequest, isTrusted: Test, publicUrl: string | u
     get accept() {
       return acceptedTypes(headers.accept ?? "");
     },
+    authorization: headers.authorization,
     secure: scheme === "https" || publicUrl?.startsWith("https:") === true,
   };
 }

@@ -310,6 +310,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
         refusalsPerAddress: values.sshRefusalsPerAddress,
         memory: values.sshMemory,
       },
+      endRefusedSessions: values.endRefusedSessions,
       apiEndpoint: values.apiEndpoint,
       publicUrl: values.publicUrl,
       saml: samlSettings(values),

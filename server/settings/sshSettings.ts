@@ -78,6 +78,17 @@ export const sshSettings = {
     fallback: "60",
     schema: countOrNone,
   }),
+  endRefusedSessions: setting({
+    variable: "GATEHOUSE_END_REFUSED_SESSIONS",
+    flag: "--end-refused-sessions",
+    value: "on|off",
+    about:
+      "Whether open SSH sessions and web terminals end once the policy would refuse their logins: a key is deleted, a " +
+      "rule denies them, a tag, a device or a membership changes",
+    allowed: "on or off",
+    fallback: "on",
+    schema: z.enum(["on", "off"]).transform((text) => text === "on"),
+  }),
   sshMemory: setting({
     variable: "GATEHOUSE_SSH_MEMORY",
     flag: "--ssh-memory",

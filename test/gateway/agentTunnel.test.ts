@@ -25,7 +25,7 @@ function tunnelOf(pending: boolean) {
   const tunnel = new AgentTunnel(
     socket as unknown as WebSocket,
     device,
-    { pending, openedAt: new Date() },
+    { pending, proven: false, openedAt: new Date() },
     events,
   );
   const send = (text: string) => socket.emit("message", Buffer.from(text), true);

@@ -53,6 +53,9 @@ test("answers are camelCase, also inside", () => {
   expectTypeOf<ResponseOf<"getNamespace">["settings"]>().toEqualTypeOf<{
     sessionRecord: boolean;
     connectionAnnouncement: string;
+    deviceProof?: "optional" | "required" | undefined;
+    sessionMaxMinutes?: number | undefined;
+    sessionIdleMinutes?: number | undefined;
   }>();
   expectTypeOf<ResponseOf<"getDevices">[number]["info"]["prettyName"]>().toEqualTypeOf<string>();
   expectTypeOf<ResponseOf<"getNamespace">["members"][number]["role"]>().toEqualTypeOf<

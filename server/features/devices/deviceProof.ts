@@ -16,6 +16,10 @@ export const challengeDevice: Handler<PublicOperations["challengeDevice"]> = asy
   return { challenge: `${text}.${services.sealer.mark(text, PURPOSE)}` };
 };
 
+/** The refusal of a device's token that was given without a proof. */
+export const UNPROVEN =
+  "the token was given without a proof of the device's private key: request one with a proof (challengeDevice)";
+
 function isValid(services: Services, challenge: string): boolean {
   const [end = "", id = "", mark = ""] = challenge.split(".");
   if (!isSameSecret(mark, services.sealer.mark(`${end}.${id}`, PURPOSE))) return false;

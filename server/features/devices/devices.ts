@@ -42,13 +42,13 @@ async function listDevices(context: Context<PublicOperations["getDevices"]>, con
   const columns = deviceColumns(services, tenantId);
   const { rows, total } = await listColumns<DeviceRow>(services, table, columns, request, readWireRows);
   header("X-Total-Count", total);
-  return presentDevices(services, rows);
+  return presentDevices(services, rows).map((device) => shownTo(identity.role, device));
 }
 
 export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ services, identity, params }) => {
   const [device] = await readDevices(services, identity.tenant, [params.uid]);
   if (!device) throw unknown();
-  return device;
+  return shownTo(identity.role, device);
 };
 
 /**

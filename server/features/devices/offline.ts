@@ -1,7 +1,8 @@
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { NotFoundError } from "../../errors.ts";
+import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
+import { UNPROVEN } from "./deviceProof.ts";
 
 /** Marks a device as offline; its next report clears the mark (rules section 7). */
 async function markOffline(
@@ -17,6 +18,7 @@ async function markOffline(
 
 export const offlineDevice: Handler<PublicOperations["offlineDevice"]> = async (context) => {
   const { services, identity, params } = context;
+  if ("uid" in identity && !identity.proven) throw new ForbiddenError(UNPROVEN);
   await markOffline(services, { uid: params.uid, tenantId: identity.tenant });
   return undefined;
 };

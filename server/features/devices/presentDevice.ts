@@ -1,4 +1,4 @@
-import type { devices } from "@gatehouse-access/sdk/contract";
+import { type devices, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { declaredIn } from "../../changes/declaredBy.ts";
 import { revisionOf } from "../../changes/managedObject.ts";
@@ -17,6 +17,13 @@ interface Surroundings {
   readonly onlineSince: string;
   readonly acceptable: boolean;
 }
+
+/**
+ * A device as a role may see it: its public key, with its MAC, makes a request for its token, so that observers do not get
+ * it.
+ */
+export const shownTo = <D extends Pick<WireDevice, "public_key">>(role: Role, device: D): D =>
+  roleAtLeast(role, "operator") ? device : { ...device, public_key: "" };
 
 /** Converts a device to its wire format (models section 3). */
 export function presentDevice(

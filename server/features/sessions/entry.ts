@@ -15,7 +15,7 @@ const unknownDevice = () => new NotFoundError("device_uid: no accepted device ha
 
 /** A login that begins. */
 type NewSession = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddress" | "type" | "term"> &
-  Partial<Pick<Session, "instanceId">>;
+  Partial<Pick<Session, "instanceId" | "keyFingerprint" | "userId" | "viaGateway">>;
 
 /**
  * Notes that a login begins (rules section 17.1).

@@ -4,23 +4,31 @@ import { readRows } from "../../db/readRows.ts";
 import { sql } from "../../db/sql.ts";
 import { inSqlTransaction } from "../../db/transaction.ts";
 import type { Services } from "../../services.ts";
+import { type LoginFacts, refusedLogins } from "./refusedLogins.ts";
 
-interface LiveLogin {
-  readonly deviceUid: string;
+interface LiveLogin extends LoginFacts {
+  /** The state of the policy that has last admitted the login; undefined: the one at its beginning. */
+  policy: string | undefined;
   /** Undefined until the device is connected. */
   stream: Duplex | undefined;
 }
 
 /** How often the service looks whether logins may go on, in milliseconds: they end within a second of being closed. */
 const LOOK = 500;
+/**
+ * How often each login is checked against the policy although no change is in the audit trail, in milliseconds; and the
+ * newest entries of the audit trail in which a late commit is still seen at once.
+ */
+const RECHECK = 60_000;
+const LATE_ENTRIES = 1_000;
 /** How often it notes that they go on, in milliseconds (rules section 17.3). */
 const KEEP_ALIVE = 30_000;
 /** Logins per statement: other users of the database wait for no longer than one statement takes. */
 const BATCH = 250;
 
 /**
- * The logins that go through this instance. One ends when its session is closed, by whichever instance, or when its
- * device is no longer accepted.
+ * The logins that go through this instance. One ends when its session is closed, by whichever instance, when its
+ * device is no longer accepted, when it has lasted as long as it may, and when the policy would refuse it now.
  */
 export class LiveLogins {
   readonly #services: Services;
@@ -34,6 +42,8 @@ export class LiveLogins {
   readonly #unclosed = new Set<string>();
   readonly #timers: readonly NodeJS.Timeout[];
   #looking = false;
+  /** The audit entry after which changes are counted, and when it was taken, by `performance.now()`. */
+  #counted = { after: 0, at: Number.NEGATIVE_INFINITY };
 
   /** @param tell ends a login in the gateway process, which then calls {@link end} */
   constructor(services: Services, log: () => FastifyBaseLogger, tell: (uid: string, reason: string) => void) {
@@ -51,7 +61,7 @@ export class LiveLogins {
   }
 
   /** @param write writes that the session begins */
-  async begin(uid: string, deviceUid: string, write: () => Promise<unknown>): Promise<void> {
+  async begin(uid: string, facts: LoginFacts, write: () => Promise<unknown>): Promise<void> {
     this.#beginning.add(uid);
     try {
       await write();
@@ -61,7 +71,7 @@ export class LiveLogins {
     }
     // The gateway process has ended meanwhile, and all of its sessions were closed.
     if (!this.#beginning.delete(uid)) await this.#close([uid]);
-    else this.#live.set(uid, { deviceUid, stream: undefined });
+    else this.#live.set(uid, { ...facts, policy: undefined, stream: undefined });
   }
 
   /** The connection to the device of a session, which ends with the session. */
@@ -128,24 +138,84 @@ export class LiveLogins {
     this.#looking = true;
     try {
       for (const uids of batchesOf(this.#live.keys())) await this.#lookAt(uids);
+      if (this.#services.settings.endRefusedSessions && this.#live.size > 0) await this.#endRefused();
     } catch (error) {
-      this.#log().error({ err: error }, "it could not be seen whether sessions were closed");
+      this.#log().error({ err: error }, "sessions could not be checked; the next attempt follows at once");
     } finally {
       this.#looking = false;
     }
   }
 
   async #lookAt(uids: readonly string[]): Promise<void> {
-    const rows = await readRows<{ readonly uid: string }>(
+    const rows = await readRows<{ uid: string; startedAt: Date; sessionMaxMinutes: number }>(
       this.#services.db,
-      sql`SELECT "Session"."uid" AS uid FROM "Session" JOIN "Device" ON "Device"."uid" = "Session"."deviceUid"
+      sql`SELECT "Session"."uid" AS uid, "Session"."startedAt" AS "startedAt",
+          "Namespace"."sessionMaxMinutes" AS "sessionMaxMinutes"
+        FROM "Session" JOIN "Device" ON "Device"."uid" = "Session"."deviceUid"
+          JOIN "Namespace" ON "Namespace"."tenantId" = "Session"."tenantId"
         WHERE "Session"."uid" IN (${sql.list(uids)}) AND "Session"."closedAt" IS NULL
           AND "Device"."status" = 'accepted'`,
     );
-    const open = new Set(rows.map(({ uid }) => uid));
+    const now = this.#services.now().getTime();
+    const open = new Map(rows.map((row) => [row.uid, row]));
     for (const uid of uids) {
-      if (!open.has(uid)) this.#tell(uid, "the session was closed");
+      const session = open.get(uid);
+      if (session === undefined) this.#tell(uid, "the session was closed");
+      else if (isOver(session, now)) this.#tell(uid, "the session has lasted as long as it may");
     }
+  }
+
+  /**
+   * Ends the logins that the policy would refuse now. Each change of it is in the audit trail, which shows at little cost
+   * whose logins must be checked.
+   */
+  async #endRefused(): Promise<void> {
+    const byTenant = Map.groupBy(this.#live, ([, { tenantId }]) => tenantId);
+    const policies = await this.#policies([...byTenant.keys()]);
+    for (const [tenantId, logins] of byTenant) {
+      const policy = policies.get(tenantId);
+      const changed = new Map(logins.filter(([, login]) => login.policy !== policy));
+      if (changed.size === 0) continue;
+      const refused = await refusedLogins(this.#services, tenantId, changed);
+      for (const [uid, login] of changed) {
+        login.policy = policy;
+        const refusal = refused.get(uid);
+        if (refusal === undefined) continue;
+        const { refused: why, reason } = refusal;
+        this.#log().info(
+          { session: uid, device: login.deviceUid, refused: why, reason },
+          "session refused by now",
+        );
+        this.#tell(uid, "access was revoked");
+      }
+    }
+  }
+
+  /** A name for the present state of the policy of each namespace, which every change of it changes. */
+  async #policies(tenantIds: readonly string[]): Promise<Map<string, string>> {
+    const { db } = this.#services;
+    const now = performance.now();
+    if (now - this.#counted.at >= RECHECK) {
+      const [last] = await readRows<{ id: number | bigint | null }>(
+        db,
+        sql`SELECT MAX("id") AS id FROM "AuditEntry"`,
+      );
+      this.#counted = { after: Math.max(0, Number(last?.id ?? 0) - LATE_ENTRIES), at: now };
+    }
+    const { after, at } = this.#counted;
+    const counts = await readRows<{ tenant: string | null; changes: number | bigint; last: number | bigint }>(
+      db,
+      sql`SELECT "tenantId" AS tenant, COUNT(*) AS changes, MAX("id") AS last FROM "AuditEntry"
+        WHERE "id" > ${after} AND ("tenantId" IS NULL OR "tenantId" IN (${sql.list(tenantIds)}))
+        GROUP BY "tenantId"`,
+    );
+    const stateOf = (tenant: string | null) => {
+      const row = counts.find((count) => count.tenant === tenant);
+      return row === undefined ? "" : `${row.changes}/${row.last}`;
+    };
+    // Changes of users are of no namespace.
+    const ofAll = `${at} ${stateOf(null)}`;
+    return new Map(tenantIds.map((tenantId) => [tenantId, `${ofAll} ${stateOf(tenantId)}`]));
   }
 
   async #keepAlive(): Promise<void> {
@@ -161,6 +231,9 @@ export class LiveLogins {
     }
   }
 }
+
+const isOver = (session: { startedAt: Date; sessionMaxMinutes: number }, now: number): boolean =>
+  session.sessionMaxMinutes > 0 && now >= session.startedAt.getTime() + session.sessionMaxMinutes * 60_000;
 
 function* batchesOf(all: Iterable<string>): Generator<string[]> {
   const uids = [...all];

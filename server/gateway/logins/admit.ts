@@ -5,10 +5,10 @@ import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { findAddressed, withNamespace } from "../../features/devices/lookup.ts";
 import { presentFilter } from "../../features/filters/filter.ts";
 import { activeRules, decideLogin } from "../../features/firewall/evaluate.ts";
-import { publicKeyRows } from "../../features/publicKeys/publicKey.ts";
+import { type FoundKey, publicKeyRows } from "../../features/publicKeys/publicKey.ts";
 import { tagNames } from "../../features/tags/tagList.ts";
 import type { Services } from "../../services.ts";
-import type { Admission, LoginQuestion } from "../protocol.ts";
+import type { Admission, LoginQuestion, RefusedLogin } from "../protocol.ts";
 import { fingerprintOf } from "../ssh/signature.ts";
 import type { DeviceName } from "../ssh/sshAddress.ts";
 
@@ -17,19 +17,50 @@ import type { DeviceName } from "../ssh/sshAddress.ts";
  * moment: a change is felt by the next login.
  */
 export async function admit(services: Services, question: LoginQuestion): Promise<Admission> {
-  const { login, address, key, firewall } = question;
+  const { key, firewall } = question;
   const found = await inTransaction(services, async (tx) => {
     const device = await findDevice(tx, question.device);
     if (device === null) return null;
     const asksRules = firewall && services.settings.edition !== "community";
     return {
       device,
-      stored: key && (await publicKeyRows.find(tx, ownerOf(device, key))),
+      stored: key && (await storedKey(tx, device.tenantId, key)),
       rules: asksRules ? await activeRules(tx, device.tenantId) : [],
     };
   });
-  if (found === null) return { refused: "device", reason: "no such device, or it is not accepted" };
-  const { device, stored, rules } = found;
+  if (found === null) return NO_DEVICE;
+  const { device } = found;
+  const refusal = await refusalOf(found, question);
+  if (refusal !== undefined) return refusal;
+  const { connectionAnnouncement, sessionRecord, sessionIdleMinutes } = device.namespace;
+  const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
+  return {
+    device: {
+      uid: device.uid,
+      tenantId: device.tenantId,
+      announcement: announcement && `${announcement}\r\n`,
+      recorded: sessionRecord && services.settings.edition !== "community",
+      idleMinutes: sessionIdleMinutes,
+    },
+  };
+}
+
+/** The refusal of a login to a device that is not accepted. */
+export const NO_DEVICE: RefusedLogin = { refused: "device", reason: "no such device, or it is not accepted" };
+
+/** What decides about a login, all read at one moment. */
+interface Policy {
+  readonly device: Pick<Device, "name"> & { readonly tags: Parameters<typeof tagNames>[0] };
+  /** The namespace's key with the fingerprint of the login's key; null: it has none. */
+  readonly stored: FoundKey | null | undefined;
+  readonly rules: Awaited<ReturnType<typeof activeRules>>;
+}
+
+/** Why the policy refuses a login; undefined: it does not. */
+export async function refusalOf(
+  { device, stored, rules }: Policy,
+  { login, address, key }: Pick<LoginQuestion, "login" | "address" | "key">,
+): Promise<RefusedLogin | undefined> {
   const tags = tagNames(device.tags);
   if (key !== undefined) {
     // The fingerprint is an MD5 digest: two keys may have the same one.
@@ -50,20 +81,12 @@ export async function admit(services: Services, question: LoginQuestion): Promis
     login,
     sourceIp: address,
   });
-  if (!allowed) return { refused: "firewall", reason: `denied by firewall rule ${rule?.id}` };
-  const { connectionAnnouncement, sessionRecord } = device.namespace;
-  const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
-  return {
-    device: {
-      uid: device.uid,
-      tenantId: device.tenantId,
-      announcement: announcement && `${announcement}\r\n`,
-      recorded: sessionRecord && services.settings.edition !== "community",
-    },
-  };
+  return allowed ? undefined : { refused: "firewall", reason: `denied by firewall rule ${rule?.id}` };
 }
 
-const ownerOf = ({ tenantId }: Device, key: Buffer) => ({ tenantId, fingerprint: fingerprintOf(key) });
+/** The namespace's key with the fingerprint of a key; null: it has none. */
+export const storedKey = (tx: Transaction, tenantId: string, key: Buffer): Promise<FoundKey | null> =>
+  publicKeyRows.find(tx, { tenantId, fingerprint: fingerprintOf(key) });
 
 /** The key of a stored one, as SSH has it. */
 export function keyOfStored(stored: string): Buffer {

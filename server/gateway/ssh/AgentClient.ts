@@ -26,6 +26,8 @@ export interface AgentLogin {
   /** The key, as SSH has it, which the agent must have. */
   readonly hostKey: Buffer;
   readonly username: string;
+  /** Called when the agent sends data on a channel. */
+  readonly onData?: () => void;
 }
 
 type Next = (method: AnyAuthMethod | false) => void;
@@ -38,7 +40,7 @@ export class AgentClient {
   readonly #ended: Promise<never>;
   #next = Promise.withResolvers<Next>();
 
-  constructor({ stream, hostKey, username }: AgentLogin) {
+  constructor({ stream, hostKey, username, onData }: AgentLogin) {
     this.#stream = stream;
     this.#username = username;
     const client = this.#client;
@@ -63,7 +65,7 @@ export class AgentClient {
       readyTimeout: 0,
     });
     // It is the agent of the device: the network that it came through has checked its token.
-    bound(client, () => true);
+    bound(client, () => true, onData);
   }
 
   /**

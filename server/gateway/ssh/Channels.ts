@@ -45,6 +45,7 @@ export class Channels {
   #count = 0;
   #seats = 0;
   #described = false;
+  #hasEnded = false;
 
   /** @param brake lets the client wait, where what it causes cannot be kept as fast */
   constructor(
@@ -77,9 +78,15 @@ export class Channels {
     return this.#device;
   }
 
-  /** Ends all channels, and says why. */
-  end(reason: string): void {
-    for (const channel of this.#open) fail(channel, reason);
+  /**
+   * Ends all channels with a reason, and refuses new ones.
+   * @returns how many were open
+   */
+  end(reason: string): number {
+    this.#hasEnded = true;
+    const open = [...this.#open];
+    for (const channel of open) fail(channel, reason);
+    return open.length;
   }
 
   /** Bytes of all channels that wait to be passed on. */
@@ -103,7 +110,7 @@ export class Channels {
 
   /** Counts a channel, until the function that it returns is called; undefined: there are too many. */
   #occupy(): (() => void) | undefined {
-    if (this.#count >= MOST) return undefined;
+    if (this.#hasEnded || this.#count >= MOST) return undefined;
     this.#count += 1;
     let isOccupied = true;
     return () => {

@@ -45,7 +45,11 @@ export class ClientConnection {
     this.#client = client;
     this.#address = address;
     this.#events = events;
-    this.#brake = bound(client, () => client.authenticated);
+    this.#brake = bound(
+      client,
+      () => client.authenticated,
+      () => this.#login?.noteActivity(),
+    );
     client.on("authentication", (context) => {
       this.#authenticate(context).catch((error: unknown) => {
         if (!(error instanceof UnreachableError)) {
@@ -90,7 +94,7 @@ export class ClientConnection {
       }
     } else if (asks) context.accept();
     else {
-      this.#begin(admission, told, (login) => login.byKey());
+      this.#begin(admission, told, key.data);
       context.accept();
     }
   }
@@ -103,7 +107,7 @@ export class ClientConnection {
       this.#refuse(context, told, admission);
       return;
     }
-    const login = this.#newLogin(admission);
+    const login = this.#newLogin(admission, undefined);
     const device = await tellLogin(this.#service, { ...told, login }, () =>
       login.byPassword(context.password),
     );
@@ -144,27 +148,23 @@ export class ClientConnection {
   }
 
   /** @throws UnreachableError the address names another device than with the try before */
-  #newLogin({ device }: Exclude<Admission, { refused: Refusal }>): DeviceLogin {
+  #newLogin({ device }: Exclude<Admission, { refused: Refusal }>, key: Buffer | undefined): DeviceLogin {
     const before = this.#login?.admitted.device.uid ?? device.uid;
     if (before !== device.uid) throw new UnreachableError("has another name now");
-    const username = this.#sshAddress?.login ?? "";
-    // The same one for every password that is tried: the agent may be asked again.
-    this.#login ??= new DeviceLogin(
-      this.#service,
-      { device, username, address: this.#address, type: "none" },
-      (reason) => this.#end(reason),
+    // A key opens a session of its own. Passwords share one: the agent may be asked again.
+    if (key !== undefined) void this.#login?.finish();
+    if (this.#login !== undefined && key === undefined) return this.#login;
+    const admitted = { device, key, username: this.#sshAddress?.login ?? "", address: this.#address };
+    this.#login = new DeviceLogin(this.#service, { ...admitted, type: "none" }, (reason) =>
+      this.#end(reason),
     );
     return this.#login;
   }
 
   /** The policy has decided, so the client need not wait until the device is reached. */
-  #begin(
-    admission: Exclude<Admission, { refused: Refusal }>,
-    told: ToldLogin,
-    open: (login: DeviceLogin) => Promise<Client | undefined>,
-  ): void {
-    const login = this.#newLogin(admission);
-    const device = tellLogin(this.#service, { ...told, login }, () => open(login)).then((client) => {
+  #begin(admission: Exclude<Admission, { refused: Refusal }>, told: ToldLogin, key: Buffer): void {
+    const login = this.#newLogin(admission, key);
+    const device = tellLogin(this.#service, { ...told, login }, () => login.byKey()).then((client) => {
       if (client === undefined) throw new UnreachableError("does not let the service in");
       return client;
     });
@@ -208,7 +208,11 @@ export class ClientConnection {
   }
 
   #end(reason: string): void {
-    this.#channels?.end(reason);
+    // Without channels, as on a shared connection, no client reads a reason.
+    if (this.#channels?.end(reason) === 0) {
+      this.#leave();
+      return;
+    }
     // Clients leave by themselves when their channels end, and have read the reason then.
     setTimeout(() => this.#leave(), PARTING).unref();
   }

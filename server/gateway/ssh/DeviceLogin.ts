@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Client } from "ssh2";
 import type { AdmittedLogin } from "../protocol.ts";
 import { AgentClient } from "./AgentClient.ts";
+import { IdleTimer } from "./IdleTimer.ts";
 import type { SessionLedger } from "./Ledger.ts";
 import type { OpenLogin, Service } from "./Service.ts";
 
@@ -12,6 +13,7 @@ export class DeviceLogin implements OpenLogin {
   readonly ledger: SessionLedger;
   readonly #service: Service;
   readonly #onEnd: (reason: string) => void;
+  readonly #idle: IdleTimer;
   #agent: Promise<AgentClient> | undefined;
   #finished: Promise<void> | undefined;
 
@@ -21,6 +23,15 @@ export class DeviceLogin implements OpenLogin {
     this.ledger = service.ledger.open(this.uid, admitted.device.recorded);
     this.#service = service;
     this.#onEnd = onEnd;
+    const { idleMinutes } = admitted.device;
+    this.#idle = new IdleTimer(idleMinutes * 60_000, () =>
+      this.end(`the session had no input or output for ${idleMinutes} minutes`),
+    );
+  }
+
+  /** The client has sent something to the device, or the device to the client. */
+  noteActivity(): void {
+    this.#idle.noteActivity();
   }
 
   /**
@@ -60,6 +71,7 @@ export class DeviceLogin implements OpenLogin {
   }
 
   async #finish(): Promise<void> {
+    this.#idle.stop();
     if (this.#agent === undefined) return;
     try {
       await this.#agent.then(
@@ -82,14 +94,16 @@ export class DeviceLogin implements OpenLogin {
   }
 
   async #connect(): Promise<AgentClient> {
-    const { device, username, address, type } = this.admitted;
+    const { device, ...admitted } = this.admitted;
+    const { username } = admitted;
     const { uid } = this;
     this.#service.logins.set(uid, this);
-    await this.#service.call("begin", { uid, deviceUid: device.uid, username, address, type });
+    const { uid: deviceUid, tenantId } = device;
+    await this.#service.call("begin", { ...admitted, uid, deviceUid, tenantId });
     this.ledger.begun();
     const { ticket, hostKey } = await this.#service.call("reach", { session: uid });
     const stream = await this.#service.connect(ticket);
-    const agent = new AgentClient({ stream, hostKey, username });
+    const agent = new AgentClient({ stream, hostKey, username, onData: () => this.noteActivity() });
     if (this.#finished !== undefined) agent.end();
     return agent;
   }
@@ -97,6 +111,7 @@ export class DeviceLogin implements OpenLogin {
   #let(client: Client | undefined): Client | undefined {
     if (client === undefined) return undefined;
     this.ledger.authenticated();
+    this.#idle.start();
     client.on("close", () => this.end("the device hung up"));
     return client;
   }

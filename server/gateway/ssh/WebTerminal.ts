@@ -75,7 +75,7 @@ export class WebTerminal {
   }
 
   async #open(): Promise<void> {
-    const { admission, username, password, address } = this.#asked;
+    const { admission, username, password, address, key, userId } = this.#asked;
     const credential = password === undefined ? "key" : "password";
     const told = { entry: "web", credential, username, address } as const;
     if ("refused" in admission) {
@@ -84,7 +84,8 @@ export class WebTerminal {
       return;
     }
     const { device } = admission;
-    const login = new DeviceLogin(this.#service, { device, username, address, type: "web" }, (reason) =>
+    const admitted = { device, username, address, key, userId, type: "web" } as const;
+    const login = new DeviceLogin(this.#service, admitted, (reason) =>
       this.#browser.end(`\r\n${reason}\r\n`),
     );
     this.#login = login;
@@ -123,6 +124,9 @@ export class WebTerminal {
       await write(this.#browser, data);
     });
     void output.then(() => this.#browser.end());
-    void passOn(this.#browser, (input) => write(shell, input));
+    void passOn(this.#browser, (input) => {
+      login.noteActivity();
+      return write(shell, input);
+    });
   }
 }

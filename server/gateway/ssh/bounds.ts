@@ -111,8 +111,13 @@ export async function drained(stream: Writable): Promise<void> {
  * Bounds what the other end of a connection can make this process do, where the library trusts it: packets and unread
  * answers, above all before login; windows, which it grants and never enforces; maximum packet sizes.
  * @param isLoggedIn whether the peer has proved who it is; agents have, before SSH begins
+ * @param onData called when the peer sends data on a channel
  */
-export function bound(connection: Client | Connection, isLoggedIn: () => boolean): Brake {
+export function bound(
+  connection: Client | Connection,
+  isLoggedIn: () => boolean,
+  onData: () => void = () => {},
+): Brake {
   const { _sock: socket, _protocol: protocol, _chanMgr: channels } = internalsOf(connection);
   const brake = new Brake(socket);
   let packets = 0;
@@ -146,6 +151,7 @@ export function bound(connection: Client | Connection, isLoggedIn: () => boolean
     return false;
   });
   const isInWindow = (recipient: number, data: Buffer) => {
+    onData();
     const channel = channels.get(recipient);
     const incoming = (channel?._channel ?? channel)?.incoming;
     if (incoming === undefined || (incoming.state === "open" && data.length <= incoming.window)) return true;

@@ -2,14 +2,16 @@ import { randomUUID, verify } from "node:crypto";
 import type { liveConnections, PublicOperations } from "@gatehouse-access/sdk/contract";
 import ssh2 from "ssh2";
 import { z } from "zod";
-import { InvalidError } from "../../errors.ts";
+import { InvalidError, UnauthenticatedError } from "../../errors.ts";
 import { publicKeyRows } from "../../features/publicKeys/publicKey.ts";
+import { authenticate, readCredential, roleIn } from "../../http/authenticate.ts";
 import type { Handler } from "../../http/handler.ts";
+import type { RequestFacts } from "../../http/requestFacts.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 import type { Gateway } from "../Gateway.ts";
 import { admit, keyOfStored } from "../logins/admit.ts";
-import type { Admission } from "../protocol.ts";
+import type { Admission, Refusal } from "../protocol.ts";
 import { WebTerminal } from "./WebTerminal.ts";
 
 /** How long a ticket is good, in milliseconds. */
@@ -26,11 +28,14 @@ const ticket = z.object({
   password: z.string().optional(),
   fingerprint: z.string().optional(),
   signature: z.string().optional(),
+  userId: z.string().optional(),
 });
 
 /** The ticket is in the database, sealed: the terminal may be opened at another instance. */
-export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = async ({ services, body }) => {
+export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = async (context) => {
+  const { services, body, request } = context;
   checkCredential(body);
+  const userId = await userOf(services, request);
   const token = randomUUID();
   const digest = digestOf(token);
   const now = services.now();
@@ -38,13 +43,28 @@ export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = asy
   await services.db.terminalTicket.create({
     data: {
       digest,
-      sealed: services.sealer.seal(JSON.stringify(body), sealPurpose(digest)),
+      sealed: services.sealer.seal(JSON.stringify({ ...body, userId }), sealPurpose(digest)),
       expiresAt: new Date(now.getTime() + LIFE),
     },
     select: { digest: true },
   });
   return { token };
 };
+
+/**
+ * The user whose token the request carries. The operation needs none, so that a token which is not accepted counts as
+ * none: the password or the key decides.
+ */
+async function userOf(services: Services, { authorization }: RequestFacts): Promise<string | undefined> {
+  if (authorization === undefined) return undefined;
+  try {
+    const caller = await authenticate(services, await readCredential(services, { authorization }));
+    return caller.kind === "user" ? caller.userId : undefined;
+  } catch (error) {
+    if (error instanceof UnauthenticatedError) return undefined;
+    throw error;
+  }
+}
 
 /** @throws InvalidError neither a password, nor a key with its signature */
 function checkCredential({ password, fingerprint, signature }: Request): void {
@@ -62,9 +82,21 @@ export const streamWebTerminal =
     const asked = await takeTicket(services, query.token ?? "");
     if (asked === undefined) return WebTerminal.refused("the terminal was not asked for, or too long ago");
     const { username, password } = asked;
-    const admission = await admitTerminal(services, asked, address);
-    return new WebTerminal(gateway, { admission, username, password, address, size });
+    const { admission, key } = await admitTerminal(services, asked, address);
+    const userId = await memberOf(services, admission, asked.userId);
+    return new WebTerminal(gateway, { admission, username, password, address, key, userId, size });
   };
+
+/** The user, if it is a member of the device's namespace: only then does the end of the membership end the session. */
+async function memberOf(
+  services: Services,
+  admission: Admission,
+  userId: string | undefined,
+): Promise<string | undefined> {
+  if (userId === undefined || "refused" in admission) return undefined;
+  const role = await roleIn(services, admission.device.tenantId, userId);
+  return role === null ? undefined : userId;
+}
 
 /** Takes a ticket, which is good once; undefined without one. */
 async function takeTicket(services: Services, token: string): Promise<z.output<typeof ticket> | undefined> {
@@ -81,16 +113,22 @@ async function admitTerminal(
   services: Services,
   asked: z.output<typeof ticket>,
   address: string,
-): Promise<Admission> {
+): Promise<{ readonly admission: Admission; readonly key: Buffer | undefined }> {
   const { device: uid, username: login, fingerprint, signature } = asked;
   const question = { login, device: { uid }, address, firewall: true } as const;
-  if (!fingerprint || !signature) return admit(services, { ...question, key: undefined });
+  if (!fingerprint || !signature) {
+    return { admission: await admit(services, { ...question, key: undefined }), key: undefined };
+  }
   const device = await services.db.device.findUnique({ where: { uid }, select: { tenantId: true } });
   const row = device && (await publicKeyRows.find(services.db, { tenantId: device.tenantId, fingerprint }));
-  if (!row) return { refused: "key", reason: "the namespace has no such key" };
+  const refused = (reason: Refusal, text: string) => ({
+    admission: { refused: reason, reason: text },
+    key: undefined,
+  });
+  if (!row) return refused("key", "the namespace has no such key");
   const key = keyOfStored(row.data);
-  if (!hasSigned(key, login, signature)) return { refused: "signature", reason: "the signature is wrong" };
-  return admit(services, { ...question, key });
+  if (!hasSigned(key, login, signature)) return refused("signature", "the signature is wrong");
+  return { admission: await admit(services, { ...question, key }), key };
 }
 
 /** Whether a key has signed a login name, as the console does: RSA with SHA-1, Ed25519 as it is. */

@@ -123,6 +123,7 @@ const SETTINGS: ServiceSettings = {
     refusalsPerAddress: 0,
     memory: 512,
   },
+  endRefusedSessions: true,
 };
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;

@@ -55,6 +55,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     resetMfa: { params: { "user-id": "0".repeat(24) }, body: {}, status: 400 },
     setup: { body: {}, status: 400 },
     confirmAddress: { body: {}, status: 400 },
+    challengeDevice: listing,
     authDevice: { body: {}, status: 400 },
     authSshPublicKey: { body: { ...fingerprint, data: "text" }, ...missing },
     offlineDevice: { params: uid, ...missing },
