@@ -9,6 +9,7 @@ import type { Services } from "../../services.ts";
 import { billingOf, hasActiveSubscription } from "../billing/record.ts";
 import { deviceCount } from "./deviceCounts.ts";
 import { deviceTable } from "./deviceTable.ts";
+import { shownTo } from "./presentDevice.ts";
 import { type DeviceRow, deviceColumns, presentDevices, readDevices } from "./readDevices.ts";
 
 /** Platform of the devices that are listed as containers (rules section 7). */
