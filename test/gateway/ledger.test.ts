@@ -37,7 +37,7 @@ it("writes everything of each session in its order, in batches of bounded size",
           expected[index] += `[e${next}]`;
         } else {
           const letter = String.fromCharCode(97 + (next % 26));
-          await sessions[index]?.record(seat, Buffer.from(letter.repeat(length)), SIZE);
+          await sessions[index]?.record(seat, "stdout", Buffer.from(letter.repeat(length)), SIZE);
           expected[index] += letter.repeat(length);
         }
       }
@@ -88,10 +88,10 @@ it("records no more of a session whose recording has reached its limit, and goes
   }, silent);
   const session = ledger.open("one", true);
   session.begun();
-  await session.record(0, Buffer.from("first"), SIZE);
+  await session.record(0, "stdout", Buffer.from("first"), SIZE);
   await session.finish();
   expect(session.recording).toBe(false);
-  await session.record(0, Buffer.from("second"), SIZE);
+  await session.record(0, "stdout", Buffer.from("second"), SIZE);
   session.event(0, "exit-status", { status: 0 });
   await session.finish();
   expect(kinds).toEqual(["output", "event"]);
@@ -101,7 +101,8 @@ it("goes on where nothing can be written", async () => {
   const ledger = new Ledger(() => Promise.reject(new Error("the database is gone")), silent);
   const session = ledger.open("one", true);
   session.begun();
-  for (let count = 0; count < 100; count += 1) await session.record(0, Buffer.alloc(16_000, "x"), SIZE);
+  for (let count = 0; count < 100; count += 1)
+    await session.record(0, "stdout", Buffer.alloc(16_000, "x"), SIZE);
   await session.finish();
 });
 

@@ -204,7 +204,7 @@ function checkProof({ deviceProof }: Pick<Enrolment, "deviceProof">, proven: boo
  */
 async function keepAlive(services: Services, deviceUid: string, sessions: readonly string[]): Promise<void> {
   await services.db.session.updateMany({
-    where: { uid: { in: [...sessions] }, deviceUid, closedAt: null },
+    where: { uid: { in: [...sessions] }, deviceUid, closedAt: null, viaGateway: false },
     data: { lastSeen: services.now() },
   });
 }

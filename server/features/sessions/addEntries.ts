@@ -4,10 +4,19 @@ import type { Services } from "../../services.ts";
 import { activeSince } from "./active.ts";
 import type { SessionKey } from "./changeSession.ts";
 
-/** Maximum number of events of a session: a logged-in user can cause any number. */
-export const EVENTS_MAX = 1000;
+/** Kinds of events that say what was run, and how it ended. All of them are kept. */
+const KEPT: ReadonlySet<string> = new Set(
+  "shell exec subsystem direct-tcpip pty-req exit-status exit-signal".split(" "),
+);
+/** Maximum number of a session's other events, such as sizes of terminals: a logged-in user can cause any number. */
+export const BOUNDED_EVENTS_MAX = 1000;
+/** The event that stands for all bounded ones that are not kept. */
+const CAPPED = "events-capped";
 /** Bytes that a chunk counts beside its text: otherwise the number of empty chunks would have no limit. */
 const CHUNK_OVERHEAD = 128;
+
+/** The output that a command has written to. A terminal has `stdout` alone. */
+export type OutputStream = "stdout" | "stderr";
 
 /** An addition to the record of a session. */
 export type SessionEntry =
@@ -26,13 +35,16 @@ export type SessionEntry =
   | {
       readonly kind: "output";
       readonly seat: number;
+      readonly stream: OutputStream;
       readonly text: string;
       readonly size: { readonly width: number; readonly height: number };
     };
 
+type EventEntry = Extract<SessionEntry, { kind: "event" }>;
+
 /** Entries that the record of a session does not take. */
 interface Outcome {
-  /** Events beyond the maximum number. */
+  /** Bounded events beyond their maximum number. */
   readonly droppedEvents: number;
   /** Why output was not recorded; undefined: all of it was. */
   readonly unrecorded: string | undefined;
@@ -41,6 +53,7 @@ interface Outcome {
 /** A session, as far as it decides what is kept. */
 interface Kept {
   readonly events: number;
+  readonly boundedEvents: number;
   readonly records: number;
   readonly recordedSize: number;
   readonly sessionRecord: boolean;
@@ -72,7 +85,7 @@ export async function addEntries(
   if (session === undefined) return undefined;
   const limit = services.settings.maximumRecording * 1024 * 1024;
   const rows: Rows = { events: [], chunks: [], assignments: [] };
-  let { recordedSize } = session;
+  let { recordedSize, boundedEvents } = session;
   let droppedEvents = 0;
   let unrecorded: string | undefined;
   const refusal = !session.sessionRecord
@@ -80,7 +93,7 @@ export async function addEntries(
     : session.over
       ? "the session is over"
       : undefined;
-  const record = ({ seat, text, size }: Extract<SessionEntry, { kind: "output" }>) => {
+  const record = ({ seat, stream, text, size }: Extract<SessionEntry, { kind: "output" }>) => {
     const message = JSON.stringify(text);
     const length = Buffer.byteLength(message) + CHUNK_OVERHEAD;
     if (recordedSize + length > limit) {
@@ -89,10 +102,23 @@ export async function addEntries(
     recordedSize += length;
     const sequence = session.records + rows.chunks.length + 1;
     rows.chunks.push(
-      sql`(${key.uid}, ${seat}, ${sequence}, ${services.now()}, ${message}, ${BigInt(size.width)},
+      sql`(${key.uid}, ${seat}, ${sequence}, ${services.now()}, ${message}, ${stream}, ${BigInt(size.width)},
         ${BigInt(size.height)})`,
     );
     return undefined;
+  };
+  const addEvent = ({ seat, type, at, data }: Omit<EventEntry, "kind">) => {
+    const sequence = session.events + rows.events.length + 1;
+    rows.events.push(sql`(${key.uid}, ${sequence}, ${seat}, ${type}, ${at}, ${JSON.stringify(data)})`);
+  };
+  const addBounded = (event: EventEntry) => {
+    boundedEvents += 1;
+    if (boundedEvents <= BOUNDED_EVENTS_MAX) addEvent(event);
+    else {
+      droppedEvents += 1;
+      const data = { kept: BOUNDED_EVENTS_MAX, type: event.type };
+      if (boundedEvents === BOUNDED_EVENTS_MAX + 1) addEvent({ ...event, type: CAPPED, data });
+    }
   };
   for (const entry of entries) {
     if (entry.kind === "output") unrecorded ??= refusal ?? record(entry);
@@ -102,17 +128,14 @@ export async function addEntries(
     } else if (entry.kind === "described") {
       rows.assignments.push(sql`"type" = ${entry.type}`);
       if (entry.term !== undefined) rows.assignments.push(sql`"term" = ${storable(entry.term)}`);
-    } else {
-      const sequence = session.events + rows.events.length + 1;
-      if (sequence > EVENTS_MAX) droppedEvents += 1;
-      else {
-        const { seat, type, at, data } = entry;
-        rows.events.push(sql`(${key.uid}, ${sequence}, ${seat}, ${type}, ${at}, ${JSON.stringify(data)})`);
-      }
-    }
+    } else if (KEPT.has(entry.type)) addEvent(entry);
+    else addBounded(entry);
   }
   if (rows.events.length > 0) {
     rows.assignments.push(sql`"events" = ${session.events + rows.events.length}`);
+  }
+  if (boundedEvents > session.boundedEvents) {
+    rows.assignments.push(sql`"boundedEvents" = ${boundedEvents}`);
   }
   if (rows.chunks.length > 0) {
     rows.assignments.push(
@@ -133,7 +156,7 @@ async function find(services: Services, tx: SqlClient, key: SessionKey): Promise
   ];
   const [session] = await readRows<Kept>(
     tx,
-    sql`SELECT "Session"."events", "Session"."records", "Session"."recordedSize", "Namespace"."sessionRecord",
+    sql`SELECT "Session"."events", "Session"."boundedEvents", "Session"."records", "Session"."recordedSize", "Namespace"."sessionRecord",
         CASE WHEN "Session"."closedAt" <= ${activeSince(services)} THEN 1 ELSE 0 END AS "over"
       FROM "Session" JOIN "Namespace" ON "Namespace"."tenantId" = "Session"."tenantId"
       WHERE ${sql.join([sql`"Session"."uid" = ${uid}`, ...owners], " AND ")}`,
@@ -157,7 +180,7 @@ async function write(tx: SqlClient, uid: string, { events, chunks, assignments }
   }
   if (chunks.length > 0) {
     await tx.$executeRaw(
-      sql`INSERT INTO "SessionRecord" ("sessionUid", "seat", "sequence", "time", "message", "width", "height")
+      sql`INSERT INTO "SessionRecord" ("sessionUid", "seat", "sequence", "time", "message", "stream", "width", "height")
         VALUES ${sql.join(chunks, ", ")}`,
     );
   }

@@ -1,7 +1,8 @@
 import { inTransaction } from "../../db/transaction.ts";
-import { NotFoundError } from "../../errors.ts";
+import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { DeviceCaller, Member } from "../../http/identity.ts";
 import type { Services } from "../../services.ts";
+import { UNPROVEN } from "../devices/deviceProof.ts";
 
 /** How a request identifies a session: by its uid and, unless a trusted service sends it, by the owner. */
 export interface SessionKey {
@@ -18,6 +19,22 @@ export function sessionFor(identity: DeviceCaller | Member, uid: string): Sessio
   return "kind" in identity
     ? { uid, tenantId: identity.tenant, deviceUid: identity.uid }
     : { uid, tenantId: identity.tenant };
+}
+
+/**
+ * A device may change and record sessions of its own, if it has proven its private key; but none that goes through this
+ * service, which knows what happens in it.
+ * @throws ForbiddenError the caller is a device and may not
+ */
+export async function refuseUnprovenDevice(
+  services: Services,
+  identity: DeviceCaller | Member,
+  uid: string,
+): Promise<void> {
+  if (!("kind" in identity)) return;
+  if (!identity.proven) throw new ForbiddenError(UNPROVEN);
+  const session = await services.db.session.findUnique({ where: { uid }, select: { viaGateway: true } });
+  if (session?.viaGateway) throw new ForbiddenError("the session goes through the service, which records it");
 }
 
 /**

@@ -6,7 +6,7 @@ import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from ".
 import type { Handler } from "../../http/handler.ts";
 import { checkTexts } from "../../http/validation.ts";
 import type { Services } from "../../services.ts";
-import { addEntries, EVENTS_MAX } from "./addEntries.ts";
+import { addEntries, BOUNDED_EVENTS_MAX } from "./addEntries.ts";
 import { changeSession, unknownSession } from "./changeSession.ts";
 import { presentSession } from "./presentSession.ts";
 import { appendRecord } from "./records.ts";
@@ -84,7 +84,7 @@ export const finishSession: Handler<InternalOperations["finishSession"]> = async
  * Stores an event of a session.
  * @throws InvalidError the event's type is a text that the databases cannot store
  * @throws NotFoundError no such session
- * @throws ForbiddenError the session has as many events as it may have
+ * @throws ForbiddenError the session has as many events as it may have, other than of what was run
  */
 export async function storeEvent(
   services: Services,
@@ -97,7 +97,7 @@ export async function storeEvent(
   const added = await inTransaction(services, (tx) => addEntries(services, tx, { uid }, [entry]));
   if (added === undefined) throw unknownSession();
   if (added.droppedEvents > 0) {
-    throw new ForbiddenError(`a session may have ${EVENTS_MAX} events at most`);
+    throw new ForbiddenError(`a session keeps ${BOUNDED_EVENTS_MAX} events of such types at most`);
   }
 }
 

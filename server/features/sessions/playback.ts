@@ -6,15 +6,19 @@ import type { Handler } from "../../http/handler.ts";
 import type { RequestFacts } from "../../http/requestFacts.ts";
 import type { Services } from "../../services.ts";
 
-type Chunk = Pick<SessionRecord, "time" | "message" | "width" | "height">;
+type Chunk = Pick<SessionRecord, "time" | "message" | "stream" | "width" | "height">;
 
-/** A recording as asciicast version 2: a header line, then a line for each output or change of size. */
+/**
+ * A recording as asciicast version 2: a header line, then a line for each output or change of size. A marker names the
+ * stream where it changes.
+ */
 export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<string> {
   let begin: number | undefined;
   let size = "";
+  let stream = "stdout";
   // Clocks of instances differ, but time in a recording must not go back.
   let at = 0;
-  for await (const { time, message, width, height } of chunks) {
+  for await (const { time, message, stream: written, width, height } of chunks) {
     if (begin === undefined) {
       begin = time.getTime();
       const timestamp = Math.floor(begin / 1000);
@@ -24,6 +28,8 @@ export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<s
     }
     size = `${width}x${height}`;
     at = Math.max(at, (time.getTime() - begin) / 1000);
+    if (written !== stream) yield `[${at},"m",${JSON.stringify(written)}]\n`;
+    stream = written;
     yield `[${at},"o",${message}]\n`;
   }
 }
@@ -67,10 +73,12 @@ async function* chunksFrom(
 /** A recording as the specification's JSON array. */
 async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string): AsyncGenerator<string> {
   let separator = "[";
-  for await (const { sessionUid, seat, time, message, width, height } of chunks) {
+  for await (const { sessionUid, seat, time, message, stream, width, height } of chunks) {
     const before = JSON.stringify({ uid: sessionUid, seat, tenant_id: tenantId, time: time.toISOString() });
+    // The specification knows no streams: the common one needs no mark.
+    const mark = stream === "stdout" ? "" : `,"stream":${JSON.stringify(stream)}`;
     // The message is JSON text already.
-    yield `${separator}${before.slice(0, -1)},"message":${message},"width":${width},"height":${height}}`;
+    yield `${separator}${before.slice(0, -1)},"message":${message}${mark},"width":${width},"height":${height}}`;
     separator = ",";
   }
   yield "]";

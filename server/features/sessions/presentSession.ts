@@ -1,4 +1,4 @@
-import type { sessions } from "@gatehouse-access/sdk/contract";
+import { sessions as contract } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Session, SessionEvent } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
@@ -9,7 +9,7 @@ import { tagNames, withTags } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 import { activeSince, isActive } from "./active.ts";
 
-type WireSession = z.output<typeof sessions.session>;
+type WireSession = z.output<typeof contract.session>;
 type WireEvents = WireSession["events"];
 
 /** The relations that a session's wire format needs. */
@@ -57,6 +57,8 @@ const presentRow = (row: Session, active: boolean): Omit<WireSession, "device" |
   type: row.type,
   term: row.term,
   position: { latitude: row.latitude, longitude: row.longitude },
+  ...(row.keyFingerprint !== null && { key_fingerprint: row.keyFingerprint }),
+  ...(row.userId !== null && { user_id: row.userId }),
 });
 
 /**
@@ -98,15 +100,20 @@ export async function presentSessions(
   });
 }
 
-/** A session with its events in order of arrival; undefined if the namespace has no such session. */
+/**
+ * A session with a page of its events, in order of arrival; undefined if the namespace has no such session.
+ * @param after how many events come before the page
+ */
 export async function presentSession(
   services: Services,
   tenantId: string,
   uid: string,
+  after = 0,
 ): Promise<WireSession | undefined> {
   const items = await services.db.sessionEvent.findMany({
-    where: { sessionUid: uid, session: { tenantId } },
+    where: { sessionUid: uid, sequence: { gt: after }, session: { tenantId } },
     orderBy: { sequence: "asc" },
+    take: contract.EVENTS_PAGE,
   });
   const [session] = await presentSessions(services, tenantId, [uid], items);
   return session;

@@ -6,7 +6,7 @@ import { ForbiddenError, NotFoundError, WrongTypeError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { addEntries } from "./addEntries.ts";
-import { type SessionKey, sessionFor, unknownSession } from "./changeSession.ts";
+import { refuseUnprovenDevice, type SessionKey, sessionFor, unknownSession } from "./changeSession.ts";
 
 type Chunk = z.output<typeof sessions.recordChunk>;
 
@@ -25,8 +25,8 @@ export async function appendRecord(
 ): Promise<void> {
   if (chunk.uid !== key.uid) throw new WrongTypeError("uid: must be the session of the path");
   if (chunk.seat !== seat) throw new WrongTypeError("seat: must be that of the path");
-  const { message: text, width, height } = chunk;
-  const entry = { kind: "output", seat, text, size: { width, height } } as const;
+  const { message: text, stream = "stdout", width, height } = chunk;
+  const entry = { kind: "output", seat, stream, text, size: { width, height } } as const;
   const added = await inTransaction(services, (tx) => addEntries(services, tx, key, [entry]));
   if (added === undefined) throw unknownSession();
   if (added.unrecorded !== undefined) throw new ForbiddenError(added.unrecorded);
@@ -34,7 +34,9 @@ export async function appendRecord(
 
 export const recordSession: Handler<PublicOperations["recordSession"]> = async (context) => {
   const { services, identity, params, body } = context;
-  await appendRecord(services, sessionFor(identity, params.uid), Number(params.seat), body);
+  const key = sessionFor(identity, params.uid);
+  await refuseUnprovenDevice(services, identity, params.uid);
+  await appendRecord(services, key, Number(params.seat), body);
   return undefined;
 };
 

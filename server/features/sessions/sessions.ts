@@ -1,18 +1,25 @@
-import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { PublicOperations, Role } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import { sql } from "../../db/sql.ts";
 import { inTransaction, within } from "../../db/transaction.ts";
 import type { Handler } from "../../http/handler.ts";
 import { listRows } from "../../lists/listRows.ts";
-import { changeSession, sessionFor, unknownSession } from "./changeSession.ts";
+import { shownTo } from "../devices/presentDevice.ts";
+import { changeSession, refuseUnprovenDevice, sessionFor, unknownSession } from "./changeSession.ts";
 import { presentSession, presentSessions } from "./presentSession.ts";
 
 const table = { from: sql`"Session"`, id: sql`"Session"."uid"`, fields: {} };
 
 export const getSessions: Handler<PublicOperations["getSessions"]> = async (context) => {
   const { services, identity, query, header } = context;
+  const { key_fingerprint: fingerprint, user_id: userId } = query;
+  const conditions = [
+    sql`"Session"."tenantId" = ${identity.tenant}`,
+    ...(fingerprint === undefined ? [] : [sql`"Session"."keyFingerprint" = ${fingerprint}`]),
+    ...(userId === undefined ? [] : [sql`"Session"."userId" = ${userId}`]),
+  ];
   const { ids, total } = await listRows(services, table, {
-    where: sql`"Session"."tenantId" = ${identity.tenant}`,
+    where: sql.join(conditions, " AND "),
     filter: undefined,
     trailing: "and",
     sort: { by: [sql`"Session"."startedAt"`, table.id], direction: "desc" },
@@ -20,19 +27,35 @@ export const getSessions: Handler<PublicOperations["getSessions"]> = async (cont
     perPage: query.per_page,
   });
   header("X-Total-Count", total);
-  return presentSessions(services, identity.tenant, ids);
+  const found = await presentSessions(services, identity.tenant, ids);
+  return found.map((session) => withDeviceFor(identity.role, session));
 };
 
-export const getSession: Handler<PublicOperations["getSession"]> = async ({ services, identity, params }) => {
-  const session = await presentSession(services, identity.tenant, params.uid);
-  if (session === undefined) throw unknownSession();
-  return session;
+type WireSession = Awaited<ReturnType<typeof presentSessions>>[number];
+
+const withDeviceFor = (role: Role, session: WireSession): WireSession => ({
+  ...session,
+  device: shownTo(role, session.device),
+});
+
+export const getSession: Handler<PublicOperations["getSession"]> = async (context) => {
+  const { services, identity, params, query, header } = context;
+  const { uid } = params;
+  const tenantId = identity.tenant;
+  const [session, count] = await Promise.all([
+    presentSession(services, tenantId, uid, query.events_after),
+    services.db.session.findUnique({ where: { uid, tenantId }, select: { events: true } }),
+  ]);
+  if (session === undefined || count === null) throw unknownSession();
+  header("X-Total-Count", count.events);
+  return withDeviceFor(identity.role, session);
 };
 
 export const setSessionAuthenticated: Handler<PublicOperations["setSessionAuthenticated"]> = async (
   context,
 ) => {
   const { services, identity, params, body } = context;
+  await refuseUnprovenDevice(services, identity, params.uid);
   await changeSession(services, sessionFor(identity, params.uid), body);
   return undefined;
 };

@@ -8,6 +8,7 @@ import type {
   Session,
   TcpipRequestInfo,
 } from "ssh2";
+import type { OutputStream } from "../../features/sessions/addEntries.ts";
 import type { SshSettings } from "../../services.ts";
 import { type EventData, type TerminalSize, UnreachableError } from "../protocol.ts";
 import { type Brake, ignoreErrors, isCongested, passOn, relieved, write } from "./bounds.ts";
@@ -350,7 +351,7 @@ class Seat {
     const record =
       asked.request === "subsystem" || !ledger.recording
         ? undefined
-        : (output: Buffer) => this.#record(output);
+        : (stream: OutputStream, output: Buffer) => this.#record(stream, output);
     void passOn(near, (data) => write(far, data)).then(() => far.end());
     far.once("exit", (code: number | null, signal?: string, core?: unknown, text?: string) => {
       this.#channels.note(this.#seat, "exit-status", { status: code ?? FAILED, ...(signal && { signal }) });
@@ -366,10 +367,10 @@ class Seat {
   }
 
   /** Records output: where the recording cannot keep up, the device waits. */
-  #record(output: Buffer): Promise<void> {
+  #record(stream: OutputStream, output: Buffer): Promise<void> {
     const { cols, rows } = this.#terminal ?? {};
     const size = cols && rows ? { width: cols, height: rows } : USUAL_SIZE;
-    return this.#channels.login.ledger.record(this.#seat, output, size);
+    return this.#channels.login.ledger.record(this.#seat, stream, output, size);
   }
 }
 

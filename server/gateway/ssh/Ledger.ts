@@ -1,7 +1,7 @@
 import { StringDecoder } from "node:string_decoder";
 import { setTimeout, setImmediate as turn } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { SessionEntry } from "../../features/sessions/addEntries.ts";
+import type { OutputStream, SessionEntry } from "../../features/sessions/addEntries.ts";
 import type { EventData, SessionEntries, TerminalSize } from "../protocol.ts";
 
 /** How long entries are collected before they are written, in milliseconds. */
@@ -110,7 +110,7 @@ const lengthOf = (data: object): number =>
 export class SessionLedger {
   readonly uid: string;
   readonly #ledger: Ledger;
-  readonly #decoders = new Map<number, StringDecoder>();
+  readonly #decoders = new Map<string, StringDecoder>();
   #recording: boolean;
   #waiting: SessionEntry[] = [];
   #weight = 0;
@@ -176,17 +176,20 @@ export class SessionLedger {
 
   /**
    * Records output of a seat.
+   * @param stream what the command has written to
    * @returns settled once there is room for more
    */
-  async record(seat: number, output: Buffer, size: TerminalSize): Promise<void> {
+  async record(seat: number, stream: OutputStream, output: Buffer, size: TerminalSize): Promise<void> {
     if (!this.#recording) return;
-    const decoder = this.#decoders.get(seat) ?? new StringDecoder("utf8");
-    this.#decoders.set(seat, decoder);
+    const name = `${seat} ${stream}`;
+    const decoder = this.#decoders.get(name) ?? new StringDecoder("utf8");
+    this.#decoders.set(name, decoder);
     let text = decoder.write(output);
     const last = this.#waiting.at(-1);
     if (
       last?.kind === "output" &&
       last.seat === seat &&
+      last.stream === stream &&
       isSame(last.size, size) &&
       last.text.length < CHUNK
     ) {
@@ -194,7 +197,7 @@ export class SessionLedger {
       text = last.text + text;
     }
     for (let start = 0; start < text.length; start += CHUNK) {
-      this.#add({ kind: "output", seat, text: text.slice(start, start + CHUNK), size });
+      this.#add({ kind: "output", seat, stream, text: text.slice(start, start + CHUNK), size });
     }
     if (this.isFull) await this.room();
   }

@@ -120,7 +120,7 @@ export class WebTerminal {
     login.ledger.event(SEAT, "shell", {});
     ignoreErrors(shell);
     const output = passOn(shell, async (data) => {
-      await login.ledger.record(SEAT, data, this.#size);
+      await login.ledger.record(SEAT, "stdout", data, this.#size);
       await write(this.#browser, data);
     });
     void output.then(() => this.#browser.end());

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import type { ServerChannel } from "ssh2";
+import type { OutputStream } from "../../features/sessions/addEntries.ts";
 import { passOn, write } from "./bounds.ts";
 
 /** What the library remembers of a write that waits for room, and does not forget when it is done. */
@@ -20,7 +21,7 @@ export async function passOutput(
   channel: ServerChannel,
   stdout: Readable,
   stderr: Readable,
-  record: ((data: Buffer) => Promise<void>) | undefined,
+  record: ((stream: OutputStream, data: Buffer) => Promise<void>) | undefined,
 ): Promise<void> {
   let turn: Promise<void> = Promise.resolve();
   const inTurn = (to: Writable) => async (data: Buffer) => {
@@ -31,10 +32,15 @@ export async function passOutput(
     });
     await turn;
   };
-  const toStdout = inTurn(channel);
-  const recorded = async (data: Buffer) => {
-    await record?.(data);
-    await toStdout(data);
+  const recorded = (stream: OutputStream, to: Writable) => {
+    const pass = inTurn(to);
+    return async (data: Buffer) => {
+      await record?.(stream, data);
+      await pass(data);
+    };
   };
-  await Promise.all([passOn(stdout, recorded), passOn(stderr, inTurn(channel.stderr))]);
+  await Promise.all([
+    passOn(stdout, recorded("stdout", channel)),
+    passOn(stderr, recorded("stderr", channel.stderr)),
+  ]);
 }

@@ -248,12 +248,12 @@ describe("a WebSocket of events", () => {
 
   test("goes on when a session has as many events as it may, and records what it prints", async () => {
     await begin();
-    await app.services.db.session.update({ where: { uid }, data: { events: 999 } });
+    await app.services.db.session.update({ where: { uid }, data: { boundedEvents: 999 } });
     const socket = await opened();
-    for (const type of ["shell", "env", "exec"]) socket.send(event(type, null));
+    for (const type of ["env", "signal", "signal", "exec"]) socket.send(event(type, null));
     socket.send(event("pty-output", { output: "still recorded" }));
     await expect.poll(() => app.services.db.sessionRecord.count()).toBe(1);
-    expect(await types()).toEqual(["shell"]);
+    expect(await types()).toEqual(["env", "events-capped", "exec"]);
     expect(socket.readyState).toBe(WebSocket.OPEN);
   });
 

@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { beforeEach, describe, expect, test } from "vitest";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { type CallOptions, enrol } from "../http/testApp.ts";
+import { type CallOptions, enrol, enrolProven } from "../http/testApp.ts";
 
 let device: string;
 let deviceToken: string;
@@ -13,7 +13,7 @@ const { app, ana } = withLab();
 const internal = withInternalApp(app);
 beforeEach(async () => {
   app.stopClock();
-  ({ uid: device, token: deviceToken } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  ({ uid: device, token: deviceToken } = await enrolProven(app, ana.tenant, "00:00:00:00:00:01"));
   await app.call("acceptDevice", { token: ana.token, params: { uid: device } });
   uid = await begin();
 });
@@ -196,10 +196,41 @@ describe("a recording", () => {
   });
 
   test("is added to by the session's own device, not by another one", async () => {
-    const neighbour = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+    const neighbour = await enrolProven(app, ana.tenant, "00:00:00:00:00:02");
     expect((await record("x", {}, { token: neighbour.token })).status).toBe(404);
     expect((await record("x", {}, { token: deviceToken })).status).toBe(200);
     expect((await play({ token: deviceToken })).status).toBe(403);
+  });
+
+  test("is added to by no device that has not proven its key", async () => {
+    const { token } = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+    expect((await record("x", {}, { token })).status).toBe(403);
+    expect((await play()).status).toBe(404);
+  });
+
+  test("marks what a command has written to its standard error", async () => {
+    await record("out");
+    await record("err", { stream: "stderr" });
+    await record("out again");
+    expect((await play()).body.map(({ stream }: { stream?: string }) => stream)).toEqual([
+      ...[undefined, "stderr", undefined],
+    ]);
+    const headers = { authorization: `Bearer ${ana.token}`, accept: "text/plain" };
+    const cast = await app.send("GET", `/api/sessions/${uid}/records/0`, { headers });
+    const events = cast.text
+      .trimEnd()
+      .split("\n")
+      .slice(1)
+      .map((line) => JSON.parse(line).slice(1));
+    expect(events).toEqual([
+      ...[
+        ["o", "out"],
+        ["m", "stderr"],
+        ["o", "err"],
+        ["m", "stdout"],
+        ["o", "out again"],
+      ],
+    ]);
   });
 });
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startInternalApp } from "../http/internalTestApp.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { enrol, startApp } from "../http/testApp.ts";
+import { enrol, enrolProven, startApp } from "../http/testApp.ts";
 
 let device: string;
 let deviceToken: string;
@@ -14,11 +14,13 @@ beforeEach(async () => {
 });
 
 async function acceptedDevice(hostname: string, mac: string, more: object = {}) {
-  const enrolled = await enrol(app, ana.tenant, mac, { hostname, ...more });
+  const enrolled = await enrolProven(app, ana.tenant, mac, { hostname, ...more });
   const { status } = await app.call("acceptDevice", { token: ana.token, params: { uid: enrolled.uid } });
   expect(status).toBe(200);
   return enrolled as { uid: string; token: string };
 }
+
+const deviceRow = () => app.services.db.device.findUniqueOrThrow({ where: { uid: device } });
 
 const newUid = () => randomBytes(32).toString("hex");
 const login = (more: object = {}) => ({
@@ -176,6 +178,17 @@ describe("setSessionAuthenticated", () => {
     expect((await set(uid, ana.token, "yes")).status).toBe(422);
   });
 
+  test("by no device that has not proven its key, and for no session that the gateway holds", async () => {
+    const uid = await begin();
+    const { token } = await enrol(app, ana.tenant, "00:00:00:00:00:01", {
+      ...{ hostname: "web-1", public_key: (await deviceRow()).publicKey },
+    });
+    expect((await set(uid, token)).status).toBe(403);
+    await app.services.db.session.update({ where: { uid }, data: { viaGateway: true } });
+    expect((await set(uid, deviceToken)).body.message).toContain("goes through the service");
+    expect((await set(uid, ana.token)).status).toBe(200);
+  });
+
   test("a device reads no sessions", async () => {
     const uid = await begin();
     expect((await app.call("getSessions", { token: deviceToken })).status).toBe(403);
@@ -230,8 +243,9 @@ describe("getSessions", () => {
     ]);
     expect(events.items[0]).toEqual({ type: "shell", seat: 1, timestamp, data: { command: "\u0000" } });
     expect(events.items[1].data).toEqual(pty);
-    await app.services.db.session.update({ where: { uid }, data: { events: 1000 } });
-    expect((await event("exec", 0)).body.message).toBe("a session may have 1000 events at most");
+    await app.services.db.session.update({ where: { uid }, data: { boundedEvents: 1000 } });
+    expect((await event("signal", 0)).body.message).toContain("a session keeps 1000 events");
+    expect((await event("exec", 0)).status).toBe(200);
   });
 
   test("events that come at once are all kept", async () => {
@@ -260,7 +274,7 @@ describe("getSessions", () => {
 
 describe("a device's report", () => {
   const report = (sessions: string[]) =>
-    enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1", sessions });
+    enrolProven(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1", sessions });
 
   test("keeps the sessions alive that it names, its own open ones alone", async () => {
     app.stopClock();
@@ -301,7 +315,9 @@ describe("the sessions of a device", () => {
 
   test("move to the same machine with a new key, when that is accepted", async () => {
     const uid = await begin();
-    const { uid: successor } = await acceptedDevice("web-1", "00:00:00:00:00:01", { public_key: "another" });
+    const { uid: successor } = await acceptedDevice("web-1", "00:00:00:00:00:01", {
+      ...{ public_key: "another", proof: undefined },
+    });
     expect(successor).not.toBe(device);
     expect((await read(uid)).body).toMatchObject({ device_uid: successor, device: { name: "web-1" } });
   });

@@ -2,7 +2,7 @@ import { createPublicKey, verify } from "node:crypto";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { ED25519, enrol } from "../http/testApp.ts";
+import { ED25519, enrol, enrolProven } from "../http/testApp.ts";
 
 let uid: string;
 let deviceToken: string;
@@ -10,7 +10,9 @@ let deviceToken: string;
 const { app, ana } = withLab();
 const internal = withInternalApp(app);
 beforeEach(async () => {
-  ({ uid, token: deviceToken } = await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
+  ({ uid, token: deviceToken } = await enrolProven(app, ana.tenant, "00:00:00:00:00:01", {
+    hostname: "web-1",
+  }));
 });
 
 const accept = () => app.call("acceptDevice", { token: ana.token, params: { uid } });
@@ -68,7 +70,7 @@ describe("lookupDevice", () => {
 describe("offline", () => {
   const online = async () =>
     (await app.call("getDevice", { token: ana.token, params: { uid } })).body.online as boolean;
-  const report = () => enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" });
+  const report = () => enrolProven(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" });
 
   test.each([
     ["a trusted service", () => internal.call("markDeviceOffline", { params: { uid } })],
@@ -81,6 +83,12 @@ describe("offline", () => {
     expect((await mark()).status).toBe(200);
     await report();
     expect(await online()).toBe(true);
+  });
+
+  test("a token without a proof of the private key marks nothing", async () => {
+    const { uid, token } = await enrol(app, ana.tenant, "00:00:00:00:00:07");
+    const { status, body } = await app.call("offlineDevice", { token, params: { uid } });
+    expect([status, body.message]).toEqual([403, expect.stringContaining("without a proof")]);
   });
 
   test("not a device of another namespace, nor one that is unknown", async () => {

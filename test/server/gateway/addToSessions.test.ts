@@ -31,7 +31,9 @@ async function newSession(): Promise<string> {
 const add = (uid: string, entries: readonly SessionEntry[]) =>
   addToSessions(app.services, [{ uid, entries }], log);
 
-const output = (text: string): SessionEntry => ({ kind: "output", seat: 0, text, size: SIZE });
+const output = (text: string): SessionEntry => ({
+  ...{ kind: "output" as const, seat: 0, stream: "stdout" as const, text, size: SIZE },
+});
 const event = (type: string, data = {}): SessionEntry => ({
   kind: "event",
   seat: 0,
@@ -82,17 +84,24 @@ test("a batch has the kind of a session, its events and its output", async () =>
   });
 });
 
-test("a session has 1,000 events at most", async () => {
+test("a session keeps what was run and how it ended, 1,000 other events, and that there were more", async () => {
   const uid = await newSession();
-  await add(
-    uid,
-    Array.from({ length: 990 }, () => event("exec")),
-  );
-  await add(
-    uid,
-    Array.from({ length: 20 }, () => event("exec")),
-  );
-  expect(await app.services.db.sessionEvent.count({ where: { sessionUid: uid } })).toBe(1000);
+  const many = (count: number, type: string) => Array.from({ length: count }, () => event(type));
+  await add(uid, [...many(990, "window-change"), ...many(1_100, "exec")]);
+  await add(uid, [...many(20, "window-change"), event("exit-status", { status: 7 })]);
+  await add(uid, [...many(20, "signal"), event("exec")]);
+  const read = async (eventsAfter: number) =>
+    app.call("getSession", { token: ana.token, params: { uid }, query: { events_after: eventsAfter } });
+  const { headers, body } = await read(2_000);
+  // 1,000 sizes, 1,101 commands, an exit status, and the event for all that was not kept.
+  expect(headers.get("x-total-count")).toBe("2103");
+  expect(body.events.items).toHaveLength(103);
+  expect(body.events.items.slice(-3)).toMatchObject([
+    { type: "events-capped", data: { kept: 1000, type: "window-change" } },
+    { type: "exit-status", data: { status: 7 } },
+    { type: "exec" },
+  ]);
+  expect((await read(0)).body.events.items).toHaveLength(1_000);
 });
 
 test("a recording that has reached its limit ends, and events go on", async () => {

@@ -1,11 +1,9 @@
-import { generateKeyPairSync, sign } from "node:crypto";
 import { once } from "node:events";
 import { request } from "node:http";
-import { devices } from "@gatehouse-access/sdk/contract";
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { withSharedApp } from "../http/lab.ts";
-import { enrol, type TestUser } from "../http/testApp.ts";
+import { enrol, enrolProven, type TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();
 let ana: TestUser;
@@ -31,13 +29,7 @@ async function newDevice({ accepted = true } = {}): Promise<Enrolled> {
 /** A device that has proven its private key. */
 async function provenDevice(): Promise<Enrolled> {
   next += 1;
-  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  const { challenge } = (await app.call("challengeDevice")).body;
-  const text = Buffer.from(devices.proofText(ana.tenant, challenge));
-  const device = await enrol(app, ana.tenant, `02:00:00:00:00:${next}`, {
-    public_key: publicKey.export({ type: "pkcs1", format: "pem" }),
-    proof: { challenge, signature: sign("sha256", text, privateKey).toString("base64") },
-  });
+  const device = await enrolProven(app, ana.tenant, `02:00:00:00:00:${next}`);
   await app.call("acceptDevice", { token: ana.token, params: { uid: device.uid } });
   return device;
 }

@@ -1,7 +1,13 @@
-import { generateKeyPairSync } from "node:crypto";
+import { generateKeyPairSync, sign } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { JSON_TYPE, type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
+import {
+  devices,
+  JSON_TYPE,
+  type Operation,
+  type Operations,
+  operations,
+} from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { buildApp } from "../../../server/app.ts";
 import type { Database, DatabaseLocation } from "../../../server/db/Database.ts";
@@ -303,4 +309,22 @@ export async function enrol(app: TestApp, tenant: string, mac: string, more: obj
   });
   expect(answer.status).toBe(200);
   return answer.body;
+}
+
+const deviceKey = generateKeyPairSync("rsa", { modulusLength: 2048 });
+
+/** As {@link enrol}, with a proof of the private key. */
+export async function enrolProven(
+  app: TestApp,
+  tenant: string,
+  mac: string,
+  more: object = {},
+): Promise<Body> {
+  const { challenge } = (await app.call("challengeDevice")).body;
+  const text = Buffer.from(devices.proofText(tenant, challenge));
+  return enrol(app, tenant, mac, {
+    public_key: deviceKey.publicKey.export({ type: "pkcs1", format: "pem" }),
+    proof: { challenge, signature: sign("sha256", text, deviceKey.privateKey).toString("base64") },
+    ...more,
+  });
 }

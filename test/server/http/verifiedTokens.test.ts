@@ -61,7 +61,7 @@ test("tokens of users and of devices are, to the byte, what a library of JSON We
   const now = expect.any(Number);
   const jti = expect.stringMatching(/^[0-9a-f-]{36}$/);
   expect(decodeJwt(device.token)).toEqual({
-    ...{ claims: "device", uid: device.uid, tenant: ana.tenant },
-    ...{ jti, iat: now, nbf: now },
+    ...{ claims: "device", uid: device.uid, tenant: ana.tenant, proven: false, enrolled: now },
+    ...{ jti, iat: now, nbf: now, exp: now },
   });
 });

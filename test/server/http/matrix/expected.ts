@@ -9,6 +9,7 @@ export type Access = Pick<Listed, "auth" | "minRole" | "pathParams" | "edition" 
 /** This service's additions, which the list of the service's operations does not have. */
 const ADDITIONS: Readonly<Record<string, Access>> = {
   confirmAddress: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
+  challengeDevice: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
   getAuditTrail: {
     auth: ["jwt", "apikey"],
     minRole: "administrator",
