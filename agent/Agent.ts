@@ -1,10 +1,13 @@
+import { sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { release } from "node:os";
 import { setTimeout as wait } from "node:timers/promises";
-import { createClient, tokenCredential } from "@gatehouse-access/sdk";
+import { type Client, createClient, RequestError, tokenCredential } from "@gatehouse-access/sdk";
+import { devices } from "@gatehouse-access/sdk/contract";
 import type { DeviceKey } from "./identity.ts";
 import type { SessionOptions } from "./Sessions.ts";
 import { SshServer } from "./SshServer.ts";
+import type { ServicePin } from "./servicePin.ts";
 import { RefusedError, runTunnel } from "./tunnel.ts";
 
 /** What an agent is told at its start. */
@@ -17,6 +20,7 @@ export interface AgentOptions extends SessionOptions {
   /** What identifies the machine. */
   readonly mac: string;
   readonly key: DeviceKey;
+  readonly pin: ServicePin;
   /** Version that is reported. */
   readonly version: string;
   /** Login names that get in; `*` stands for all. */
@@ -33,6 +37,8 @@ interface Enrolled {
 /** Milliseconds between attempts: doubled after each, to at most the second. A tunnel that held so long begins anew. */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
+/** Statuses with which services answer an operation that they do not have. */
+const WITHOUT_CHALLENGES: ReadonlySet<number> = new Set([401, 403, 404, 405]);
 /** How often the device reports, in milliseconds, and a random part more: a fleet must not report at once. */
 const REPORT = 10 * 60_000 + 10_000;
 const REPORT_SPREAD = 50_000;
@@ -63,10 +69,11 @@ export class Agent {
 
   constructor(options: AgentOptions) {
     this.#options = options;
-    const { key, logins, passwordFits } = options;
+    const { key, pin, logins, passwordFits } = options;
     this.#server = new SshServer(key, options, {
       served: (login) => logins.includes("*") || logins.includes(login),
       passwordFits,
+      serviceKey: () => pin.key,
       device: () => this.#enrolled?.name ?? "",
       sign: (fingerprint, data) => this.#sign(fingerprint, data),
     });
@@ -106,10 +113,11 @@ export class Agent {
   }
 
   async #enrol(): Promise<Enrolled> {
-    const { url, tenant, hostname, mac, key, version } = this.#options;
+    const { url, tenant, hostname, mac, key, pin, version, log } = this.#options;
     const client = createClient({ url });
     try {
-      const { name, namespace, token, uid } = await client.authDevice(
+      const proof = await this.#proof(client);
+      const { name, namespace, token, uid, agentKey } = await client.authDevice(
         {
           body: {
             info: {
@@ -122,16 +130,32 @@ export class Agent {
             identity: { mac },
             publicKey: key.publicKey,
             tenantId: tenant,
+            ...(proof && { proof }),
           },
         },
         { signal: this.#stop.signal },
       );
-      this.#options.log("info", "enrolled", { device: name, namespace, uid });
+      if (agentKey !== undefined) pin.learn(agentKey, log);
+      log("info", "enrolled", { device: name, namespace, uid, proven: proof !== undefined });
       this.#enrolled = { name, token };
       return this.#enrolled;
     } finally {
       await client.close();
     }
+  }
+
+  /** A proof that this is the device; undefined: the service gives no challenges, as those of 0.19 do not. */
+  async #proof(client: Client): Promise<{ challenge: string; signature: string } | undefined> {
+    const { tenant, key } = this.#options;
+    let challenge: string;
+    try {
+      ({ challenge } = await client.challengeDevice({}, { signal: this.#stop.signal }));
+    } catch (error) {
+      if (error instanceof RequestError && WITHOUT_CHALLENGES.has(error.status ?? 0)) return undefined;
+      throw error;
+    }
+    const text = Buffer.from(devices.proofText(tenant, challenge));
+    return { challenge, signature: sign("sha256", text, key.privateKey).toString("base64") };
   }
 
   /** Reports as long as the tunnel holds. */

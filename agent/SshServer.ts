@@ -27,6 +27,8 @@ export interface LoginChecks {
   /** Whether logins of that name are served at all. */
   served(login: string): boolean;
   passwordFits(password: string): Promise<boolean>;
+  /** The only key that the service logs in with, as SSH has it; undefined: it has a new one for each login. */
+  serviceKey(): Buffer | undefined;
   /** Name of the device, as the service has it. */
   device(): string;
   /** Has the service sign a text with the private key that has the fingerprint: base64. */
@@ -124,6 +126,8 @@ export class SshServer {
   async #isOfService({ key, signature, blob, hashAlgo, username }: PublicKeyAuthContext): Promise<boolean> {
     const parsed = ssh2.utils.parseKey(key.data);
     if (parsed instanceof Error || parsed.type !== "ssh-rsa") return false;
+    const pinned = this.#checks.serviceKey();
+    if (pinned !== undefined && !pinned.equals(key.data)) return false;
     // Without a signature it is only a question.
     if (signature === undefined || blob === undefined) return true;
     if (hashAlgo !== "sha256" && hashAlgo !== "sha512") return false;

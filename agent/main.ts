@@ -12,6 +12,7 @@ import { z } from "zod";
 import { Agent } from "./Agent.ts";
 import { becomeUser, checkUser, deviceKey, machineAddress, UsageError } from "./identity.ts";
 import { hashPassword, passwordCheck } from "./password.ts";
+import { ServicePin } from "./servicePin.ts";
 
 const wrongUsage = 2;
 
@@ -20,6 +21,8 @@ const version = (() => {
   const file = join(import.meta.dirname, import.meta.filename.endsWith(".ts") ? "" : "..", "package.json");
   return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
 })();
+
+const onOrOff = z.stringbool({ truthy: ["on"], falsy: ["off"], error: "must be on or off" });
 
 const settings = z.object({
   url: z.url({
@@ -37,11 +40,8 @@ const settings = z.object({
     .optional(),
   user: z.string().min(1).optional(),
   shell: z.string().startsWith("/", "must be the path of a shell").optional(),
-  allowForwarding: z.stringbool({
-    truthy: ["on"],
-    falsy: ["off"],
-    error: "must be on or off",
-  }),
+  allowForwarding: onOrOff,
+  allowHttp: onOrOff,
 });
 
 /** The host's own name in the form that names of devices have. */
@@ -109,6 +109,14 @@ function runCommand(): Command {
         "off",
       ).preset("on"),
     )
+    .addOption(
+      option(
+        "--allow-http [on|off]",
+        "Use http:// to another machine: whoever is on the way reads the device's token and can log in",
+        "GATEHOUSE_AGENT_ALLOW_HTTP",
+        "off",
+      ).preset("on"),
+    )
     .addHelpText(
       "after",
       "\nWithout GATEHOUSE_AGENT_PASSWORD_HASH, which `gatehouse-agent hash-password` makes, no password gets in.",
@@ -169,18 +177,32 @@ async function loadHttpParser(): Promise<void> {
   }
 }
 
+/** @throws UsageError the address is another machine's, and its scheme is `http` */
+function refusePlainHttp(url: string): void {
+  const { protocol, hostname: host } = new URL(url);
+  if (protocol === "https:" || host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host))
+    return;
+  throw new UsageError(
+    "--url: http:// to another machine is refused, because anyone on the way could log in to this device. " +
+      "Use https://, or set --allow-http (GATEHOUSE_AGENT_ALLOW_HTTP=on)",
+  );
+}
+
 async function run(flags: object): Promise<void> {
-  const { user, dataDir, mac, logins, shell, ...rest } = readSettings(flags);
+  const { user, dataDir, mac, logins, shell, allowHttp, ...rest } = readSettings(flags);
+  if (!allowHttp) refusePlainHttp(rest.url);
   const passwordFits = passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH);
   checkUser(user);
   await loadHttpParser();
   // The agent reads the key before it gives up root's rights: users who log in must not be able to read it.
   const key = deviceKey(dataDir);
+  const pin = new ServicePin(dataDir);
   const { username, home, shell: usualShell } = becomeUser(user);
   const agent = new Agent({
     ...rest,
     version: `v${version}`,
     key,
+    pin,
     mac: mac ?? machineAddress(key),
     logins: logins ?? [username],
     user: { name: username, home, shell: shell ?? usualShell },

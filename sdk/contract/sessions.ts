@@ -138,13 +138,13 @@ export const getSession = defineOperation({
   params: { uid },
   query: {
     events_after: z
-      .int()
-      .min(0)
-      .default(0)
+      .string()
+      .regex(/^\d{1,9}$/, "must be a whole number from 0 to 999999999")
+      .optional()
       .describe(`Events to skip: the response has the next ${EVENTS_PAGE} of \`X-Total-Count\``),
   },
   success: { headers: [TOTAL_COUNT], body: session },
-  errors: { 403: "user token without a namespace", 404: UNKNOWN },
+  errors: { 400: "events_after is not a whole number", 403: "user token without a namespace", 404: UNKNOWN },
 });
 
 export const setSessionAuthenticated = defineOperation({

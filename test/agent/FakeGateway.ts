@@ -7,6 +7,7 @@ import { devices } from "@gatehouse-access/sdk/contract";
 import ssh2, { type Client, type ConnectConfig, type ParsedKey } from "ssh2";
 import { vi } from "vitest";
 import { createWebSocketStream, type WebSocket, WebSocketServer } from "ws";
+import type { z } from "zod";
 import { type Listening, listening } from "../support/listening.ts";
 
 /** Where an agent enrols. */
@@ -23,6 +24,11 @@ function parsed(key: string): ParsedKey {
   return read;
 }
 
+/** The challenge that every device gets. */
+export const CHALLENGE = "sign this";
+
+const blobOf = (key: string): string => parsed(key).getPublicSSH().toString("base64");
+
 /** A line of a tunnel. */
 interface Line {
   readonly command: string;
@@ -33,7 +39,11 @@ interface Line {
 /** The least that an agent takes for a service: it keeps what the agent says, and obeys the test. */
 export class FakeGateway {
   /** Bodies of enrolments, as the contract reads them. */
-  readonly enrolments: { readonly public_key: string }[] = [];
+  readonly enrolments: z.output<typeof devices.authDevice.body>[] = [];
+  /** Whether devices get challenges, as services after 0.19 give them. */
+  challenges = true;
+  /** The key that answers to enrolments name as the service's own; undefined: none. */
+  agentKey: string | undefined;
   /** Texts that were signed for the agent. */
   readonly signed: string[] = [];
   /** Requests for tunnels, by their statuses. */
@@ -156,10 +166,21 @@ export class FakeGateway {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.url === "/api/devices/challenge" && this.challenges) {
+      response.setHeader("Content-Type", "application/json").end(JSON.stringify({ challenge: CHALLENGE }));
+      return;
+    }
+    if (request.url === "/api/devices/challenge") {
+      response.writeHead(404).end("{}");
+      return;
+    }
     if (request.url === "/api/devices/auth") {
       this.enrolments.push(devices.authDevice.body.parse(await json(request)));
       this.#token = `token-${this.enrolments.length}`;
-      const answer = { uid: "uid", token: this.#token, name: DEVICE, namespace: "lab" };
+      const answer = {
+        ...{ uid: "uid", token: this.#token, name: DEVICE, namespace: "lab" },
+        ...(this.agentKey !== undefined && { agent_key: blobOf(this.agentKey) }),
+      };
       response.setHeader("Content-Type", "application/json").end(JSON.stringify(answer));
       return;
     }

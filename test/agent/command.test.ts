@@ -1,13 +1,14 @@
-import { createHash } from "node:crypto";
+import { createHash, verify } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { devices } from "@gatehouse-access/sdk/contract";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { passwordCheck } from "../../agent/password.ts";
 import { environmentWithout, runCommand } from "../support/command.ts";
 import { isRoot } from "../support/nobody.ts";
 import { openFolder, startAgent } from "../support/sshFleet.ts";
-import { DEVICE, FakeGateway, TENANT } from "./FakeGateway.ts";
+import { CHALLENGE, DEVICE, FakeGateway, newRsaKey, TENANT } from "./FakeGateway.ts";
 
 const COMMAND = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
 
@@ -48,6 +49,44 @@ it("keeps the key of its device, which nobody else may read", async () => {
   expect(gateway.enrolments[1]).toEqual(gateway.enrolments[0]);
 });
 
+it("proves its private key to a service that gives challenges, and enrols with others as before", async () => {
+  const [{ public_key: publicKey, proof } = { public_key: "", proof: undefined }] = gateway.enrolments;
+  const signature = Buffer.from(proof?.signature ?? "", "base64");
+  expect(verify("sha256", Buffer.from(devices.proofText(TENANT, CHALLENGE)), publicKey, signature)).toBe(
+    true,
+  );
+  gateway.challenges = false;
+  const options = { url: gateway.url, tenant: TENANT, hostname: DEVICE, folder: folder.path };
+  const agent = await startAgent(options);
+  await agent.stop();
+  gateway.challenges = true;
+  expect(gateway.enrolments.at(-1)).toMatchObject({ public_key: publicKey });
+  expect(gateway.enrolments.at(-1)).not.toHaveProperty("proof");
+});
+
+it("lets the service in with the key alone that the first answer has named", async () => {
+  const [own, another] = [newRsaKey(), newRsaKey()];
+  for (const key of [own, another]) gateway.hold(key);
+  gateway.agentKey = own;
+  const options = { url: gateway.url, tenant: TENANT, hostname: "pinned", folder: folder.path };
+  const flags = ["--logins", "deploy"];
+  const first = await startAgent({ ...options, flags });
+  const refusal = "All configured authentication methods failed";
+  await expect(gateway.login({ username: "deploy", privateKey: another })).rejects.toThrow(refusal);
+  (await gateway.login({ username: "deploy", privateKey: own })).end();
+  await first.stop();
+  // A man in the middle, who names a key of his own and signs with it.
+  gateway.agentKey = another;
+  const second = await startAgent({ ...options, flags });
+  await expect(gateway.login({ username: "deploy", privateKey: another })).rejects.toThrow(refusal);
+  (await gateway.login({ username: "deploy", privateKey: own })).end();
+  expect(second.output()).toMatch(/"level":"error".*"pinned":"SHA256:.*"named":"SHA256:.*service_key\.pub/);
+  await second.stop();
+  gateway.agentKey = undefined;
+  const { mode, uid } = statSync(join(folder.path, "pinned", "service_key.pub"));
+  expect([mode & 0o777, uid]).toEqual([0o600, process.getuid?.()]);
+});
+
 it("prints a hash of the password that it reads", async () => {
   const { stdout } = await ran(["hash-password"], "a password\n");
   expect(stdout).toMatch(/^scrypt\$[\w-]{22}\$[\w-]{43}\n$/);
@@ -57,6 +96,11 @@ it("prints a hash of the password that it reads", async () => {
 
 it.each([
   ["a tenant that is none", ["run", "--url", "http://127.0.0.1:1", "--tenant", "lab"], /--tenant: /],
+  [
+    "plain HTTP to another machine",
+    ["run", "--url", "http://203.0.113.1", "--tenant", TENANT],
+    /--url: http:\/\/ to another machine is refused.*--allow-http/,
+  ],
   [
     "an unknown flag",
     ["run", "--url", "http://127.0.0.1:1", "--tenant", TENANT, "--password", "p"],

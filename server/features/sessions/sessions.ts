@@ -43,7 +43,7 @@ export const getSession: Handler<PublicOperations["getSession"]> = async (contex
   const { uid } = params;
   const tenantId = identity.tenant;
   const [session, count] = await Promise.all([
-    presentSession(services, tenantId, uid, query.events_after),
+    presentSession(services, tenantId, uid, Number(query.events_after ?? 0)),
     services.db.session.findUnique({ where: { uid, tenantId }, select: { events: true } }),
   ]);
   if (session === undefined || count === null) throw unknownSession();
