@@ -71,7 +71,9 @@ export const deviceAuth = model(
     namespace: z.string(),
     agent_key: z
       .string()
-      .describe("Public key that the service logs in to agents with (base64, as in authorized_keys), to pin")
+      .describe(
+        "Public key that the service logs in to agents with (base64, as in authorized_keys), to pin; only with a proof",
+      )
       .optional(),
   }),
 );

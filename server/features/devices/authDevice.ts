@@ -227,6 +227,7 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
   services.metrics.heartbeats.inc();
   const { name, namespace, createdAt } = enrolment;
   const token = await deviceToken(services, { uid, tenant, proven, enrolledAt: createdAt });
-  const agentKey = await services.agentKey.publicKey();
+  // Agents that know proofs can pin it. Others get the response of 0.19.
+  const agentKey = proven ? await services.agentKey.publicKey() : undefined;
   return { uid, token, name, namespace, ...(agentKey !== undefined && { agent_key: agentKey }) };
 };
