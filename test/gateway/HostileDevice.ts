@@ -1,4 +1,4 @@
-import { createPublicKey, generateKeyPairSync } from "node:crypto";
+import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import ssh2 from "ssh2";
 import { createWebSocketStream, WebSocket } from "ws";
@@ -20,42 +20,64 @@ interface Behaviour {
   readonly exec?: (channel: ssh2.ServerChannel, protocol: HostileProtocol, id: number) => void;
 }
 
+/** What identifies a device to the service. */
+interface DeviceIdentity {
+  readonly mac: string;
+  /** PEM (PKCS#1). */
+  readonly publicKey: string;
+  /** PEM (PKCS#1); it may be another key's. */
+  readonly privateKey: string;
+}
+
 /** A device that speaks SSH as its owner wishes. Every login gets in. */
 export class HostileDevice {
   readonly uid: string;
   readonly hostname: string;
+  readonly identity: DeviceIdentity;
+  /** Settles once its tunnel has closed. */
+  readonly closed: Promise<unknown>;
   readonly #tunnel: WebSocket;
   readonly #sockets = new Set<WebSocket>();
 
-  private constructor(uid: string, hostname: string, tunnel: WebSocket) {
+  private constructor(uid: string, hostname: string, identity: DeviceIdentity, tunnel: WebSocket) {
     this.uid = uid;
     this.hostname = hostname;
+    this.identity = identity;
     this.#tunnel = tunnel;
+    this.closed = once(tunnel, "close");
   }
 
-  /** Enrols it, accepts it, and opens its tunnel. */
-  static async start(fleet: SshService, hostname: string, behaviour: Behaviour): Promise<HostileDevice> {
+  /**
+   * Enrols it, accepts it, and opens its tunnel.
+   * @param identity of a device that is accepted already; left out: a new one
+   */
+  static async start(
+    fleet: SshService,
+    hostname: string,
+    behaviour: Behaviour,
+    identity?: DeviceIdentity,
+  ): Promise<HostileDevice> {
     const { service, tenant, client } = fleet;
-    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-    const pem = privateKey.export({ type: "pkcs1", format: "pem" }).toString();
+    const own = identity ?? newIdentity(hostname);
+    const pem = own.privateKey;
     const enrolled = await fetch(`${service.url}/api/devices/auth`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({
         hostname,
-        identity: { mac: `02:00:00:00:00:${hostname.slice(-1).charCodeAt(0).toString(16).padStart(2, "0")}` },
+        identity: { mac: own.mac },
         info: { id: "linux", pretty_name: "Linux", version: "v0.19.0", arch: "amd64", platform: "docker" },
-        public_key: createPublicKey(privateKey).export({ type: "pkcs1", format: "pem" }).toString(),
+        public_key: own.publicKey,
         tenant_id: tenant,
       }),
     });
     const { uid, token } = (await enrolled.json()) as { readonly uid: string; readonly token: string };
-    await client.acceptDevice({ params: { uid } });
+    if (identity === undefined) await client.acceptDevice({ params: { uid } });
     const address = service.url.replace("http", "ws");
     const tunnel = new WebSocket(`${address}/ssh/connection`, {
       headers: { Authorization: `Bearer ${token}` },
     });
-    const device = new HostileDevice(uid, hostname, tunnel);
+    const device = new HostileDevice(uid, hostname, own, tunnel);
     const server = new ssh2.Server({ hostKeys: [pem], ident: "Go" }, (connection) => {
       const protocol = (connection as unknown as { readonly _protocol: HostileProtocol })._protocol;
       behaviour.speak?.(protocol);
@@ -94,4 +116,13 @@ export class HostileDevice {
   stop(): void {
     for (const socket of [this.#tunnel, ...this.#sockets]) socket.terminate();
   }
+}
+
+function newIdentity(hostname: string): DeviceIdentity {
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  return {
+    mac: `02:00:00:00:00:${hostname.slice(-1).charCodeAt(0).toString(16).padStart(2, "0")}`,
+    publicKey: publicKey.export({ type: "pkcs1", format: "pem" }).toString(),
+    privateKey: privateKey.export({ type: "pkcs1", format: "pem" }).toString(),
+  };
 }

@@ -7,6 +7,7 @@ import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import ssh2 from "ssh2";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { newRsaKey } from "../agent/FakeGateway.ts";
 import {
   acceptWithKey,
   gatewayPidOf,
@@ -370,6 +371,42 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     const closed = once(channel.resume(), "close");
     channel.end();
     expect((await closed)[0]).toBe(0);
+    await unharmed();
+  });
+
+  it("keeps a device's tunnel from an attacker who knows what the device enrolls with", async () => {
+    const { identity, publicKey } = await fleet.client.getDevice({ params: { uid: agent.uid } });
+    const forged = { mac: identity.mac, publicKey, privateKey: newRsaKey() };
+    const attacker = await HostileDevice.start(fleet, "edge-1", { exec: (channel) => channel.end() }, forged);
+    expect(attacker.uid).toBe(agent.uid);
+    await attacker.closed;
+    expect(await login()).toMatchObject({ stdout: "in\n" });
+    const refused = { device: agent.uid, reason: "the agent does not have the device's private key" };
+    expect(fleet.service.logs()).toContainEqual(
+      expect.objectContaining({ msg: "takeover of a device's tunnel refused", level: 40, ...refused }),
+    );
+    const { tenant } = fleet;
+    const entries = await fleet.client.getAuditTrail({ params: { tenant }, query: { object: agent.uid } });
+    expect(entries[0]).toMatchObject({ operation: "deviceConnection", after: { takeover: "refused" } });
+    attacker.stop();
+    await unharmed();
+  });
+
+  it("lets an agent without challenges take over its own tunnel, after it has proven its key", async () => {
+    const answers = (text: string) => ({
+      exec: (channel: ssh2.ServerChannel) => {
+        channel.write(text);
+        channel.exit(0);
+        channel.end();
+      },
+    });
+    const first = await HostileDevice.start(fleet, "moved", answers("first"));
+    const there = { to: `root@${fleet.namespace}.moved`, port: fleet.port, key, command: "anything" };
+    expect(await ssh(there)).toMatchObject({ stdout: "first" });
+    const second = await HostileDevice.start(fleet, "moved", answers("second"), first.identity);
+    await first.closed;
+    expect(await ssh(there)).toMatchObject({ stdout: "second" });
+    second.stop();
     await unharmed();
   });
 

@@ -176,6 +176,7 @@ test("a tunnel without a proof displaces no other one, and is the only one of it
   await third.closed;
   expect(older.socket.readyState).toBe(WebSocket.OPEN);
   expect((await stateOf(device)).online).toBe(true);
+  expect((await app.services.metrics.refusedTakeovers.get()).values).toMatchObject([{ value: 2 }]);
   const { body: entries } = await app.call("getAuditTrail", {
     token: ana.token,
     params: { tenant: ana.tenant },

@@ -4,6 +4,7 @@ import { type Client, createClient, passwordCredential } from "@gatehouse-access
 import { Client as Database } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { REVOCATIONS, revoke } from "../../gateway/revocations.ts";
 import { type Instances, startInstances } from "../../support/instances.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { type Relay, startRelay } from "../../support/relay.ts";
@@ -178,6 +179,18 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     await client.closeSession({ params: { uid }, body: { device: deviceUid } });
     expect((await held.left)[0]).toBe(255);
     expect(await held.complaint).toContain("the session was closed");
+  });
+
+  it("have their sessions ended within two seconds by changes of access at the other one", async () => {
+    const { uid } = await agentAt(here, "edge-5");
+    pickUpsTo = here;
+    const lab = { client, service: here, sshPort: sshPortOf(here), tenant, namespace, folder: folder.path };
+    for (const how of REVOCATIONS) {
+      const { ms, shown } = await revoke({ ...lab, device: { uid, hostname: "edge-5" } }, how);
+      console.log(`ended by ${how} after ${Math.round(ms)} ms`);
+      expect(ms, how).toBeLessThan(2_000);
+      expect(shown, how).toMatch(/access was revoked|the session was closed/);
+    }
   });
 
   it("are reached by their newest tunnel, though an earlier one still seems to be open elsewhere", async () => {
