@@ -96,7 +96,6 @@ export async function serve(config: Config): Promise<RunningService> {
       peers: peers || undefined,
       log: () => app.log,
     });
-    await trimAuditTrail(services, config.auditRetention);
     undo.push(() => services.heartbeats.flush());
 
     const app = await buildApp(services, gateway, { logger: loggerOptions(config.logLevel), servers });
@@ -110,6 +109,12 @@ export async function serve(config: Config): Promise<RunningService> {
       address: () => browserAddress(app, config),
       keys,
       snapshots: database.snapshots,
+    });
+    await trimAuditTrail(services, config.auditRetention).catch((error: unknown) => {
+      app.log.error(
+        { err: error },
+        "the audit trail could not be trimmed; the next attempt follows in an hour",
+      );
     });
     await gateway.start();
     undo.push(() => gateway.stop());

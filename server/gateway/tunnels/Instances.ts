@@ -3,17 +3,23 @@ import type { Duplex } from "node:stream";
 import { internal, liveConnections } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import { WebSocket } from "ws";
-import { providerOf } from "../../db/readRows.ts";
+import { providerOf, readRows } from "../../db/readRows.ts";
 import { retryConflicts } from "../../db/retryConflicts.ts";
+import { sql } from "../../db/sql.ts";
 import type { Services } from "../../services.ts";
 import { UnreachableError } from "../protocol.ts";
 import { streamOver } from "./Tunnels.ts";
 
-/** How often an instance says that it is there, and how long one that says nothing counts, in milliseconds. */
+/** How often an instance signs that it runs, and how long one without a sign counts as running, in milliseconds. */
 const SIGN_OF_LIFE = 10_000;
 const LIFETIME = 60_000;
+/** The longest pause between two signs of an unbroken row of them, in milliseconds. */
+const GAP = 3 * SIGN_OF_LIFE;
 /** How long another instance may take to connect with a device, in milliseconds: longer than the device may. */
 const PEER_TIMEOUT = 15_000;
+
+/** The present time of PostgreSQL, as its columns have it. */
+const DATABASE_TIME = sql`timezone('utc', clock_timestamp())`;
 
 /** Where other instances reach this one, and the token that all of them share. */
 export interface PeerAccess {
@@ -29,6 +35,8 @@ export class Instances {
   readonly #access: PeerAccess | undefined;
   readonly #log: () => FastifyBaseLogger;
   #timer: NodeJS.Timeout | undefined;
+  /** The first and the last sign of life of the present unbroken row, by `performance.now()`. */
+  #signs: { readonly first: number; readonly last: number } | undefined;
   #running: Promise<void> = Promise.resolve();
 
   /** @param access undefined: this instance neither reaches others nor is reached */
@@ -38,13 +46,14 @@ export class Instances {
     this.#log = log;
   }
 
-  /** Makes this instance known, and clears away what instances that were killed have left behind. */
+  /**
+   * Makes this instance known, and clears what instances that were killed have left behind. Where the database cannot be
+   * written, as on a full disk, it goes on and tries again.
+   */
   async start(): Promise<void> {
-    await this.#sign();
+    await this.#trySign();
     this.#timer = setInterval(() => {
-      this.#running = this.#sign().catch((error: unknown) => {
-        this.#log().error({ err: error }, "this instance could not be made known to others");
-      });
+      this.#running = this.#trySign();
     }, SIGN_OF_LIFE).unref();
   }
 
@@ -52,7 +61,11 @@ export class Instances {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#running;
-    await this.#clear([this.id]);
+    try {
+      await this.#clear([this.id]);
+    } catch (error) {
+      this.#log().error({ err: error }, "the end of this instance could not be written; others will do it");
+    }
   }
 
   /**
@@ -107,24 +120,39 @@ export class Instances {
     });
   }
 
-  async #sign(): Promise<void> {
-    const { db, now } = this.#services;
-    const state = { lastSeen: now(), peerUrl: this.#access?.url ?? null };
-    await db.instance.upsert({
-      where: { id: this.id },
-      create: { id: this.id, ...state },
-      update: state,
-      select: { id: true },
-    });
+  async #trySign(): Promise<void> {
+    try {
+      await this.sign();
+    } catch (error) {
+      this.#signs = undefined;
+      this.#log().error({ err: error }, "this instance could not be made known to others; it tries again");
+    }
+  }
+
+  /**
+   * Signs that this instance runs, and clears others that have not signed for their lifetime, by the database's clock:
+   * those of instances differ. After an outage of the database nobody has signed, so that it clears nothing before its
+   * own signs have worked for a lifetime.
+   */
+  async sign(): Promise<void> {
+    const { db } = this.#services;
     // One process at a time uses an SQLite file: all others have ended.
     const alone = providerOf(db) === "sqlite";
-    const ended = await db.instance.findMany({
-      where: {
-        id: { not: this.id },
-        ...(!alone && { lastSeen: { lt: new Date(now().getTime() - LIFETIME) } }),
-      },
-      select: { id: true },
-    });
+    const now = alone ? sql`${this.#services.now()}` : DATABASE_TIME;
+    const peerUrl = this.#access?.url ?? null;
+    await db.$executeRaw(
+      sql`INSERT INTO "Instance" ("id", "peerUrl", "lastSeen") VALUES (${this.id}, ${peerUrl}, ${now})
+        ON CONFLICT ("id") DO UPDATE SET "peerUrl" = excluded."peerUrl", "lastSeen" = excluded."lastSeen"`,
+    );
+    const signedAt = performance.now();
+    const isUnbroken = this.#signs !== undefined && signedAt - this.#signs.last <= GAP;
+    this.#signs = { first: (isUnbroken && this.#signs?.first) || signedAt, last: signedAt };
+    if (!alone && signedAt - this.#signs.first < LIFETIME) return;
+    const late = alone ? sql`1 = 1` : sql`"lastSeen" < ${now} - make_interval(secs => ${LIFETIME / 1000})`;
+    const ended = await readRows<{ readonly id: string }>(
+      db,
+      sql`SELECT "id" FROM "Instance" WHERE "id" <> ${this.id} AND ${late}`,
+    );
     if (ended.length > 0) await this.#clear(ended.map(({ id }) => id));
   }
 

@@ -1,10 +1,11 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { buildApp } from "../../../server/app.ts";
 import type { Database } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { healthPlugin } from "../../../server/process/health.ts";
+import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
@@ -134,6 +135,29 @@ test.skipIf(process.platform === "win32")(
     expect(readdirSync(dataDir).filter((name) => name.endsWith(".room"))).toEqual([]);
   },
 );
+
+test.skipIf(process.platform === "win32")("a restart on a full disk serves reads", async () => {
+  const dataDir = testFolder();
+  const before = await startService({ dataDir });
+  const user = await before.setup();
+  const { body } = await call(before, "POST /api/login", { body: user });
+  // Its log of writes stays, and is as long as a file may be for the next one.
+  await before.kill();
+  const { size } = statSync(join(dataDir, "gatehouse.db-wal"));
+  expect(size).toBeGreaterThan(64 * 1024);
+  const service = await startService({ dataDir, fileLimit: 64 * 1024, flags: ["--ssh-port", "0"] });
+  onTestFinished(async () => void (await service.kill()));
+  const token = body.token as string;
+  expect(await call(service, "GET /api/namespaces", { token })).toMatchObject({ status: 200 });
+  const key = { name: "refused", expires_at: 30 };
+  expect(await call(service, "POST /api/namespaces/api-key", { token, body: key })).toMatchObject({
+    status: 503,
+    body: { message: "the database cannot be written now, try again later" },
+  });
+  expect(service.logs().some(({ msg }) => msg.startsWith("this instance could not be made known"))).toBe(
+    true,
+  );
+});
 
 test("few writes are tried, however many probes come", async () => {
   let tried = 0;

@@ -1,0 +1,76 @@
+import { pino } from "pino";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { providerOf } from "../../../server/db/readRows.ts";
+import { Instances } from "../../../server/gateway/tunnels/Instances.ts";
+import { withSharedApp } from "../http/lab.ts";
+
+const app = withSharedApp();
+const isSqlite = () => providerOf(app.services.db) === "sqlite";
+beforeEach(() => app.services.db.instance.deleteMany());
+
+/** An instance whose clock is ahead by so many milliseconds. */
+const instance = (ahead = 0): Instances => {
+  const now = () => new Date(Date.now() + ahead);
+  return new Instances({ ...app.services, now }, undefined, () => pino({ level: "silent" }));
+};
+const known = async (): Promise<string[]> =>
+  (await app.services.db.instance.findMany()).map(({ id }) => id).sort();
+
+/** Lets time pass by the clock that the signs of life go by. */
+function turnableTime(): (milliseconds: number) => void {
+  const { now } = performance;
+  let ahead = 0;
+  const turned = vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + ahead);
+  onTestFinished(() => turned.mockRestore());
+  return (milliseconds) => {
+    ahead += milliseconds;
+  };
+}
+
+/** Makes the last sign of an instance as old as that of one that has ended. */
+const outdate = ({ id }: Instances) =>
+  app.services.db.instance.update({ where: { id }, data: { lastSeen: new Date(Date.now() - 300_000) } });
+
+test("an instance whose clock is ahead clears no other one", async (context) => {
+  context.skip(isSqlite(), "one process at a time uses an SQLite file");
+  const pass = turnableTime();
+  const [right, ahead] = [instance(), instance(75_000)];
+  await right.sign();
+  for (let signs = 0; signs < 8; signs += 1) {
+    await ahead.sign();
+    pass(10_000);
+  }
+  expect(await known()).toEqual([right.id, ahead.id].sort());
+  await outdate(right);
+  await ahead.sign();
+  expect(await known()).toEqual([ahead.id]);
+});
+
+test("an instance clears others only after its own signs have worked for a minute", async (context) => {
+  context.skip(isSqlite(), "one process at a time uses an SQLite file");
+  const pass = turnableTime();
+  const [one, other] = [instance(), instance()];
+  await other.sign();
+  await outdate(other);
+  const signs = async (count: number) => {
+    for (let sign = 0; sign < count; sign += 1) {
+      await one.sign();
+      pass(10_000);
+    }
+  };
+  await signs(6);
+  // An outage: nobody has signed, and the other one may run.
+  pass(75_000);
+  await signs(6);
+  expect(await known()).toEqual([one.id, other.id].sort());
+  await signs(1);
+  expect(await known()).toEqual([one.id]);
+});
+
+test("a process on SQLite clears all that was before it, which has ended", async (context) => {
+  context.skip(!isSqlite(), "on PostgreSQL there are several");
+  const [one, other] = [instance(), instance()];
+  await one.sign();
+  await other.sign();
+  expect(await known()).toEqual([other.id]);
+});
