@@ -107,15 +107,18 @@ export const editNamespace: Handler<PublicOperations["editNamespace"]> = async (
   identity,
   body,
 }) => {
-  const { session_record: sessionRecord, connection_announcement: connectionAnnouncement } =
-    body.settings ?? {};
+  const { settings = {} } = body;
   await services.db.namespace
     .update({
       where: { tenantId: identity.tenant },
       data: {
         ...(body.name !== undefined && { name: body.name.toLowerCase() }),
-        ...(sessionRecord !== undefined && { sessionRecord }),
-        ...(connectionAnnouncement !== undefined && { connectionAnnouncement }),
+        // Prisma leaves a column as it is where its value is undefined.
+        sessionRecord: settings.session_record,
+        connectionAnnouncement: settings.connection_announcement,
+        deviceProof: settings.device_proof,
+        sessionMaxMinutes: settings.session_max_minutes,
+        sessionIdleMinutes: settings.session_idle_minutes,
       },
     })
     .catch((error: unknown) => {

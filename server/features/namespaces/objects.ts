@@ -2,13 +2,36 @@ import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { findRow, updateRow } from "../../db/rows.ts";
 
-/** The declared fields of a namespace; its members are objects of their own. */
-export const declaredNamespace = (
-  row: Pick<Namespace, "name" | "sessionRecord" | "connectionAnnouncement">,
-): Declared => ({
-  name: row.name,
-  settings: { session_record: row.sessionRecord, connection_announcement: row.connectionAnnouncement },
+type SettingsRow = Pick<
+  Namespace,
+  "sessionRecord" | "connectionAnnouncement" | "deviceProof" | "sessionMaxMinutes" | "sessionIdleMinutes"
+>;
+
+/** The settings of a namespace as the wire has them. */
+export const wireSettings = (row: SettingsRow) => ({
+  session_record: row.sessionRecord,
+  connection_announcement: row.connectionAnnouncement,
+  device_proof: row.deviceProof === "required" ? ("required" as const) : ("optional" as const),
+  session_max_minutes: Number(row.sessionMaxMinutes),
+  session_idle_minutes: Number(row.sessionIdleMinutes),
 });
+
+/**
+ * The declared fields of a namespace; its members are objects of their own. Settings of this service alone count where
+ * they differ from their defaults: the revisions of namespaces without them stay as they were.
+ */
+export const declaredNamespace = (row: Pick<Namespace, "name"> & SettingsRow): Declared => {
+  const { device_proof, session_max_minutes, session_idle_minutes, ...settings } = wireSettings(row);
+  return {
+    name: row.name,
+    settings: {
+      ...settings,
+      ...(device_proof !== "optional" && { device_proof }),
+      ...(session_max_minutes > 0 && { session_max_minutes }),
+      ...(session_idle_minutes > 0 && { session_idle_minutes }),
+    },
+  };
+};
 
 /** The declared fields of a membership. */
 export const declaredMember = (row: Pick<Member, "role">): Declared => ({ role: row.role });

@@ -9,7 +9,7 @@ import type { SqlServices } from "../../db/transaction.ts";
 import { presentBilling } from "../billing/record.ts";
 import { deviceCount } from "../devices/deviceCounts.ts";
 import { wireDate } from "../wireDate.ts";
-import { declaredMember, declaredNamespace } from "./objects.ts";
+import { declaredMember, declaredNamespace, wireSettings } from "./objects.ts";
 
 type WireNamespace = z.output<typeof namespaces.namespace>;
 type WireMember = z.output<typeof namespaces.member>;
@@ -48,7 +48,7 @@ export function presentNamespace(
       revision: revisionOf(declaredMember(member)),
       declared_by: declaredIn(member.declaredBy),
     })),
-    settings: { session_record: row.sessionRecord, connection_announcement: row.connectionAnnouncement },
+    settings: wireSettings(row),
     max_devices: row.maxDevices,
     device_count: acceptedDevices,
     devices_count: acceptedDevices,

@@ -8,6 +8,9 @@ beforeEach(async () => {
   bob = await app.user("bob");
 });
 
+/** Settings that servers of 0.19 do not have, with their defaults. */
+const OWN_SETTINGS = { device_proof: "optional", session_max_minutes: 0, session_idle_minutes: 0 };
+
 const path = () => ({ tenant: ana.tenant });
 const create = (body: unknown, token = ana.token) => app.call("createNamespace", { token, body });
 const invite = (user: TestUser, role: string, token = ana.token) =>
@@ -21,7 +24,7 @@ test("a new namespace has its defaults, and its name in lower case", async () =>
   expect(body).toMatchObject({
     name: "plant-7",
     owner: ana.id,
-    settings: { session_record: true, connection_announcement: "" },
+    settings: { session_record: true, connection_announcement: "", ...OWN_SETTINGS },
     max_devices: -1,
     device_count: 0,
     billing: null,
@@ -92,9 +95,21 @@ test("an edit changes what is sent only", async () => {
   expect((await edit({ settings: { session_record: false } })).body.settings).toEqual({
     session_record: false,
     connection_announcement: "hi",
+    ...OWN_SETTINGS,
   });
   expect((await edit({})).body.name).toBe("lab-2");
   expect((await edit({ settings: { connection_announcement: "x".repeat(4097) } })).status).toBe(400);
+  const { revision } = (await edit({})).body;
+  const own = { device_proof: "required", session_max_minutes: 480, session_idle_minutes: 30 };
+  const changed = (await edit({ settings: own })).body;
+  expect(changed.settings).toMatchObject({ session_record: false, ...own });
+  expect(changed.revision).not.toBe(revision);
+  const wrong = await edit({ settings: { session_max_minutes: 43_201 } });
+  expect([wrong.status, wrong.body.message]).toEqual([
+    400,
+    expect.stringContaining("settings.session_max_minutes: "),
+  ]);
+  expect((await edit({ settings: OWN_SETTINGS })).body.revision).toBe(revision);
   await create({ name: "taken" });
   expect((await edit({ name: "TAKEN" })).status).toBe(409);
   const record = await app.call("setSessionRecord", {

@@ -1,0 +1,97 @@
+import { beforeEach, expect, test } from "vitest";
+import { withLab } from "../http/lab.ts";
+import { enrol, enrolProven } from "../http/testApp.ts";
+
+const MAC = "00:00:00:00:00:01";
+const { app, ana } = withLab();
+const setProof = (deviceProof: string) =>
+  app.call("editNamespace", {
+    ...{ token: ana.token, params: { tenant: ana.tenant } },
+    body: { settings: { device_proof: deviceProof } },
+  });
+/** The status with which a device's token may mark the device as offline. */
+const statusOf = async ({ uid, token }: { readonly uid: string; readonly token: string }) =>
+  (await app.call("offlineDevice", { token, params: { uid } })).status;
+let publicKey: string;
+beforeEach(async () => {
+  const { uid } = await enrolProven(app, ana.tenant, MAC);
+  ({ publicKey } = await app.services.db.device.findUniqueOrThrow({ where: { uid } }));
+});
+
+/** A report with a proof, changed. */
+async function report(proof: (valid: { challenge: string; signature: string }) => object) {
+  const { challenge } = (await app.call("challengeDevice")).body;
+  const info = { id: "debian", pretty_name: "", version: "v0.19.0", arch: "amd64", platform: "native" };
+  const body = { info, identity: { mac: MAC }, public_key: publicKey, tenant_id: ana.tenant };
+  const signature = Buffer.from("no signature").toString("base64");
+  const { status, body: answer } = await app.call("authDevice", {
+    body: { ...body, proof: proof({ challenge, signature }) },
+  });
+  return [status, answer.message];
+}
+
+test("a proof must be over a challenge of the service, of the last minute, with the device's key", async () => {
+  expect(await report((proof) => proof)).toEqual([403, expect.stringContaining("proof.signature: ")]);
+  const unknown = expect.stringContaining("proof.challenge: ");
+  expect(await report((proof) => ({ ...proof, challenge: `9${proof.challenge}` }))).toEqual([403, unknown]);
+  expect(await report((proof) => ({ ...proof, challenge: "anything" }))).toEqual([403, unknown]);
+  const late = report((proof) => {
+    app.pass(61);
+    return proof;
+  });
+  expect(await late).toEqual([403, unknown]);
+});
+
+test("a namespace may require proofs: other devices enrol no more, and their tokens are void", async () => {
+  const proven = await enrolProven(app, ana.tenant, MAC);
+  const unproven = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+  expect([await statusOf(proven), await statusOf(unproven)]).toEqual([200, 403]);
+  await setProof("required");
+  expect([await statusOf(proven), await statusOf(unproven)]).toEqual([200, 401]);
+  const info = { id: "", pretty_name: "", version: "", arch: "", platform: "" };
+  for (const mac of ["00:00:00:00:00:02", "00:00:00:00:00:03"]) {
+    const body = { info, identity: { mac }, public_key: "key", tenant_id: ana.tenant };
+    const refused = await app.call("authDevice", { body });
+    expect([refused.status, refused.body.message]).toEqual([
+      403,
+      expect.stringContaining("settings.device_proof"),
+    ]);
+  }
+  await enrolProven(app, ana.tenant, MAC);
+});
+
+test("a device's token ends after seven days, and each report brings a new one in time", async () => {
+  const first = await enrolProven(app, ana.tenant, MAC);
+  await app.call("acceptDevice", { token: ana.token, params: { uid: first.uid } });
+  app.pass(4 * 24 * 60 * 60);
+  const second = await enrolProven(app, ana.tenant, MAC);
+  expect(second.token).not.toBe(first.token);
+  app.pass(4 * 24 * 60 * 60);
+  expect([await statusOf(first), await statusOf(second)]).toEqual([401, 200]);
+  // Agents of 0.19 have logins signed with the token of their start, however long ago that was.
+  const body = { fingerprint: "00:".repeat(15).concat("00"), data: "text" };
+  expect((await app.call("authSshPublicKey", { token: first.token, body })).status).toBe(404);
+});
+
+test("a deleted device's token ends at once, also when the device enrols again", async () => {
+  const first = await enrolProven(app, ana.tenant, MAC);
+  await app.call("deleteDevice", { token: ana.token, params: { uid: first.uid } });
+  expect(await statusOf(first)).toBe(401);
+  app.pass(1);
+  const second = await enrolProven(app, ana.tenant, MAC);
+  expect([await statusOf(first), await statusOf(second)]).toEqual([401, 200]);
+});
+
+test("observers do not see the public keys of devices; operators do", async () => {
+  const { uid } = await enrolProven(app, ana.tenant, MAC);
+  const seen = async (role: string) => {
+    const { id: key } = (
+      await app.call("createApiKey", { token: ana.token, body: { name: role, expires_at: -1, role } })
+    ).body;
+    const device = (await app.call("getDevice", { apiKey: key, params: { uid } })).body;
+    const [listed] = (await app.call("getDevices", { apiKey: key, query: { status: "pending" } })).body;
+    expect(listed.public_key).toBe(device.public_key);
+    return device.public_key;
+  };
+  expect([await seen("observer"), await seen("operator")]).toEqual(["", publicKey]);
+});

@@ -1,0 +1,63 @@
+import { randomBytes } from "node:crypto";
+import { pino } from "pino";
+import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { beginSession } from "../../../server/features/sessions/entry.ts";
+import { LiveLogins } from "../../../server/gateway/logins/LiveLogins.ts";
+import type { Services } from "../../../server/services.ts";
+import { withSharedApp } from "../http/lab.ts";
+import { enrol, type TestUser } from "../http/testApp.ts";
+
+const app = withSharedApp();
+let ana: TestUser;
+let deviceUid: string;
+beforeAll(async () => {
+  ana = await app.user("ana", "lab");
+  deviceUid = (await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "edge-1" })).uid;
+  await app.call("acceptDevice", { token: ana.token, params: { uid: deviceUid } });
+});
+
+/** A login by a password that goes on, and what it is ended with. */
+async function liveLogin(settings: Partial<Services["settings"]> = {}) {
+  const ended = vi.fn();
+  const services = { ...app.services, settings: { ...app.services.settings, ...settings } };
+  const live = new LiveLogins(services, () => pino({ level: "silent" }), ended);
+  onTestFinished(() => live.stop());
+  const uid = randomBytes(32).toString("hex");
+  const login = { username: "root", ipAddress: "198.51.100.1", type: "none", term: "none" };
+  const facts = { deviceUid, tenantId: ana.tenant, username: "root", address: login.ipAddress };
+  await live.begin(uid, { ...facts, key: undefined, userId: undefined }, () =>
+    beginSession(services, { uid, deviceUid, ...login, viaGateway: true }),
+  );
+  return { uid, ended };
+}
+
+const denyAll = { action: "deny", active: true, priority: 1, source_ip: ".*", username: "root" };
+
+test("a login ends when it has lasted as long as the namespace lets sessions last", async () => {
+  const { uid, ended } = await liveLogin();
+  const edit = (minutes: number) =>
+    app.call("editNamespace", {
+      ...{ token: ana.token, params: { tenant: ana.tenant } },
+      body: { settings: { session_max_minutes: minutes } },
+    });
+  app.pass(3600);
+  await edit(90);
+  // A second check has taken place when another login is looked at.
+  const { uid: other, ended: otherEnded } = await liveLogin();
+  await app.call("closeSession", { token: ana.token, params: { uid: other }, body: { device: deviceUid } });
+  await expect.poll(() => otherEnded.mock.calls[0]).toEqual([other, "the session was closed"]);
+  expect(ended).not.toHaveBeenCalled();
+  await edit(60);
+  await expect.poll(() => ended.mock.calls[0]).toEqual([uid, "the session has lasted as long as it may"]);
+  await edit(0);
+});
+
+test("a login goes on although the policy would refuse it, where the operator has it so", async () => {
+  const kept = await liveLogin({ endRefusedSessions: false });
+  const { uid, ended } = await liveLogin();
+  const body = { ...denyAll, filter: { hostname: "edge-1" } };
+  const { id } = (await app.call("createFirewallRule", { token: ana.token, body })).body;
+  await expect.poll(() => ended.mock.calls[0]).toEqual([uid, "access was revoked"]);
+  expect(kept.ended).not.toHaveBeenCalled();
+  await app.call("deleteFirewallRule", { token: ana.token, params: { id } });
+});
