@@ -10,7 +10,13 @@ import { type CallHandlers, GatewayProcess } from "./GatewayProcess.ts";
 import { addToSessions } from "./logins/addToSessions.ts";
 import { admit } from "./logins/admit.ts";
 import { LiveLogins } from "./logins/LiveLogins.ts";
-import { type GatewayStart, type ReachedDevice, type Ticket, UnreachableError } from "./protocol.ts";
+import {
+  type GatewayStart,
+  type GatewayState,
+  type ReachedDevice,
+  type Ticket,
+  UnreachableError,
+} from "./protocol.ts";
 import { fingerprintOf } from "./ssh/signature.ts";
 import { Instances, type PeerAccess } from "./tunnels/Instances.ts";
 import { Tunnels } from "./tunnels/Tunnels.ts";
@@ -38,6 +44,8 @@ export class Gateway {
   readonly instances: Instances;
   readonly live: LiveLogins;
   readonly process: GatewayProcess;
+  /** Whether the service is being stopped, and no new logins begin. */
+  isDraining = false;
   /** Proofs that the process works on, each with the function that takes its outcome. */
   readonly #proofs = new Map<Ticket, (failure: string | undefined) => void>();
 
@@ -56,8 +64,11 @@ export class Gateway {
       start: { settings: ssh, trustedProxies },
       log,
       handlers: this.#handlers(),
-      count: ({ entry, credential, result }) =>
-        services.metrics.deviceLogins.inc({ entry, credential, result }),
+      count: ({ entry, credential, result, seconds }) => {
+        services.metrics.deviceLogins.inc({ entry, credential, result });
+        if (seconds !== undefined) services.metrics.deviceLoginDuration.observe({ entry }, seconds);
+      },
+      refused: (exchanges) => services.metrics.refusedExchanges.inc(exchanges),
       ended: () => void this.live.endAll(),
     });
     this.#measure();
@@ -115,7 +126,19 @@ export class Gateway {
       "Times that the gateway process was restarted",
       () => process.restarts,
     );
-    gauge("gatehouse_gateway_memory_bytes", "Resident memory of the gateway process", () => process.memory);
+    const state = (name: string, help: string, value: (state: GatewayState) => number) =>
+      gauge(name, help, () => (process.state === undefined ? 0 : value(process.state)));
+    state("gatehouse_gateway_memory_bytes", "Resident memory of the gateway process", ({ memory }) => memory);
+    state(
+      "gatehouse_gateway_waiting_entries",
+      "Events and recorded output of sessions that wait to be written",
+      ({ waiting }) => waiting.entries,
+    );
+    state(
+      "gatehouse_gateway_waiting_characters",
+      "Characters of events and recorded output of sessions that wait to be written",
+      ({ waiting }) => waiting.characters,
+    );
   }
 
   /** The id of this instance. */
@@ -213,8 +236,18 @@ export class Gateway {
     }
   }
 
-  /** Ends all logins, and checks of tunnels. */
-  async endLogins(): Promise<void> {
+  /**
+   * Ends all logins, and checks of tunnels.
+   * @param drain how long logins may go on, in milliseconds, while no new ones begin
+   */
+  async endLogins(drain = 0): Promise<void> {
+    if (drain > 0 && this.live.size > 0) {
+      this.isDraining = true;
+      this.log().info({ sessions: this.live.size, seconds: drain / 1000 }, "waiting for sessions to end");
+      const notice = `The service is being stopped. This session ends in ${drain / 1000} seconds.`;
+      this.process.send({ kind: "drain", notice });
+      await this.live.untilNone(drain);
+    }
     this.tunnels.stop();
     this.live.stop();
     await this.process.stop();

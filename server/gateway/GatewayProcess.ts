@@ -15,6 +15,7 @@ import {
   type CountedLogin,
   type FromGateway,
   type GatewayStart,
+  type GatewayState,
   TICKET_LENGTH,
   type Ticket,
   type ToGateway,
@@ -51,6 +52,8 @@ export interface GatewayProcessOptions {
   readonly log: () => FastifyBaseLogger;
   readonly handlers: CallHandlers;
   count(login: CountedLogin): void;
+  /** Key exchanges were refused or broken off. */
+  refused(exchanges: number): void;
   /** The process has ended, with all its sessions. */
   ended(): void;
 }
@@ -76,9 +79,10 @@ export class GatewayProcess {
   #ready: Promise<number | undefined> | undefined;
   #pause = PAUSE.first;
   readonly #stopped = new AbortController();
-  /** Times that the process was started again, and the memory that it had last, in bytes. */
+  /** Times that the process was started again. */
   restarts = 0;
-  memory = 0;
+  /** What it held last; undefined while none runs. */
+  state: GatewayState | undefined;
 
   constructor(options: GatewayProcessOptions) {
     this.#options = options;
@@ -225,7 +229,7 @@ export class GatewayProcess {
   }): void {
     this.#child = undefined;
     this.#ready = undefined;
-    this.memory = 0;
+    this.state = undefined;
     this.#options.ended();
     // The caller that starts it for the first time has the error.
     if (this.#stopped.signal.aborted || (!end.wasReady && this.restarts === 0)) return;
@@ -254,9 +258,10 @@ export class GatewayProcess {
 
   #receive(child: ChildProcess, message: FromGateway): void {
     if (message.kind === "alive") {
-      this.memory = message.memory;
+      this.state = message.state;
+      this.#options.refused(message.state.refusedExchanges);
       const most = (this.#options.start.settings.memory + BESIDE_HEAP) * 1024 * 1024;
-      if (message.memory > most) this.#kill(child, "holds too much memory");
+      if (message.state.memory > most) this.#kill(child, "holds too much memory");
     } else if (message.kind === "login") this.#options.count(message.login);
     else if (message.kind === "call") void this.#answer(child, message);
   }

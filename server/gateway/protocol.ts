@@ -129,6 +129,18 @@ export interface CountedLogin {
   readonly entry: "ssh" | "web";
   readonly credential: "key" | "password" | "none";
   readonly result: Refusal | "accepted";
+  /** Of an accepted login: seconds from the policy's decision until the device let it in. */
+  readonly seconds?: number;
+}
+
+/** What the gateway process holds and has refused. */
+export interface GatewayState {
+  /** Resident memory, in bytes. */
+  readonly memory: number;
+  /** Entries of sessions that wait to be written, and the characters of their texts. */
+  readonly waiting: { readonly entries: number; readonly characters: number };
+  /** Key exchanges that clients have broken off, or that were refused, since the last message. */
+  readonly refusedExchanges: number;
 }
 
 /** A terminal that a browser has asked for. */
@@ -172,6 +184,8 @@ export type ToGateway =
   /** The browser has left its terminal. */
   | { readonly kind: "leave"; readonly ticket: Ticket }
   | { readonly kind: "resize"; readonly ticket: Ticket; readonly size: TerminalSize }
+  /** Accepts no more connections, and shows a text in every terminal. Logins go on. */
+  | { readonly kind: "drain"; readonly notice: string }
   /** Accepts no more connections, ends all sessions, and then the process. */
   | { readonly kind: "stop" };
 
@@ -181,7 +195,7 @@ export type FromGateway =
   | { readonly kind: "ready"; readonly port: number | undefined }
   /** It cannot begin; the reason is for the operator. */
   | { readonly kind: "failed"; readonly reason: string }
-  /** Its event loop turns. The memory is resident, in bytes. */
-  | { readonly kind: "alive"; readonly memory: number }
+  /** Its event loop turns. */
+  | { readonly kind: "alive"; readonly state: GatewayState }
   | { readonly kind: "call"; readonly id: number; readonly call: keyof Calls; readonly input: unknown }
   | { readonly kind: "login"; readonly login: CountedLogin };

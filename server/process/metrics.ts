@@ -18,6 +18,10 @@ export interface Metrics {
   readonly heartbeats: Counter;
   /** Logins to devices by the way they come (ssh, web), the credential (key, password, none) and the result. */
   readonly deviceLogins: Counter<"entry" | "credential" | "result">;
+  /** Seconds that logins to devices took, from the policy's decision until the device let them in. */
+  readonly deviceLoginDuration: Histogram<"entry">;
+  /** Number of key exchanges of SSH clients that ended before they were done. */
+  readonly refusedExchanges: Counter;
   /** Number of tunnels refused because their agents did not prove the device's private key, while another was held. */
   readonly refusedTakeovers: Counter;
   /** Number of lists refused because too many of the same owner waited. */
@@ -63,6 +67,18 @@ export function makeMetrics(): Metrics {
       name: "gatehouse_device_logins_total",
       help: "Logins to devices by entry (ssh, web), credential (key, password, none) and result: accepted, or why not",
       labelNames: ["entry", "credential", "result"],
+      registers,
+    }),
+    deviceLoginDuration: new Histogram({
+      name: "gatehouse_device_login_duration_seconds",
+      help: "Time from the policy's decision about a login to a device until the device let it in, by entry",
+      labelNames: ["entry"],
+      buckets: BUCKETS,
+      registers,
+    }),
+    refusedExchanges: new Counter({
+      name: "gatehouse_gateway_refused_key_exchanges_total",
+      help: "Key exchanges of SSH clients that were refused or broken off",
       registers,
     }),
     refusedTakeovers: new Counter({

@@ -127,7 +127,7 @@ export async function serve(config: Config): Promise<RunningService> {
     if (config.metrics) running.push(await serveMetrics(services.metrics, config.metrics, app.log));
     if (config.internal) running.push(await serveInternal(gateway, config.internal, app.log));
     await listen(app, config, { what: "service", flags: "--host, --port" });
-    undo.push(() => gateway.endLogins());
+    undo.push(() => gateway.endLogins(config.drain));
     if (config.ssh) await serveSsh(gateway, config, config.ssh);
     warnOfPlainHttp(app, config);
     const announce = () => {

@@ -29,6 +29,17 @@ export const operationSettings = {
     fallback: "info",
     schema: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
   }),
+  drain: setting({
+    variable: "GATEHOUSE_DRAIN",
+    flag: "--drain",
+    value: "seconds",
+    about:
+      "How long open SSH sessions and web terminals may go on when the service is stopped, in seconds; no new ones " +
+      "begin meanwhile, and a second signal ends them at once",
+    allowed: "a whole number of seconds from 0 to 86400",
+    fallback: "0",
+    schema: wholeNumber.refine((seconds) => seconds >= 0 && seconds <= 86_400),
+  }),
   shutdownTimeout: setting({
     variable: "GATEHOUSE_SHUTDOWN_TIMEOUT",
     flag: "--shutdown-timeout",

@@ -41,6 +41,8 @@ export interface Config {
   /** In days; 0: for ever. */
   readonly auditRetention: number;
   readonly sessionRetention: SessionRetention;
+  /** How long logins may go on when the service is stopped, in milliseconds. */
+  readonly drain: number;
   /** In milliseconds. */
   readonly shutdownTimeout: number;
   readonly service: ServiceSettings;
@@ -290,6 +292,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
       tokenFile: values.metricsTokenFile && resolve(values.metricsTokenFile),
     },
     logLevel: values.logLevel,
+    drain: values.drain * 1000,
     shutdownTimeout: values.shutdownTimeout * 1000,
     service: {
       edition: values.edition,

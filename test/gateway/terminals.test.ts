@@ -31,7 +31,10 @@ describe.skipIf(withoutSsh)(`terminals of OpenSSH${withoutSsh ? ` (${withoutSsh}
 
   beforeAll(async () => {
     key = newKey(folder.path, "key");
-    fleet = await startSshService({ env: { GATEHOUSE_LOG_LEVEL: "debug" } });
+    fleet = await startSshService({
+      env: { GATEHOUSE_LOG_LEVEL: "debug", GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0" },
+      flags: ["--drain", "30"],
+    });
     const { service, client, tenant, namespace } = fleet;
     agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path });
     await acceptWithKey(fleet, agent.uid, key);
@@ -190,5 +193,29 @@ describe.skipIf(withoutSsh)(`terminals of OpenSSH${withoutSsh ? ` (${withoutSsh}
       expect(JSON.stringify([typed, piped])).not.toContain(hidden);
     }
     expect(JSON.stringify(await recordOf(typed.uid, "0"))).not.toContain("typed-in-secret");
+  });
+
+  it("are measured: logins, their time, and what waits to be written", async () => {
+    const line = fleet.service.logs().find(({ msg }) => msg.startsWith("metrics open at "));
+    const metrics = await (await fetch(`${line?.msg.slice("metrics open at ".length)}/metrics`)).text();
+    const value = (name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(metrics)?.[1]);
+    expect(value('gatehouse_device_login_duration_seconds_count{entry="ssh"}')).toBeGreaterThan(2);
+    expect(value("gatehouse_gateway_memory_bytes")).toBeGreaterThan(10_000_000);
+    expect(value("gatehouse_gateway_waiting_entries")).toBeGreaterThanOrEqual(0);
+    expect(value("gatehouse_gateway_refused_key_exchanges_total")).toBe(0);
+  });
+
+  // The last one: it stops the service.
+  it("go on while the service is stopped, are told so, and hold it up no longer than they last", async () => {
+    const window = openWindow(80, 24);
+    window.type("echo $((6 * 7)) begun");
+    await window.shows("42 begun");
+    process.kill(fleet.service.pid, "SIGTERM");
+    await window.shows("This session ends in 30 seconds.");
+    expect((await ssh({ to, port: fleet.port, key, command: "true" })).code).toBe(255);
+    window.type("echo $((6 * 7)) goes on; exit");
+    await window.shows("42 goes on");
+    expect(await window.code).toBe(0);
+    expect(await fleet.service.ended).toBe(0);
   });
 });

@@ -42,6 +42,7 @@ export class LiveLogins {
   readonly #unclosed = new Set<string>();
   readonly #timers: readonly NodeJS.Timeout[];
   #looking = false;
+  #whenNone: (() => void) | undefined;
   /** The audit entry after which changes are counted, and when it was taken, by `performance.now()`. */
   #counted = { after: 0, at: Number.NEGATIVE_INFINITY };
 
@@ -93,6 +94,7 @@ export class LiveLogins {
     login.stream?.destroy();
     this.#live.delete(uid);
     this.#unclosed.add(uid);
+    this.#noteEnd();
     await this.#closeAll();
   }
 
@@ -104,6 +106,7 @@ export class LiveLogins {
     }
     this.#live.clear();
     this.#beginning.clear();
+    this.#noteEnd();
     try {
       await this.#closeAll();
     } catch (error) {
@@ -117,6 +120,20 @@ export class LiveLogins {
       await this.#close(uids);
       for (const uid of uids) this.#unclosed.delete(uid);
     }
+  }
+
+  /** Settles once there is no login, or when a time in milliseconds is over. */
+  async untilNone(time: number): Promise<void> {
+    const none = Promise.withResolvers<void>();
+    this.#whenNone = none.resolve;
+    const timer = setTimeout(none.resolve, time);
+    this.#noteEnd();
+    await none.promise;
+    clearTimeout(timer);
+  }
+
+  #noteEnd(): void {
+    if (this.#live.size === 0) this.#whenNone?.();
   }
 
   /** Ends the checks. */

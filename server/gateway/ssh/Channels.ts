@@ -42,6 +42,8 @@ export class Channels {
   readonly #settings: SshSettings;
   readonly #brake: Brake;
   readonly #open = new Set<ServerChannel>();
+  /** Those among them that are shells in terminals. */
+  readonly #terminals = new Set<ServerChannel>();
   /** Channels that the client has opened and not closed, also those on which it has requested nothing. */
   #count = 0;
   #seats = 0;
@@ -88,6 +90,19 @@ export class Channels {
     const open = [...this.#open];
     for (const channel of open) fail(channel, reason);
     return open.length;
+  }
+
+  /** Shows a text in the terminals. */
+  notify(text: string): void {
+    for (const terminal of this.#terminals) {
+      if (terminal.writable) terminal.write(`\r\n${text}\r\n`);
+    }
+  }
+
+  /** A channel is a shell in a terminal. */
+  addTerminal(channel: ServerChannel): void {
+    this.#terminals.add(channel);
+    channel.on("close", () => this.#terminals.delete(channel));
   }
 
   /** Bytes of all channels that wait to be passed on. */
@@ -347,6 +362,7 @@ class Seat {
     if (asked.request === "shell" && this.#terminal) {
       const { announcement } = admitted.device;
       if (announcement !== "") near.write(announcement);
+      this.#channels.addTerminal(near);
     }
     const record =
       asked.request === "subsystem" || !ledger.recording

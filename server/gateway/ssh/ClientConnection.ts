@@ -155,8 +155,10 @@ export class ClientConnection {
     if (key !== undefined) void this.#login?.finish();
     if (this.#login !== undefined && key === undefined) return this.#login;
     const admitted = { device, key, username: this.#sshAddress?.login ?? "", address: this.#address };
-    this.#login = new DeviceLogin(this.#service, { ...admitted, type: "none" }, (reason) =>
-      this.#end(reason),
+    this.#login = new DeviceLogin(
+      this.#service,
+      { ...admitted, type: "none" },
+      { end: (reason) => this.#end(reason), notify: (text) => this.#channels?.notify(text) },
     );
     return this.#login;
   }

@@ -6,23 +6,30 @@ import { IdleTimer } from "./IdleTimer.ts";
 import type { SessionLedger } from "./Ledger.ts";
 import type { OpenLogin, Service } from "./Service.ts";
 
+/** The client of a login. */
+export interface LoginClient {
+  /** The login ends although the client has not ended it. */
+  end(reason: string): void;
+  /** Shows a text in the client's terminals. */
+  notify(text: string): void;
+}
+
 /** A login at a device, with its session in the ledger. */
 export class DeviceLogin implements OpenLogin {
   readonly uid = randomBytes(32).toString("hex");
   readonly admitted: AdmittedLogin;
   readonly ledger: SessionLedger;
   readonly #service: Service;
-  readonly #onEnd: (reason: string) => void;
+  readonly #client: LoginClient;
   readonly #idle: IdleTimer;
   #agent: Promise<AgentClient> | undefined;
   #finished: Promise<void> | undefined;
 
-  /** @param onEnd called when the login ends although its client has not ended it */
-  constructor(service: Service, admitted: AdmittedLogin, onEnd: (reason: string) => void) {
+  constructor(service: Service, admitted: AdmittedLogin, client: LoginClient) {
     this.admitted = admitted;
     this.ledger = service.ledger.open(this.uid, admitted.device.recorded);
     this.#service = service;
-    this.#onEnd = onEnd;
+    this.#client = client;
     const { idleMinutes } = admitted.device;
     this.#idle = new IdleTimer(idleMinutes * 60_000, () =>
       this.end(`the session had no input or output for ${idleMinutes} minutes`),
@@ -60,8 +67,12 @@ export class DeviceLogin implements OpenLogin {
 
   end(reason: string): void {
     if (this.hasEnded) return;
-    this.#onEnd(reason);
+    this.#client.end(reason);
     void this.finish();
+  }
+
+  notify(text: string): void {
+    this.#client.notify(text);
   }
 
   /** Ends the connection to the device, and closes the session. */

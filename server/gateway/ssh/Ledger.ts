@@ -40,6 +40,16 @@ export class Ledger {
     return new SessionLedger(uid, recording, this);
   }
 
+  /** What waits to be written, of all sessions. */
+  get waiting(): { readonly entries: number; readonly characters: number } {
+    let [entries, characters] = [0, 0];
+    for (const session of this.#dirty) {
+      entries += session.waiting.entries;
+      characters += session.waiting.characters;
+    }
+    return { entries, characters };
+  }
+
   /** A session has something to write. */
   add(session: SessionLedger, urgent: boolean): void {
     this.#dirty.add(session);
@@ -132,6 +142,11 @@ export class SessionLedger {
 
   get isDirty(): boolean {
     return this.#waiting.length > 0;
+  }
+
+  /** What waits to be written. */
+  get waiting(): { readonly entries: number; readonly characters: number } {
+    return { entries: this.#waiting.length, characters: this.#weight };
   }
 
   /** True if there is enough to write for a batch. */

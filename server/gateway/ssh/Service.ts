@@ -18,6 +18,8 @@ export interface OpenLogin {
   readonly uid: string;
   /** Ends it, and shows its client why. */
   end(reason: string): void;
+  /** Shows a text in its terminals. */
+  notify(text: string): void;
   /** Settles once its session is closed. */
   finish(): Promise<void>;
 }

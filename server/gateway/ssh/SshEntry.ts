@@ -46,6 +46,7 @@ export class SshEntry {
   readonly #connections = new Set<ClientConnection>();
   readonly #refusals = new MemoryCounts();
   readonly #exhausted = new Exhausted();
+  #refusedExchanges = 0;
   readonly #isTrusted: (address: string) => boolean;
   /** The addresses of clients. The library knows the end of a connection only, which a client can use twice. */
   readonly #addresses = new WeakMap<Socket, string>();
@@ -77,6 +78,13 @@ export class SshEntry {
     }
     const address = this.#listener.address();
     return typeof address === "object" && address !== null ? address.port : port;
+  }
+
+  /** Takes the number of key exchanges that ended before they were done, since the last call. */
+  takeRefusedExchanges(): number {
+    const count = this.#refusedExchanges;
+    this.#refusedExchanges = 0;
+    return count;
   }
 
   /** Accepts no more clients. Those who are logged in stay. */
@@ -146,7 +154,9 @@ export class SshEntry {
     this.#startups.exchange(socket, () => socket.resume());
     // A client that breaks off has cost as much as a login.
     const brokenOff = () => {
-      if (hasBegunExchange(client)) this.#countRefusal(address);
+      if (!hasBegunExchange(client)) return;
+      this.#refusedExchanges += 1;
+      this.#countRefusal(address);
     };
     socket.on("close", brokenOff);
     client.once("handshake", () => {

@@ -85,9 +85,10 @@ export class WebTerminal {
     }
     const { device } = admission;
     const admitted = { device, username, address, key, userId, type: "web" } as const;
-    const login = new DeviceLogin(this.#service, admitted, (reason) =>
-      this.#browser.end(`\r\n${reason}\r\n`),
-    );
+    const login = new DeviceLogin(this.#service, admitted, {
+      end: (reason) => void this.#browser.end(`\r\n${reason}\r\n`),
+      notify: (text) => void this.#browser.write(`\r\n${text}\r\n`),
+    });
     this.#login = login;
     const client = await tellLogin(this.#service, { ...told, login }, () =>
       password === undefined ? login.byKey() : login.byPassword(password),

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { FromGateway, ReachedDevice, Ticket, ToGateway } from "../protocol.ts";
+import type { FromGateway, GatewayState, ReachedDevice, Ticket, ToGateway } from "../protocol.ts";
 import { AgentClient } from "./AgentClient.ts";
 import { Service } from "./Service.ts";
 import { SshEntry } from "./SshEntry.ts";
@@ -37,7 +37,7 @@ async function begin(started: Service): Promise<void> {
     const port = place && (await entry?.listen(place));
     started.tell({ kind: "ready", port });
     const most = started.start.settings.memory * 1024 * 1024;
-    setInterval(() => started.tell({ kind: "alive", memory: process.memoryUsage.rss() }), SIGN_OF_LIFE);
+    setInterval(() => started.tell({ kind: "alive", state: stateOf(started) }), SIGN_OF_LIFE);
     setInterval(() => {
       const { heapUsed, external } = process.memoryUsage();
       if (heapUsed + external > most / 2) entry?.relieve(most / 4);
@@ -49,6 +49,12 @@ async function begin(started: Service): Promise<void> {
   }
 }
 
+const stateOf = ({ ledger: { waiting } }: Service): GatewayState => ({
+  memory: process.memoryUsage.rss(),
+  waiting,
+  refusedExchanges: entry?.takeRefusedExchanges() ?? 0,
+});
+
 function obey(to: Service, message: Exclude<ToGateway, { kind: "start" }>): void {
   if (message.kind === "answer" || message.kind === "failure") to.settle(message);
   else if (message.kind === "end") to.logins.get(message.uid)?.end(message.reason);
@@ -56,6 +62,7 @@ function obey(to: Service, message: Exclude<ToGateway, { kind: "start" }>): void
   else if (message.kind === "terminal") void openTerminal(to, message);
   else if (message.kind === "resize") terminals.get(message.ticket)?.resize(message.size);
   else if (message.kind === "leave") terminals.get(message.ticket)?.leave();
+  else if (message.kind === "drain") drain(to, message.notice);
   else void stop(to);
 }
 
@@ -92,6 +99,11 @@ async function prove(to: Service, { ticket, hostKey }: ReachedDevice): Promise<v
     // Not before the outcome is reported: the end of the connection would count as a failure.
     agent?.end();
   }
+}
+
+function drain(of: Service, notice: string): void {
+  entry?.stop();
+  for (const login of of.logins.values()) login.notify(notice);
 }
 
 async function stop(of: Service): Promise<void> {

@@ -30,6 +30,7 @@ export async function tellLogin<Result>(
   attempt: () => Promise<Result | undefined>,
 ): Promise<Result | undefined> {
   const { device } = login.admitted;
+  const begun = performance.now();
   const where = { device: device.uid, tenant: device.tenantId, session: login.uid };
   try {
     const result = await attempt();
@@ -39,7 +40,8 @@ export async function tellLogin<Result>(
       return undefined;
     }
     const { entry, credential } = told;
-    service.count({ entry, credential, result: "accepted" });
+    const seconds = (performance.now() - begun) / 1000;
+    service.count({ entry, credential, result: "accepted", seconds });
     service.log.info({ ...told, ...where }, "login to a device");
     return result;
   } catch (error) {

@@ -79,6 +79,7 @@ export const streamWebTerminal =
     const { services, query, request } = context;
     const size = { width: cells(query.cols, 80), height: cells(query.rows, 24) };
     const { address } = request;
+    if (gateway.isDraining) return WebTerminal.refused("the service is being stopped");
     const asked = await takeTicket(services, query.token ?? "");
     if (asked === undefined) return WebTerminal.refused("the terminal was not asked for, or too long ago");
     const { username, password } = asked;
