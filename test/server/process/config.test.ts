@@ -15,6 +15,7 @@ describe("without any setting", () => {
       metrics: undefined,
       logLevel: "info",
       shutdownTimeout: 10_000,
+      drain: 0,
     });
     expect(config.database).toEqual({ file: `${config.dataDir}/gatehouse.db` });
     expect(config.sessionRetention).toEqual({ sessions: 365, recordings: 90 });
@@ -37,6 +38,7 @@ describe("without any setting", () => {
         refusalsPerAddress: 60,
         memory: 512,
       },
+      endRefusedSessions: true,
       apiEndpoint: undefined,
       publicUrl: undefined,
       saml: undefined,
@@ -101,6 +103,8 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_SSH_STARTUPS_PER_ADDRESS: "7",
       GATEHOUSE_SSH_REFUSALS_PER_ADDRESS: "0",
       GATEHOUSE_SSH_MEMORY: "256",
+      GATEHOUSE_END_REFUSED_SESSIONS: "off",
+      GATEHOUSE_DRAIN: "90",
       GATEHOUSE_API_ENDPOINT: "[::1]:443",
       GATEHOUSE_TRUSTED_PROXIES: "10.0.0.1, FD00:0::1,10.1.0.0/16",
       GATEHOUSE_CORS_ORIGINS: "https://console.example.org, http://localhost:3000/",
@@ -139,6 +143,7 @@ test("every setting can come from the environment", () => {
     ssh: { host: "0.0.0.0", port: 2222, hostKeyFile: "/etc/gatehouse/host_key" },
     logLevel: "debug",
     shutdownTimeout: 3000,
+    drain: 90_000,
     auditRetention: 30,
     sessionRetention: { sessions: 20, recordings: 0 },
     geoipFile: "/geoip/city.mmdb",
@@ -172,6 +177,7 @@ test("every setting can come from the environment", () => {
         refusalsPerAddress: 0,
         memory: 256,
       },
+      endRefusedSessions: false,
       apiEndpoint: "[::1]:443",
       publicUrl: "https://gate.example.org",
       saml: {
