@@ -21,6 +21,8 @@ const LOOK = 500;
  */
 const RECHECK = 60_000;
 const LATE_ENTRIES = 1_000;
+/** The operation that adds pending devices, which changes no policy; a fleet may enrol for hours. */
+const ENROLMENT = "authDevice";
 /** How often it notes that they go on, in milliseconds (rules section 17.3). */
 const KEEP_ALIVE = 30_000;
 /** Logins per statement: other users of the database wait for no longer than one statement takes. */
@@ -193,16 +195,31 @@ export class LiveLogins {
       const policy = policies.get(tenantId);
       const changed = new Map(logins.filter(([, login]) => login.policy !== policy));
       if (changed.size === 0) continue;
-      const refused = await refusedLogins(this.#services, tenantId, changed);
-      for (const [uid, login] of changed) {
-        login.policy = policy;
-        const refusal = refused.get(uid);
-        if (refusal === undefined) continue;
-        const { refused: why, reason } = refusal;
-        this.#log().info(
-          { session: uid, device: login.deviceUid, refused: why, reason },
-          "session refused by now",
+      try {
+        await this.#endRefusedOf(tenantId, changed, policy);
+      } catch (error) {
+        // The sessions of other namespaces are checked all the same.
+        this.#log().error(
+          { err: error, tenant: tenantId },
+          "sessions could not be checked against the policy",
         );
+      }
+    }
+  }
+
+  async #endRefusedOf(
+    tenantId: string,
+    logins: ReadonlyMap<string, LiveLogin>,
+    policy: string | undefined,
+  ): Promise<void> {
+    const refused = await refusedLogins(this.#services, tenantId, logins);
+    for (const [uid, login] of logins) {
+      const refusal = refused.get(uid);
+      // A refused one is checked, and ended, again until it has left.
+      if (refusal === undefined) login.policy = policy;
+      else {
+        const facts = { session: uid, device: login.deviceUid, ...refusal };
+        this.#log().info(facts, "a session ends: the policy refuses its login now");
         this.#tell(uid, "access was revoked");
       }
     }
@@ -223,7 +240,7 @@ export class LiveLogins {
     const counts = await readRows<{ tenant: string | null; changes: number | bigint; last: number | bigint }>(
       db,
       sql`SELECT "tenantId" AS tenant, COUNT(*) AS changes, MAX("id") AS last FROM "AuditEntry"
-        WHERE "id" > ${after} AND ("tenantId" IS NULL OR "tenantId" IN (${sql.list(tenantIds)}))
+        WHERE "id" > ${after} AND "operation" <> ${ENROLMENT} AND ("tenantId" IS NULL OR "tenantId" IN (${sql.list(tenantIds)}))
         GROUP BY "tenantId"`,
     );
     const stateOf = (tenant: string | null) => {
