@@ -108,6 +108,18 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
     ]);
   });
 
+  it("have both outputs of a command recorded, so that no shell is hidden in one of them", async () => {
+    await ssh({ to, port: fleet.port, key, command: "echo seen; exec sh 1>&2" }, "echo not hidden; exit 5\n");
+    const found = await session(({ active, recorded }) => !active && recorded);
+    const chunks = await fleet.client.getSessionRecord({ params: { uid: found.uid, seat: "0" } });
+    const textOf = (wanted: string) =>
+      chunks
+        .filter(({ stream = "stdout" }) => stream === wanted)
+        .map(({ message }) => message)
+        .join("");
+    expect([textOf("stdout"), textOf("stderr")]).toEqual(["seen\n", "not hidden\n"]);
+  });
+
   it("have their terminal, whose output is recorded", async () => {
     const client = spawnSsh({ to, port: fleet.port, key, flags: ["-tt"], env: { TERM: "vt100" } });
     client.stdin.end("stty size; echo $TERM $((6 * 7)); exit 3\n");
