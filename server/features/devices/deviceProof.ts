@@ -9,6 +9,9 @@ import type { Services } from "../../services.ts";
 /** How long a challenge is valid, in milliseconds. */
 const LIFE = 60_000;
 const PURPOSE = "device challenge";
+/** Longest modulus of a device's RSA key, in bits, and the exponent of all of them. */
+const MODULUS_MAX = 4096;
+const EXPONENT = 65_537n;
 
 /** The challenge carries its own expiry and seal: every instance can check it, and none stores it. */
 export const challengeDevice: Handler<PublicOperations["challengeDevice"]> = async ({ services }) => {
@@ -50,7 +53,10 @@ export function provesKey(services: Services, report: Report): boolean {
 function hasSigned(publicKey: string, text: Buffer, signature: Buffer): boolean {
   try {
     const key = createPublicKey(publicKey);
-    return key.asymmetricKeyType === "rsa" && verify("sha256", text, key, signature);
+    const { modulusLength = 0, publicExponent } = key.asymmetricKeyDetails ?? {};
+    // Agents have no others, and a check with a larger number takes milliseconds.
+    if (modulusLength > MODULUS_MAX || publicExponent !== EXPONENT) return false;
+    return verify("sha256", text, key, signature);
   } catch {
     // The report's public key is any text.
     return false;
