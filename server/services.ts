@@ -3,7 +3,6 @@ import type { Edition } from "@gatehouse-access/sdk/contract";
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Enrolments } from "./features/devices/Enrolments.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
-import type { AgentKey } from "./features/privateKeys/privateKeys.ts";
 import type { Mailer } from "./mail/mail.ts";
 import type { BillingGateway } from "./payments/gateway.ts";
 import type { Metrics } from "./process/metrics.ts";
@@ -23,12 +22,19 @@ export interface Services {
   /** Device reports that wait to be written. */
   readonly heartbeats: Heartbeats;
   readonly enrolments: Enrolments;
-  /** The key that logs in to agents. */
   readonly agentKey: AgentKey;
   /** The payment gateway; features call it only through `callGateway`. */
   readonly billing: BillingGateway;
   /** The position of an IP address; 0,0 if it is unknown. */
   readonly positionOf: (address: string) => Position;
+}
+
+/** The key pair that logs in to agents, which can pin it. */
+export interface AgentKey {
+  /** The private key, PEM (PKCS#1). */
+  pem(): Promise<string>;
+  /** The public key as SSH has it, in base64; undefined while there is none. */
+  publicKey(): Promise<string | undefined>;
 }
 
 /** RSA keys that sign tokens (RS256); the present one also signs the setup link. */

@@ -155,6 +155,7 @@ const rooms: Readonly<Record<string, Room>> = {
       changes: ["db", "http"],
       features: ["changes", "db", "files", "http", "lists", "mail", "payments", "secrets", "settings"],
       gateway: [
+        "changes",
         "db",
         "features",
         "files",

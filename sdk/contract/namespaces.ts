@@ -43,11 +43,11 @@ const ownSettings = {
   device_proof: z
     .enum(["optional", "required"])
     .optional()
-    .describe("Whether devices must prove their private key when they enrol and report"),
-  session_max_minutes: minutes.optional().describe("Longest session, in minutes; 0: no limit"),
+    .describe("Whether devices must prove their private key when they enrol and report; missing: optional"),
+  session_max_minutes: minutes.optional().describe("Longest session, in minutes; 0 or missing: no limit"),
   session_idle_minutes: minutes
     .optional()
-    .describe("Minutes without input or output after which a session ends; 0: no limit"),
+    .describe("Minutes without input or output after which a session ends; 0 or missing: no limit"),
 };
 
 export const namespace = model(

@@ -141,9 +141,9 @@ export const getSession = defineOperation({
       .string()
       .regex(/^\d{1,9}$/, "must be a whole number from 0 to 999999999")
       .optional()
-      .describe(`Events to skip: the response has the next ${EVENTS_PAGE} of \`X-Total-Count\``),
+      .describe(`Events to skip: the response has the next ${EVENTS_PAGE}, and fewer at the end`),
   },
-  success: { headers: [TOTAL_COUNT], body: session },
+  success: { body: session },
   errors: { 400: "events_after is not a whole number", 403: "user token without a namespace", 404: UNKNOWN },
 });
 

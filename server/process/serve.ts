@@ -8,7 +8,7 @@ import { openDatabase } from "../db/openDatabase.ts";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
 import { Enrolments } from "../features/devices/Enrolments.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
-import { AgentKey } from "../features/privateKeys/privateKeys.ts";
+import { StoredAgentKey } from "../features/privateKeys/privateKeys.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
 import { Gateway } from "../gateway/Gateway.ts";
 import { HttpServers } from "../http/HttpServers.ts";
@@ -89,7 +89,7 @@ export async function serve(config: Config): Promise<RunningService> {
     const keys = await DatabaseSigningKeys.load(base);
     const peers = config.internal?.peerUrl && { url: config.internal.peerUrl, token: config.internal.token };
     const settings = config.service;
-    const agentKey = new AgentKey({ ...base, settings });
+    const agentKey = new StoredAgentKey({ ...base, settings });
     const services: Services = { ...base, keys, billing, agentKey, settings };
     const gateway = new Gateway(services, {
       folder: config.dataDir,

@@ -7,31 +7,23 @@ type SettingsRow = Pick<
   "sessionRecord" | "connectionAnnouncement" | "deviceProof" | "sessionMaxMinutes" | "sessionIdleMinutes"
 >;
 
-/** The settings of a namespace as the wire has them. */
+/**
+ * The settings of a namespace as the wire has them. Those that servers of 0.19 do not have are there if they differ from
+ * their defaults: other namespaces look to clients, and to revisions, as they always did.
+ */
 export const wireSettings = (row: SettingsRow) => ({
   session_record: row.sessionRecord,
   connection_announcement: row.connectionAnnouncement,
-  device_proof: row.deviceProof === "required" ? ("required" as const) : ("optional" as const),
-  session_max_minutes: Number(row.sessionMaxMinutes),
-  session_idle_minutes: Number(row.sessionIdleMinutes),
+  ...(row.deviceProof === "required" && { device_proof: "required" as const }),
+  ...(row.sessionMaxMinutes > 0 && { session_max_minutes: Number(row.sessionMaxMinutes) }),
+  ...(row.sessionIdleMinutes > 0 && { session_idle_minutes: Number(row.sessionIdleMinutes) }),
 });
 
-/**
- * The declared fields of a namespace; its members are objects of their own. Settings of this service alone count where
- * they differ from their defaults: the revisions of namespaces without them stay as they were.
- */
-export const declaredNamespace = (row: Pick<Namespace, "name"> & SettingsRow): Declared => {
-  const { device_proof, session_max_minutes, session_idle_minutes, ...settings } = wireSettings(row);
-  return {
-    name: row.name,
-    settings: {
-      ...settings,
-      ...(device_proof !== "optional" && { device_proof }),
-      ...(session_max_minutes > 0 && { session_max_minutes }),
-      ...(session_idle_minutes > 0 && { session_idle_minutes }),
-    },
-  };
-};
+/** The declared fields of a namespace; its members are objects of their own. */
+export const declaredNamespace = (row: Pick<Namespace, "name"> & SettingsRow): Declared => ({
+  name: row.name,
+  settings: wireSettings(row),
+});
 
 /** The declared fields of a membership. */
 export const declaredMember = (row: Pick<Member, "role">): Declared => ({ role: row.role });

@@ -4,7 +4,7 @@ import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import type { Services } from "../../services.ts";
+import type { AgentKey, Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 import { newRsaKeyPair, type RsaKeyPair, sshBlobOf } from "./rsaKeyPair.ts";
 
@@ -53,7 +53,7 @@ const NEVER = new Date("9999-12-31T00:00:00Z");
  * Whichever device asks the service to sign with it gets nothing that an SSH server would take: the contract refuses
  * what such a server has signed.
  */
-export class AgentKey {
+export class StoredAgentKey implements AgentKey {
   readonly #services: KeyServices;
   #pem: Promise<string> | undefined;
 

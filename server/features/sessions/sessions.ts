@@ -39,15 +39,10 @@ const withDeviceFor = (role: Role, session: WireSession): WireSession => ({
 });
 
 export const getSession: Handler<PublicOperations["getSession"]> = async (context) => {
-  const { services, identity, params, query, header } = context;
-  const { uid } = params;
-  const tenantId = identity.tenant;
-  const [session, count] = await Promise.all([
-    presentSession(services, tenantId, uid, Number(query.events_after ?? 0)),
-    services.db.session.findUnique({ where: { uid, tenantId }, select: { events: true } }),
-  ]);
-  if (session === undefined || count === null) throw unknownSession();
-  header("X-Total-Count", count.events);
+  const { services, identity, params, query } = context;
+  const after = Number(query.events_after ?? 0);
+  const session = await presentSession(services, identity.tenant, params.uid, after);
+  if (session === undefined) throw unknownSession();
   return withDeviceFor(identity.role, session);
 };
 

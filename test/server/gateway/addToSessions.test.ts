@@ -92,9 +92,8 @@ test("a session keeps what was run and how it ended, 1,000 other events, and tha
   await add(uid, [...many(20, "signal"), event("exec")]);
   const read = async (eventsAfter: number) =>
     app.call("getSession", { token: ana.token, params: { uid }, query: { events_after: eventsAfter } });
-  const { headers, body } = await read(2_000);
+  const { body } = await read(2_000);
   // 1,000 sizes, 1,101 commands, an exit status, and the event for all that was not kept.
-  expect(headers.get("x-total-count")).toBe("2103");
   expect(body.events.items).toHaveLength(103);
   expect(body.events.items.slice(-3)).toMatchObject([
     { type: "events-capped", data: { kept: 1000, type: "window-change" } },

@@ -15,7 +15,7 @@ import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { Enrolments } from "../../../server/features/devices/Enrolments.ts";
 import { Heartbeats } from "../../../server/features/devices/heartbeats.ts";
 import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
-import { AgentKey } from "../../../server/features/privateKeys/privateKeys.ts";
+import { StoredAgentKey } from "../../../server/features/privateKeys/privateKeys.ts";
 import { insertUser } from "../../../server/features/users/createUser.ts";
 import { Gateway } from "../../../server/gateway/Gateway.ts";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/commonErrors.ts";
@@ -155,7 +155,7 @@ export async function startApp(
     ...base,
     keys: signingKeys(),
     sealer,
-    agentKey: new AgentKey({ ...base, sealer }),
+    agentKey: new StoredAgentKey({ ...base, sealer }),
     mailer: {
       send: async (mail) => {
         mails.push(mail);
