@@ -177,19 +177,17 @@ test("a tunnel without a proof displaces no other one, and is the only one of it
   expect(older.socket.readyState).toBe(WebSocket.OPEN);
   expect((await stateOf(device)).online).toBe(true);
   expect((await app.services.metrics.refusedTakeovers.get()).values).toMatchObject([{ value: 2 }]);
-  const { body: entries } = await app.call("getAuditTrail", {
-    token: ana.token,
-    params: { tenant: ana.tenant },
-    query: { object: device.uid },
-  });
-  expect(entries).toMatchObject([
-    {
-      object: { id: device.uid },
-      after: { takeover: "refused", reason: "the agent could not take the connection" },
-    },
-    expect.anything(),
-    expect.anything(),
-  ]);
+  const trail = { token: ana.token, params: { tenant: ana.tenant }, query: { object: device.uid } };
+  await expect
+    .poll(async () => (await app.call("getAuditTrail", trail)).body)
+    .toMatchObject([
+      {
+        object: { id: device.uid },
+        after: { takeover: "refused", reason: "the agent could not take the connection" },
+      },
+      expect.anything(),
+      expect.anything(),
+    ]);
 });
 
 test.each([
