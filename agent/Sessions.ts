@@ -19,6 +19,8 @@ export type Log = (level: "info" | "warn" | "error", message: string, facts?: ob
 export interface SessionOptions {
   readonly user: { readonly name: string; readonly home: string; readonly shell: string };
   readonly allowForwarding: boolean;
+  /** Path of the device's program that serves files over SFTP; undefined: the agent serves them itself. */
+  readonly sftpServer: string | undefined;
   readonly log: Log;
 }
 
@@ -45,6 +47,9 @@ const TOLD = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 US
 const SIZE_MAX = 65_535;
 /** Exit status where nothing could be run. */
 const FAILED = 126;
+
+/** A path as a word of the shell. */
+const quoted = (path: string): string => `'${path.replaceAll("'", "'\\''")}'`;
 
 const mayBeSet = (variable: string): boolean =>
   VARIABLES.some((name) => (name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name));
@@ -112,6 +117,10 @@ class Seat {
   }
 
   #takeRequests(session: Session): void {
+    // The library refuses all requests after the end of the client's input, also signals.
+    session.on("eof", () => {
+      (session as { _ending?: boolean })._ending = false;
+    });
     let variables = 0;
     session.on("env", (accept, reject, { key, val }) => {
       variables += 1;
@@ -141,19 +150,30 @@ class Seat {
       this.#program?.kill(`SIG${name}` as NodeJS.Signals);
       accept?.();
     });
-    session.on("shell", (accept) => this.#run(accept(), undefined));
-    session.on("exec", (accept, _reject, { command }) => this.#run(accept(), command));
-    session.on("sftp", (accept) => {
-      const files = accept();
-      this.#closeFiles = serveSftp(files, this.#options.user.home);
-      files.on("close", () => this.#options.log("info", "session ended", { ...this.#facts, kind: "sftp" }));
+    session.on("shell", (accept) => this.#run(accept(), "shell", undefined));
+    session.on("exec", (accept, _reject, { command }) => this.#run(accept(), "exec", command));
+    const { sftpServer } = this.#options;
+    if (sftpServer === undefined) {
+      session.on("sftp", (accept) => {
+        const files = accept();
+        this.#closeFiles = serveSftp(files, this.#options.user.home);
+        files.on("close", () => this.#options.log("info", "session ended", { ...this.#facts, kind: "sftp" }));
+      });
+      return;
+    }
+    session.on("subsystem", (accept, reject, { name }) => {
+      if (name === "sftp") this.#run(accept(), "sftp", `exec ${quoted(sftpServer)}`);
+      else reject();
     });
   }
 
-  #run(channel: ServerChannel | undefined, command: string | undefined): void {
+  #run(
+    channel: ServerChannel | undefined,
+    kind: "shell" | "exec" | "sftp",
+    command: string | undefined,
+  ): void {
     if (channel === undefined) return;
     const { user, log } = this.#options;
-    const kind = command === undefined ? "shell" : "exec";
     const program: ProgramOptions = {
       shell: user.shell,
       command,
@@ -166,8 +186,10 @@ class Seat {
     };
     channel.on("error", () => this.hangUp());
     try {
-      this.#program = this.#terminal
-        ? runInTerminal(channel, program, this.#terminal, ended)
+      // A terminal would change the bytes of files.
+      const terminal = kind === "sftp" ? undefined : this.#terminal;
+      this.#program = terminal
+        ? runInTerminal(channel, program, terminal, ended)
         : runPlainly(channel, program, ended);
     } catch (error) {
       log("error", "a program could not be started", { ...this.#facts, reason: (error as Error).message });

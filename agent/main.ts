@@ -13,6 +13,7 @@ import { Agent } from "./Agent.ts";
 import { becomeUser, checkUser, deviceKey, machineAddress, UsageError } from "./identity.ts";
 import { hashPassword, passwordCheck } from "./password.ts";
 import { ServicePin } from "./servicePin.ts";
+import { installedSftpServer, isProgram } from "./sftp.ts";
 
 const wrongUsage = 2;
 
@@ -23,6 +24,9 @@ const version = (() => {
 })();
 
 const onOrOff = z.stringbool({ truthy: ["on"], falsy: ["off"], error: "must be on or off" });
+
+/** The value of `--sftp-server` with which the agent serves files itself. */
+const INTERNAL = "internal";
 
 const settings = z.object({
   url: z.url({
@@ -40,6 +44,12 @@ const settings = z.object({
     .optional(),
   user: z.string().min(1).optional(),
   shell: z.string().startsWith("/", "must be the path of a shell").optional(),
+  sftpServer: z
+    .string()
+    .refine((path) => path === INTERNAL || (path.startsWith("/") && isProgram(path)), {
+      error: `must be the path of an executable program, or ${INTERNAL}`,
+    })
+    .optional(),
   allowForwarding: onOrOff,
   allowHttp: onOrOff,
 });
@@ -100,6 +110,14 @@ function runCommand(): Command {
     )
     .addOption(
       option("--shell <path>", "Shell of logins (default: that of the user)", "GATEHOUSE_AGENT_SHELL"),
+    )
+    .addOption(
+      option(
+        "--sftp-server <path>",
+        "Program that serves files over SFTP, or internal: the agent serves them itself (default: OpenSSH's " +
+          "sftp-server where it is installed, else internal)",
+        "GATEHOUSE_AGENT_SFTP_SERVER",
+      ),
     )
     .addOption(
       option(
@@ -189,7 +207,7 @@ function refusePlainHttp(url: string): void {
 }
 
 async function run(flags: object): Promise<void> {
-  const { user, dataDir, mac, logins, shell, allowHttp, ...rest } = readSettings(flags);
+  const { user, dataDir, mac, logins, shell, sftpServer, allowHttp, ...rest } = readSettings(flags);
   if (!allowHttp) refusePlainHttp(rest.url);
   const passwordFits = passwordCheck(process.env.GATEHOUSE_AGENT_PASSWORD_HASH);
   checkUser(user);
@@ -206,6 +224,7 @@ async function run(flags: object): Promise<void> {
     mac: mac ?? machineAddress(key),
     logins: logins ?? [username],
     user: { name: username, home, shell: shell ?? usualShell },
+    sftpServer: sftpServer === INTERNAL ? undefined : (sftpServer ?? installedSftpServer()),
     passwordFits,
     log: (level, message, facts = {}) =>
       console.log(JSON.stringify({ level, time: Date.now(), ...facts, msg: message })),

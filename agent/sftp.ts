@@ -1,4 +1,4 @@
-import { constants, type Dirent, type Stats } from "node:fs";
+import { accessSync, constants, type Dirent, type Stats } from "node:fs";
 import {
   chmod,
   type FileHandle,
@@ -27,6 +27,28 @@ const HANDLES_MOST = 256;
 const READ_MAX = 256 * 1024;
 /** Entries of a folder in one answer. */
 const ENTRIES = 100;
+
+/** Where systems install OpenSSH's program that serves files: Debian, Alpine, Fedora, the BSDs, Arch, OpenWrt. */
+const INSTALLED = [
+  "/usr/lib/openssh/sftp-server",
+  "/usr/lib/ssh/sftp-server",
+  "/usr/libexec/openssh/sftp-server",
+  "/usr/libexec/sftp-server",
+  "/usr/lib/sftp-server",
+];
+
+/** Path of the device's own SFTP server; undefined: it has none. */
+export const installedSftpServer = (): string | undefined => INSTALLED.find(isProgram);
+
+/** Whether this process may run a file. */
+export function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 type Open = { readonly file: FileHandle } | { readonly folder: string; readonly entries: Dirent[] };
 
@@ -153,12 +175,20 @@ export function serveSftp(sftp: SFTPWrapper, home: string): () => void {
     handles.clear();
   };
   const done = (request: number) => sftp.status(request, STATUS_CODE.OK);
-  /** Answers a request that fails; one that succeeds has been answered. */
+  /** Settles once all requests so far are answered. */
+  let answered: Promise<void> = Promise.resolve();
+  /**
+   * Works on a request after all earlier ones: scp and sftp cut a file off after the last write whose answer came in
+   * order. The work answers a request that succeeds.
+   */
   const answer = (request: number, work: () => Promise<unknown>) => {
-    work().catch((error: NodeJS.ErrnoException) => {
-      const code = error instanceof Refusal ? error.code : (CODES[error.code ?? ""] ?? STATUS_CODE.FAILURE);
-      sftp.status(request, code, error.message);
-    });
+    answered = answered.then(work).then(
+      () => {},
+      (error: NodeJS.ErrnoException) => {
+        const code = error instanceof Refusal ? error.code : (CODES[error.code ?? ""] ?? STATUS_CODE.FAILURE);
+        sftp.status(request, code, error.message);
+      },
+    );
   };
 
   sftp.on("OPEN", (request, path, flags, attributes) =>
@@ -288,8 +318,8 @@ export function serveSftp(sftp: SFTPWrapper, home: string): () => void {
       await rename(at(from), at(to));
     }),
   );
-  // The client says no more, and waits for this side's end.
-  sftp.on("end", () => sftp.end());
+  // The client sends no more requests, and waits for this side's end.
+  sftp.on("end", () => void answered.then(() => sftp.end()));
   sftp.on("close", closeAll);
   return closeAll;
 }

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
+import { startSshd } from "../test/support/sshd.ts";
 import {
   acceptWithKey,
   CLIENT,
@@ -18,7 +19,6 @@ import {
   startSshService,
 } from "../test/support/sshFleet.ts";
 import { Printout, readCommandLine } from "./commandLine.ts";
-import { startSshd } from "./gateway/sshd.ts";
 import { coreTimeOf } from "./server/process.ts";
 
 const USAGE = `Usage: npm run bench:gateway [-- options]

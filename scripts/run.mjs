@@ -204,6 +204,7 @@ const commands = {
   "bench:gateway": () => script("bench/gateway.ts", args),
   release: () => script("scripts/release.ts", args),
   fuzz: () => script("test/fuzz/run.ts", args),
+  "test:clients": () => script("test/gateway/clients/run.ts", args),
   docs: () => script("docs/generate.ts"),
   async check() {
     await run(join(bin, "biome"), ["check", "."]);

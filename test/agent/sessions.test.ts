@@ -104,6 +104,20 @@ it("sends a client's signals to the command's processes", async () => {
   expect(await ended).toMatchObject({ code: 5, stdout: Buffer.from("caught\n") });
 });
 
+it("sends signals to a command whose input has ended", async () => {
+  const channel = await run(client, "trap 'exit 5' USR1; echo ready; while :; do sleep 0.02; done");
+  await written(channel, /ready/);
+  const { outgoing } = channel as unknown as { readonly outgoing: { readonly id: number } };
+  const ended = endOf(channel);
+  channel.end();
+  const { _protocol } = client as unknown as {
+    readonly _protocol: { signal(channel: number, name: string): void };
+  };
+  // The library's own method drops it.
+  _protocol.signal(outgoing.id, "USR1");
+  expect(await ended).toMatchObject({ code: 5 });
+});
+
 it("opens a shell in a terminal of the latest size, and tells its exit status", async () => {
   const session = client.shell.bind(client);
   const channel = await new Promise<Awaited<ReturnType<typeof run>>>((resolve, reject) => {

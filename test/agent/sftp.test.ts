@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Client, SFTPWrapper } from "ssh2";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { installedSftpServer } from "../../agent/sftp.ts";
 import { testFolder } from "../support/folder.ts";
 import { type FakeGateway, newRsaKey } from "./FakeGateway.ts";
 import { type Pair, startPair } from "./support.ts";
@@ -16,15 +17,16 @@ let gateway: FakeGateway;
 let client: Client;
 let sftp: SFTPWrapper;
 beforeAll(async () => {
-  pair = await startPair();
+  pair = await startPair({ flags: ["--sftp-server", "internal"] });
   gateway = pair.gateway;
   gateway.hold(privateKey);
   client = await gateway.login({ username: "deploy", privateKey });
-  sftp = await promisify(
-    client.sftp.bind(client) as (cb: (e: Error | undefined, s: SFTPWrapper) => void) => void,
-  )();
+  sftp = await sftpOf(client);
 });
 afterAll(() => pair.stop());
+
+const sftpOf = (of: Client): Promise<SFTPWrapper> =>
+  promisify(of.sftp.bind(of) as (cb: (e: Error | undefined, s: SFTPWrapper) => void) => void)();
 
 /** A folder that the agent's user may write to. */
 function writable(): string {
@@ -93,6 +95,19 @@ it("overwrites nothing by a rename", async () => {
   expect(readFileSync(join(folder, "b"), "utf8")).toBe("b");
 });
 
+it("works on requests in their order", async () => {
+  const path = join(writable(), "log");
+  const lines = Array.from({ length: 500 }, (_, line) => `${line}\n`);
+  const handle = await call<Buffer>((done) => sftp.open(path, "a", done as never));
+  const write = (line: string) =>
+    call((done) =>
+      sftp.write(handle, Buffer.from(line), 0, line.length, 0, (error) => done(error, undefined)),
+    );
+  await Promise.all(lines.map(write));
+  await call((done) => sftp.close(handle, (error) => done(error, undefined)));
+  expect(readFileSync(path, "utf8")).toBe(lines.join(""));
+});
+
 it("holds no more than 256 files open, and none of a client that is gone", async () => {
   const folder = writable();
   writeFileSync(join(folder, "file"), "");
@@ -106,3 +121,28 @@ it("holds no more than 256 files open, and none of a client that is gone", async
   expect(outcomes.filter((outcome) => outcome === "opened")).toHaveLength(256);
   expect(outcomes.filter((outcome) => outcome === 4)).toHaveLength(4);
 });
+
+const installed = installedSftpServer();
+
+it.skipIf(installed === undefined)(
+  `runs the device's own SFTP server${installed === undefined ? " (none is installed)" : ""}`,
+  async () => {
+    const device = await startPair();
+    try {
+      device.gateway.hold(privateKey);
+      const login = await device.gateway.login({ username: "deploy", privateKey });
+      const files = await sftpOf(login);
+      const folder = writable();
+      const [from, to] = [join(folder, "from"), join(folder, "to")];
+      for (const path of [from, to]) {
+        await call((done) => files.writeFile(path, path, (error) => done(error, undefined)));
+      }
+      // An extension of OpenSSH's, which the agent itself does not have.
+      await call((done) => files.ext_openssh_rename(from, to, (error) => done(error, undefined)));
+      expect(readFileSync(to, "utf8")).toBe(from);
+      login.end();
+    } finally {
+      await device.stop();
+    }
+  },
+);

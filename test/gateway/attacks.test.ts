@@ -374,6 +374,24 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     await unharmed();
   });
 
+  it("passes on signals before the device has begun, and after the end of the client's input", async () => {
+    const client = await loggedIn();
+    const early = await exec(client, "sleep 600");
+    early.signal("TERM");
+    expect((await once(early.resume(), "close")).slice(0, 2)).toEqual([null, "SIGTERM"]);
+    const late = await exec(client, "trap 'exit 5' USR1; echo ready; while :; do sleep 0.02; done");
+    await once(late, "data");
+    const closed = once(late, "close");
+    late.end();
+    const { outgoing } = late as unknown as { readonly outgoing: { readonly id: number } };
+    const { _protocol } = client as unknown as {
+      readonly _protocol: { signal(channel: number, name: string): void };
+    };
+    // The library's own method drops it.
+    _protocol.signal(outgoing.id, "USR1");
+    expect((await closed)[0]).toBe(5);
+  });
+
   /** A device that answers every command with a text. */
   const answers = (text: string) => ({
     exec: (channel: ssh2.ServerChannel) => {

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -12,6 +12,7 @@ import { startRelay } from "../support/relay.ts";
 import { startService } from "../support/service.ts";
 import {
   acceptWithKey,
+  CLIENT,
   newKey,
   openFolder,
   type SshService,
@@ -216,6 +217,26 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
     const known = ["-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", "LogLevel=ERROR"];
     execFileSync("sftp", [...args, ...known, `${to}@127.0.0.1`], { stdio: "ignore" });
     execFileSync("cmp", [at(sent), at(received)]);
+    chmodSync(folder.path, 0o711);
+  });
+
+  it("let scp copy files, with its exit code", async () => {
+    chmodSync(folder.path, 0o777);
+    const [sent, there, received] = ["sent.scp", "there.scp", "received.scp"].map((name) =>
+      join(folder.path, name),
+    ) as [string, string, string];
+    writeFileSync(sent, Buffer.alloc(5_000_001, "all of the bytes "), { mode: 0o644 });
+    const scp = async (from: string, into: string) => {
+      const copy = spawn("scp", ["-F", "none", "-P", String(fleet.port), "-i", key, ...CLIENT, from, into], {
+        stdio: "ignore",
+      });
+      const [code] = await once(copy, "close");
+      return code;
+    };
+    expect(await scp(sent, `${to}@127.0.0.1:${there}`)).toBe(0);
+    expect(await scp(`${to}@127.0.0.1:${there}`, received)).toBe(0);
+    expect(await scp(`${to}@127.0.0.1:${there}.missing`, received)).toBe(1);
+    execFileSync("cmp", [sent, received]);
     chmodSync(folder.path, 0o711);
   });
 

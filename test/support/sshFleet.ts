@@ -173,9 +173,10 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void>
 }
 
 /** Makes a key pair; the path of its private half. */
-export function newKey(folder: string, name: string, type = "ed25519"): string {
+export function newKey(folder: string, name: string, type = "ed25519", bits?: number): string {
   const path = join(folder, name);
-  execFileSync("ssh-keygen", ["-q", "-t", type, "-N", "", "-C", name, "-f", path]);
+  const size = bits === undefined ? [] : ["-b", String(bits)];
+  execFileSync("ssh-keygen", ["-q", "-t", type, ...size, "-N", "", "-C", name, "-f", path]);
   return path;
 }
 

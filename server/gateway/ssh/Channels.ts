@@ -11,7 +11,16 @@ import type {
 import type { OutputStream } from "../../features/sessions/addEntries.ts";
 import type { SshSettings } from "../../services.ts";
 import { type EventData, type TerminalSize, UnreachableError } from "../protocol.ts";
-import { type Brake, ignoreErrors, isCongested, passOn, relieved, write } from "./bounds.ts";
+import {
+  type Brake,
+  ignoreErrors,
+  isCongested,
+  passOn,
+  relieved,
+  sendSignal,
+  takeLateRequests,
+  write,
+} from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import { passOutput } from "./passOutput.ts";
 
@@ -26,6 +35,8 @@ const LINGER = 5_000;
 const FAILED = 255;
 /** Signals that SSH has names for (RFC 4254, section 6.10). The library throws at any other name. */
 const SIGNALS = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
+/** Signals that wait until the device has opened the channel. */
+const EARLY_SIGNALS = 16;
 /** Size of what is recorded without a terminal. */
 const USUAL_SIZE: TerminalSize = { width: 80, height: 24 };
 
@@ -218,6 +229,8 @@ class Seat {
   #terminal: PseudoTtyInfo | undefined;
   #near: ServerChannel | undefined;
   #far: ClientChannel | undefined;
+  /** Signals that the client has sent before the device has opened the channel. */
+  readonly #earlySignals: string[] = [];
   /** Whether the device has still to open the channel. */
   #isOpening = false;
   #isClosed = false;
@@ -245,6 +258,7 @@ class Seat {
 
   #takeRequests(): void {
     const session = this.#session;
+    takeLateRequests(session);
     session.on("pty", (accept, _reject, terminal) => {
       this.#terminal = terminal;
       const { cols: columns, rows, width, height, modes, ...rest } = terminal;
@@ -272,7 +286,8 @@ class Seat {
         reject?.();
         return;
       }
-      this.#tellDevice((far) => far.signal(name));
+      if (this.#far !== undefined) this.#tellDevice((far) => sendSignal(far, name));
+      else if (this.#earlySignals.length < EARLY_SIGNALS) this.#earlySignals.push(name);
       accept?.();
     });
     // Accepted at once: a client with nothing to send ends its side right after, and could not be accepted then.
@@ -359,6 +374,7 @@ class Seat {
       far.close();
       return;
     }
+    for (const name of this.#earlySignals) sendSignal(far, name);
     if (asked.request === "shell" && this.#terminal) {
       const { announcement } = admitted.device;
       if (announcement !== "") near.write(announcement);
@@ -369,7 +385,9 @@ class Seat {
         ? undefined
         : (stream: OutputStream, output: Buffer) => this.#record(stream, output);
     void passOn(near, (data) => write(far, data)).then(() => far.end());
+    let hasExited = false;
     far.once("exit", (code: number | null, signal?: string, core?: unknown, text?: string) => {
+      hasExited = true;
       this.#channels.note(this.#seat, "exit-status", { status: code ?? FAILED, ...(signal && { signal }) });
       const isKnown = SIGNALS.has(signal?.replace(/^SIG/, "") ?? "");
       if (code === null && signal && isKnown) near.exit(signal, Boolean(core), text ?? "");
@@ -378,7 +396,11 @@ class Seat {
     });
     // How it ended may be told after the last of its output.
     const closed = new Promise((resolve) => far.on("close", resolve));
-    void Promise.all([passOutput(near, far, far.stderr, record), closed]).then(() => near.end());
+    void Promise.all([passOutput(near, far, far.stderr, record), closed]).then(() => {
+      // Agents report no status of SFTP, and scp counts that as a failure.
+      if (asked.request === "subsystem" && !hasExited && !this.#channels.login.hasEnded) near.exit(0);
+      near.end();
+    });
     near.on("close", () => far.close());
   }
 

@@ -92,8 +92,12 @@ export class ClientConnection {
         this.#unproved = { ...told, ...admission };
         context.reject(METHODS);
       }
-    } else if (asks) context.accept();
-    else {
+    } else if (asks) {
+      // The library answers with the name of the key's type: Dropbear takes it for the algorithm, and signs with SHA-1.
+      if (key.algo === "ssh-rsa" && hashAlgo !== undefined)
+        key.algo = `rsa-sha2-${hashAlgo.replace("sha", "")}`;
+      context.accept();
+    } else {
       this.#begin(admission, told, key.data);
       context.accept();
     }

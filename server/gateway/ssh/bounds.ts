@@ -1,6 +1,6 @@
 import type { EventEmitter } from "node:events";
 import type { Duplex, Readable, Writable } from "node:stream";
-import type { Client, Connection } from "ssh2";
+import type { Client, ClientChannel, Connection, Session } from "ssh2";
 
 /** The smallest maximum packet size that a peer may ask for, in bytes: below it, the library sends packet by packet. */
 const SMALLEST_PACKET = 1024;
@@ -42,6 +42,7 @@ interface LibraryProtocol {
   readonly _queue: readonly unknown[] | undefined;
   channelClose(channel: number): void;
   requestFailure(): void;
+  signal(channel: number, name: string): void;
   channelOpenFail(recipient: number, reason: number, description: string): void;
 }
 
@@ -225,6 +226,27 @@ export async function write(to: Writable, data: Buffer): Promise<void> {
   const { _channel: channel = to } = to as { readonly _channel?: Writable };
   const connection = (channel as { readonly _client?: Client | Connection })._client;
   await (connection === undefined ? drained(to) : relieved(connection));
+}
+
+/** Lets a session take requests after the end of its client's input. The library refuses them all, also signals. */
+export function takeLateRequests(session: Session): void {
+  session.on("eof", () => {
+    (session as { _ending?: boolean })._ending = false;
+  });
+}
+
+/**
+ * Sends a signal on a channel. The library drops it once the input of the channel has ended.
+ * @param name one of RFC 4254, section 6.10
+ */
+export function sendSignal(channel: ClientChannel, name: string): void {
+  const { outgoing, _client: client } = channel as unknown as {
+    readonly outgoing: { readonly id: number; readonly state: string };
+    readonly _client: Client;
+  };
+  if (outgoing.state === "open" || outgoing.state === "eof") {
+    internalsOf(client)._protocol.signal(outgoing.id, name);
+  }
 }
 
 /** Ignores errors of a channel: it closes after each. */

@@ -1,0 +1,232 @@
+import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { accessSync, chmodSync, constants, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import type { Target } from "./targets.ts";
+
+/** One operation of one client. */
+export interface Check {
+  readonly client: string;
+  readonly operation: string;
+  /** The reason why this machine cannot run the check; undefined if it can. */
+  readonly without?: string | undefined;
+  /** Set if a plain sshd does not support the operation: the reason. */
+  readonly notOnSshd?: string;
+  /** Runs the operation. Throws an error with the symptom if the result is wrong. */
+  run(workspace: Workspace): Promise<void>;
+}
+
+/** The result of one check at one target. */
+export type Outcome =
+  | { readonly kind: "failed" | "skipped"; readonly reason: string }
+  | { readonly kind: "passed"; readonly seconds: number };
+
+/** Time limit of a check, in milliseconds. */
+const TIME_LIMIT = 60_000;
+/** Characters of a program's stderr that a failure shows. */
+const SHOWN = 300;
+
+/** Returns the reason if one of the programs is not on the PATH, else undefined. */
+export function withoutPrograms(...names: readonly string[]): string | undefined {
+  const folders = (process.env.PATH ?? "").split(delimiter);
+  const missing = names.find((name) => !folders.some((folder) => isExecutable(join(folder, name))));
+  return missing === undefined ? undefined : `\`${missing}\` is not on the PATH`;
+}
+
+export function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The Python that runs the helper scripts. */
+export const PYTHON = process.env.PYTHON || "python3";
+
+/** Returns the reason if Python cannot import the module, else undefined. */
+export function withoutModule(name: string): string | undefined {
+  const { status } = spawnSync(PYTHON, ["-c", `import ${name}`], { stdio: "ignore" });
+  return status === 0 ? undefined : `${PYTHON} has no module \`${name}\`; set PYTHON to one that has it`;
+}
+
+/** Throws an error if two values differ. */
+export function expectEqual(what: string, actual: unknown, expected: unknown): void {
+  const [found, wanted] = [JSON.stringify(actual), JSON.stringify(expected)];
+  if (found !== wanted) throw new Error(`${what}: ${cut(found)} instead of ${cut(wanted)}`);
+}
+
+/** Throws an error if a text does not contain another one. */
+export function expectContains(what: string, text: string, part: string): void {
+  if (!text.includes(part))
+    throw new Error(`${what}: no ${JSON.stringify(part)} in ${cut(JSON.stringify(text))}`);
+}
+
+/** Throws an error with the first difference if two buffers differ. */
+export function expectSameBytes(what: string, actual: Buffer, expected: Buffer): void {
+  if (actual.equals(expected)) return;
+  const length = Math.min(actual.length, expected.length);
+  let first = 0;
+  while (first < length && actual[first] === expected[first]) first += 1;
+  throw new Error(
+    `${what}: ${actual.length} of ${expected.length} bytes; the first difference is at ${first}`,
+  );
+}
+
+export const expectSameFile = (actual: string | Buffer, expected: string | Buffer): void =>
+  expectSameBytes(String(actual).replace(/^.*\//, ""), readFileSync(actual), readFileSync(expected));
+
+const cut = (text: string | undefined): string =>
+  text !== undefined && text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : String(text);
+
+/** What a program runs with. */
+export interface RunOptions {
+  /** Default: none. `"open"` keeps stdin open until the program ends. */
+  readonly input?: string | Buffer | "open";
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** Expected exit code. @default 0 */
+  readonly code?: number;
+}
+
+/** The output of a program. */
+export interface Output {
+  readonly stdout: Buffer;
+  readonly stderr: string;
+}
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+
+/** Folders and processes of one check at one target. */
+export class Workspace {
+  readonly target: Target;
+  /** Folder of the client. */
+  readonly here: string;
+  /** Folder that the user of the target may write to. */
+  readonly there: string;
+  /** A file of 30 MB that the user of the target may read. */
+  readonly big: string;
+  readonly #home: string;
+  readonly #running = new Map<Child, string>();
+
+  constructor(target: Target, { folder, big }: { readonly folder: string; readonly big: string }) {
+    this.target = target;
+    this.big = big;
+    const root = mkdtempSync(join(folder, "check-"));
+    chmodSync(root, 0o755);
+    this.here = join(root, "here");
+    this.there = join(root, "there");
+    this.#home = join(root, "home");
+    for (const path of [this.here, this.there, this.#home]) mkdirSync(path);
+    chmodSync(this.there, 0o777);
+  }
+
+  /** Starts a program in a process group of its own. The end of the check ends the group. */
+  start(program: string, args: readonly string[], { env, cwd }: RunOptions = {}): Child {
+    const { PATH = "" } = process.env;
+    const child = spawn(program, args, {
+      cwd: cwd ?? this.here,
+      env: { PATH, HOME: this.#home, LANG: "C.UTF-8", ...env },
+      detached: true,
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    this.#running.set(child, [program, ...args].join(" "));
+    child.once("close", () => this.#running.delete(child));
+    child.on("error", () => {});
+    child.stdin.on("error", () => {});
+    return child;
+  }
+
+  /** Runs a program to its end. Throws an error if the exit code is not the expected one. */
+  async run(program: string, args: readonly string[], options: RunOptions = {}): Promise<Output> {
+    const { input = "", code: expected = 0 } = options;
+    const child = this.start(program, args, options);
+    if (input !== "open") child.stdin.end(input);
+    child.once("exit", () => child.stdin.destroy());
+    const [stdout, stderr, [code, signal]] = await Promise.all([
+      buffer(child.stdout),
+      buffer(child.stderr),
+      once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>,
+    ]);
+    const messages = stderr.toString("utf8");
+    if (code !== expected) {
+      const end = (messages.trim() || stdout.toString("latin1").trim()).slice(-SHOWN);
+      throw new Error(`exit code ${code ?? signal} instead of ${expected}${end && `: ${end}`}`);
+    }
+    return { stdout, stderr: messages };
+  }
+
+  /** Runs OpenSSH's client. */
+  ssh(command: string, options: RunOptions & { readonly flags?: readonly string[] } = {}): Promise<Output> {
+    return this.run("ssh", ["-F", this.target.config, ...(options.flags ?? []), "target", command], options);
+  }
+
+  /** Starts OpenSSH's client. */
+  startSsh(flags: readonly string[], command?: string): Child {
+    const more = command === undefined ? [] : [command];
+    return this.start("ssh", ["-F", this.target.config, ...flags, "target", ...more]);
+  }
+
+  /** The programs that run, for the message about the time limit. */
+  get running(): string {
+    return [...this.#running.values()].map((line) => cut(line)).join("; ");
+  }
+
+  /** Ends all processes and removes all files. */
+  async close(): Promise<void> {
+    for (const child of this.#running.keys()) {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+      } catch {
+        // The group has ended.
+      }
+      child.stdout.destroy();
+      child.stderr.destroy();
+    }
+    rmSync(join(this.here, ".."), { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Runs a check at a target within the time limit. */
+export async function runCheck(
+  check: Check,
+  target: Target,
+  files: { readonly folder: string; readonly big: string },
+): Promise<Outcome> {
+  const reason = check.without ?? (target.isSshd ? check.notOnSshd : undefined);
+  if (reason !== undefined) return { kind: "skipped", reason };
+  const workspace = new Workspace(target, files);
+  const begun = performance.now();
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new Error(`no end after ${TIME_LIMIT / 1000} s: ${workspace.running}`)),
+      TIME_LIMIT,
+    );
+  });
+  const work = check.run(workspace);
+  try {
+    await Promise.race([work, late]);
+    return { kind: "passed", seconds: (performance.now() - begun) / 1000 };
+  } catch (error) {
+    return { kind: "failed", reason: error instanceof Error ? error.message : String(error) };
+  } finally {
+    clearTimeout(timer);
+    // After the time limit, the end of its programs fails the check once more.
+    work.catch(() => {});
+    await workspace.close();
+  }
+}
+
+/** Waits until a program has written a text, and returns its output so far. */
+export async function untilWritten(stream: Readable, wanted: string): Promise<string> {
+  let seen = "";
+  for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
+    seen += String(chunk);
+    if (seen.includes(wanted)) return seen;
+  }
+  throw new Error(`the output ended without ${JSON.stringify(wanted)}: ${cut(JSON.stringify(seen))}`);
+}

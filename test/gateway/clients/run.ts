@@ -1,0 +1,159 @@
+// `npm run test:clients`: what SSH clients can do at a plain sshd, and through the gateway at agents. It prints a table
+// "client × operation × target" as Markdown. The exit code is 1 if an operation fails through the gateway that works
+// with sshd.
+import { randomBytes } from "node:crypto";
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { newKey, openFolder, withoutSsh } from "../../support/sshFleet.ts";
+import { type Check, type Outcome, runCheck } from "./check.ts";
+import { fileChecks } from "./files.ts";
+import { otherChecks } from "./otherClients.ts";
+import { sshChecks } from "./ssh.ts";
+import { type FailedTarget, type Keys, type Target, Targets } from "./targets.ts";
+
+/** Variants of the project's agent, by their flags. */
+const AGENTS: Readonly<Record<string, readonly string[]>> = {
+  "gatehouse-agent": [],
+  "gatehouse-agent-internal": ["--sftp-server", "internal"],
+};
+const HELP = `Usage: npm run test:clients [-- options]
+
+  --target NAME   run only this target: sshd, ${Object.keys(AGENTS).join(", ")}, foreign-1, …; repeatable
+  --only TEXT     run only checks whose "client: operation" contains the text; repeatable
+  --agent PATH    add a target: the program of a foreign agent (version 0.19 or 0.27), run as root; repeatable
+
+Set PYTHON to a Python that has the modules paramiko and asyncssh. Ansible may be beside it.`;
+
+/** Size of the file that checks move, in bytes. */
+const BIG = 30_000_000;
+
+function readOptions() {
+  const several = { type: "string", multiple: true, default: [] as string[] } as const;
+  try {
+    return parseArgs({ options: { target: several, only: several, agent: several } }).values;
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${HELP}`);
+    process.exit(2);
+  }
+}
+
+/** The column of a target: outcomes by checks. */
+interface Column {
+  readonly name: string;
+  readonly isSshd: boolean;
+  /** Set if the target could not be started. Then there are no outcomes. */
+  readonly failed?: FailedTarget;
+  readonly outcomes: ReadonlyMap<Check, Outcome>;
+}
+
+type Files = { readonly folder: string; readonly big: string };
+
+/** Runs all checks at a target, one after another. */
+async function runColumn(target: Target, checks: readonly Check[], files: Files): Promise<Column> {
+  const { name, isSshd } = target;
+  const outcomes = new Map<Check, Outcome>();
+  for (const check of checks) {
+    const outcome = await runCheck(check, target, files);
+    outcomes.set(check, outcome);
+    const shown = outcome.kind === "passed" ? `${outcome.seconds.toFixed(1)} s` : oneLine(outcome.reason);
+    console.error(`${name}: ${check.client}: ${check.operation}: ${outcome.kind}, ${shown}`);
+  }
+  await target.stop();
+  return { name, isSshd, outcomes };
+}
+
+const cell = (outcome: Outcome | undefined): string => {
+  if (outcome === undefined || outcome.kind === "skipped") return "–";
+  return outcome.kind === "passed" ? `${outcome.seconds.toFixed(1)} s` : "**fails**";
+};
+
+const oneLine = (text: string): string => text.trim().replaceAll(/\s+/g, " ");
+
+function printTable(checks: readonly Check[], columns: readonly Column[]): void {
+  console.log(`| client | operation | ${columns.map(({ name }) => name).join(" | ")} |`);
+  console.log(`|---|---|${columns.map(() => "---:|").join("")}`);
+  for (const check of checks) {
+    const cells = columns.map(({ outcomes }) => cell(outcomes.get(check)));
+    console.log(`| ${[check.client, check.operation, ...cells].join(" | ")} |`);
+  }
+}
+
+/** Prints the outcomes of a kind with their reasons; equal reasons of a target once. */
+function printReasons(title: string, kind: "failed" | "skipped", columns: readonly Column[]): void {
+  const lines = new Map<string, string[]>();
+  for (const { name, failed, outcomes } of columns) {
+    if (failed && (kind === "skipped") === failed.isMissing) lines.set(oneLine(failed.reason), [name]);
+    for (const [{ client, operation }, outcome] of outcomes) {
+      if (outcome.kind !== kind) continue;
+      const reason = `${name}: ${oneLine(outcome.reason)}`;
+      lines.set(reason, [...(lines.get(reason) ?? []), `${client}: ${operation}`]);
+    }
+  }
+  if (lines.size === 0) return;
+  console.log(`\n${title}\n`);
+  for (const [reason, operations] of lines) {
+    const [first, ...others] = operations;
+    console.log(`- ${first}${others.length > 0 ? ` and ${others.length} others` : ""}: ${reason}`);
+  }
+}
+
+/** Whether an operation fails through the gateway that works with sshd, or an agent could not be started. */
+function hasFindings(columns: readonly Column[]): boolean {
+  const sshd = columns.find(({ isSshd }) => isSshd);
+  const isFinding = ([check, { kind }]: readonly [Check, Outcome]) =>
+    kind === "failed" && sshd?.outcomes.get(check)?.kind !== "failed";
+  return columns.some(
+    ({ isSshd, failed, outcomes }) => !isSshd && (failed !== undefined || [...outcomes].some(isFinding)),
+  );
+}
+
+async function main(): Promise<number> {
+  const { target: names, only, agent: foreign } = readOptions();
+  if (withoutSsh !== undefined) throw new Error(withoutSsh);
+  const checks = [...sshChecks, ...fileChecks, ...otherChecks].filter(
+    ({ client, operation }) =>
+      only.length === 0 || only.some((text) => `${client}: ${operation}`.includes(text)),
+  );
+  const folder = openFolder();
+  chmodSync(folder.path, 0o755);
+  const big = join(folder.path, "30-megabytes");
+  writeFileSync(big, randomBytes(BIG));
+  chmodSync(big, 0o644);
+  const keys: Keys = {
+    ed25519: newKey(folder.path, "ed25519"),
+    rsa: newKey(folder.path, "rsa", "rsa"),
+    "ecdsa-521": newKey(folder.path, "ecdsa-521", "ecdsa", 521),
+  };
+  const targets = new Targets(folder.path, keys);
+  const columns: Column[] = [];
+  const wanted = (name: string) => names.length === 0 || names.includes(name);
+  const run = async (started: Target | FailedTarget) => {
+    const { name, isSshd } = started;
+    columns.push(
+      "reason" in started
+        ? { name, isSshd, failed: started, outcomes: new Map() }
+        : await runColumn(started, checks, { folder: folder.path, big }),
+    );
+  };
+  try {
+    const sshd = await targets.sshd();
+    if (wanted(sshd.name)) await run(sshd);
+    for (const [name, flags] of Object.entries(AGENTS)) {
+      if (wanted(name)) await run(await targets.agent(name, flags));
+    }
+    for (const [index, path] of foreign.entries()) {
+      const name = `foreign-${index + 1}`;
+      if (wanted(name)) await run(await targets.foreignAgent(name, path));
+    }
+  } finally {
+    await targets.stop();
+    folder.remove();
+  }
+  printTable(checks, columns);
+  printReasons("Failures:", "failed", columns);
+  printReasons("Not run:", "skipped", columns);
+  return hasFindings(columns) ? 1 : 0;
+}
+
+process.exitCode = await main();

@@ -1,0 +1,57 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { userInfo } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { isRoot } from "./nobody.ts";
+import { newKey } from "./sshFleet.ts";
+
+const SSHD = "/usr/sbin/sshd";
+
+/** OpenSSH's server, which the gateway is compared with. */
+export interface Sshd {
+  readonly port: number;
+  /** The user that logs in: the one of this process. */
+  readonly user: string;
+  stop(): void;
+}
+
+/** Returns a free port of the loopback address. */
+export const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+
+/**
+ * Starts OpenSSH's server for the user of this process.
+ * @param folder new folder of the configuration and the host key
+ * @param keys paths of the private keys that may log in
+ * @returns undefined if the server is not installed
+ */
+export async function startSshd(folder: string, ...keys: readonly string[]): Promise<Sshd | undefined> {
+  if (!existsSync(SSHD)) return undefined;
+  // Packages create this directory when the system's sshd starts.
+  if (isRoot) mkdirSync("/run/sshd", { recursive: true, mode: 0o755 });
+  const port = await freePort();
+  const config = join(folder, "sshd_config");
+  const settings = [
+    ...[`Port ${port}`, "ListenAddress 127.0.0.1", `HostKey ${newKey(folder, "sshd_host")}`],
+    ...[`AuthorizedKeysFile ${keys.map((key) => `${key}.pub`).join(" ")}`, "StrictModes no"],
+    ...["PermitRootLogin yes", "UsePAM no", "PidFile none", "MaxStartups 1000"],
+    ...["AcceptEnv LANG LC_* TZ COLORTERM", "Subsystem sftp internal-sftp"],
+  ];
+  writeFileSync(config, `${settings.join("\n")}\n`);
+  const child = spawn(SSHD, ["-D", "-e", "-f", config], { stdio: ["ignore", "ignore", "pipe"] });
+  const output: string[] = [];
+  for await (const line of createInterface({ input: child.stderr })) {
+    output.push(line);
+    if (line.startsWith("Server listening")) break;
+  }
+  if (!output.at(-1)?.startsWith("Server listening")) throw new Error(`sshd ended: ${output.join("\n")}`);
+  child.stderr.resume();
+  return { port, user: userInfo().username, stop: () => void child.kill() };
+}
