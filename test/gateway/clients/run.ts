@@ -31,7 +31,22 @@ const BIG = 30_000_000;
 function readOptions() {
   const several = { type: "string", multiple: true, default: [] as string[] } as const;
   try {
-    return parseArgs({ options: { target: several, only: several, agent: several } }).values;
+    const { values } = parseArgs({ options: { target: several, only: several, agent: several } });
+    const targets = [
+      "sshd",
+      ...Object.keys(AGENTS),
+      ...values.agent.map((_, index) => `foreign-${index + 1}`),
+    ];
+    const unknown = values.target.filter((name) => !targets.includes(name));
+    if (unknown.length > 0) {
+      throw new Error(`Unknown target: ${unknown.join(", ")}. Allowed: ${targets.join(", ")}.`);
+    }
+    const checks = [...sshChecks, ...fileChecks, ...otherChecks].filter(
+      ({ client, operation }) =>
+        values.only.length === 0 || values.only.some((text) => `${client}: ${operation}`.includes(text)),
+    );
+    if (checks.length === 0) throw new Error("--only matches no check.");
+    return { ...values, checks };
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\n\n${HELP}`);
     process.exit(2);
@@ -109,12 +124,8 @@ function hasFindings(columns: readonly Column[]): boolean {
 }
 
 async function main(): Promise<number> {
-  const { target: names, only, agent: foreign } = readOptions();
+  const { target: names, checks, agent: foreign } = readOptions();
   if (withoutSsh !== undefined) throw new Error(withoutSsh);
-  const checks = [...sshChecks, ...fileChecks, ...otherChecks].filter(
-    ({ client, operation }) =>
-      only.length === 0 || only.some((text) => `${client}: ${operation}`.includes(text)),
-  );
   const folder = openFolder();
   chmodSync(folder.path, 0o755);
   const big = join(folder.path, "30-megabytes");
