@@ -392,6 +392,14 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     expect((await closed)[0]).toBe(5);
   });
 
+  it("logs why the connection of a client broke off, here for a command above 35 kB", async () => {
+    const command = `: ${"x".repeat(100_000)}`;
+    expect((await ssh({ to, port: fleet.port, key, command })).code).toBe(255);
+    await expect
+      .poll(() => fleet.service.logs().find(({ msg }) => msg === "the SSH connection of a client broke off"))
+      .toMatchObject({ address: "127.0.0.1", reason: "Bad packet length" });
+  });
+
   /** A device that answers every command with a text. */
   const answers = (text: string) => ({
     exec: (channel: ssh2.ServerChannel) => {

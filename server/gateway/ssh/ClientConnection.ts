@@ -60,7 +60,7 @@ export class ClientConnection {
     });
     client.on("ready", () => this.#ready());
     // The library only ends its own direction; a client that is gone would keep its channels.
-    client.on("error", () => this.#leave());
+    client.on("error", (error) => this.#brokeOff(error));
     client.on("close", () => this.#closed());
   }
 
@@ -185,6 +185,15 @@ export class ClientConnection {
   /** Bytes that wait to be passed on to the device or the client. */
   get waiting(): number {
     return socketOf(this.#client).writableLength + (this.#channels?.waiting ?? 0);
+  }
+
+  #brokeOff(error: Error): void {
+    // Before login, the listener counts broken exchanges; a line for each would let any client fill the log.
+    if (this.#client.authenticated) {
+      const facts = { address: this.#address, session: this.#login?.uid, reason: error.message };
+      this.#service.log.info(facts, "the SSH connection of a client broke off");
+    }
+    this.#leave();
   }
 
   /** Ends it at once. */
