@@ -178,7 +178,7 @@ export function serveSftp(sftp: SFTPWrapper, home: string): () => void {
   /** Settles once all requests so far are answered. */
   let answered: Promise<void> = Promise.resolve();
   /**
-   * Works on a request after all earlier ones: scp and sftp cut a file off after the last write whose answer came in
+   * Processes a request after all earlier ones: scp and sftp cut a file off after the last write whose answer came in
    * order. The work answers a request that succeeds.
    */
   const answer = (request: number, work: () => Promise<unknown>) => {

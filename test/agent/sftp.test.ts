@@ -95,7 +95,7 @@ it("overwrites nothing by a rename", async () => {
   expect(readFileSync(join(folder, "b"), "utf8")).toBe("b");
 });
 
-it("works on requests in their order", async () => {
+it("processes requests in order", async () => {
   const path = join(writable(), "log");
   const lines = Array.from({ length: 500 }, (_, line) => `${line}\n`);
   const handle = await call<Buffer>((done) => sftp.open(path, "a", done as never));

@@ -84,3 +84,12 @@ export function written(channel: ClientChannel, wanted: RegExp): Promise<string>
     channel.once("close", () => reject(new Error(`the channel ended with: ${text}`)));
   });
 }
+
+/** Sends a signal on a channel. The library's own method drops it once the client's input has ended. */
+export function sendSignal(channel: ClientChannel, name: string): void {
+  const { outgoing, _client: client } = channel as unknown as {
+    readonly outgoing: { readonly id: number };
+    readonly _client: { readonly _protocol: { signal(channel: number, name: string): void } };
+  };
+  client._protocol.signal(outgoing.id, name);
+}

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
-import type { AddressInfo, Server as TcpServer } from "node:net";
+import { type AddressInfo, createServer, type Server as TcpServer } from "node:net";
 
 /** A server of a test's own. */
 export interface Listening {
@@ -32,6 +32,14 @@ export async function listenOnNewPort(server: TcpServer): Promise<number> {
     if (isNewPort(port)) return port;
     await new Promise((resolve) => server.close(resolve));
   }
+}
+
+/** Returns a free port of this machine that no service of this process had before. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  const port = await listenOnNewPort(server);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
 }
 
 /** Has a server listen, see {@link listenOnNewPort}. */

@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
-import { isNewPort, listenOnNewPort } from "./listening.ts";
+import { freePort } from "./listening.ts";
 
 /** Where Debian's package has the module that passes TCP on. */
 const STREAM = "/usr/lib/nginx/modules/ngx_stream_module.so";
@@ -40,19 +39,11 @@ const ATTEMPTS = 5;
 /** Starts nginx with configuration files of the project, in which names, files and ports are others. */
 export async function startNginx(options: NginxOptions): Promise<TestNginx> {
   for (let attempt = 1; ; attempt += 1) {
-    const ports = await freePorts(options.ports);
+    const ports = await Promise.all(Array.from({ length: options.ports }, freePort));
     const started = await start(options, ports);
     if (typeof started !== "string") return { ports, stop: () => stop(started) };
     if (!started.includes("Address already in use") || attempt === ATTEMPTS) throw new Error(started);
   }
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports = await Promise.all(servers.map(listenOnNewPort));
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  ports.forEach(isNewPort);
-  return ports;
 }
 
 /** The process once it serves; what it said where it has ended. */

@@ -1,13 +1,14 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { freePort } from "./listening.ts";
 import { isRoot } from "./nobody.ts";
 import { newKey } from "./sshFleet.ts";
 
-const SSHD = "/usr/sbin/sshd";
+/** Path of the program. */
+export const SSHD = "/usr/sbin/sshd";
 
 /** OpenSSH's server, which the gateway is compared with. */
 export interface Sshd {
@@ -16,15 +17,6 @@ export interface Sshd {
   readonly user: string;
   stop(): void;
 }
-
-/** Returns a free port of the loopback address. */
-export const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
 
 /**
  * Starts OpenSSH's server for the user of this process.

@@ -1,9 +1,10 @@
 import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { accessSync, chmodSync, constants, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { buffer } from "node:stream/consumers";
+import { findOnPath } from "../../../provider/engine/findOnPath.ts";
 import type { Target } from "./targets.ts";
 
 /** One operation of one client. */
@@ -28,20 +29,18 @@ const TIME_LIMIT = 60_000;
 /** Characters of a program's stderr that a failure shows. */
 const SHOWN = 300;
 
+/** Returns a function that creates checks of a client. @param without see {@link Check} */
+export const checksOf =
+  (client: string, without: string | undefined) =>
+  (operation: string, run: Check["run"], more: Partial<Check> = {}): Check => ({
+    ...{ client, operation, without, run },
+    ...more,
+  });
+
 /** Returns the reason if one of the programs is not on the PATH, else undefined. */
 export function withoutPrograms(...names: readonly string[]): string | undefined {
-  const folders = (process.env.PATH ?? "").split(delimiter);
-  const missing = names.find((name) => !folders.some((folder) => isExecutable(join(folder, name))));
+  const missing = names.find((name) => findOnPath(name, process.env) === undefined);
   return missing === undefined ? undefined : `\`${missing}\` is not on the PATH`;
-}
-
-export function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** The Python that runs the helper scripts. */
@@ -82,7 +81,7 @@ export const expectSameFile = (actual: string | Buffer, expected: string | Buffe
 const cut = (text: string | undefined): string =>
   text !== undefined && text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : String(text);
 
-/** What a program runs with. */
+/** Options of a program that a check runs. */
 export interface RunOptions {
   /** Default: none. `"open"` keeps stdin open until the program ends. */
   readonly input?: string | Buffer | "open";

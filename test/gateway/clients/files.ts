@@ -19,6 +19,7 @@ import {
 import { join } from "node:path";
 import {
   type Check,
+  checksOf,
   expectEqual,
   expectSameFile,
   type Output,
@@ -49,108 +50,68 @@ async function expectSameTree(workspace: Workspace, one: string, other: string):
 
 /** Both protocols of `scp`. */
 const scpChecks = (client: string, flags: readonly string[]): readonly Check[] => {
-  const without = withoutPrograms("ssh", "scp");
+  const check = checksOf(client, withoutPrograms("ssh", "scp"));
   const scp = (workspace: Workspace, ...args: readonly string[]) =>
     workspace.run("scp", ["-F", workspace.target.config, ...flags, ...args]);
   // The older protocol has the device's shell read the path.
   const spaced = (path: string) => (flags.includes("-O") ? path.replaceAll(" ", "\\ ") : path);
   return [
-    {
-      client,
-      operation: "up, 30 MB",
-      without,
-      async run(workspace) {
-        await scp(workspace, workspace.big, `target:${workspace.there}/sent`);
-        expectSameFile(join(workspace.there, "sent"), workspace.big);
-      },
-    },
-    {
-      client,
-      operation: "down, 30 MB",
-      without,
-      async run(workspace) {
-        await scp(workspace, `target:${workspace.big}`, join(workspace.here, "received"));
-        expectSameFile(join(workspace.here, "received"), workspace.big);
-      },
-    },
-    {
-      client,
-      operation: "a missing file is an error",
-      without,
-      async run(workspace) {
-        const args = ["-F", workspace.target.config, ...flags, `target:${workspace.there}/missing`];
-        await workspace.run("scp", [...args, workspace.here], { code: 1 });
-      },
-    },
-    {
-      client,
-      operation: "-r up, with names not UTF-8",
-      without,
-      async run(workspace) {
-        const tree = join(workspace.here, "tree");
-        createTree(tree);
-        await scp(workspace, "-r", tree, `target:${workspace.there}`);
-        await expectSameTree(workspace, tree, join(workspace.there, "tree"));
-      },
-    },
-    {
-      client,
-      operation: "-r down, with names not UTF-8",
-      without,
-      async run(workspace) {
-        const tree = join(workspace.there, "tree");
-        createTree(tree);
-        await scp(workspace, "-r", `target:${tree}`, workspace.here);
-        await expectSameTree(workspace, tree, join(workspace.here, "tree"));
-      },
-    },
-    {
-      client,
-      operation: "-p keeps times and modes",
-      without,
-      async run(workspace) {
-        const [file, sent, received] = [
-          join(workspace.here, "file"),
-          join(workspace.there, "sent"),
-          join(workspace.here, "received"),
-        ];
-        writeFileSync(file, "text");
-        chmodSync(file, 0o754);
-        utimesSync(file, TIME, TIME);
-        await scp(workspace, "-p", file, `target:${sent}`);
-        await scp(workspace, "-p", `target:${sent}`, received);
-        for (const path of [sent, received]) {
-          const { mtimeMs, mode } = statSync(path);
-          expectEqual("time and mode", [mtimeMs / 1000, (mode & 0o777).toString(8)], [TIME, "754"]);
-        }
-      },
-    },
-    {
-      client,
-      operation: "names with spaces",
-      without,
-      async run(workspace) {
-        const file = join(workspace.here, "a name");
-        writeFileSync(file, "text");
-        await scp(workspace, file, `target:${spaced(join(workspace.there, "another  name"))}`);
-        await scp(workspace, `target:${spaced(join(workspace.there, "another  name"))}`, `${file} back`);
-        expectSameFile(`${file} back`, file);
-      },
-    },
-    {
-      client,
-      operation: "12 files in sequence",
-      without,
-      async run(workspace) {
-        const file = join(workspace.here, "file");
-        for (let index = 0; index < 12; index += 1) {
-          writeFileSync(file, randomBytes(100_000 * index + index));
-          await scp(workspace, file, `target:${workspace.there}/sent`);
-          await scp(workspace, `target:${workspace.there}/sent`, `${file}-back`);
-          expectSameFile(`${file}-back`, file);
-        }
-      },
-    },
+    check("up, 30 MB", async (workspace) => {
+      await scp(workspace, workspace.big, `target:${workspace.there}/sent`);
+      expectSameFile(join(workspace.there, "sent"), workspace.big);
+    }),
+    check("down, 30 MB", async (workspace) => {
+      await scp(workspace, `target:${workspace.big}`, join(workspace.here, "received"));
+      expectSameFile(join(workspace.here, "received"), workspace.big);
+    }),
+    check("a missing file is an error", async (workspace) => {
+      const args = ["-F", workspace.target.config, ...flags, `target:${workspace.there}/missing`];
+      await workspace.run("scp", [...args, workspace.here], { code: 1 });
+    }),
+    check("-r up, with names not UTF-8", async (workspace) => {
+      const tree = join(workspace.here, "tree");
+      createTree(tree);
+      await scp(workspace, "-r", tree, `target:${workspace.there}`);
+      await expectSameTree(workspace, tree, join(workspace.there, "tree"));
+    }),
+    check("-r down, with names not UTF-8", async (workspace) => {
+      const tree = join(workspace.there, "tree");
+      createTree(tree);
+      await scp(workspace, "-r", `target:${tree}`, workspace.here);
+      await expectSameTree(workspace, tree, join(workspace.here, "tree"));
+    }),
+    check("-p keeps times and modes", async (workspace) => {
+      const [file, sent, received] = [
+        join(workspace.here, "file"),
+        join(workspace.there, "sent"),
+        join(workspace.here, "received"),
+      ];
+      writeFileSync(file, "text");
+      chmodSync(file, 0o754);
+      utimesSync(file, TIME, TIME);
+      await scp(workspace, "-p", file, `target:${sent}`);
+      await scp(workspace, "-p", `target:${sent}`, received);
+      for (const path of [sent, received]) {
+        const { mtimeMs, mode } = statSync(path);
+        expectEqual("time and mode", [mtimeMs / 1000, (mode & 0o777).toString(8)], [TIME, "754"]);
+      }
+    }),
+    check("names with spaces", async (workspace) => {
+      const file = join(workspace.here, "a name");
+      writeFileSync(file, "text");
+      await scp(workspace, file, `target:${spaced(join(workspace.there, "another  name"))}`);
+      await scp(workspace, `target:${spaced(join(workspace.there, "another  name"))}`, `${file} back`);
+      expectSameFile(`${file} back`, file);
+    }),
+    check("12 files in sequence", async (workspace) => {
+      const file = join(workspace.here, "file");
+      for (let index = 0; index < 12; index += 1) {
+        writeFileSync(file, randomBytes(100_000 * index + index));
+        await scp(workspace, file, `target:${workspace.there}/sent`);
+        await scp(workspace, `target:${workspace.there}/sent`, `${file}-back`);
+        expectSameFile(`${file}-back`, file);
+      }
+    }),
   ];
 };
 
@@ -161,12 +122,7 @@ function sftp(workspace: Workspace, commands: readonly (string | Buffer)[], flag
   return workspace.run("sftp", ["-F", workspace.target.config, "-b", batch, ...flags, "target"]);
 }
 
-const sftpCheck = (operation: string, run: (workspace: Workspace) => Promise<void>): Check => ({
-  client: "sftp",
-  operation,
-  without: withoutPrograms("ssh", "sftp"),
-  run,
-});
+const sftpCheck = checksOf("sftp", withoutPrograms("ssh", "sftp"));
 
 const sftpChecks: readonly Check[] = [
   sftpCheck("put, 30 MB", async (workspace) => {
@@ -331,12 +287,7 @@ const sftpChecks: readonly Check[] = [
   }),
 ];
 
-const rsyncCheck = (operation: string, run: (workspace: Workspace) => Promise<void>): Check => ({
-  client: "rsync",
-  operation,
-  without: withoutPrograms("ssh", "rsync"),
-  run,
-});
+const rsyncCheck = checksOf("rsync", withoutPrograms("ssh", "rsync"));
 
 /** Owners are left out: only root can set them. */
 const RSYNC = ["-rlptD", "--itemize-changes"];
@@ -381,34 +332,29 @@ const rsyncChecks: readonly Check[] = [
   }),
 ];
 
-const gitCheck: Check = {
-  client: "git",
-  operation: "push and clone",
-  without: withoutPrograms("ssh", "git"),
-  async run(workspace) {
-    const env = {
-      GIT_SSH_COMMAND: `ssh -F ${workspace.target.config}`,
-      GIT_CONFIG_NOSYSTEM: "1",
-      ...{ GIT_AUTHOR_NAME: "a", GIT_AUTHOR_EMAIL: "a@example.org" },
-      ...{ GIT_COMMITTER_NAME: "a", GIT_COMMITTER_EMAIL: "a@example.org" },
-    };
-    const git = (cwd: string, ...args: readonly string[]) => workspace.run("git", args, { cwd, env });
-    const repository = join(workspace.there, "repository.git");
-    const [work, clone] = [join(workspace.here, "work"), join(workspace.here, "clone")];
-    // The user of the target must own the repository.
-    await workspace.ssh(`git init -q --bare ${repository}`);
-    await git(workspace.here, "init", "-q", "-b", "main", work);
-    for (let index = 0; index < 3; index += 1) {
-      writeFileSync(join(work, `file-${index}`), randomBytes(1_000_000));
-      await git(work, "add", ".");
-      await git(work, "commit", "-q", "-m", `commit ${index}`);
-      await git(work, "push", "-q", `target:${repository}`, "main");
-    }
-    await git(workspace.here, "clone", "-q", "-b", "main", `target:${repository}`, clone);
-    const [one, other] = [await git(work, "rev-parse", "HEAD"), await git(clone, "rev-parse", "HEAD")];
-    expectEqual("the commit", other.stdout.toString(), one.stdout.toString());
-  },
-};
+const gitCheck = checksOf("git", withoutPrograms("ssh", "git"))("push and clone", async (workspace) => {
+  const env = {
+    GIT_SSH_COMMAND: `ssh -F ${workspace.target.config}`,
+    GIT_CONFIG_NOSYSTEM: "1",
+    ...{ GIT_AUTHOR_NAME: "a", GIT_AUTHOR_EMAIL: "a@example.org" },
+    ...{ GIT_COMMITTER_NAME: "a", GIT_COMMITTER_EMAIL: "a@example.org" },
+  };
+  const git = (cwd: string, ...args: readonly string[]) => workspace.run("git", args, { cwd, env });
+  const repository = join(workspace.there, "repository.git");
+  const [work, clone] = [join(workspace.here, "work"), join(workspace.here, "clone")];
+  // The user of the target must own the repository.
+  await workspace.ssh(`git init -q --bare ${repository}`);
+  await git(workspace.here, "init", "-q", "-b", "main", work);
+  for (let index = 0; index < 3; index += 1) {
+    writeFileSync(join(work, `file-${index}`), randomBytes(1_000_000));
+    await git(work, "add", ".");
+    await git(work, "commit", "-q", "-m", `commit ${index}`);
+    await git(work, "push", "-q", `target:${repository}`, "main");
+  }
+  await git(workspace.here, "clone", "-q", "-b", "main", `target:${repository}`, clone);
+  const [one, other] = [await git(work, "rev-parse", "HEAD"), await git(clone, "rev-parse", "HEAD")];
+  expectEqual("the commit", other.stdout.toString(), one.stdout.toString());
+});
 
 /** Operations of OpenSSH's `scp` and `sftp`, of rsync and git. */
 export const fileChecks: readonly Check[] = [

@@ -3,13 +3,14 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { findOnPath } from "../../../provider/engine/findOnPath.ts";
 import {
   type Check,
+  checksOf,
   expectContains,
   expectEqual,
   expectSameBytes,
   expectSameFile,
-  isExecutable,
   type Output,
   PYTHON,
   type RunOptions,
@@ -28,55 +29,33 @@ type Exec = (
 ) => Promise<Output>;
 
 /** Operations that clients have in common. */
-const execChecks = (client: string, without: string | undefined, exec: Exec): readonly Check[] => [
-  {
-    client,
-    operation: "exit codes",
-    without,
-    async run(workspace) {
+const execChecks = (client: string, without: string | undefined, exec: Exec): readonly Check[] => {
+  const check = checksOf(client, without);
+  return [
+    check("exit codes", async (workspace) => {
       for (const code of [0, 1, 7, 127]) await exec(workspace, `exit ${code}`, { code });
-    },
-  },
-  {
-    client,
-    operation: "stdout and stderr separate",
-    without,
-    async run(workspace) {
+    }),
+    check("stdout and stderr separate", async (workspace) => {
       const { stdout, stderr } = await exec(workspace, "echo out; echo err >&2");
       expectEqual("stdout", stdout.toString(), "out\n");
       expectContains("stderr", stderr, "err\n");
-    },
-  },
-  {
-    client,
-    operation: "stdin, 5 MB",
-    without,
-    async run(workspace) {
+    }),
+    check("stdin, 5 MB", async (workspace) => {
       const input = randomBytes(PIPED);
       await exec(workspace, `${expectInput(input)} && exit 3`, { input, code: 3 });
-    },
-  },
-  {
-    client,
-    operation: "output, 5 MB",
-    without,
-    async run(workspace) {
+    }),
+    check("output, 5 MB", async (workspace) => {
       const command = "seq 1 800000 | head -c 5000000";
       const local = await workspace.run("sh", ["-c", command]);
       expectSameBytes("stdout", (await exec(workspace, command)).stdout, local.stdout);
-    },
-  },
-  {
-    client,
-    operation: "terminal: exit code",
-    without,
-    async run(workspace) {
+    }),
+    check("terminal: exit code", async (workspace) => {
       const options = { input: "open", code: 5 } as const;
       const { stdout } = await exec(workspace, "test -t 0 && echo terminal; exit 5", options, ["-t"]);
       expectContains("stdout", stdout.toString(), "terminal");
-    },
-  },
-];
+    }),
+  ];
+};
 
 type KeyKind = keyof Workspace["target"]["keys"];
 
@@ -100,14 +79,10 @@ const execByDropbear =
 
 const withoutDropbear = withoutPrograms("dbclient", "dropbearconvert", "script");
 
-const dropbearKeyCheck = (kind: KeyKind): Check => ({
-  client: "dbclient",
-  operation: `login with a key of the type ${kind}`,
-  without: withoutDropbear,
-  async run(workspace) {
+const dropbearKeyCheck = (kind: KeyKind): Check =>
+  checksOf("dbclient", withoutDropbear)(`login with a key of the type ${kind}`, async (workspace) => {
     await execByDropbear(kind)(workspace, "exit 7", { code: 7 });
-  },
-});
+  });
 
 const dropbearChecks: readonly Check[] = [
   ...execChecks("dbclient", withoutDropbear, execByDropbear("ed25519")),
@@ -138,44 +113,29 @@ async function putty(workspace: Workspace): Promise<readonly string[]> {
 
 const pscpChecks = (protocol: "-scp" | "-sftp"): readonly Check[] => {
   const client = `pscp ${protocol}`;
-  const without = withoutPrograms("pscp", "puttygen");
+  const check = checksOf(client, withoutPrograms("pscp", "puttygen"));
   const pscp = async (workspace: Workspace, ...args: readonly string[]) =>
     workspace.run("pscp", [protocol, "-q", ...(await putty(workspace)), ...args]);
   return [
-    {
-      client,
-      operation: "up, 30 MB",
-      without,
-      async run(workspace) {
-        await pscp(workspace, workspace.big, `127.0.0.1:${workspace.there}/sent`);
-        expectSameFile(join(workspace.there, "sent"), workspace.big);
-      },
-    },
-    {
-      client,
-      operation: "down, 30 MB",
-      without,
-      async run(workspace) {
-        await pscp(workspace, `127.0.0.1:${workspace.big}`, join(workspace.here, "received"));
-        expectSameFile(join(workspace.here, "received"), workspace.big);
-      },
-    },
-    {
-      client,
-      operation: "-r up and down",
-      without,
-      async run(workspace) {
-        const { here, there } = workspace;
-        mkdirSync(join(here, "tree", "a folder"), { recursive: true });
-        for (let index = 0; index < 20; index += 1) {
-          writeFileSync(join(here, "tree", "a folder", `file ${index}`), randomBytes(index * 5000));
-        }
-        mkdirSync(join(here, "back"));
-        await pscp(workspace, "-r", join(here, "tree"), `127.0.0.1:${there}`);
-        await pscp(workspace, "-r", `127.0.0.1:${there}/tree`, join(here, "back"));
-        await workspace.run("diff", ["-r", join(here, "tree"), join(here, "back", "tree")]);
-      },
-    },
+    check("up, 30 MB", async (workspace) => {
+      await pscp(workspace, workspace.big, `127.0.0.1:${workspace.there}/sent`);
+      expectSameFile(join(workspace.there, "sent"), workspace.big);
+    }),
+    check("down, 30 MB", async (workspace) => {
+      await pscp(workspace, `127.0.0.1:${workspace.big}`, join(workspace.here, "received"));
+      expectSameFile(join(workspace.here, "received"), workspace.big);
+    }),
+    check("-r up and down", async (workspace) => {
+      const { here, there } = workspace;
+      mkdirSync(join(here, "tree", "a folder"), { recursive: true });
+      for (let index = 0; index < 20; index += 1) {
+        writeFileSync(join(here, "tree", "a folder", `file ${index}`), randomBytes(index * 5000));
+      }
+      mkdirSync(join(here, "back"));
+      await pscp(workspace, "-r", join(here, "tree"), `127.0.0.1:${there}`);
+      await pscp(workspace, "-r", `127.0.0.1:${there}/tree`, join(here, "back"));
+      await workspace.run("diff", ["-r", join(here, "tree"), join(here, "back", "tree")]);
+    }),
   ];
 };
 
@@ -210,46 +170,51 @@ const puttyChecks: readonly Check[] = [
   },
 ];
 
-/** Runs an operation of a helper script. */
-const pythonCheck = (module: string, operation: string, name: string, more: Partial<Check> = {}): Check => ({
-  client: module,
-  operation,
-  without: withoutModule(module),
-  ...more,
-  async run(workspace) {
-    const { target, there } = workspace;
-    const script = fileURLToPath(new URL(`${module}_client.py`, import.meta.url));
-    const login = [String(target.port), target.user, target.keys.ed25519];
-    await workspace.run(PYTHON, [script, name, ...login, there]);
-  },
-});
+/** Returns a function that creates checks of a Python module. The module's script runs the operation of a name. */
+const pythonChecksOf = (module: string) => {
+  const check = checksOf(module, withoutModule(module));
+  const script = fileURLToPath(new URL(`${module}_client.py`, import.meta.url));
+  return (operation: string, name: string, more: Partial<Check> = {}): Check =>
+    check(
+      operation,
+      async (workspace) => {
+        const { target, there } = workspace;
+        const login = [String(target.port), target.user, target.keys.ed25519];
+        await workspace.run(PYTHON, [script, name, ...login, there]);
+      },
+      more,
+    );
+};
+
+const paramikoCheck = pythonChecksOf("paramiko");
+const asyncsshCheck = pythonChecksOf("asyncssh");
 
 const pythonChecks: readonly Check[] = [
-  pythonCheck("paramiko", "commands and exit codes", "commands"),
-  pythonCheck("paramiko", "stdin, 5 MB", "stdin"),
-  pythonCheck("paramiko", "terminal", "terminal"),
-  pythonCheck("paramiko", "putfo and getfo, 5 MB, 12 times", "files"),
-  pythonCheck("paramiko", "rename, listdir, stat, truncate", "folders"),
-  pythonCheck("asyncssh", "commands and exit codes", "commands"),
-  pythonCheck("asyncssh", "sftp put and get, 30 MB", "files"),
-  pythonCheck("asyncssh", "scp put and get, 5 MB", "scp"),
-  pythonCheck("asyncssh", "exit signal", "exit_signal"),
-  pythonCheck("asyncssh", "signal after the end of stdin", "signal", {
+  paramikoCheck("commands and exit codes", "commands"),
+  paramikoCheck("stdin, 5 MB", "stdin"),
+  paramikoCheck("terminal", "terminal"),
+  paramikoCheck("putfo and getfo, 5 MB, 12 times", "files"),
+  paramikoCheck("rename, listdir, stat, truncate", "folders"),
+  asyncsshCheck("commands and exit codes", "commands"),
+  asyncsshCheck("sftp put and get, 30 MB", "files"),
+  asyncsshCheck("scp put and get, 5 MB", "scp"),
+  asyncsshCheck("exit signal", "exit_signal"),
+  asyncsshCheck("signal after the end of stdin", "signal", {
     notOnSshd: "sshd delivers no signals to commands of root",
   }),
 ];
 
 /** Ansible's programs are on the PATH, or beside the Python that has its modules. */
-const ANSIBLE = isExecutable(join(dirname(PYTHON), "ansible")) ? join(dirname(PYTHON), "ansible") : "ansible";
+const ANSIBLE = findOnPath("ansible", { PATH: dirname(PYTHON) }) ?? "ansible";
 
-const withoutAnsible = (): string | undefined => {
-  const { status } = spawnSync(ANSIBLE, ["--version"], { stdio: "ignore" });
-  return status === 0 ? undefined : "`ansible` is neither on the PATH nor beside PYTHON";
-};
+const WITHOUT_ANSIBLE =
+  spawnSync(ANSIBLE, ["--version"], { stdio: "ignore" }).status === 0
+    ? undefined
+    : "`ansible` is neither on the PATH nor beside PYTHON";
 
 const ansibleChecks = (pipelining: "on" | "off"): readonly Check[] => {
   const client = `Ansible (pipelining ${pipelining})`;
-  const without = withoutAnsible();
+  const check = checksOf(client, WITHOUT_ANSIBLE);
   const ansible = (workspace: Workspace, transfer: string, ...args: readonly string[]) => {
     const { target, here, there } = workspace;
     const inventory = join(here, "inventory");
@@ -265,40 +230,26 @@ const ansibleChecks = (pipelining: "on" | "off"): readonly Check[] => {
       },
     });
   };
-  const copyCheck = (transfer: string): Check => ({
-    client,
-    operation: `copy by ${transfer}`,
-    without,
-    async run(workspace) {
+  const copyCheck = (transfer: string): Check =>
+    check(`copy by ${transfer}`, async (workspace) => {
       const [file, copy] = [join(workspace.here, "file"), join(workspace.there, "copy")];
       writeFileSync(file, randomBytes(1_000_000));
       await ansible(workspace, transfer, "-m", "copy", "-a", `src=${file} dest=${copy} mode=0644`);
       expectSameFile(copy, file);
-    },
-  });
+    });
   return [
-    {
-      client,
-      operation: "ping",
-      without,
-      async run(workspace) {
-        expectContains("stdout", (await ansible(workspace, "sftp", "-m", "ping")).stdout.toString(), "pong");
-      },
-    },
+    check("ping", async (workspace) => {
+      expectContains("stdout", (await ansible(workspace, "sftp", "-m", "ping")).stdout.toString(), "pong");
+    }),
     copyCheck("sftp"),
     copyCheck("scp"),
     copyCheck("piped"),
-    {
-      client,
-      operation: "fetch",
-      without,
-      async run(workspace) {
-        const { here, there } = workspace;
-        writeFileSync(join(there, "file"), "text");
-        await ansible(workspace, "sftp", "-m", "fetch", "-a", `src=${there}/file dest=${here}/file flat=yes`);
-        expectEqual("the file", readFileSync(join(here, "file"), "utf8"), "text");
-      },
-    },
+    check("fetch", async (workspace) => {
+      const { here, there } = workspace;
+      writeFileSync(join(there, "file"), "text");
+      await ansible(workspace, "sftp", "-m", "fetch", "-a", `src=${there}/file dest=${here}/file flat=yes`);
+      expectEqual("the file", readFileSync(join(here, "file"), "utf8"), "text");
+    }),
   ];
 };
 

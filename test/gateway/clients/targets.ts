@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pass } from "node:timers/promises";
 import { environmentWithout } from "../../support/command.ts";
-import { startSshd } from "../../support/sshd.ts";
+import { SSHD, startSshd } from "../../support/sshd.ts";
 import { publicHalf, type SshService, startAgent, startSshService } from "../../support/sshFleet.ts";
 
 /** The keys of the clients: paths of the private keys. */
@@ -36,9 +36,6 @@ export interface FailedTarget {
   readonly isMissing: boolean;
   readonly reason: string;
 }
-
-/** Starts one target. */
-export type TargetStart = () => Promise<Target | FailedTarget>;
 
 /** How long an agent has to enrol, in milliseconds. */
 const ENROLMENT = 20_000;
@@ -75,7 +72,7 @@ export class Targets {
     const folder = this.#newFolder(name);
     const sshd = await startSshd(folder, ...Object.values(this.#keys));
     if (sshd === undefined) {
-      return { name, isSshd: true, isMissing: true, reason: "/usr/sbin/sshd is not installed" };
+      return { name, isSshd: true, isMissing: true, reason: `${SSHD} is not installed` };
     }
     this.#sshd = sshd;
     this.#stopSshd = sshd.stop;
