@@ -10,7 +10,7 @@ import {
   runPlainly,
   type TerminalKind,
 } from "./programs.ts";
-import { serveSftp } from "./sftp.ts";
+import { FileServer } from "./sftp.ts";
 
 /** Writes a line of the log. */
 export type Log = (level: "info" | "warn" | "error", message: string, facts?: object) => void;
@@ -84,6 +84,8 @@ export function serveSessions(loggedIn: LoggedIn, options: SessionOptions): void
   if (options.allowForwarding) allowForwarding(client);
 }
 
+type Kind = "shell" | "exec" | "sftp";
+
 /** One session channel: a shell, a command, or files. */
 class Seat {
   readonly #options: SessionOptions;
@@ -91,7 +93,6 @@ class Seat {
   readonly #environment: Record<string, string>;
   #terminal: TerminalKind | undefined;
   #program: Program | undefined;
-  #closeFiles: (() => void) | undefined;
 
   constructor(session: Session, { login, device }: LoggedIn, options: SessionOptions) {
     this.#options = options;
@@ -113,7 +114,6 @@ class Seat {
   /** What is run for a client ends with its channel. */
   hangUp(): void {
     this.#program?.hangUp();
-    this.#closeFiles?.();
   }
 
   #takeRequests(session: Session): void {
@@ -152,26 +152,15 @@ class Seat {
     });
     session.on("shell", (accept) => this.#run(accept(), "shell", undefined));
     session.on("exec", (accept, _reject, { command }) => this.#run(accept(), "exec", command));
-    const { sftpServer } = this.#options;
-    if (sftpServer === undefined) {
-      session.on("sftp", (accept) => {
-        const files = accept();
-        this.#closeFiles = serveSftp(files, this.#options.user.home);
-        files.on("close", () => this.#options.log("info", "session ended", { ...this.#facts, kind: "sftp" }));
-      });
-      return;
-    }
     session.on("subsystem", (accept, reject, { name }) => {
-      if (name === "sftp") this.#run(accept(), "sftp", `exec ${quoted(sftpServer)}`);
-      else reject();
+      const { sftpServer } = this.#options;
+      if (name !== "sftp") reject();
+      else if (sftpServer === undefined) this.#serveFiles(accept());
+      else this.#run(accept(), "sftp", `exec ${quoted(sftpServer)}`);
     });
   }
 
-  #run(
-    channel: ServerChannel | undefined,
-    kind: "shell" | "exec" | "sftp",
-    command: string | undefined,
-  ): void {
+  #run(channel: ServerChannel | undefined, kind: Kind, command: string | undefined): void {
     if (channel === undefined) return;
     const { user, log } = this.#options;
     const program: ProgramOptions = {
@@ -181,8 +170,8 @@ class Seat {
       environment: this.#environment,
     };
     const ended: Ended = (ending, passed) => {
-      log("info", "session ended", { ...this.#facts, kind, ...ending });
       passed.then(() => tell(channel, ending));
+      this.#logEnd(kind, ending);
     };
     channel.on("error", () => this.hangUp());
     try {
@@ -196,6 +185,33 @@ class Seat {
       channel.resume();
       ended({ code: FAILED, signal: undefined }, Promise.resolve());
     }
+  }
+
+  #serveFiles(channel: ServerChannel | undefined): void {
+    if (channel === undefined) return;
+    const server = new FileServer(channel, this.#options.user.home);
+    this.#program = { kill() {}, resize() {}, hangUp: () => server.close() };
+    channel.on("error", () => this.hangUp());
+    server.serve().then(
+      () => this.#filesEnded(channel, { code: 0, signal: undefined }),
+      (error: Error) => {
+        this.#options.log("warn", "a client broke the SFTP protocol", {
+          ...this.#facts,
+          reason: error.message,
+        });
+        channel.resume();
+        this.#filesEnded(channel, { code: FAILED, signal: undefined });
+      },
+    );
+  }
+
+  #filesEnded(channel: ServerChannel, ending: Ending): void {
+    tell(channel, ending);
+    this.#logEnd("sftp", ending);
+  }
+
+  #logEnd(kind: Kind, ending: Ending): void {
+    this.#options.log("info", "session ended", { ...this.#facts, kind, ...ending });
   }
 }
 

@@ -1,32 +1,41 @@
-import { accessSync, constants, type Dirent, type Stats } from "node:fs";
+import { accessSync, constants, type Dir, type Stats } from "node:fs";
 import {
   chmod,
+  chown,
   type FileHandle,
+  lchown,
+  link,
   lstat,
+  lutimes,
   mkdir,
   open,
-  readdir,
+  opendir,
+  readFile,
   readlink,
   realpath,
   rename,
   rmdir,
   stat,
+  statfs,
   symlink,
   truncate,
   unlink,
   utimes,
 } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
-import ssh2, { type Attributes, type FileEntry, type SFTPWrapper } from "ssh2";
-
-const { STATUS_CODE, OPEN_MODE } = ssh2.utils.sftp;
-
-/** Files and folders that a client may have open. */
-const HANDLES_MOST = 256;
-/** Largest part of a file that is read at once, in bytes. */
-const READ_MAX = 256 * 1024;
-/** Entries of a folder in one answer. */
-const ENTRIES = 100;
+import type { Duplex } from "node:stream";
+import {
+  type Answer,
+  type Attributes,
+  attributeFields,
+  encode,
+  encodeNumber,
+  type Field,
+  PACKET_MAX,
+  type Packet,
+  ProtocolError,
+  packetsOf,
+  TYPE,
+} from "./sftpPackets.ts";
 
 /** Where systems install OpenSSH's program that serves files: Debian, Alpine, Fedora, the BSDs, Arch, OpenWrt. */
 const INSTALLED = [
@@ -50,39 +59,53 @@ export function isProgram(path: string): boolean {
   }
 }
 
-type Open = { readonly file: FileHandle } | { readonly folder: string; readonly entries: Dirent[] };
+/** Largest part of a file in one answer, in bytes. */
+const READ_MAX = PACKET_MAX - 1024;
+/** Bytes of a DATA answer before its data: length, type, request id, length of the data. */
+const DATA_HEADER = 13;
+/** Files and folders that a client may have open. */
+const HANDLES_MOST = 256;
+/** Entries of a folder in one answer. */
+const ENTRIES = 100;
 
-/** SFTP's codes of the system's errors. */
+const STATUS = {
+  ...{ OK: 0, EOF: 1, NO_SUCH_FILE: 2, PERMISSION_DENIED: 3, FAILURE: 4, BAD_MESSAGE: 5, UNSUPPORTED: 8 },
+} as const;
+
+/** SFTP's codes of the system's errors, the same as OpenSSH's. Others are FAILURE. */
 const CODES: Readonly<Record<string, number>> = {
-  ENOENT: STATUS_CODE.NO_SUCH_FILE,
-  ENOTDIR: STATUS_CODE.NO_SUCH_FILE,
-  EACCES: STATUS_CODE.PERMISSION_DENIED,
-  EPERM: STATUS_CODE.PERMISSION_DENIED,
+  ENOENT: STATUS.NO_SUCH_FILE,
+  ENOTDIR: STATUS.NO_SUCH_FILE,
+  EBADF: STATUS.NO_SUCH_FILE,
+  ELOOP: STATUS.NO_SUCH_FILE,
+  EACCES: STATUS.PERMISSION_DENIED,
+  EPERM: STATUS.PERMISSION_DENIED,
+  ENAMETOOLONG: STATUS.BAD_MESSAGE,
+  EINVAL: STATUS.BAD_MESSAGE,
 };
 
-const attributesOf = ({ mode, uid, gid, size, atime, mtime }: Stats): Attributes => ({
-  mode,
-  uid,
-  gid,
-  size,
-  atime: Math.floor(atime.getTime() / 1000),
-  mtime: Math.floor(mtime.getTime() / 1000),
-});
+/** The extensions of OpenSSH that the server has, with their versions. */
+const EXTENSIONS = {
+  "posix-rename@openssh.com": "1",
+  "statvfs@openssh.com": "2",
+  "fstatvfs@openssh.com": "2",
+  "hardlink@openssh.com": "1",
+  "fsync@openssh.com": "1",
+  "lsetstat@openssh.com": "1",
+  "limits@openssh.com": "1",
+  "copy-data": "1",
+} as const;
 
-/** The system's flags for those of SFTP (version 3). */
-function flagsOf(flags: number): number {
-  const { READ, WRITE, APPEND, CREAT, TRUNC, EXCL } = OPEN_MODE;
-  const has = (flag: number) => (flags & flag) !== 0;
-  let mode: number = constants.O_RDONLY;
-  if (has(WRITE)) mode = has(READ) ? constants.O_RDWR : constants.O_WRONLY;
-  if (has(APPEND)) mode |= constants.O_APPEND;
-  if (has(CREAT)) mode |= constants.O_CREAT;
-  if (has(TRUNC)) mode |= constants.O_TRUNC;
-  if (has(EXCL)) mode |= constants.O_EXCL;
-  return mode;
-}
+/** Flags of an open request (section 6.3). */
+const OPEN = { READ: 1, WRITE: 2, APPEND: 4, CREATE: 8, TRUNCATE: 16, EXCLUSIVE: 32 } as const;
+/** An open file or folder. `rest` are the names of the folder's entries that come before those of `folder`. */
+type Opened = { readonly path: Buffer } & (
+  | { readonly file: FileHandle }
+  | { readonly folder: Dir; readonly rest: Buffer[] }
+);
 
-class Refusal extends Error {
+/** A request that the server rejects. */
+class Rejection extends Error {
   readonly code: number;
 
   constructor(code: number, message: string) {
@@ -91,246 +114,429 @@ class Refusal extends Error {
   }
 }
 
-/** The part of the system's `ls -l` that clients show; they read nothing out of it. */
-function longname(name: string, { mode, uid, gid, size, mtime }: Stats): string {
-  const rights = [..."rwxrwxrwx"].map((right, bit) => ((mode >> (8 - bit)) & 1 ? right : "-")).join("");
-  const kind =
-    (mode & constants.S_IFMT) === constants.S_IFDIR
-      ? "d"
-      : (mode & constants.S_IFMT) === constants.S_IFLNK
-        ? "l"
-        : "-";
-  const day = mtime.toISOString().slice(0, 16).replace("T", " ");
-  return `${kind}${rights} 1 ${uid} ${gid} ${size} ${day} ${name}`;
+/** The system's flags for those of an open request. */
+function systemFlags(flags: number): number {
+  const has = (flag: number) => (flags & flag) !== 0;
+  // Without O_NONBLOCK, the open of a pipe would block a thread of the process until another program opens it.
+  let result: number = constants.O_RDONLY | constants.O_NONBLOCK;
+  if (has(OPEN.WRITE)) result |= has(OPEN.READ) ? constants.O_RDWR : constants.O_WRONLY;
+  if (has(OPEN.APPEND)) result |= constants.O_APPEND;
+  if (has(OPEN.CREATE)) result |= constants.O_CREAT;
+  if (has(OPEN.TRUNCATE)) result |= constants.O_TRUNC;
+  if (has(OPEN.EXCLUSIVE)) result |= constants.O_EXCL;
+  return result;
 }
 
-async function setAttributes(
-  target: {
-    chmod(mode: number): Promise<void>;
-    utimes(a: number, m: number): Promise<void>;
-    truncate(size: number): Promise<void>;
-  },
-  { mode, atime, mtime, size }: Attributes,
-): Promise<void> {
-  if (size !== undefined) await target.truncate(size);
-  if (mode !== undefined) await target.chmod(mode & 0o7777);
-  if (atime !== undefined && mtime !== undefined) await target.utimes(atime, mtime);
+/** The calls that set attributes of a file. */
+interface Changes {
+  truncate(size: number): Promise<void>;
+  chmod(mode: number): Promise<void>;
+  utimes(accessed: number, modified: number): Promise<void>;
+  chown(uid: number, gid: number): Promise<void>;
 }
 
-const ofPath = (path: string) => ({
-  chmod: (mode: number) => chmod(path, mode),
-  utimes: (atime: number, mtime: number) => utimes(path, atime, mtime),
-  truncate: (size: number) => truncate(path, size),
+async function setAttributes(of: Changes, { size, mode, times, owner }: Attributes): Promise<void> {
+  if (size !== undefined) await of.truncate(size);
+  if (mode !== undefined) await of.chmod(mode);
+  if (times !== undefined) await of.utimes(times.accessed, times.modified);
+  if (owner !== undefined) await of.chown(owner.uid, owner.gid);
+}
+
+const changesOf = (path: Buffer): Changes => ({
+  truncate: (size) => truncate(path, size),
+  chmod: (mode) => chmod(path, mode),
+  utimes: (accessed, modified) => utimes(path, accessed, modified),
+  chown: (uid, gid) => chown(path, uid, gid),
 });
 
-/**
- * Serves files to a client (SFTP version 3), with the rights of this process.
- * @param home where relative paths begin
- * @returns closes the files that are open, and later ones at once; for when the connection is gone
- */
-export function serveSftp(sftp: SFTPWrapper, home: string): () => void {
-  const handles = new Map<number, Open>();
-  let last = 0;
-  /** Files that are being opened. */
-  let coming = 0;
-  let isOver = false;
-  const at = (path: string) => resolve(home, path);
+const unsupported = async () => {
+  throw new Rejection(STATUS.UNSUPPORTED, "a symbolic link has no size and no mode of its own");
+};
 
-  const keep = (opened: Open): Buffer => {
-    last += 1;
-    handles.set(last, opened);
-    const handle = Buffer.alloc(4);
-    handle.writeUInt32BE(last);
-    return handle;
-  };
-  const opened = (handle: Buffer): Open => {
-    const found = handle.length === 4 ? handles.get(handle.readUInt32BE()) : undefined;
-    if (found === undefined) throw new Refusal(STATUS_CODE.FAILURE, "no such handle");
-    return found;
-  };
-  const file = (handle: Buffer): FileHandle => {
-    const found = opened(handle);
-    if (!("file" in found)) throw new Refusal(STATUS_CODE.FAILURE, "the handle is that of a folder");
-    return found.file;
-  };
-  /** Opens something if there is room for it. */
-  const openNew = async (request: number, work: () => Promise<Open>) => {
-    if (handles.size + coming >= HANDLES_MOST)
-      throw new Refusal(STATUS_CODE.FAILURE, "too many files are open");
-    coming += 1;
-    try {
-      const handle = keep(await work());
-      if (isOver) closeAll();
-      else sftp.handle(request, handle);
-    } finally {
-      coming -= 1;
-    }
-  };
-  const closeAll = () => {
-    isOver = true;
-    for (const left of handles.values()) {
-      // Nobody is left to hear of a failure.
-      if ("file" in left) left.file.close().catch(() => {});
-    }
-    handles.clear();
-  };
-  const done = (request: number) => sftp.status(request, STATUS_CODE.OK);
-  /** Settles once all requests so far are answered. */
-  let answered: Promise<void> = Promise.resolve();
-  /**
-   * Processes a request after all earlier ones: scp and sftp cut a file off after the last write whose answer came in
-   * order. The work answers a request that succeeds.
-   */
-  const answer = (request: number, work: () => Promise<unknown>) => {
-    answered = answered.then(work).then(
-      () => {},
-      (error: NodeJS.ErrnoException) => {
-        const code = error instanceof Refusal ? error.code : (CODES[error.code ?? ""] ?? STATUS_CODE.FAILURE);
-        sftp.status(request, code, error.message);
-      },
-    );
-  };
+/** As {@link changesOf}, of a symbolic link itself. */
+const linkChangesOf = (path: Buffer): Changes => ({
+  truncate: unsupported,
+  chmod: unsupported,
+  utimes: (accessed, modified) => lutimes(path, accessed, modified),
+  chown: (uid, gid) => lchown(path, uid, gid),
+});
 
-  sftp.on("OPEN", (request, path, flags, attributes) =>
-    answer(request, async () => {
-      const mode = (attributes.mode ?? 0o666) & 0o7777;
-      await openNew(request, async () => ({ file: await open(at(path), flagsOf(flags), mode) }));
-    }),
-  );
-  sftp.on("READ", (request, handle, offset, length) =>
-    answer(request, async () => {
-      const buffer = Buffer.allocUnsafe(Math.min(length, READ_MAX));
-      const { bytesRead } = await file(handle).read(buffer, 0, buffer.length, offset);
-      if (bytesRead === 0) sftp.status(request, STATUS_CODE.EOF);
-      else sftp.data(request, buffer.subarray(0, bytesRead));
-    }),
-  );
-  sftp.on("WRITE", (request, handle, offset, data) =>
-    answer(request, async () => {
-      for (let written = 0; written < data.length; ) {
-        const { bytesWritten } = await file(handle).write(
-          data,
-          written,
-          data.length - written,
-          offset + written,
-        );
-        written += bytesWritten;
-      }
-      done(request);
-    }),
-  );
-  sftp.on("CLOSE", (request, handle) =>
-    answer(request, async () => {
-      const closed = opened(handle);
-      handles.delete(handle.readUInt32BE());
-      if ("file" in closed) await closed.file.close();
-      done(request);
-    }),
-  );
-  sftp.on("FSTAT", (request, handle) =>
-    answer(request, async () => sftp.attrs(request, attributesOf(await file(handle).stat()))),
-  );
-  sftp.on("FSETSTAT", (request, handle, attributes) =>
-    answer(request, async () => {
-      await setAttributes(file(handle), attributes);
-      done(request);
-    }),
-  );
-  sftp.on("STAT", (request, path) =>
-    answer(request, async () => sftp.attrs(request, attributesOf(await stat(at(path))))),
-  );
-  sftp.on("LSTAT", (request, path) =>
-    answer(request, async () => sftp.attrs(request, attributesOf(await lstat(at(path))))),
-  );
-  sftp.on("SETSTAT", (request, path, attributes) =>
-    answer(request, async () => {
-      await setAttributes(ofPath(at(path)), attributes);
-      done(request);
-    }),
-  );
-  sftp.on("OPENDIR", (request, path) =>
-    answer(request, async () => {
-      const folder = at(path);
-      await openNew(request, async () => ({
-        folder,
-        entries: await readdir(folder, { withFileTypes: true }),
-      }));
-    }),
-  );
-  sftp.on("READDIR", (request, handle) =>
-    answer(request, async () => {
-      const found = opened(handle);
-      if (!("folder" in found)) throw new Refusal(STATUS_CODE.FAILURE, "the handle is that of a file");
-      const some = found.entries.splice(0, ENTRIES);
-      const entries = await Promise.all(some.map(({ name }) => entryOf(join(found.folder, name))));
-      const present = entries.filter((entry) => entry !== undefined);
-      if (some.length === 0) sftp.status(request, STATUS_CODE.EOF);
-      else sftp.name(request, present);
-    }),
-  );
-  sftp.on("REALPATH", (request, path) =>
-    answer(request, async () => {
-      const asked = at(path);
-      const filename = await realpath(asked).catch(() => asked);
-      sftp.name(request, [{ filename, longname: filename, attrs: {} as Attributes }]);
-    }),
-  );
-  sftp.on("READLINK", (request, path) =>
-    answer(request, async () => {
-      const filename = await readlink(at(path));
-      sftp.name(request, [{ filename, longname: filename, attrs: {} as Attributes }]);
-    }),
-  );
-  const change =
-    (work: (...paths: string[]) => Promise<unknown>) =>
-    (request: number, ...paths: unknown[]) =>
-      answer(request, async () => {
-        await work(...paths.filter((path) => typeof path === "string"));
-        done(request);
-      });
-  sftp.on(
-    "REMOVE",
-    change((path = "") => unlink(at(path))),
-  );
-  sftp.on(
-    "RMDIR",
-    change((path = "") => rmdir(at(path))),
-  );
-  sftp.on("MKDIR", (request, path, attributes) =>
-    answer(request, async () => {
-      await mkdir(at(path), (attributes.mode ?? 0o777) & 0o7777);
-      done(request);
-    }),
-  );
-  // OpenSSH sends the link's target first.
-  sftp.on(
-    "SYMLINK",
-    change((target = "", path = "") => symlink(target, at(path))),
-  );
-  sftp.on(
-    "RENAME",
-    change(async (from = "", to = "") => {
-      const taken = await lstat(at(to)).then(
-        () => true,
-        () => false,
-      );
-      if (taken) throw new Refusal(STATUS_CODE.FAILURE, "there is a file of that name");
-      await rename(at(from), at(to));
-    }),
-  );
-  // The client sends no more requests, and waits for this side's end.
-  sftp.on("end", () => void answered.then(() => sftp.end()));
-  sftp.on("close", closeAll);
-  return closeAll;
+/** Names of users or groups by their ids, from a file like /etc/passwd; empty if it cannot be read. */
+async function namesIn(file: string): Promise<ReadonlyMap<number, string>> {
+  const lines = (await readFile(file, "utf8").catch(() => "")).split("\n").map((line) => line.split(":"));
+  return new Map(lines.map(([name = "", , id]) => [Number(id), name]));
 }
 
-/** A folder's entry; undefined where it is gone. */
-async function entryOf(path: string): Promise<FileEntry | undefined> {
+/** Names of users and groups for listings. */
+interface Names {
+  readonly users: ReadonlyMap<number, string>;
+  readonly groups: ReadonlyMap<number, string>;
+}
+
+const KINDS = new Map<number, string>([
+  [constants.S_IFDIR, "d"],
+  [constants.S_IFLNK, "l"],
+  [constants.S_IFBLK, "b"],
+  [constants.S_IFCHR, "c"],
+  [constants.S_IFIFO, "p"],
+  [constants.S_IFSOCK, "s"],
+]);
+/** Milliseconds after which a listing shows the year of a file's time instead of the time of day. */
+const HALF_A_YEAR = (365 / 2) * 24 * 60 * 60 * 1000;
+
+/** A line like those of `ls -l`, which clients show. */
+function longname(name: Buffer, { mode, nlink, uid, gid, size, mtime }: Stats, names: Names): Buffer {
+  const rights = [..."rwxrwxrwx"].map((right, bit) => ((mode >> (8 - bit)) & 1 ? right : "-"));
+  for (const [at, bit, set] of [
+    [2, 0o4000, "s"],
+    [5, 0o2000, "s"],
+    [8, 0o1000, "t"],
+  ] as const) {
+    if (mode & bit) rights[at] = rights[at] === "x" ? set : set.toUpperCase();
+  }
+  const month = mtime.toLocaleString("en", { month: "short" });
+  const time = [mtime.getHours(), mtime.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
+  const age = Date.now() - mtime.getTime();
+  const date = [
+    month,
+    String(mtime.getDate()).padStart(2),
+    age >= 0 && age < HALF_A_YEAR ? time : String(mtime.getFullYear()).padStart(5),
+  ];
+  const columns = [
+    `${KINDS.get(mode & constants.S_IFMT) ?? "-"}${rights.join("")}`,
+    String(nlink).padStart(3),
+    (names.users.get(uid) ?? String(uid)).padEnd(8),
+    (names.groups.get(gid) ?? String(gid)).padEnd(8),
+    String(size).padStart(8),
+    ...date,
+  ];
+  return Buffer.concat([Buffer.from(`${columns.join(" ")} `), name]);
+}
+
+const SLASH = Buffer.from("/");
+
+const child = (folder: Buffer, name: Buffer): Buffer => Buffer.concat([folder, SLASH, name]);
+
+/** Splits a path before its last name. */
+function parentOf(path: Buffer): { readonly parent: Buffer; readonly name: Buffer } {
+  const slash = path.lastIndexOf(SLASH);
+  return { parent: slash <= 0 ? SLASH : path.subarray(0, slash), name: path.subarray(slash + 1) };
+}
+
+const exists = (path: Buffer): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  );
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
+
+/** Codes of the system if a file system has no hard links, or the user may not create one of this file. */
+const NO_LINKS = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EXDEV", "EMLINK"]);
+
+/** Renames, and overwrites nothing. */
+async function renameToNew(from: Buffer, to: Buffer): Promise<void> {
+  if ((await lstat(from)).isFile()) {
+    try {
+      // Unlike a rename after a look, this overwrites no file that another program has just created.
+      await link(from, to);
+      await unlink(from);
+      return;
+    } catch (error) {
+      if (!NO_LINKS.has(codeOf(error))) throw error;
+    }
+  }
+  if (await exists(to)) throw new Rejection(STATUS.FAILURE, "there is a file of that name");
+  await rename(from, to);
+}
+
+/** The absolute path without links, as realpath(3) of OpenSSH: the last name need not exist. */
+async function canonical(path: Buffer): Promise<Buffer> {
+  const resolved = (of: Buffer) => realpath(of, { encoding: "buffer" });
   try {
-    const stats = await lstat(path);
-    const filename = basename(path);
-    return { filename, longname: longname(filename, stats), attrs: attributesOf(stats) };
-  } catch {
-    return undefined;
+    return await resolved(path);
+  } catch (error) {
+    const { parent, name } = parentOf(path);
+    if (codeOf(error) !== "ENOENT" || name.length === 0) throw error;
+    const folder = await resolved(parent);
+    return folder.equals(SLASH) ? child(Buffer.of(), name) : child(folder, name);
+  }
+}
+
+/**
+ * Serves files to one client with the rights of this process: SFTP version 3 with extensions of OpenSSH. Names are
+ * bytes. The server processes one request after another, because scp and sftp cut a file off after the last write
+ * whose answer came in order.
+ */
+export class FileServer {
+  readonly #stream: Duplex;
+  readonly #home: Buffer;
+  readonly #opened = new Map<number, Opened>();
+  #lastHandle = 0;
+  #isClosed = false;
+  #names: Promise<Names> | undefined;
+
+  /** @param home the folder that relative paths start from */
+  constructor(stream: Duplex, home: string) {
+    this.#stream = stream;
+    this.#home = Buffer.from(home);
+  }
+
+  /**
+   * Answers requests until the client ends its direction.
+   * @throws Error the client does not keep to the protocol
+   */
+  async serve(): Promise<void> {
+    try {
+      for await (const packet of packetsOf(this.#stream.iterator({ destroyOnReturn: false }))) {
+        const answer = await this.#answer(packet);
+        if (this.#isClosed) return;
+        await this.#send(answer);
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  /** Closes all files, because the client has left. */
+  close(): void {
+    this.#isClosed = true;
+    for (const handle of this.#opened.keys()) {
+      // The client has left, so that no program can take an error.
+      this.#close(handle).catch(() => {});
+    }
+  }
+
+  async #send(answer: Buffer): Promise<void> {
+    if (this.#stream.write(answer)) return;
+    await new Promise<void>((resolve) => {
+      this.#stream.once("drain", resolve).once("close", resolve);
+    });
+  }
+
+  async #answer(packet: Packet): Promise<Buffer> {
+    if (packet.type === TYPE.INIT) {
+      const extensions = Object.entries(EXTENSIONS)
+        .flat()
+        .map((text) => Buffer.from(text));
+      return encode({ type: TYPE.VERSION, fields: [3, ...extensions] });
+    }
+    const id = packet.number();
+    const respond = (type: number, ...fields: readonly Field[]) => encode({ type, fields: [id, ...fields] });
+    const status = (code: number, message: string) =>
+      respond(TYPE.STATUS, code, Buffer.from(message), Buffer.from("en"));
+    try {
+      if (packet.type === TYPE.READ)
+        return (await this.#read(id, packet)) ?? status(STATUS.EOF, "end of file");
+      const answer = await this.#process(packet);
+      if (answer === "end") return status(STATUS.EOF, "end of the folder");
+      return answer === undefined ? status(STATUS.OK, "done") : respond(answer.type, ...answer.fields);
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error;
+      const code = error instanceof Rejection ? error.code : (CODES[codeOf(error)] ?? STATUS.FAILURE);
+      return status(code, (error as Error).message);
+    }
+  }
+
+  /**
+   * Processes any request but a read.
+   * @returns undefined: it is done, and the client expects nothing else; `"end"`: the folder has no more entries
+   */
+  async #process(packet: Packet): Promise<Answer | "end" | undefined> {
+    const path = () => this.#path(packet.string());
+    switch (packet.type) {
+      case TYPE.OPEN:
+        return this.#openFile(path(), packet.number(), packet.attributes());
+      case TYPE.OPENDIR:
+        return this.#openFolder(path());
+      case TYPE.CLOSE: {
+        const handle = packet.string();
+        this.#find(handle);
+        return done(this.#close(handle.readUInt32BE()));
+      }
+      case TYPE.WRITE:
+        return done(writeAll(this.#file(packet.string()), packet.long(), packet.string()));
+      case TYPE.READDIR:
+        return this.#list(packet.string());
+      case TYPE.STAT:
+        return attributesAnswer(await stat(path()));
+      case TYPE.LSTAT:
+        return attributesAnswer(await lstat(path()));
+      case TYPE.FSTAT:
+        return attributesAnswer(await this.#file(packet.string()).stat());
+      case TYPE.SETSTAT:
+        return done(setAttributes(changesOf(path()), packet.attributes()));
+      case TYPE.FSETSTAT:
+        return done(setAttributes(this.#file(packet.string()), packet.attributes()));
+      case TYPE.REMOVE:
+        return done(unlink(path()));
+      case TYPE.RMDIR:
+        return done(rmdir(path()));
+      case TYPE.MKDIR:
+        return done(mkdir(path(), packet.attributes().mode ?? 0o777));
+      case TYPE.REALPATH:
+        return nameAnswer(await canonical(path()));
+      case TYPE.READLINK:
+        return nameAnswer(await readlink(path(), { encoding: "buffer" }));
+      case TYPE.SYMLINK:
+        // OpenSSH sends the target first, against the draft. All clients do the same.
+        return done(symlink(packet.string(), path()));
+      case TYPE.RENAME:
+        return done(renameToNew(path(), path()));
+      case TYPE.EXTENDED:
+        return this.#extended(packet.string().toString("latin1"), packet);
+      default:
+        throw new Rejection(STATUS.UNSUPPORTED, `request type ${packet.type} is not supported`);
+    }
+  }
+
+  async #extended(name: string, packet: Packet): Promise<Answer | undefined> {
+    const path = () => this.#path(packet.string());
+    switch (name as keyof typeof EXTENSIONS) {
+      case "posix-rename@openssh.com":
+        return done(rename(path(), path()));
+      case "hardlink@openssh.com":
+        return done(link(path(), path()));
+      case "statvfs@openssh.com":
+        return spaceAnswer(path());
+      case "fstatvfs@openssh.com":
+        return spaceAnswer(this.#find(packet.string()).path);
+      case "fsync@openssh.com":
+        return done(this.#file(packet.string()).sync());
+      case "lsetstat@openssh.com":
+        return done(setAttributes(linkChangesOf(path()), packet.attributes()));
+      case "limits@openssh.com": {
+        const limits = [PACKET_MAX, READ_MAX, READ_MAX, HANDLES_MOST].map(BigInt);
+        return { type: TYPE.EXTENDED_REPLY, fields: limits };
+      }
+      case "copy-data":
+        return this.#copy(packet);
+      default:
+        throw new Rejection(STATUS.UNSUPPORTED, "the extension is not supported");
+    }
+  }
+
+  #path(path: Buffer): Buffer {
+    if (path.length === 0) return this.#home;
+    return path[0] === SLASH[0] ? path : child(this.#home, path);
+  }
+
+  #find(handle: Buffer): Opened {
+    const found = handle.length === 4 ? this.#opened.get(handle.readUInt32BE()) : undefined;
+    if (found === undefined) throw new Rejection(STATUS.FAILURE, "no such handle");
+    return found;
+  }
+
+  #file(handle: Buffer): FileHandle {
+    const found = this.#find(handle);
+    if (!("file" in found)) throw new Rejection(STATUS.FAILURE, "the handle is that of a folder");
+    return found.file;
+  }
+
+  async #openFile(path: Buffer, flags: number, { mode = 0o666 }: Attributes): Promise<Answer> {
+    this.#checkRoom();
+    return this.#keep({ path, file: await open(path, systemFlags(flags), mode) });
+  }
+
+  async #openFolder(path: Buffer): Promise<Answer> {
+    this.#checkRoom();
+    const folder = await opendir(path, { encoding: "buffer" as BufferEncoding });
+    return this.#keep({ path, folder, rest: [".", ".."].map((name) => Buffer.from(name)) });
+  }
+
+  #checkRoom(): void {
+    if (this.#opened.size >= HANDLES_MOST) throw new Rejection(STATUS.FAILURE, "too many files are open");
+  }
+
+  #keep(opened: Opened): Answer {
+    this.#lastHandle += 1;
+    this.#opened.set(this.#lastHandle, opened);
+    // The client left while the file was being opened.
+    if (this.#isClosed) this.close();
+    return { type: TYPE.HANDLE, fields: [encodeNumber(this.#lastHandle)] };
+  }
+
+  async #close(handle: number): Promise<void> {
+    const opened = this.#opened.get(handle);
+    this.#opened.delete(handle);
+    if (opened !== undefined) await ("file" in opened ? opened.file.close() : opened.folder.close());
+  }
+
+  /** @returns the whole packet of the answer; undefined at the end of the file */
+  async #read(id: number, packet: Packet): Promise<Buffer | undefined> {
+    const [file, offset, wanted] = [this.#file(packet.string()), packet.long(), packet.number()];
+    const length = Math.min(wanted, READ_MAX);
+    // The data is read to its place in the answer, so that it is not copied.
+    const answer = Buffer.allocUnsafe(DATA_HEADER + length);
+    const { bytesRead } = await file.read(answer, DATA_HEADER, length, offset);
+    if (bytesRead === 0 && length > 0) return undefined;
+    answer.writeUInt32BE(DATA_HEADER - 4 + bytesRead);
+    answer.writeUInt8(TYPE.DATA, 4);
+    answer.writeUInt32BE(id, 5);
+    answer.writeUInt32BE(bytesRead, 9);
+    return answer.subarray(0, DATA_HEADER + bytesRead);
+  }
+
+  async #list(handle: Buffer): Promise<Answer | "end"> {
+    const opened = this.#find(handle);
+    if (!("folder" in opened)) throw new Rejection(STATUS.FAILURE, "the handle is that of a file");
+    const { folder, rest, path } = opened;
+    const next = async () => rest.shift() ?? ((await folder.read())?.name as Buffer | undefined);
+    this.#names ??= Promise.all([namesIn("/etc/passwd"), namesIn("/etc/group")]).then(([users, groups]) => ({
+      ...{ users, groups },
+    }));
+    const names = await this.#names;
+    const entries: Field[][] = [];
+    for (;;) {
+      const name = await next();
+      if (name === undefined) break;
+      // An entry that another program has just deleted is not listed.
+      const stats = await lstat(child(path, name)).catch(() => undefined);
+      if (stats) entries.push([name, longname(name, stats, names), ...attributeFields(stats)]);
+      if (entries.length >= ENTRIES) break;
+    }
+    return entries.length === 0 ? "end" : { type: TYPE.NAME, fields: [entries.length, ...entries.flat()] };
+  }
+
+  /** Copies a part of a file to another one; length 0: up to the end. */
+  async #copy(packet: Packet): Promise<undefined> {
+    const from = packet.string();
+    const [start, length] = [packet.long(), packet.long()];
+    const to = packet.string();
+    const offset = packet.long() - start;
+    if (from.equals(to)) throw new Rejection(STATUS.FAILURE, "a file is not copied to itself");
+    const [source, target] = [this.#file(from), this.#file(to)];
+    const end = length === 0 ? Number.POSITIVE_INFINITY : start + length;
+    const buffer = Buffer.allocUnsafe(PACKET_MAX);
+    for (let at = start; at < end && !this.#isClosed; ) {
+      const { bytesRead } = await source.read(buffer, 0, Math.min(buffer.length, end - at), at);
+      if (bytesRead === 0) return;
+      await writeAll(target, at + offset, buffer.subarray(0, bytesRead));
+      at += bytesRead;
+    }
+  }
+}
+
+/** The request needs no answer but that it is done. */
+const done = async (work: Promise<unknown>): Promise<undefined> => void (await work);
+
+const attributesAnswer = (stats: Stats): Answer => ({ type: TYPE.ATTRS, fields: attributeFields(stats) });
+
+/** A path without attributes. */
+const nameAnswer = (path: Buffer): Answer => ({ type: TYPE.NAME, fields: [1, path, path, 0] });
+
+/** The space of the file system that a path is on. */
+async function spaceAnswer(path: Buffer): Promise<Answer> {
+  const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(path, { bigint: true });
+  // Node has no fragment size, no id, no flags and no longest name: OpenSSH's client shows none of them but the first.
+  const fields = [bsize, bsize, blocks, bfree, bavail, files, ffree, ffree, 0n, 0n, 255n];
+  return { type: TYPE.EXTENDED_REPLY, fields };
+}
+
+async function writeAll(file: FileHandle, offset: number, data: Buffer): Promise<void> {
+  for (let written = 0; written < data.length; ) {
+    const left = data.length - written;
+    const { bytesWritten } = await file.write(data, written, left, offset + written);
+    written += bytesWritten;
   }
 }
