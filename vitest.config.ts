@@ -12,6 +12,7 @@ const source = (path: string) => join(import.meta.dirname, path);
 const packages = {
   "@gatehouse-access/sdk/contract": source("sdk/contract/index.ts"),
   "@gatehouse-access/sdk/json": source("sdk/json.ts"),
+  "@gatehouse-access/sdk/ssh2": source("sdk/ssh2.ts"),
   "@gatehouse-access/sdk/policy": source("sdk/policy/index.ts"),
   "@gatehouse-access/sdk": source("sdk/index.ts"),
   "@gatehouse-access/provider/policy": source("provider/review/policyTests/written/index.ts"),

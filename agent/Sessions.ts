@@ -6,11 +6,13 @@ import {
   type Ending,
   type Program,
   type ProgramOptions,
+  quoted,
   runInTerminal,
   runPlainly,
   type TerminalKind,
 } from "./programs.ts";
 import { FileServer } from "./sftp.ts";
+import { sttyArguments } from "./terminalModes.ts";
 
 /** Writes a line of the log. */
 export type Log = (level: "info" | "warn" | "error", message: string, facts?: object) => void;
@@ -47,9 +49,6 @@ const TOLD = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 US
 const SIZE_MAX = 65_535;
 /** Exit status where nothing could be run. */
 const FAILED = 126;
-
-/** A path as a word of the shell. */
-const quoted = (path: string): string => `'${path.replaceAll("'", "'\\''")}'`;
 
 const mayBeSet = (variable: string): boolean =>
   VARIABLES.some((name) => (name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name));
@@ -132,8 +131,8 @@ class Seat {
       accept?.();
     });
     session.on("pty", (accept, _reject, asked) => {
-      const { term } = asked as { readonly term?: string };
-      this.#terminal = { ...sizeOf(asked), term: term || "xterm" };
+      const { term, modes } = asked as unknown as { readonly term?: string; readonly modes: Buffer };
+      this.#terminal = { ...sizeOf(asked), term: term || "xterm", modes: sttyArguments(modes) };
       accept?.();
     });
     session.on("window-change", (accept, _reject, asked) => {

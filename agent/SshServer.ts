@@ -1,13 +1,16 @@
 import { createPublicKey, hash, verify } from "node:crypto";
 import type { Duplex } from "node:stream";
-import ssh2, {
-  type AuthContext,
-  type Connection,
-  type PasswordAuthContext,
-  type PublicKeyAuthContext,
+import type {
+  Algorithms,
+  AuthContext,
+  Connection,
+  PasswordAuthContext,
+  PublicKeyAuthContext,
+  Server,
 } from "ssh2";
 import type { DeviceKey } from "./identity.ts";
 import { type SessionOptions, serveSessions } from "./Sessions.ts";
+import { ssh2 } from "./ssh2.ts";
 
 /** Credentials of a connection that may be wrong. */
 const TRIES = 6;
@@ -20,7 +23,7 @@ const ALGORITHMS = {
   cipher: ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com"],
   hmac: ["hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com"],
   compress: ["none"],
-} satisfies ssh2.Algorithms;
+} satisfies Algorithms;
 
 /** Who gets in. */
 export interface LoginChecks {
@@ -39,7 +42,7 @@ export interface LoginChecks {
 export class SshServer {
   readonly #options: SessionOptions;
   readonly #checks: LoginChecks;
-  readonly #server: ssh2.Server;
+  readonly #server: Server;
   readonly #open = new Set<Duplex>();
   /** The latest connections by the uids of their sessions. */
   readonly #bySession = new Map<string, Duplex>();
@@ -62,7 +65,7 @@ export class SshServer {
       if (this.#bySession.get(session) === stream) this.#bySession.delete(session);
     });
     // The library takes any duplex stream, and asks TCP sockets for more.
-    this.#server.injectSocket(stream as Parameters<ssh2.Server["injectSocket"]>[0]);
+    this.#server.injectSocket(stream as Parameters<Server["injectSocket"]>[0]);
   }
 
   /** Ends the connection of a session. */
@@ -80,10 +83,6 @@ export class SshServer {
     const timer = setTimeout(() => client.end(), LOGIN_TIMEOUT);
     client.on("close", () => clearTimeout(timer));
     client.on("error", (error) => log("warn", "an SSH connection broke off", { reason: error.message }));
-    client.on("handshake", ({ serverHostKey }) => {
-      // The library offers signatures by SHA-1 with every RSA key, whatever it is told.
-      if (!(ALGORITHMS.serverHostKey as readonly string[]).includes(serverHostKey)) client.end();
-    });
     let wrong = 0;
     client.on("authentication", async (context) => {
       const { method, username } = context;

@@ -7,12 +7,14 @@ import pty from "@lydell/node-pty";
 import type { ServerChannel } from "ssh2";
 import { passOutput } from "./passOutput.ts";
 
-/** Size and kind of a client's terminal. */
+/** Size, kind and modes of a client's terminal. */
 export interface TerminalKind {
   readonly cols: number;
   readonly rows: number;
   /** What TERM says. */
   readonly term: string;
+  /** Arguments of `stty` that set the modes. */
+  readonly modes: readonly string[];
 }
 
 /** What is to be run for a client. */
@@ -55,6 +57,9 @@ const NOT_FOUND = 127;
 
 /** Names of signals by their numbers. */
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+
+/** A text as a word of the shell. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** True while there is a process of that id, or of that group if the id is negative. */
 function exists(id: number): boolean {
@@ -177,10 +182,14 @@ function* leftIn(fd: number): Generator<Buffer> {
 export function runInTerminal(
   channel: ServerChannel,
   { shell, command, folder, environment }: ProgramOptions,
-  { cols, rows, term }: TerminalKind,
+  { cols, rows, term, modes }: TerminalKind,
   ended: Ended,
 ): Program {
-  const run = pty.spawn(shell, command === undefined ? ["-l"] : ["-c", command], {
+  const args = command === undefined ? ["-l"] : ["-c", command];
+  // The program itself must find the modes set, so a shell sets them in the terminal before it becomes the program.
+  const setModes = `stty ${modes.map(quoted).join(" ")} 2>/dev/null; exec "$0" "$@"`;
+  const [path, ...more] = modes.length > 0 ? ["/bin/sh", "-c", setModes, shell, ...args] : [shell, ...args];
+  const run = pty.spawn(path, more, {
     name: term,
     cols,
     rows,

@@ -1,10 +1,10 @@
 import { hash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import ssh2 from "ssh2";
 import { openToOthers, othersMayDoAnything, strangersMayDoAnything } from "../files/dataFolder.ts";
 import { createDurably } from "../files/durableFile.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
+import { ssh2 } from "./ssh2.ts";
 
 const FILE = "ssh_host_ed25519_key";
 

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
-import ssh2, { type AnyAuthMethod, type AuthHandlerMiddleware, type Client } from "ssh2";
+import type { AnyAuthMethod, AuthHandlerMiddleware, Client } from "ssh2";
 import { UnreachableError } from "../protocol.ts";
+import { ssh2 } from "../ssh2.ts";
 import { bound } from "./bounds.ts";
 
 /** How long an agent may take until it waits for a credential, and to judge one, in milliseconds. */

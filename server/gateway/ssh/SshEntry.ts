@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import { createServer, type Server as NetServer, type Socket } from "node:net";
-import ssh2 from "ssh2";
+import type { Algorithms, Connection, Server } from "ssh2";
 import { addressMatcher, networkOf, normalAddress } from "../../addresses.ts";
 import { Exhausted, MemoryCounts } from "../../http/memoryCounts.ts";
 import { OperatorError } from "../../OperatorError.ts";
+import { ssh2 } from "../ssh2.ts";
 import { hasBegunExchange, socketOf } from "./bounds.ts";
 import { ClientConnection } from "./ClientConnection.ts";
 import { readProxied } from "./proxyProtocol.ts";
@@ -35,12 +36,12 @@ const ALGORITHMS = {
   ],
   hmac: ["hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com"],
   compress: ["none"],
-} satisfies ssh2.Algorithms;
+} satisfies Algorithms;
 
 /** Listens for SSH clients who want to log in to devices. */
 export class SshEntry {
   readonly #service: Service;
-  readonly #server: ssh2.Server;
+  readonly #server: Server;
   readonly #listener: NetServer;
   readonly #startups: Startups;
   readonly #connections = new Set<ClientConnection>();
@@ -140,7 +141,7 @@ export class SshEntry {
     this.#server.injectSocket(socket);
   }
 
-  #accept(client: ssh2.Connection): void {
+  #accept(client: Connection): void {
     // First of all: an error without a listener ends the process.
     client.on("error", () => {});
     const socket = socketOf(client) as Socket;

@@ -1,5 +1,6 @@
 import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
-import ssh2, { type ParsedKey } from "ssh2";
+import type { ParsedKey } from "ssh2";
+import { ssh2 } from "../ssh2.ts";
 
 /** The fingerprint of a key as SSH has it (models section 0). */
 export const fingerprintOf = (key: Buffer): string => hash("md5", key).match(/../g)?.join(":") ?? "";

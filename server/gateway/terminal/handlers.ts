@@ -1,6 +1,5 @@
 import { randomUUID, verify } from "node:crypto";
 import type { liveConnections, PublicOperations } from "@gatehouse-access/sdk/contract";
-import ssh2 from "ssh2";
 import { z } from "zod";
 import { InvalidError, UnauthenticatedError } from "../../errors.ts";
 import { publicKeyRows } from "../../features/publicKeys/publicKey.ts";
@@ -12,6 +11,7 @@ import type { Services } from "../../services.ts";
 import type { Gateway } from "../Gateway.ts";
 import { admit, keyOfStored } from "../logins/admit.ts";
 import type { Admission, Refusal } from "../protocol.ts";
+import { ssh2 } from "../ssh2.ts";
 import { WebTerminal } from "./WebTerminal.ts";
 
 /** How long a ticket is good, in milliseconds. */
