@@ -7,6 +7,7 @@ import {
   email,
   filtering,
   model,
+  pattern,
   revision,
   role,
   TOTAL_COUNT,
@@ -38,6 +39,16 @@ const announcement = z.string().max(4096);
 const MINUTES_MAX = 43_200;
 const minutes = z.int().min(0).max(MINUTES_MAX);
 
+/** Largest limit of a session's recording, in MiB. */
+const MEBIBYTES_MAX = 1024;
+
+const forwardingRule = z.object({
+  login: pattern.describe("Pattern that must match the whole login name"),
+  target: pattern.describe(
+    "Pattern that must match the whole target, `host:port`; `[address]:port` for IPv6",
+  ),
+});
+
 /** Settings that servers of 0.19 do not have. */
 const ownSettings = {
   device_proof: z
@@ -48,6 +59,23 @@ const ownSettings = {
   session_idle_minutes: minutes
     .optional()
     .describe("Minutes without input or output after which a session ends; 0 or missing: no limit"),
+  session_record_mode: z
+    .enum(["all", "default", "terminals"])
+    .optional()
+    .describe(
+      "What session_record records: all shells and commands; by default without transfers of files; only terminals",
+    ),
+  session_record_megabytes: z
+    .int()
+    .min(0)
+    .max(MEBIBYTES_MAX)
+    .optional()
+    .describe("Most that is recorded of a session, in MiB; 0 or missing: the limit of the server"),
+  ssh_forwarding: z
+    .array(forwardingRule)
+    .max(50)
+    .optional()
+    .describe("Logins that may forward connections through devices, and the targets; missing: none"),
 };
 
 export const namespace = model(

@@ -25,6 +25,8 @@ export const namespaceTable: Table = {
     "settings.device_proof": column("text", "Namespace", "deviceProof"),
     "settings.session_max_minutes": column("number", "Namespace", "sessionMaxMinutes"),
     "settings.session_idle_minutes": column("number", "Namespace", "sessionIdleMinutes"),
+    "settings.session_record_mode": column("text", "Namespace", "sessionRecordMode"),
+    "settings.session_record_megabytes": column("number", "Namespace", "sessionRecordMegabytes"),
     "members.id": memberField("userId"),
     "members.role": memberField("role"),
     "members.status": memberField("status"),

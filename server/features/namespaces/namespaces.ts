@@ -119,6 +119,9 @@ export const editNamespace: Handler<PublicOperations["editNamespace"]> = async (
         deviceProof: settings.device_proof,
         sessionMaxMinutes: settings.session_max_minutes,
         sessionIdleMinutes: settings.session_idle_minutes,
+        sessionRecordMode: settings.session_record_mode,
+        sessionRecordMegabytes: settings.session_record_megabytes,
+        sshForwarding: settings.ssh_forwarding && JSON.stringify(settings.ssh_forwarding),
       },
     })
     .catch((error: unknown) => {

@@ -1,22 +1,43 @@
+import type { namespaces } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { findRow, updateRow } from "../../db/rows.ts";
 
 type SettingsRow = Pick<
   Namespace,
-  "sessionRecord" | "connectionAnnouncement" | "deviceProof" | "sessionMaxMinutes" | "sessionIdleMinutes"
+  | "sessionRecord"
+  | "connectionAnnouncement"
+  | "deviceProof"
+  | "sessionMaxMinutes"
+  | "sessionIdleMinutes"
+  | "sessionRecordMode"
+  | "sessionRecordMegabytes"
+  | "sshForwarding"
 >;
+
+type Settings = z.input<typeof namespaces.namespace>["settings"];
+
+/** Which logins may forward connections, and where to. */
+export const forwardingOf = (
+  row: Pick<Namespace, "sshForwarding">,
+): NonNullable<Settings["ssh_forwarding"]> => JSON.parse(row.sshForwarding);
 
 /**
  * The settings of a namespace as the wire has them. Those that servers of 0.19 do not have are there if they differ from
  * their defaults: other namespaces look to clients, and to revisions, as they always did.
  */
-export const wireSettings = (row: SettingsRow) => ({
+export const wireSettings = (row: SettingsRow): Settings => ({
   session_record: row.sessionRecord,
   connection_announcement: row.connectionAnnouncement,
-  ...(row.deviceProof === "required" && { device_proof: "required" as const }),
+  ...(row.deviceProof === "required" && { device_proof: "required" }),
   ...(row.sessionMaxMinutes > 0 && { session_max_minutes: Number(row.sessionMaxMinutes) }),
   ...(row.sessionIdleMinutes > 0 && { session_idle_minutes: Number(row.sessionIdleMinutes) }),
+  ...(row.sessionRecordMode !== "default" && {
+    session_record_mode: row.sessionRecordMode as Settings["session_record_mode"],
+  }),
+  ...(row.sessionRecordMegabytes > 0 && { session_record_megabytes: Number(row.sessionRecordMegabytes) }),
+  ...(row.sshForwarding !== "[]" && { ssh_forwarding: forwardingOf(row) }),
 });
 
 /** The declared fields of a namespace; its members are objects of their own. */
