@@ -51,7 +51,12 @@ export class SshServer {
     this.#options = options;
     this.#checks = checks;
     this.#server = new ssh2.Server(
-      { hostKeys: [key.privateKey], algorithms: ALGORITHMS, keepaliveInterval: 30_000 },
+      {
+        hostKeys: [key.privateKey],
+        ident: "Gatehouse-Agent",
+        algorithms: ALGORITHMS,
+        keepaliveInterval: 30_000,
+      },
       (client) => this.#connected(client),
     );
   }

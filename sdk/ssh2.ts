@@ -24,8 +24,16 @@ const FIXES: Readonly<Record<string, readonly Fix[]>> = {
       fixed: "+ ',rsa-sha2-512,rsa-sha2-256';",
     },
   ],
-  // The library offers signatures by SHA-1 with every RSA host key, whatever the list of algorithms is.
-  "server.js": [{ library: "sha1Pos = Infinity;", fixed: "sha1Pos = -1;" }],
+  "server.js": [
+    // The library offers signatures by SHA-1 with every RSA host key, whatever the list of algorithms is.
+    { library: "sha1Pos = Infinity;", fixed: "sha1Pos = -1;" },
+    // The library refuses channels without a reason that the client could show.
+    { library: "const reject = () => {", fixed: "const reject = (code, text = '') => {" },
+    {
+      library: "proto.channelOpenFail(info.sender, reason, '');",
+      fixed: "proto.channelOpenFail(info.sender, code ?? reason, text);",
+    },
+  ],
   // The library begins to read terminal modes at the second byte, so that it finds none. It hands them on unread now.
   "protocol/handlers.misc.js": [
     {
@@ -40,7 +48,8 @@ const FIXES: Readonly<Record<string, readonly Fix[]>> = {
 };
 
 /**
- * Loads ssh2 with its errors fixed. A request for a terminal has `modes` as bytes (RFC 4254, section 8).
+ * Loads ssh2 with its errors fixed. A request for a terminal has `modes` as bytes (RFC 4254, section 8). A server refuses
+ * a channel by `reject(code, text)` (section 5.1).
  * @param importer URL of a module whose package depends on ssh2 1.17.0
  * @throws Error the library is another version
  */

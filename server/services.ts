@@ -91,8 +91,10 @@ export interface SshSettings {
   readonly port: number | undefined;
   /** Names of environment variables that clients may set; one that ends with `*` stands for all that begin so. */
   readonly environment: readonly string[];
-  /** Whether other addresses may be reached through a device. */
-  readonly forwarding: boolean;
+  /** Which connections may be forwarded through devices: none; those that namespaces allow; all. */
+  readonly forwarding: "off" | "namespace" | "on";
+  /** Seconds after which a silent client is asked for an answer. */
+  readonly keepAlive: number;
   /** Connections of one network that are not logged in, at a time; 0: any number. */
   readonly startupsPerAddress: number;
   /** Refused logins of one network in a minute; 0: any number. */

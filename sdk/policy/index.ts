@@ -31,5 +31,12 @@ export type { Counterexample, Evidence, Field, Finding, FindingObject } from "./
 export { lint } from "./lint/lint.ts";
 export { type LintCode, type LintRule, lintRules, type Severity } from "./lint/lintRules.ts";
 export { type Mistaken, mistakenFor, mistakenText } from "./mistaken.ts";
-export { compilePattern, PATTERN_CACHE_SIZE, type Pattern, PatternError, patternOf } from "./pattern.ts";
+export {
+  compilePattern,
+  PATTERN_CACHE_SIZE,
+  type Pattern,
+  PatternError,
+  patternOf,
+  wholePattern,
+} from "./pattern.ts";
 export { samplesOf } from "./samples.ts";

@@ -28,6 +28,12 @@ const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
  */
 export const compilePattern = (text: string): Pattern => cache.get(text, () => compile(text));
 
+/**
+ * Compiles a pattern that must match a whole text, unlike those of keys and firewall rules.
+ * @throws PatternError when the text is no regular expression
+ */
+export const wholePattern = (text: string): Pattern => compilePattern(`\\A(?:${text})\\z`);
+
 /** The compiled pattern; undefined for a text that is no regular expression: older servers stored such patterns. */
 export function patternOf(text: string): Pattern | undefined {
   try {

@@ -13,6 +13,7 @@ import { LiveLogins } from "./logins/LiveLogins.ts";
 import {
   type GatewayStart,
   type GatewayState,
+  NotConnectedError,
   type ReachedDevice,
   type Ticket,
   UnreachableError,
@@ -191,14 +192,18 @@ export class Gateway {
   async #reachFor(session: string): Promise<ReachedDevice> {
     const uid = this.live.deviceOf(session);
     const device = uid && (await this.#deviceOf(uid));
-    if (!device) throw new UnreachableError("is not connected");
-    const stream = await this.reach(device.uid, device.instanceId);
+    if (!device) throw new NotConnectedError();
+    const stream = await this.reach(device.uid, device.instanceId).catch((error: unknown) => {
+      if (!(error instanceof NotConnectedError)) throw error;
+      const seen = device.lastSeen.toISOString().replace("T", " ").slice(0, 19);
+      throw new UnreachableError(`is offline. The service last saw it at ${seen} UTC`);
+    });
     this.live.connected(session, stream);
     return this.#hand(stream, session, hostKeyOf(device.publicKey));
   }
 
   #deviceOf(uid: string) {
-    const select = { uid: true, publicKey: true, instanceId: true } as const;
+    const select = { uid: true, publicKey: true, instanceId: true, lastSeen: true } as const;
     return this.services.db.device.findUnique({ where: { uid }, select });
   }
 

@@ -5,6 +5,23 @@ import type { SshAddress } from "./ssh/sshAddress.ts";
 /** A device cannot be reached now. The message ends the sentence "the device …". */
 export class UnreachableError extends Error {}
 
+/** No instance of the service holds a tunnel of the device. */
+export class NotConnectedError extends UnreachableError {
+  constructor() {
+    super("is not connected");
+  }
+}
+
+/** Why a device cannot be reached, for a client that is logged in: the operator reads other errors in the log. */
+export const unreachableReason = (error: unknown): string =>
+  `The device ${error instanceof UnreachableError ? error.message : "cannot be reached"}`;
+
+/**
+ * What is recorded of sessions: nothing; terminals; terminals and commands that are no transfers of files; all terminals
+ * and commands.
+ */
+export type RecordingMode = "none" | "terminals" | "default" | "all";
+
 /** Size of a terminal in characters. */
 export interface TerminalSize {
   readonly width: number;
@@ -17,8 +34,13 @@ export interface AdmittedDevice {
   readonly tenantId: string;
   /** Text that the namespace shows before a shell, with the line ends of a terminal; empty: none. */
   readonly announcement: string;
-  /** Whether output is recorded. */
-  readonly recorded: boolean;
+  /** Which output is recorded. */
+  readonly recording: RecordingMode;
+  /**
+   * Patterns of the targets to which the login may forward connections, each of which must match a whole `host:port`;
+   * undefined: the server allows no forwarding.
+   */
+  readonly forwarding: readonly string[] | undefined;
   /** Minutes without input or output after which a session ends; 0: any number. */
   readonly idleMinutes: number;
 }

@@ -309,6 +309,7 @@ export function readConfig(environment: Environment, flags: Flags): Config {
         port: values.sshPort,
         environment: values.sshEnvironment,
         forwarding: values.sshForwarding,
+        keepAlive: values.sshKeepAlive,
         startupsPerAddress: values.sshStartupsPerAddress,
         refusalsPerAddress: values.sshRefusalsPerAddress,
         memory: values.sshMemory,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { setting } from "./setting.ts";
-import { address, countOrNone, listeningPort } from "./values.ts";
+import { address, countOrNone, listeningPort, wholeNumber } from "./values.ts";
 
 /** Settings of the SSH entry. */
 export const sshSettings = {
@@ -49,12 +49,24 @@ export const sshSettings = {
   sshForwarding: setting({
     variable: "GATEHOUSE_SSH_FORWARDING",
     flag: "--ssh-forwarding",
-    value: "on|off",
+    value: "off|namespace|on",
     about:
-      "Whether logins may reach other addresses through the device (`ssh -L`, `-D`, `-J`), which no firewall rule is about",
-    allowed: "on or off",
-    fallback: "off",
-    schema: z.enum(["on", "off"]).transform((text) => text === "on"),
+      "Which connections logins may forward through devices (`ssh -L`, `-D`, `-J`): none; those that the setting " +
+      "`ssh_forwarding` of the namespace allows; all, although no firewall rule applies to their targets",
+    allowed: "off, namespace or on",
+    fallback: "namespace",
+    schema: z.enum(["off", "namespace", "on"]),
+  }),
+  sshKeepAlive: setting({
+    variable: "GATEHOUSE_SSH_KEEP_ALIVE",
+    flag: "--ssh-keep-alive",
+    value: "seconds",
+    about:
+      "Seconds after which the gateway asks a silent SSH client for an answer; after three requests without one, it " +
+      "ends the connection, its commands and its session",
+    allowed: "a whole number of seconds from 1 to 3600",
+    fallback: "30",
+    schema: wholeNumber.refine((seconds) => seconds >= 1 && seconds <= 3600),
   }),
   sshStartupsPerAddress: setting({
     variable: "GATEHOUSE_SSH_STARTUPS_PER_ADDRESS",

@@ -291,7 +291,7 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
     await expect.poll(online).toBe(false);
     const { code, stderr } = await login("true");
     expect(code).toBe(255);
-    expect(stderr).toContain("The device is not connected");
+    expect(stderr).toContain("The device is offline");
     const { service, tenant } = fleet;
     agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path });
     await expect.poll(online).toBe(true);

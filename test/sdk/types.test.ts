@@ -56,6 +56,9 @@ test("answers are camelCase, also inside", () => {
     deviceProof?: "optional" | "required" | undefined;
     sessionMaxMinutes?: number | undefined;
     sessionIdleMinutes?: number | undefined;
+    sessionRecordMode?: "all" | "default" | "terminals" | undefined;
+    sessionRecordMegabytes?: number | undefined;
+    sshForwarding?: { login: string; target: string }[] | undefined;
   }>();
   expectTypeOf<ResponseOf<"getDevices">[number]["info"]["prettyName"]>().toEqualTypeOf<string>();
   expectTypeOf<ResponseOf<"getNamespace">["members"][number]["role"]>().toEqualTypeOf<

@@ -6,7 +6,7 @@ import type { SessionKey } from "./changeSession.ts";
 
 /** Kinds of events that say what was run, and how it ended. All of them are kept. */
 const KEPT: ReadonlySet<string> = new Set(
-  "shell exec subsystem direct-tcpip pty-req exit-status exit-signal".split(" "),
+  "shell exec subsystem direct-tcpip pty-req exit-status exit-signal transfer".split(" "),
 );
 /** Maximum number of a session's other events, such as sizes of terminals: a logged-in user can cause any number. */
 export const BOUNDED_EVENTS_MAX = 1000;
@@ -57,6 +57,7 @@ interface Kept {
   readonly records: number;
   readonly recordedSize: number;
   readonly sessionRecord: boolean;
+  readonly sessionRecordMegabytes: number;
   /** Whether it was closed so long ago that nothing more is recorded. */
   readonly over: 0 | 1;
 }
@@ -83,7 +84,9 @@ export async function addEntries(
 ): Promise<Outcome | undefined> {
   const session = await find(services, tx, key);
   if (session === undefined) return undefined;
-  const limit = services.settings.maximumRecording * 1024 * 1024;
+  const own = Number(session.sessionRecordMegabytes) || services.settings.maximumRecording;
+  const megabytes = Math.min(own, services.settings.maximumRecording);
+  const limit = megabytes * 1024 * 1024;
   const rows: Rows = { events: [], chunks: [], assignments: [] };
   let { recordedSize, boundedEvents } = session;
   let droppedEvents = 0;
@@ -97,7 +100,7 @@ export async function addEntries(
     const message = JSON.stringify(text);
     const length = Buffer.byteLength(message) + CHUNK_OVERHEAD;
     if (recordedSize + length > limit) {
-      return `a session's recording may have ${services.settings.maximumRecording} MiB at most`;
+      return `a session's recording may have ${megabytes} MiB at most`;
     }
     recordedSize += length;
     const sequence = session.records + rows.chunks.length + 1;
@@ -157,6 +160,7 @@ async function find(services: Services, tx: SqlClient, key: SessionKey): Promise
   const [session] = await readRows<Kept>(
     tx,
     sql`SELECT "Session"."events", "Session"."boundedEvents", "Session"."records", "Session"."recordedSize", "Namespace"."sessionRecord",
+        "Namespace"."sessionRecordMegabytes",
         CASE WHEN "Session"."closedAt" <= ${activeSince(services)} THEN 1 ELSE 0 END AS "over"
       FROM "Session" JOIN "Namespace" ON "Namespace"."tenantId" = "Session"."tenantId"
       WHERE ${sql.join([sql`"Session"."uid" = ${uid}`, ...owners], " AND ")}`,

@@ -1,14 +1,15 @@
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import { keyAdmits } from "@gatehouse-access/sdk/policy";
-import type { Device } from "../../db/generated/sqlite/client.ts";
+import { keyAdmits, wholePattern } from "@gatehouse-access/sdk/policy";
+import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { findAddressed, withNamespace } from "../../features/devices/lookup.ts";
 import { presentFilter } from "../../features/filters/filter.ts";
 import { activeRules, decideLogin } from "../../features/firewall/evaluate.ts";
+import { forwardingOf } from "../../features/namespaces/objects.ts";
 import { type FoundKey, publicKeyRows } from "../../features/publicKeys/publicKey.ts";
 import { tagNames } from "../../features/tags/tagList.ts";
 import type { Services } from "../../services.ts";
-import type { Admission, LoginQuestion, RefusedLogin } from "../protocol.ts";
+import type { Admission, LoginQuestion, RecordingMode, RefusedLogin } from "../protocol.ts";
 import { fingerprintOf } from "../ssh/signature.ts";
 import type { DeviceName } from "../ssh/sshAddress.ts";
 
@@ -32,17 +33,34 @@ export async function admit(services: Services, question: LoginQuestion): Promis
   const { device } = found;
   const refusal = await refusalOf(found, question);
   if (refusal !== undefined) return refusal;
-  const { connectionAnnouncement, sessionRecord, sessionIdleMinutes } = device.namespace;
+  const { connectionAnnouncement, sessionRecord, sessionRecordMode, sessionIdleMinutes } = device.namespace;
   const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
   return {
     device: {
       uid: device.uid,
       tenantId: device.tenantId,
       announcement: announcement && `${announcement}\r\n`,
-      recorded: sessionRecord && services.settings.edition !== "community",
+      recording:
+        sessionRecord && services.settings.edition !== "community"
+          ? (sessionRecordMode as RecordingMode)
+          : "none",
+      forwarding: forwardingFor(services, device.namespace, question.login),
       idleMinutes: sessionIdleMinutes,
     },
   };
+}
+
+/** Patterns of the targets to which a login may forward connections; undefined: the server allows none at all. */
+function forwardingFor(
+  { settings }: Services,
+  namespace: Pick<Namespace, "sshForwarding">,
+  login: string,
+): string[] | undefined {
+  if (settings.ssh.forwarding === "off") return undefined;
+  if (settings.ssh.forwarding === "on") return [".*"];
+  return forwardingOf(namespace)
+    .filter((rule) => wholePattern(rule.login).test(login))
+    .map(({ target }) => target);
 }
 
 /** The refusal of a login to a device that is not accepted. */

@@ -1,50 +1,26 @@
-import type {
-  Client,
-  ClientChannel,
-  Connection,
-  PseudoTtyInfo,
-  PseudoTtyOptions,
-  ServerChannel,
-  Session,
-  TcpipRequestInfo,
-} from "ssh2";
-import type { OutputStream } from "../../features/sessions/addEntries.ts";
+import { wholePattern } from "@gatehouse-access/sdk/policy";
+import type { Client, ClientChannel, Connection, ServerChannel, TcpipRequestInfo } from "ssh2";
 import type { SshSettings } from "../../services.ts";
-import { type EventData, type TerminalSize, UnreachableError } from "../protocol.ts";
-import {
-  type Brake,
-  ignoreErrors,
-  isCongested,
-  passOn,
-  relieved,
-  sendSignal,
-  takeLateRequests,
-  write,
-} from "./bounds.ts";
+import { type EventData, unreachableReason } from "../protocol.ts";
+import { type Brake, ignoreErrors, isCongested, passOn, relieved, softwareOf, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
-import { passOutput } from "./passOutput.ts";
+import { fail, Seat } from "./Seat.ts";
 
 /** Channels that a connection may have open at a time. */
 const MOST = 64;
-/** Environment variables that a session may set, and characters of each. */
-const VARIABLES = 50;
-const VARIABLE_MAX = 4096;
 /** How long a forwarded connection may take to pass on what is left when its client has closed it, in milliseconds. */
 const LINGER = 5_000;
-/** Exit status where the device could not run anything. */
-const FAILED = 255;
-/** Signals that SSH has names for (RFC 4254, section 6.10). The library throws at any other name. */
-const SIGNALS = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
-/** Signals that wait until the device has opened the channel. */
-const EARLY_SIGNALS = 16;
-/** Size of what is recorded without a terminal. */
-const USUAL_SIZE: TerminalSize = { width: 80, height: 24 };
 
-/** What a client asks the device to run. */
-type Asked =
-  | { readonly request: "shell" }
-  | { readonly request: "exec"; readonly command: string }
-  | { readonly request: "subsystem"; readonly name: string };
+/** Reasons of refused channels (RFC 4254, section 5.1). */
+const [PROHIBITED, CONNECT_FAILED, SHORTAGE] = [1, 2, 4];
+const TOO_MANY = `a connection may have ${MOST} channels at a time`;
+/** Characters of a target that a refusal shows. */
+const TARGET_SHOWN = 100;
+/** Name by which the project's agent introduces itself in SSH. */
+const OWN_AGENT = "Gatehouse-Agent";
+
+/** Refuses a channel. The types of the library lack the parameters. */
+type Refuse = (code?: number, text?: string) => void;
 
 /** The channels of a client, each joined with one of the same kind at the device. */
 export class Channels {
@@ -57,6 +33,8 @@ export class Channels {
   readonly #terminals = new Set<ServerChannel>();
   /** Channels that the client has opened and not closed, also those on which it has requested nothing. */
   #count = 0;
+  /** What is to be called at the ends of channels. */
+  readonly #ends = new Set<() => void>();
   #seats = 0;
   #described = false;
   #hasEnded = false;
@@ -75,12 +53,17 @@ export class Channels {
     this.#brake = brake;
     client.on("session", (accept, reject) => {
       const release = this.#occupy();
-      if (release === undefined) reject();
+      if (release === undefined) this.#refuse(reject, SHORTAGE, TOO_MANY);
       else new Seat(accept(), this.#takeSeat(), this, release);
     });
-    if (settings.forwarding) {
-      client.on("tcpip", (accept, reject, to) => void this.#forward(accept, reject, to));
-    }
+    client.on("tcpip", (accept, reject, to) => void this.#forward(accept, reject, to));
+    client.on("openssh.streamlocal", (_accept, reject) =>
+      this.#refuse(reject, PROHIBITED, "the gateway forwards no connections to sockets of files"),
+    );
+    client.on("request", (_accept, reject, name) => {
+      this.#login.logRefusal(`the gateway does not support the request ${name}`);
+      reject?.();
+    });
   }
 
   get login(): DeviceLogin {
@@ -100,6 +83,7 @@ export class Channels {
     this.#hasEnded = true;
     const open = [...this.#open];
     for (const channel of open) fail(channel, reason);
+    this.closed();
     return open.length;
   }
 
@@ -133,6 +117,25 @@ export class Channels {
   /** Lets the client wait while its device has not read what it caused. */
   spare(device: Client): void {
     if (isCongested(device)) this.#brake.hold("device", () => relieved(device));
+  }
+
+  /** Calls a function once at the end of a channel, or of all of them. */
+  atEnd(channel: ServerChannel, call: () => void): void {
+    const end = () => {
+      if (this.#ends.delete(end)) call();
+    };
+    this.#ends.add(end);
+    channel.on("close", end);
+  }
+
+  /** The client has left. The library does not tell the channels. */
+  closed(): void {
+    for (const end of this.#ends) end();
+  }
+
+  #refuse(reject: Refuse, code: number, reason: string): void {
+    this.#login.logRefusal(reason);
+    reject(code, reason);
   }
 
   /** Counts a channel, until the function that it returns is called; undefined: there are too many. */
@@ -171,20 +174,36 @@ export class Channels {
     return this.#seats - 1;
   }
 
-  async #forward(accept: () => ServerChannel, reject: () => void, to: TcpipRequestInfo): Promise<void> {
+  async #forward(accept: () => ServerChannel, reject: Refuse, to: TcpipRequestInfo): Promise<void> {
     const { srcIP, srcPort, destIP, destPort } = to;
-    const release = this.#occupy();
-    if (release === undefined) {
-      reject();
+    const target = `${destIP.includes(":") ? `[${destIP}]` : destIP}:${destPort}`;
+    const { forwarding } = this.#login.admitted.device;
+    if (forwarding === undefined) {
+      this.#refuse(reject, PROHIBITED, "forwarding is off on this server (--ssh-forwarding)");
       return;
     }
-    const refuse = () => {
+    if (!forwarding.some((pattern) => wholePattern(pattern).test(target))) {
+      const remedy = "add a rule to ssh_forwarding, a setting of the namespace";
+      this.#refuse(
+        reject,
+        PROHIBITED,
+        `forwarding to ${target.slice(0, TARGET_SHOWN)} is not allowed: ${remedy}`,
+      );
+      return;
+    }
+    const release = this.#occupy();
+    if (release === undefined) {
+      this.#refuse(reject, SHORTAGE, TOO_MANY);
+      return;
+    }
+    const refuse = (reason: string) => {
       release();
-      reject();
+      this.#refuse(reject, CONNECT_FAILED, reason);
     };
+    let passesEnds = false;
     const opened = (error: Error | undefined, far: ClientChannel) => {
       if (error) {
-        refuse();
+        refuse(`the device did not connect to the target: ${error.message}`);
         return;
       }
       const near = accept();
@@ -194,228 +213,32 @@ export class Channels {
       this.note(this.#takeSeat(), "direct-tcpip", {
         ...{ dest_addr: destIP, dest_port: destPort, origin_addr: srcIP, origin_port: srcPort },
       });
-      join(near, far);
+      join(near, far, passesEnds);
     };
     try {
       // Throws where the device has hung up, until that is noticed.
       const device = await this.#device;
+      passesEnds = softwareOf(device) === OWN_AGENT;
       device.forwardOut(srcIP, srcPort, destIP, destPort, opened);
       this.spare(device);
-    } catch {
-      refuse();
+    } catch (error) {
+      refuse(unreachableReason(error));
     }
   }
 }
 
 /**
- * Joins two connections until both have ended. The client's end is not passed on before the device's: existing agents
- * close both directions at the end of one, and what they still had to say is lost.
+ * Joins two connections until both have ended.
+ * @param passesEnds whether the client's end is passed on at once. Agents of 0.19 close both directions at the end of
+ * one, so that the answer would be lost: for them it is not passed on before the device's.
  */
-function join(near: ServerChannel, far: ClientChannel): void {
+function join(near: ServerChannel, far: ClientChannel, passesEnds: boolean): void {
   ignoreErrors(far);
-  void passOn(near, (data) => write(far, data));
+  void passOn(near, (data) => write(far, data)).then(() => {
+    if (passesEnds) far.end();
+  });
   void passOn(far, (data) => write(near, data)).then(() => near.end());
   near.on("close", () => far.destroy());
   // Nothing is read of a client's channel while the device takes nothing, so that its end is not seen.
   near.once("finish", () => setTimeout(() => far.destroy(), LINGER).unref());
-}
-
-/** A session channel of a client, and what it becomes at the device. */
-class Seat {
-  readonly #session: Session;
-  readonly #seat: number;
-  readonly #channels: Channels;
-  readonly #environment: Record<string, string> = {};
-  #terminal: PseudoTtyInfo | undefined;
-  #near: ServerChannel | undefined;
-  #far: ClientChannel | undefined;
-  /** Signals that the client has sent before the device has opened the channel. */
-  readonly #earlySignals: string[] = [];
-  /** Whether the device has still to open the channel. */
-  #isOpening = false;
-  #isClosed = false;
-  readonly #release: () => void;
-
-  /** @param release called once the channel counts no more */
-  constructor(session: Session, seat: number, channels: Channels, release: () => void) {
-    this.#session = session;
-    this.#seat = seat;
-    this.#channels = channels;
-    this.#release = release;
-    session.once("close", () => {
-      this.#isClosed = true;
-      // A channel closes only when all of it is read, and nothing is passed on before the device has opened its own.
-      if (this.#far === undefined) this.#near?.resume();
-      this.#free();
-    });
-    this.#takeRequests();
-  }
-
-  /** The channel counts until its client has closed it and the device has answered. */
-  #free(): void {
-    if (this.#isClosed && !this.#isOpening) this.#release();
-  }
-
-  #takeRequests(): void {
-    const session = this.#session;
-    takeLateRequests(session);
-    session.on("pty", (accept, _reject, terminal) => {
-      this.#terminal = terminal;
-      const { cols: columns, rows, width, height, modes, ...rest } = terminal;
-      const { term } = rest as { readonly term?: string };
-      this.#channels.note(this.#seat, "pty-req", { term: term ?? "", columns, rows, width, height });
-      // Left out where the client wants no answer.
-      accept?.();
-    });
-    session.on("env", (accept, reject, { key, val }) => {
-      const room = Object.keys(this.#environment).length < VARIABLES && val.length <= VARIABLE_MAX;
-      if (!room || !this.#channels.allows(key)) {
-        reject?.();
-        return;
-      }
-      this.#environment[key] = val;
-      accept?.();
-    });
-    session.on("window-change", (accept, _reject, size) => {
-      this.#resize(size);
-      accept?.();
-    });
-    session.on("signal", (accept, reject, { name }) => {
-      this.#channels.note(this.#seat, "signal", { name });
-      if (!SIGNALS.has(name)) {
-        reject?.();
-        return;
-      }
-      if (this.#far !== undefined) this.#tellDevice((far) => sendSignal(far, name));
-      else if (this.#earlySignals.length < EARLY_SIGNALS) this.#earlySignals.push(name);
-      accept?.();
-    });
-    // Accepted at once: a client with nothing to send ends its side right after, and could not be accepted then.
-    session.on("shell", (accept) => this.#run(accept(), { request: "shell" }));
-    session.on("exec", (accept, _reject, { command }) => this.#run(accept(), { request: "exec", command }));
-    session.on("subsystem", (accept, reject, { name }) => {
-      if (name === "sftp") this.#run(accept(), { request: "subsystem", name });
-      else reject();
-    });
-  }
-
-  #resize(size: { cols: number; rows: number; width: number; height: number }): void {
-    const { cols: columns, rows, width, height } = size;
-    this.#channels.note(this.#seat, "window-change", { columns, rows, width, height });
-    this.#terminal = this.#terminal && { ...this.#terminal, ...size };
-    // Agents never answer again when the size changes before they have begun: until then it waits.
-    this.#tellDevice((far) => far.setWindow(rows, columns, height, width));
-  }
-
-  #tellDevice(tell: (far: ClientChannel) => void): void {
-    if (this.#far === undefined) return;
-    tell(this.#far);
-    void this.#channels.device.then(
-      (device) => this.#channels.spare(device),
-      () => {},
-    );
-  }
-
-  #run(near: ServerChannel | undefined, asked: Asked): void {
-    if (near === undefined) return;
-    this.#near = near;
-    this.#isOpening = true;
-    this.#channels.add(near);
-    near.pause();
-    const { request, ...data } = asked;
-    this.#channels.note(this.#seat, request, data);
-    const kind = asked.request === "subsystem" ? asked.name : asked.request === "exec" ? "exec" : "term";
-    this.#channels.describe(kind, this.#term);
-    // Opening throws where the device has hung up, until that is noticed.
-    this.#channels.device
-      .then((device) => {
-        this.#open(device, near, asked);
-        this.#channels.spare(device);
-      })
-      .catch((error: unknown) => {
-        this.#isOpening = false;
-        this.#free();
-        // The operator reads other errors in the log.
-        const reason = error instanceof UnreachableError ? error.message : "cannot be reached";
-        fail(near, `The device ${reason}`);
-      });
-  }
-
-  get #term(): string | undefined {
-    return (this.#terminal as { readonly term?: string } | undefined)?.term;
-  }
-
-  #open(device: Client, near: ServerChannel, asked: Asked): void {
-    const asTold = this.#terminal;
-    // Joined within the callback: a short command has ended by the next turn of the event loop.
-    const opened = (error: Error | undefined, far: ClientChannel) => {
-      this.#isOpening = false;
-      this.#free();
-      if (error) {
-        fail(near, `The device refuses the ${asked.request}`);
-        return;
-      }
-      const now = this.#terminal;
-      if (now && now !== asTold) far.setWindow(now.rows, now.cols, now.height, now.width);
-      this.#join(near, far, asked);
-    };
-    const pty = asTold as PseudoTtyOptions | undefined;
-    const env = this.#environment;
-    if (asked.request === "shell") device.shell(pty ?? false, { env }, opened);
-    else if (asked.request === "exec") device.exec(asked.command, { env, ...(pty && { pty }) }, opened);
-    else device.subsys(asked.name, opened);
-  }
-
-  #join(near: ServerChannel, far: ClientChannel, asked: Asked): void {
-    this.#far = far;
-    const { ledger, admitted } = this.#channels.login;
-    ignoreErrors(far);
-    if (!near.writable) {
-      far.close();
-      return;
-    }
-    for (const name of this.#earlySignals) sendSignal(far, name);
-    if (asked.request === "shell" && this.#terminal) {
-      const { announcement } = admitted.device;
-      if (announcement !== "") near.write(announcement);
-      this.#channels.addTerminal(near);
-    }
-    const record =
-      asked.request === "subsystem" || !ledger.recording
-        ? undefined
-        : (stream: OutputStream, output: Buffer) => this.#record(stream, output);
-    void passOn(near, (data) => write(far, data)).then(() => far.end());
-    let hasExited = false;
-    far.once("exit", (code: number | null, signal?: string, core?: unknown, text?: string) => {
-      hasExited = true;
-      this.#channels.note(this.#seat, "exit-status", { status: code ?? FAILED, ...(signal && { signal }) });
-      const isKnown = SIGNALS.has(signal?.replace(/^SIG/, "") ?? "");
-      if (code === null && signal && isKnown) near.exit(signal, Boolean(core), text ?? "");
-      // Agents send 2^32 - 1 of what a signal has killed.
-      else near.exit(Math.min(code ?? FAILED, FAILED));
-    });
-    // How it ended may be told after the last of its output.
-    const closed = new Promise((resolve) => far.on("close", resolve));
-    void Promise.all([passOutput(near, far, far.stderr, record), closed]).then(() => {
-      // Agents report no status of SFTP, and scp counts that as a failure.
-      if (asked.request === "subsystem" && !hasExited && !this.#channels.login.hasEnded) near.exit(0);
-      near.end();
-    });
-    near.on("close", () => far.close());
-  }
-
-  /** Records output: where the recording cannot keep up, the device waits. */
-  #record(stream: OutputStream, output: Buffer): Promise<void> {
-    const { cols, rows } = this.#terminal ?? {};
-    const size = cols && rows ? { width: cols, height: rows } : USUAL_SIZE;
-    return this.#channels.login.ledger.record(this.#seat, stream, output, size);
-  }
-}
-
-/** Tells a client that what it asked for cannot be had. */
-function fail(near: ServerChannel, reason: string): void {
-  if (!near.writable || near.stderr.writableEnded) return;
-  near.stderr.write(`${reason}\r\n`);
-  near.exit(FAILED);
-  near.end();
 }

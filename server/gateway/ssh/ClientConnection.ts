@@ -238,6 +238,7 @@ export class ClientConnection {
       tellRefusal(this.#service, told, { refused, reason });
       this.#events.refused();
     }
+    this.#channels?.closed();
     void this.#login?.finish();
   }
 }

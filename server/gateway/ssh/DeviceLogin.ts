@@ -6,6 +6,9 @@ import { IdleTimer } from "./IdleTimer.ts";
 import type { SessionLedger } from "./Ledger.ts";
 import type { OpenLogin, Service } from "./Service.ts";
 
+/** Refusals of a login that the log shows: a client can cause any number of them. */
+const REFUSALS_LOGGED = 20;
+
 /** The client of a login. */
 export interface LoginClient {
   /** The login ends although the client has not ended it. */
@@ -22,12 +25,13 @@ export class DeviceLogin implements OpenLogin {
   readonly #service: Service;
   readonly #client: LoginClient;
   readonly #idle: IdleTimer;
+  #refusals = 0;
   #agent: Promise<AgentClient> | undefined;
   #finished: Promise<void> | undefined;
 
   constructor(service: Service, admitted: AdmittedLogin, client: LoginClient) {
     this.admitted = admitted;
-    this.ledger = service.ledger.open(this.uid, admitted.device.recorded);
+    this.ledger = service.ledger.open(this.uid, admitted.device.recording !== "none");
     this.#service = service;
     this.#client = client;
     const { idleMinutes } = admitted.device;
@@ -63,6 +67,22 @@ export class DeviceLogin implements OpenLogin {
   /** True once the client has left, or is to leave. */
   get hasEnded(): boolean {
     return this.#finished !== undefined;
+  }
+
+  /** Logs that something was refused which the client requested on its connection. */
+  logRefusal(reason: string): void {
+    this.#refusals += 1;
+    if (this.#refusals > REFUSALS_LOGGED) return;
+    const { device, username, address } = this.admitted;
+    const facts = {
+      session: this.uid,
+      device: device.uid,
+      tenant: device.tenantId,
+      username,
+      address,
+      reason,
+    };
+    this.#service.log.info(facts, "a request of an SSH client was refused");
   }
 
   end(reason: string): void {

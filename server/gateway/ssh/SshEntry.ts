@@ -11,8 +11,8 @@ import { readProxied } from "./proxyProtocol.ts";
 import type { Service } from "./Service.ts";
 import { Startups } from "./Startups.ts";
 
-/** How often a silent client is asked whether it is there, in milliseconds, and how many times before it counts as gone. */
-const KEEP_ALIVE = { keepaliveInterval: 30_000, keepaliveCountMax: 3 };
+/** Unanswered requests after which a silent client counts as gone. */
+const KEEP_ALIVES = 3;
 
 /**
  * What clients may choose from: nothing by SHA-1 or CBC, and strict key exchange, against prefix truncation. No groups
@@ -59,7 +59,13 @@ export class SshEntry {
     this.#startups = new Startups(settings.startupsPerAddress);
     this.#isTrusted = addressMatcher(trustedProxies);
     this.#server = new ssh2.Server(
-      { hostKeys: [hostKey], ident: "Gatehouse", algorithms: ALGORITHMS, ...KEEP_ALIVE },
+      {
+        hostKeys: [hostKey],
+        ident: "Gatehouse",
+        algorithms: ALGORITHMS,
+        keepaliveInterval: settings.keepAlive * 1000,
+        keepaliveCountMax: KEEP_ALIVES,
+      },
       (client) => this.#accept(client),
     );
     this.#listener = createServer({ noDelay: true, keepAlive: true }, (socket) => void this.#begin(socket));

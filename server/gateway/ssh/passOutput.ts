@@ -14,14 +14,14 @@ interface Waiting {
 /**
  * Passes both outputs of a device to a client, as fast as it takes them. They share the client's window, and the library
  * loses count where both wait for it: one would be sent twice, and the other never. So they take turns.
- * @param record records output before it is passed on
+ * @param note called with output before it is passed on; the output waits for it
  * @returns resolves when all is passed on; never, if the channel ends before
  */
 export async function passOutput(
   channel: ServerChannel,
   stdout: Readable,
   stderr: Readable,
-  record: ((stream: OutputStream, data: Buffer) => Promise<void>) | undefined,
+  note: (stream: OutputStream, data: Buffer) => Promise<void>,
 ): Promise<void> {
   let turn: Promise<void> = Promise.resolve();
   const inTurn = (to: Writable) => async (data: Buffer) => {
@@ -32,15 +32,15 @@ export async function passOutput(
     });
     await turn;
   };
-  const recorded = (stream: OutputStream, to: Writable) => {
+  const noted = (stream: OutputStream, to: Writable) => {
     const pass = inTurn(to);
     return async (data: Buffer) => {
-      await record?.(stream, data);
+      await note(stream, data);
       await pass(data);
     };
   };
   await Promise.all([
-    passOn(stdout, recorded("stdout", channel)),
-    passOn(stderr, recorded("stderr", channel.stderr)),
+    passOn(stdout, noted("stdout", channel)),
+    passOn(stderr, noted("stderr", channel.stderr)),
   ]);
 }

@@ -7,7 +7,7 @@ import { providerOf, readRows } from "../../db/readRows.ts";
 import { retryConflicts } from "../../db/retryConflicts.ts";
 import { sql } from "../../db/sql.ts";
 import type { Services } from "../../services.ts";
-import { UnreachableError } from "../protocol.ts";
+import { NotConnectedError, UnreachableError } from "../protocol.ts";
 import { streamOver } from "./Tunnels.ts";
 
 /** How often an instance signs that it runs, and how long one without a sign counts as running, in milliseconds. */
@@ -78,7 +78,7 @@ export class Instances {
       select: { instanceId: true },
     });
     const holder = device?.instanceId ?? undefined;
-    if (holder === undefined || holder === this.id) throw new UnreachableError("is not connected");
+    if (holder === undefined || holder === this.id) throw new NotConnectedError();
     return this.#open(holder, `/internal/devices/${uid}/stream`);
   }
 

@@ -9,7 +9,7 @@ import { NotFoundError, RateLimitedError } from "../../errors.ts";
 import { Exchange } from "../../http/webSockets.ts";
 import { Slots } from "../../secrets/Slots.ts";
 import type { Services } from "../../services.ts";
-import { UnreachableError } from "../protocol.ts";
+import { NotConnectedError, UnreachableError } from "../protocol.ts";
 import { AgentTunnel, type TunnelEvents, type TunnelledDevice, type TunnelRequest } from "./AgentTunnel.ts";
 import { noteClosed, noteOpened, statesOf } from "./presence.ts";
 
@@ -143,7 +143,7 @@ export class Tunnels implements TunnelEvents {
    */
   connect(uid: string): Promise<Duplex> {
     const tunnel = this.#byDevice.get(uid);
-    if (tunnel === undefined) return Promise.reject(new UnreachableError("is not connected"));
+    if (tunnel === undefined) return Promise.reject(new NotConnectedError());
     return this.#dial(tunnel);
   }
 

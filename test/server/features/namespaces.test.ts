@@ -96,7 +96,14 @@ test("an edit changes what is sent only", async () => {
   expect((await edit({})).body.name).toBe("lab-2");
   expect((await edit({ settings: { connection_announcement: "x".repeat(4097) } })).status).toBe(400);
   const { revision } = (await edit({})).body;
-  const own = { device_proof: "required", session_max_minutes: 480, session_idle_minutes: 30 };
+  const own = {
+    device_proof: "required",
+    session_max_minutes: 480,
+    session_idle_minutes: 30,
+    session_record_mode: "terminals",
+    session_record_megabytes: 5,
+    ssh_forwarding: [{ login: "admin", target: "db:5432" }],
+  };
   const changed = (await edit({ settings: own })).body;
   expect(changed.settings).toMatchObject({ session_record: false, ...own });
   expect(changed.revision).not.toBe(revision);
@@ -105,7 +112,19 @@ test("an edit changes what is sent only", async () => {
     400,
     expect.stringContaining("settings.session_max_minutes: "),
   ]);
-  const defaults = { device_proof: "optional", session_max_minutes: 0, session_idle_minutes: 0 };
+  const broken = await edit({ settings: { ssh_forwarding: [{ login: "(", target: ".*" }] } });
+  expect([broken.status, broken.body.message]).toEqual([
+    400,
+    expect.stringContaining("settings.ssh_forwarding.0.login: "),
+  ]);
+  const defaults = {
+    device_proof: "optional",
+    session_max_minutes: 0,
+    session_idle_minutes: 0,
+    session_record_mode: "default",
+    session_record_megabytes: 0,
+    ssh_forwarding: [],
+  };
   expect((await edit({ settings: defaults })).body).toMatchObject({
     revision,
     settings: { session_record: false, connection_announcement: "hi" },

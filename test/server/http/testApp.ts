@@ -124,7 +124,8 @@ const SETTINGS: ServiceSettings = {
   ssh: {
     port: undefined,
     environment: [],
-    forwarding: false,
+    forwarding: "namespace",
+    keepAlive: 30,
     startupsPerAddress: 0,
     refusalsPerAddress: 0,
     memory: 512,

@@ -33,7 +33,8 @@ describe("without any setting", () => {
       ssh: {
         port: undefined,
         environment: ["LANG", "LC_*", "TZ", "COLORTERM"],
-        forwarding: false,
+        forwarding: "namespace",
+        keepAlive: 30,
         startupsPerAddress: 100,
         refusalsPerAddress: 60,
         memory: 512,
@@ -100,6 +101,7 @@ test("every setting can come from the environment", () => {
       GATEHOUSE_SSH_HOST_KEY_FILE: "/etc/gatehouse/host_key",
       GATEHOUSE_SSH_ENVIRONMENT: "LANG, LC_*",
       GATEHOUSE_SSH_FORWARDING: "on",
+      GATEHOUSE_SSH_KEEP_ALIVE: "5",
       GATEHOUSE_SSH_STARTUPS_PER_ADDRESS: "7",
       GATEHOUSE_SSH_REFUSALS_PER_ADDRESS: "0",
       GATEHOUSE_SSH_MEMORY: "256",
@@ -172,7 +174,8 @@ test("every setting can come from the environment", () => {
       ssh: {
         port: 2222,
         environment: ["LANG", "LC_*"],
-        forwarding: true,
+        forwarding: "on",
+        keepAlive: 5,
         startupsPerAddress: 7,
         refusalsPerAddress: 0,
         memory: 256,

@@ -1,0 +1,246 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import type { ResponseOf } from "@gatehouse-access/sdk";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  acceptWithKey,
+  CLIENT,
+  newKey,
+  openFolder,
+  type SshService,
+  spawnSsh,
+  ssh,
+  startAgent,
+  startSshService,
+  type TestAgent,
+  withoutSsh,
+} from "../support/sshFleet.ts";
+
+type Session = ResponseOf<"getSession">;
+type Settings = Partial<ResponseOf<"getNamespace">["settings"]>;
+
+describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
+  const folder = openFolder();
+  let fleet: SshService;
+  let agent: TestAgent;
+  let key: string;
+  let to: string;
+
+  beforeAll(async () => {
+    chmodSync(folder.path, 0o777);
+    key = newKey(folder.path, "key");
+    fleet = await startSshService({ flags: ["--ssh-keep-alive", "1"] });
+    const { service, tenant, namespace } = fleet;
+    const flags = ["--allow-forwarding"];
+    agent = await startAgent({ url: service.url, tenant, hostname: "edge-5", folder: folder.path, flags });
+    await acceptWithKey(fleet, agent.uid, key);
+    to = `deploy@${namespace}.edge-5`;
+  });
+  afterAll(async () => {
+    await agent?.stop();
+    await fleet?.stop();
+    folder.remove();
+  });
+
+  const set = (settings: Settings) =>
+    fleet.client.editNamespace({ params: { tenant: fleet.tenant }, body: { settings } });
+  const login = (more: object, stdin?: string) => ssh({ to, port: fleet.port, key, ...more }, stdin);
+
+  /** The latest session, once it has ended. */
+  async function ended(): Promise<Session> {
+    let latest: Session | undefined;
+    const isOver = async () => {
+      const [first] = await fleet.client.getSessions({});
+      latest = first && (await fleet.client.getSession({ params: { uid: first.uid } }));
+      return latest?.active === false;
+    };
+    await expect.poll(isOver).toBe(true);
+    return latest as Session;
+  }
+
+  describe("ssh_forwarding", () => {
+    /** Starts a server that answers only when its client has ended its direction. */
+    async function startEcho() {
+      const server = createServer({ allowHalfOpen: true }, (socket) => {
+        let sent = "";
+        socket.on("data", (data) => {
+          sent += data;
+        });
+        socket.on("end", () => socket.end(`got ${sent}`));
+        socket.on("error", () => socket.destroy());
+      }).listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const { port } = server.address() as { readonly port: number };
+      return { port, target: `127.0.0.1:${port}`, stop: () => server.close() };
+    }
+
+    it("allows the logins and targets of its rules, and no others", async () => {
+      const echo = await startEcho();
+      try {
+        const forward = (target: string) => login({ flags: ["-o", "LogLevel=INFO", "-W", target] }, "hello");
+        const denied = await forward(echo.target);
+        expect(denied).toMatchObject({ code: 255, stdout: "" });
+        expect(denied.stderr).toContain(
+          `forwarding to ${echo.target} is not allowed: add a rule to ssh_forwarding`,
+        );
+        await set({ sshForwarding: [{ login: "deploy", target: `127\\.0\\.0\\.1:${echo.port}` }] });
+        expect(await forward(echo.target)).toMatchObject({ code: 0, stdout: "got hello" });
+        // A pattern must match the whole target and the whole login.
+        await set({ sshForwarding: [{ login: "deploy", target: "127" }] });
+        expect((await forward(echo.target)).code).toBe(255);
+        await set({ sshForwarding: [{ login: "dep", target: ".*" }] });
+        expect((await forward(echo.target)).code).toBe(255);
+        await set({ sshForwarding: [{ login: ".*", target: ".*" }] });
+        expect(await forward(echo.target)).toMatchObject({ code: 0, stdout: "got hello" });
+        const closed = await forward("127.0.0.1:1");
+        expect(closed.stderr).toContain("the device did not connect to the target");
+        const refusals = fleet.service
+          .logs()
+          .filter(({ msg }) => msg === "a request of an SSH client was refused");
+        expect(refusals[0]).toMatchObject({
+          username: "deploy",
+          reason: denied.stderr.match(/forwarding to .*/)?.[0],
+        });
+        expect(refusals).toHaveLength(4);
+      } finally {
+        echo.stop();
+        await set({ sshForwarding: [] });
+      }
+    });
+
+    it("allows neither reverse forwarding nor agent forwarding, and logs that", async () => {
+      await set({ sshForwarding: [{ login: ".*", target: ".*" }] });
+      const { code, stderr } = await login({
+        command: "true",
+        flags: ["-o", "ExitOnForwardFailure=yes", "-R", "0:127.0.0.1:1"],
+      });
+      expect([code, stderr]).toEqual([255, expect.stringContaining("remote port forwarding failed")]);
+      const reasons = () => fleet.service.logs().map(({ reason }) => reason);
+      await expect.poll(reasons).toContain("the gateway does not support the request tcpip-forward");
+      await set({ sshForwarding: [] });
+    });
+  });
+
+  describe("session_record_mode", () => {
+    const isRecorded = async () => (await ended()).recorded;
+
+    it.each([
+      ["default", { command: true, terminal: true, transfer: false }],
+      ["terminals", { command: false, terminal: true, transfer: false }],
+      ["all", { command: true, terminal: true, transfer: true }],
+    ] as const)("%s", async (mode, expected) => {
+      await set({ sessionRecord: true, sessionRecordMode: mode });
+      const file = join(folder.path, "file");
+      writeFileSync(file, "content of a file");
+      expect((await login({ command: `cat ${file}` })).stdout).toBe("content of a file");
+      const command = await isRecorded();
+      expect((await login({ command: `cat ${file}`, flags: ["-tt"] })).code).toBe(0);
+      const terminal = await isRecorded();
+      const target = `${to}@127.0.0.1:${file}`;
+      const copy = spawn("scp", [
+        "-O",
+        "-F",
+        "none",
+        "-P",
+        `${fleet.port}`,
+        "-i",
+        key,
+        ...CLIENT,
+        target,
+        `${file}2`,
+      ]);
+      expect(await once(copy, "close")).toEqual([0, null]);
+      expect(readFileSync(`${file}2`, "utf8")).toBe("content of a file");
+      expect({ command, terminal, transfer: await isRecorded() }).toEqual(expected);
+    });
+
+    it("shows the program, the direction and the size of a transfer", async () => {
+      await set({ sessionRecord: true, sessionRecordMode: "default" });
+      const file = join(folder.path, "sent");
+      writeFileSync(file, "x".repeat(1000));
+      const target = `${to}@127.0.0.1:${file}2`;
+      const copy = spawn("scp", [
+        "-O",
+        "-F",
+        "none",
+        "-P",
+        `${fleet.port}`,
+        "-i",
+        key,
+        ...CLIENT,
+        file,
+        target,
+      ]);
+      expect(await once(copy, "close")).toEqual([0, null]);
+      const { events } = await ended();
+      const byType = new Map(events.items.map(({ type, data }) => [type, data]));
+      expect(byType.get("exec")).toEqual({ command: `scp -t ${file}2` });
+      expect(byType.get("transfer")).toEqual({
+        program: "scp",
+        direction: "upload",
+        to_device: expect.closeTo(1020, -2),
+        from_device: expect.closeTo(3, -1),
+      });
+    });
+
+    it("records a command that only begins like a transfer", async () => {
+      await set({ sessionRecord: true, sessionRecordMode: "default" });
+      const { stdout } = await login({ command: "git-upload-pack /nowhere; echo shown" });
+      expect(stdout).toBe("shown\n");
+      expect(await isRecorded()).toBe(true);
+    });
+
+    it("stops at the size of session_record_megabytes", async () => {
+      await set({ sessionRecord: true, sessionRecordMegabytes: 1 });
+      expect((await login({ command: "head -c 3000000 /dev/zero | tr '\\0' x" })).stdout).toHaveLength(
+        3_000_000,
+      );
+      const { uid } = await ended();
+      const chunks = await fleet.client.getSessionRecord({ params: { uid, seat: "0" } });
+      const size = chunks.reduce((sum, { message }) => sum + message.length, 0);
+      expect(size).toBeLessThan(1024 * 1024);
+      expect(size).toBeGreaterThan(800_000);
+      await set({ sessionRecord: false, sessionRecordMegabytes: 0 });
+    });
+  });
+
+  it("a client that is gone without a word loses its command and its session", async () => {
+    const client = spawnSsh({ to, port: fleet.port, key, command: "echo $$; exec sleep 600" });
+    client.stderr.resume();
+    const [line] = await once(client.stdout, "data");
+    const command = Number(String(line).trim());
+    client.kill("SIGSTOP");
+    try {
+      await expect.poll(() => isAlive(command), { timeout: 20_000 }).toBe(false);
+      await ended();
+      const reasons = fleet.service.logs().map(({ reason }) => reason);
+      expect(reasons).toContain("Keepalive timeout");
+    } finally {
+      client.kill("SIGKILL");
+    }
+  });
+
+  it("a login to a device that is offline says since when", async () => {
+    await agent.stop();
+    const { uid } = agent;
+    const device = async () => fleet.client.getDevice({ params: { uid } });
+    await expect.poll(async () => (await device()).online).toBe(false);
+    const { code, stderr } = await login({ command: "true" });
+    expect([code, stderr]).toEqual([
+      255,
+      expect.stringMatching(/is offline\. The service last saw it at 20\S+ \S+ UTC/),
+    ]);
+  });
+});
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
