@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { openToOthers, othersMayDoAnything, strangersMayDoAnything } from "../files/dataFolder.ts";
 import { createDurably } from "../files/durableFile.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
-import { ssh2 } from "./ssh2.ts";
+import { ssh2 } from "./ssh/ssh2.ts";
 
 const FILE = "ssh_host_ed25519_key";
 

@@ -14,7 +14,7 @@ import {
 import { join } from "node:path";
 import { Duplex, duplexPair } from "node:stream";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { FileServer, installedSftpServer } from "../../agent/sftp.ts";
 import { testFolder } from "../support/folder.ts";
 import { namesOf, REQUEST, type SftpAnswer, SftpClient, stringsOf } from "./SftpClient.ts";
@@ -27,7 +27,9 @@ const [OK, EOF, NO_SUCH_FILE, FAILURE, BAD_MESSAGE, UNSUPPORTED] = [0, 1, 2, 4, 
 /** Starts the agent's own server. */
 function serve(home: string): { readonly client: SftpClient; readonly served: Promise<void> } {
   const [near, far] = duplexPair();
-  return { client: new SftpClient(far), served: new FileServer(near, home).serve() };
+  const client = new SftpClient(far);
+  onTestFinished(() => client.end());
+  return { client, served: new FileServer(near, home).serve() };
 }
 
 async function begun(home: string): Promise<SftpClient> {
@@ -241,7 +243,9 @@ describe("the agent's own SFTP server", () => {
   });
 
   it("lists a folder as `ls -l` does", async () => {
-    const home = testFolder();
+    // The folder above must not change meanwhile, because `..` is listed too.
+    const home = join(testFolder(), "listed");
+    mkdirSync(home);
     const client = await begun(home);
     writeFileSync(join(home, "new"), "1234", { mode: 0o640 });
     writeFileSync(join(home, "old"), "");

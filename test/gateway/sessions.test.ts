@@ -166,8 +166,12 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
     // The client leaves while the device is still being reached, for which the operator is not told to blame the device.
     const { uid } = await session(({ active }) => !active);
     const told = () => fleet.service.logs().filter((line) => line.session === uid);
-    await expect.poll(() => told().length).toBe(1);
-    expect(told()).toMatchObject([{ msg: expect.not.stringContaining("refused") }]);
+    await expect.poll(() => told().length).toBe(2);
+    const reason = expect.stringContaining("is not allowed: add a rule to ssh_forwarding");
+    expect(told()).toMatchObject([
+      { msg: "a request of an SSH client was refused", reason },
+      { msg: expect.not.stringContaining("refused") },
+    ]);
   });
 
   it("end when they are closed by the API", async () => {

@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
 import type { AnyAuthMethod, AuthHandlerMiddleware, Client } from "ssh2";
 import { UnreachableError } from "../protocol.ts";
-import { ssh2 } from "../ssh2.ts";
 import { bound } from "./bounds.ts";
+import { ssh2 } from "./ssh2.ts";
 
 /** How long an agent may take until it waits for a credential, and to judge one, in milliseconds. */
 const AGENT_TIMEOUT = 20_000;

@@ -4,7 +4,7 @@ import type { SshSettings } from "../../services.ts";
 import { type EventData, unreachableReason } from "../protocol.ts";
 import { type Brake, ignoreErrors, isCongested, passOn, relieved, softwareOf, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
-import { fail, Seat } from "./Seat.ts";
+import { fail, Seat, type SeatConnection } from "./Seat.ts";
 
 /** Channels that a connection may have open at a time. */
 const MOST = 64;
@@ -23,7 +23,7 @@ const OWN_AGENT = "Gatehouse-Agent";
 type Refuse = (code?: number, text?: string) => void;
 
 /** The channels of a client, each joined with one of the same kind at the device. */
-export class Channels {
+export class Channels implements SeatConnection {
   readonly #login: DeviceLogin;
   readonly #device: Promise<Client>;
   readonly #settings: SshSettings;
@@ -70,7 +70,6 @@ export class Channels {
     return this.#login;
   }
 
-  /** The connection to the device. */
   get device(): Promise<Client> {
     return this.#device;
   }
@@ -94,7 +93,6 @@ export class Channels {
     }
   }
 
-  /** A channel is a shell in a terminal. */
   addTerminal(channel: ServerChannel): void {
     this.#terminals.add(channel);
     channel.on("close", () => this.#terminals.delete(channel));
@@ -107,19 +105,16 @@ export class Channels {
     return sum;
   }
 
-  /** Something has happened on a seat. */
   note(seat: number, type: string, data: EventData): void {
     const { ledger } = this.#login;
     ledger.event(seat, type, data);
     if (ledger.isFull) this.#brake.hold("ledger", () => ledger.room());
   }
 
-  /** Lets the client wait while its device has not read what it caused. */
   spare(device: Client): void {
     if (isCongested(device)) this.#brake.hold("device", () => relieved(device));
   }
 
-  /** Calls a function once at the end of a channel, or of all of them. */
   atEnd(channel: ServerChannel, call: () => void): void {
     const end = () => {
       if (this.#ends.delete(end)) call();
@@ -155,14 +150,12 @@ export class Channels {
     channel.on("close", () => this.#open.delete(channel));
   }
 
-  /** What the session is, by the first that its client wants. */
   describe(type: string, term: string | undefined): void {
     if (this.#described) return;
     this.#described = true;
     this.#login.ledger.describe(type, term);
   }
 
-  /** Whether a client may set a variable. */
   allows(variable: string): boolean {
     return this.#settings.environment.some((name) =>
       name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name,

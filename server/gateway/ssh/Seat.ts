@@ -1,8 +1,8 @@
 import type { Client, ClientChannel, PseudoTtyInfo, PseudoTtyOptions, ServerChannel, Session } from "ssh2";
 import type { OutputStream } from "../../features/sessions/addEntries.ts";
-import { type TerminalSize, unreachableReason } from "../protocol.ts";
+import { type EventData, type TerminalSize, unreachableReason } from "../protocol.ts";
 import { ignoreErrors, passOn, sendSignal, takeLateRequests, write } from "./bounds.ts";
-import type { Channels } from "./Channels.ts";
+import type { DeviceLogin } from "./DeviceLogin.ts";
 import { passOutput } from "./passOutput.ts";
 import { type Request, type Transfer, transferOf } from "./transfers.ts";
 
@@ -18,11 +18,31 @@ const EARLY_SIGNALS = 16;
 /** Size of what is recorded without a terminal. */
 const USUAL_SIZE: TerminalSize = { width: 80, height: 24 };
 
+/** The channels of a connection, as far as one of them needs the others. */
+export interface SeatConnection {
+  readonly login: DeviceLogin;
+  /** The connection to the device. */
+  readonly device: Promise<Client>;
+  /** Whether a client may set an environment variable. */
+  allows(variable: string): boolean;
+  add(channel: ServerChannel): void;
+  /** A channel is a shell in a terminal. */
+  addTerminal(channel: ServerChannel): void;
+  /** Calls a function once at the end of a channel, or of all of them. */
+  atEnd(channel: ServerChannel, call: () => void): void;
+  /** Something has happened on a seat. */
+  note(seat: number, type: string, data: EventData): void;
+  /** What the session is, by the first that its client wants. */
+  describe(type: string, term: string | undefined): void;
+  /** Lets the client wait while its device has not read what it caused. */
+  spare(device: Client): void;
+}
+
 /** A session channel of a client, and what it becomes at the device. */
 export class Seat {
   readonly #session: Session;
   readonly #seat: number;
-  readonly #channels: Channels;
+  readonly #channels: SeatConnection;
   readonly #environment: Record<string, string> = {};
   #terminal: PseudoTtyInfo | undefined;
   #near: ServerChannel | undefined;
@@ -35,7 +55,7 @@ export class Seat {
   readonly #release: () => void;
 
   /** @param release called once the channel counts no more */
-  constructor(session: Session, seat: number, channels: Channels, release: () => void) {
+  constructor(session: Session, seat: number, channels: SeatConnection, release: () => void) {
     this.#session = session;
     this.#seat = seat;
     this.#channels = channels;

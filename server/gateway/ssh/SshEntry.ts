@@ -4,12 +4,12 @@ import type { Algorithms, Connection, Server } from "ssh2";
 import { addressMatcher, networkOf, normalAddress } from "../../addresses.ts";
 import { Exhausted, MemoryCounts } from "../../http/memoryCounts.ts";
 import { OperatorError } from "../../OperatorError.ts";
-import { ssh2 } from "../ssh2.ts";
 import { hasBegunExchange, socketOf } from "./bounds.ts";
 import { ClientConnection } from "./ClientConnection.ts";
 import { readProxied } from "./proxyProtocol.ts";
 import type { Service } from "./Service.ts";
 import { Startups } from "./Startups.ts";
+import { ssh2 } from "./ssh2.ts";
 
 /** Unanswered requests after which a silent client counts as gone. */
 const KEEP_ALIVES = 3;

@@ -1,6 +1,6 @@
 import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
 import type { ParsedKey } from "ssh2";
-import { ssh2 } from "../ssh2.ts";
+import { ssh2 } from "./ssh2.ts";
 
 /** The fingerprint of a key as SSH has it (models section 0). */
 export const fingerprintOf = (key: Buffer): string => hash("md5", key).match(/../g)?.join(":") ?? "";

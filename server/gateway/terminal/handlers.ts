@@ -11,7 +11,7 @@ import type { Services } from "../../services.ts";
 import type { Gateway } from "../Gateway.ts";
 import { admit, keyOfStored } from "../logins/admit.ts";
 import type { Admission, Refusal } from "../protocol.ts";
-import { ssh2 } from "../ssh2.ts";
+import { ssh2 } from "../ssh/ssh2.ts";
 import { WebTerminal } from "./WebTerminal.ts";
 
 /** How long a ticket is good, in milliseconds. */

@@ -62,8 +62,8 @@ export function named<T>(said: T, secret: string): T {
   for (const [pattern, name] of NAMES) text = text.replaceAll(pattern, name);
   return JSON.parse(text.replaceAll(secret, "<password>"), (key, value) => {
     if (typeof value !== "string") return value;
-    if (key === "key") return "<key>";
-    return key === "signature" ? "<signature>" : value;
+    // The modes of a terminal are those of the client's own version.
+    return ["key", "signature", "modes"].includes(key) ? `<${key}>` : value;
   });
 }
 
