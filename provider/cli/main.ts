@@ -10,6 +10,7 @@ import { type ActionOf, type Io, outputFailure, surviveLostReaders } from "./io.
 import { addPulumiCommand } from "./pulumiCommand.ts";
 import { addReviewCommand } from "./reviewCommand.ts";
 import { addRunCommands } from "./runCommands.ts";
+import { addSshConfigCommand } from "./sshConfigCommand.ts";
 import { addTerraformCommand } from "./terraformCommand.ts";
 import { addTestCommand } from "./testCommand.ts";
 
@@ -46,6 +47,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   addDriftCommand(program, action);
   addReviewCommand(program, action);
   addAccessCommand(program, action);
+  addSshConfigCommand(program, action);
   addTestCommand(program, action);
   addImportCommand(program, action);
   addCoverageCommand(program, action);

@@ -29,10 +29,10 @@ const FINGERPRINT_MIN = 4;
  * text alone, which means a name or uid where a device has it, and otherwise a tag. Without selectors: all devices.
  * @throws AccessInquiryError naming a selector that means no device, with near names
  */
-export function selectDevices(
-  devices: readonly AccessDevice[],
+export function selectDevices<Device extends AccessDevice>(
+  devices: readonly Device[],
   selectors: readonly string[],
-): Selected<AccessDevice> {
+): Selected<Device> {
   return select(devices, selectors, (selector) => {
     const [, kind, text = selector] = /^(uid|name|tag):(.*)$/s.exec(selector) ?? [];
     const found = foundDevices(devices, selector, kind, text);
@@ -44,12 +44,12 @@ export function selectDevices(
   });
 }
 
-function foundDevices(
-  devices: readonly AccessDevice[],
+function foundDevices<Device extends AccessDevice>(
+  devices: readonly Device[],
   selector: string,
   kind: string | undefined,
   text: string,
-): Found<AccessDevice> {
+): Found<Device> {
   const wanted = text.toLowerCase();
   const named = devices.filter(({ name }) => globFits(wanted, name.toLowerCase()));
   const ofUid = devices.filter(({ uid }) => uid === wanted);
