@@ -15,6 +15,8 @@ export interface Check {
   readonly without?: string | undefined;
   /** Set if a plain sshd does not support the operation: the reason. */
   readonly notOnSshd?: string;
+  /** In milliseconds. @default one minute */
+  readonly timeLimit?: number;
   /** Runs the operation. Throws an error with the symptom if the result is wrong. */
   run(workspace: Workspace): Promise<void>;
 }
@@ -24,7 +26,7 @@ export type Outcome =
   | { readonly kind: "failed" | "skipped"; readonly reason: string }
   | { readonly kind: "passed"; readonly seconds: number };
 
-/** Time limit of a check, in milliseconds. */
+/** Usual time limit of a check, in milliseconds. */
 const TIME_LIMIT = 60_000;
 /** Characters of a program's stderr that a failure shows. */
 const SHOWN = 300;
@@ -200,10 +202,11 @@ export async function runCheck(
   const workspace = new Workspace(target, files);
   const begun = performance.now();
   let timer: NodeJS.Timeout | undefined;
+  const { timeLimit = TIME_LIMIT } = check;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(
-      () => reject(new Error(`no end after ${TIME_LIMIT / 1000} s: ${workspace.running}`)),
-      TIME_LIMIT,
+      () => reject(new Error(`no end after ${timeLimit / 1000} s: ${workspace.running}`)),
+      timeLimit,
     );
   });
   const work = check.run(workspace);

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import {
   appendFileSync,
@@ -64,6 +65,32 @@ const scpChecks = (client: string, flags: readonly string[]): readonly Check[] =
       await scp(workspace, `target:${workspace.big}`, join(workspace.here, "received"));
       expectSameFile(join(workspace.here, "received"), workspace.big);
     }),
+    check(
+      "up and down, 30 MB, 20 times",
+      async (workspace) => {
+        const [sent, received] = [join(workspace.there, "sent"), join(workspace.here, "received")];
+        for (let time = 0; time < 20; time += 1) {
+          await scp(workspace, workspace.big, `target:${sent}`);
+          expectSameFile(sent, workspace.big);
+          await scp(workspace, `target:${sent}`, received);
+          expectSameFile(received, workspace.big);
+        }
+      },
+      { timeLimit: 300_000 },
+    ),
+    check(
+      "up and down, 1 GB",
+      async (workspace) => {
+        const at = (folder: string) => join(folder, "gigabyte");
+        const { here, there } = workspace;
+        execFileSync("dd", ["if=/dev/urandom", `of=${at(here)}`, "bs=1M", "count=1000", "status=none"]);
+        await scp(workspace, at(here), `target:${at(there)}`);
+        await workspace.run("cmp", [at(here), at(there)]);
+        await scp(workspace, `target:${at(there)}`, `${at(here)}-back`);
+        await workspace.run("cmp", [at(here), `${at(here)}-back`]);
+      },
+      { timeLimit: 300_000 },
+    ),
     check("a missing file is an error", async (workspace) => {
       const args = ["-F", workspace.target.config, ...flags, `target:${workspace.there}/missing`];
       await workspace.run("scp", [...args, workspace.here], { code: 1 });
