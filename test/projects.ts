@@ -30,7 +30,7 @@ export const beforeSparse = [
 /** What the provider does by the protocol of the plugin, in place of dynamic resources: all that runs programs in order. */
 export const throughPlugin = [
   ...beforeSparse,
-  ...["lostAnswers", "foreignAnswers", "requests", "newerService", "invitations"].map(
+  ...["lostAnswers", "foreignAnswers", "requests", "newerService", "invitations", "namespaceSettings"].map(
     (name) => `test/provider/${name}.test.ts`,
   ),
 ];

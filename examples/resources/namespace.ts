@@ -2,5 +2,11 @@ import { Namespace } from "@gatehouse-access/provider";
 
 export const staging = new Namespace("staging", {
   name: "staging",
-  settings: { sessionRecord: true, connectionAnnouncement: "Staging. Break things here." },
+  settings: {
+    sessionRecord: true,
+    connectionAnnouncement: "Staging. Break things here.",
+    sessionMaxMinutes: 480,
+    sessionIdleMinutes: 15,
+    sshForwarding: [{ login: "^deploy$", target: "^db-[0-9]+\\.internal:5432$" }],
+  },
 });

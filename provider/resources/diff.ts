@@ -28,7 +28,8 @@ export function diff(
     )
     .map(([name, field]) => ({
       field: name,
-      before: state[name],
+      // States of older versions lack members that were added since.
+      before: canonical(field, state[name]),
       after: canonical(field, inputs[name]),
       replaces: stale.get(name) ?? field.replaces,
     }));

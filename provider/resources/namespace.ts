@@ -1,22 +1,78 @@
+import { isDeepStrictEqual } from "node:util";
 import { type Client, where } from "@gatehouse-access/sdk";
 import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Connection } from "./connection.ts";
 import { defineResource, listed, optional, output, required, UnfinishedError } from "./definition.ts";
+import { patternOn } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
 import type { Namespace as Wire } from "./listings.ts";
 import { ResourceError, said } from "./resourceError.ts";
 
 const wireSettings = namespaces.editNamespace.body.shape.settings.unwrap().shape;
+const wireRule = wireSettings.ssh_forwarding.unwrap().element.shape;
+
+const forwardingRule = z.strictObject({
+  login: patternOn(wireRule.login, "login").describe("Pattern (RE2) that must match the whole login name."),
+  target: patternOn(wireRule.target, "device").describe(
+    "Pattern (RE2) that must match the whole target, `host:port`; `[address]:port` for IPv6.",
+  ),
+});
 
 const settings = z.strictObject({
   sessionRecord: wireSettings.session_record.describe("Record what happens in sessions."),
   connectionAnnouncement: wireSettings.connection_announcement.describe(
-    "Text shown to whoever connects, at most 4096 characters.",
+    "Text shown to clients when they connect, at most 4096 characters.",
   ),
+  deviceProof: wireSettings.device_proof.describe(
+    "Whether devices must prove their private key when they enrol and report.",
+  ),
+  sessionMaxMinutes: wireSettings.session_max_minutes.describe("Longest session, in minutes; 0: no limit."),
+  sessionIdleMinutes: wireSettings.session_idle_minutes.describe(
+    "Minutes without input or output after which a session ends; 0: no limit.",
+  ),
+  sessionRecordMode: wireSettings.session_record_mode.describe(
+    "Which sessions are recorded: all shells and commands (all), the same without file transfers (default), or only terminals (terminals).",
+  ),
+  sessionRecordMegabytes: wireSettings.session_record_megabytes.describe(
+    "Largest recording of a session, in MiB; 0: the limit of the server.",
+  ),
+  sshForwarding: z
+    .array(forwardingRule)
+    .max(namespaces.FORWARDING_RULES_MAX)
+    .optional()
+    .describe(
+      "Logins that may forward connections through devices, and their targets: patterns `login` and `target` that must match the whole text. Empty: no forwarding.",
+    ),
 });
 
-const DEFAULT_SETTINGS = { sessionRecord: true, connectionAnnouncement: "" };
+type Settings = z.output<typeof settings>;
+type FullSettings = { [K in keyof Settings]-?: NonNullable<Settings[K]> };
+
+const DEFAULT_SETTINGS: FullSettings = {
+  sessionRecord: true,
+  connectionAnnouncement: "",
+  deviceProof: "optional",
+  sessionMaxMinutes: 0,
+  sessionIdleMinutes: 0,
+  sessionRecordMode: "default",
+  sessionRecordMegabytes: 0,
+  sshForwarding: [],
+};
+const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS) as (keyof FullSettings)[];
+
+/** Settings that servers of 0.19 do not have. A service leaves out those that have their default. */
+const isNew = (name: keyof FullSettings) => name !== "sessionRecord" && name !== "connectionAnnouncement";
+
+/** All declared settings, with defaults for missing ones; forwarding rules as a sorted set. */
+function settingsOf(given: Settings = {}): FullSettings {
+  const all = Object.fromEntries(
+    SETTING_NAMES.map((name) => [name, given[name] ?? DEFAULT_SETTINGS[name]]),
+  ) as FullSettings;
+  const rules = new Map(all.sshForwarding.map((rule) => [JSON.stringify([rule.login, rule.target]), rule]));
+  const sshForwarding = [...rules].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, rule]) => rule);
+  return { ...all, sshForwarding };
+}
 
 export const namespace = defineResource({
   name: "Namespace",
@@ -29,7 +85,11 @@ export const namespace = defineResource({
       description: "Name, unique on the service: one host-name label, stored in lower case.",
       canonical: (name) => name.toLowerCase(),
     }),
-    settings: optional(settings, { description: "Settings of the namespace.", default: DEFAULT_SETTINGS }),
+    settings: optional(settings, {
+      description: "Settings of the namespace.",
+      default: DEFAULT_SETTINGS,
+      canonical: settingsOf,
+    }),
     forceDestroy: optional(z.boolean(), {
       description: "Delete the namespace although it has devices.",
       default: false,
@@ -63,12 +123,11 @@ export const namespace = defineResource({
     await connection.home().catch(() => undefined);
     const made = await connection.client.createNamespace({ body }, { idempotencyKey });
     connection.namespaces.put(made);
-    const wanted = inputs.settings ?? DEFAULT_SETTINGS;
     const state = toState(made, inputs.forceDestroy);
-    if (sameSettings(state.settings, wanted)) return { id: made.tenantId, state };
+    if (sameSettings(state.settings, inputs.settings)) return { id: made.tenantId, state };
     try {
       const { client } = await connection.tenant(made.tenantId);
-      return { id: made.tenantId, state: await edit(client, made.tenantId, inputs) };
+      return { id: made.tenantId, state: await edit(client, made.tenantId, inputs, state.settings) };
     } catch (error) {
       throw new UnfinishedError(made.tenantId, state, error);
     }
@@ -90,7 +149,7 @@ export const namespace = defineResource({
     const nothingSent = state.name === inputs.name && sameSettings(state.settings, inputs.settings);
     if (nothingSent) return { ...state, forceDestroy: inputs.forceDestroy ?? false };
     const { client } = await connection.tenant(id);
-    return edit(client, id, inputs);
+    return edit(client, id, inputs, state.settings);
   },
 
   async delete(connection, id, state) {
@@ -106,23 +165,37 @@ async function byName(client: Client, name: string): Promise<Wire | undefined> {
   return undefined;
 }
 
-type Settings = Partial<z.output<typeof settings>>;
+const sameSettings = (left: Settings | undefined, right: Settings | undefined) =>
+  isDeepStrictEqual(settingsOf(left), settingsOf(right));
 
-function sameSettings(left: Settings | undefined, right: Settings | undefined): boolean {
-  const [a, b] = [
-    { ...DEFAULT_SETTINGS, ...left },
-    { ...DEFAULT_SETTINGS, ...right },
-  ];
-  return a.sessionRecord === b.sessionRecord && a.connectionAnnouncement === b.connectionAnnouncement;
-}
-
+/**
+ * Changes name and settings. New settings are sent only if they are not the default, or if they differ from `before`.
+ * @param before the settings as last read
+ * @throws ResourceError naming a setting that the service ignored
+ */
 async function edit(
   client: Client,
   tenant: string,
   inputs: { name: string; settings?: Settings; forceDestroy?: boolean },
-) {
-  const body = { name: inputs.name, settings: inputs.settings };
-  return toState(await client.editNamespace({ params: { tenant }, body }), inputs.forceDestroy);
+  before: Settings,
+): Promise<ReturnType<typeof toState>> {
+  const wanted = settingsOf(inputs.settings);
+  const known = settingsOf(before);
+  const differs = (name: keyof FullSettings, from: FullSettings) =>
+    !isDeepStrictEqual(wanted[name], from[name]);
+  const sent = SETTING_NAMES.filter(
+    (name) => !isNew(name) || differs(name, DEFAULT_SETTINGS) || differs(name, known),
+  );
+  const body = { name: inputs.name, settings: Object.fromEntries(sent.map((name) => [name, wanted[name]])) };
+  const after = toState(await client.editNamespace({ params: { tenant }, body }), inputs.forceDestroy);
+  const missed = SETTING_NAMES.filter((name) => isNew(name) && differs(name, after.settings));
+  const ignored = missed.find((name) => sent.includes(name));
+  if (ignored !== undefined) {
+    const message = said`the service ignored this setting, because it does not support it; remove the setting, or upgrade the service`;
+    throw new ResourceError("Namespace", `settings.${ignored}`, message);
+  }
+  // Settings that are not sent may have changed since `before` was read.
+  return missed.length > 0 ? edit(client, tenant, inputs, after.settings) : after;
 }
 
 async function refuseWithDevices(connection: Connection, tenant: string): Promise<void> {
@@ -139,10 +212,7 @@ async function refuseWithDevices(connection: Connection, tenant: string): Promis
 function toState(wire: Wire, forceDestroy: boolean | undefined) {
   return {
     name: wire.name,
-    settings: {
-      sessionRecord: wire.settings.sessionRecord,
-      connectionAnnouncement: wire.settings.connectionAnnouncement,
-    },
+    settings: settingsOf(wire.settings),
     forceDestroy: forceDestroy ?? false,
     tenant: wire.tenantId,
     owner: wire.owner,

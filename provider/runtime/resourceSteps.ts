@@ -174,7 +174,7 @@ export class ResourceSteps {
       goneIsUndefined(service, state.tenant, () => definition.read(service, id, state)),
     );
     if (!found) return undefined;
-    const kept = keepVolatile(definition, state, found);
+    const kept = keepText(definition, state, found);
     if (isImport) return { ...kept, inputs: canonicalInputs(definition.inputs, kept.state) };
     if (!open) return kept;
     // Engines put the inputs of the state in the place of those that a program ignores: they must be what is there.
@@ -305,19 +305,23 @@ async function isGone({ client, namespaces }: Connection, tenant: string): Promi
   }
 }
 
-/** The object as found, but with the state's volatile outputs where no input changed: such changes are no drift. */
-function keepVolatile(
-  definition: ResourceDefinition,
+/**
+ * The object as found, but with the state's text for inputs that did not change, and the state's volatile outputs where
+ * no input changed: such changes are no drift. States of older versions lack members that have their default.
+ */
+function keepText(
+  { inputs, outputs }: ResourceDefinition,
   before: Values,
   found: Existing<Values>,
 ): Existing<Values> {
-  const inputsSame = Object.entries(definition.inputs).every(([name, field]) =>
-    sameValue(field, before[name], found.state[name]),
+  const same = Object.keys(inputs).filter((name) =>
+    sameValue(inputs[name] as InputField, before[name], found.state[name]),
   );
-  if (!inputsSame) return found;
-  const volatile = Object.entries(definition.outputs).filter(
-    ([name, field]) => field.volatile && before[name] !== undefined,
-  );
-  const kept = volatile.map(([name]) => [name, before[name]] as const);
-  return { id: found.id, state: { ...found.state, ...Object.fromEntries(kept) } };
+  const isSame = same.length === Object.keys(inputs).length;
+  const volatile = isSame ? Object.keys(outputs).filter((name) => outputs[name]?.volatile) : [];
+  const kept = [...same, ...volatile].filter((name) => before[name] !== undefined);
+  return {
+    id: found.id,
+    state: { ...found.state, ...Object.fromEntries(kept.map((name) => [name, before[name]])) },
+  };
 }

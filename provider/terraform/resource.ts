@@ -184,9 +184,14 @@ export class TerraformResource {
     });
   }
 
-  /** A state that another version wrote: the attributes that there are now, without those that are no more. */
+  /** A state that another version wrote, with the attributes and members of this version and their defaults. */
   upgraded(state: Row): Row {
-    return this.#each(({ role, name }) => state[name] ?? (role === "instruction" ? NO_INSTRUCTION : null));
+    return this.#each((attribute) => {
+      const { role, name, type } = attribute;
+      if (role === "instruction") return state[name] ?? NO_INSTRUCTION;
+      const value = toTerraform(type, fromTerraform(type, state[name]));
+      return role === "input" ? filled(type, value, attribute.field.default) : value;
+    });
   }
 
   /** A row that names an object, and says nothing else of it: that of an import before the object is read. */
@@ -268,7 +273,7 @@ export const idIn = (row: Row): string => String(row.id);
 
 /** A value of a configuration with the defaults of the members that it leaves out. */
 function filled(type: Type, value: unknown, fallback: unknown): unknown {
-  if (type.kind !== "object" || value === UNKNOWN || fallback === undefined) return value;
+  if (type.kind !== "object" || value === UNKNOWN || value === null || fallback === undefined) return value;
   const defaults = toTerraform(type, fallback) as Row;
   const entries = Object.entries(value as Row).map(([name, member]) => [
     name,

@@ -42,6 +42,9 @@ const minutes = z.int().min(0).max(MINUTES_MAX);
 /** Largest limit of a session's recording, in MiB. */
 const MEBIBYTES_MAX = 1024;
 
+/** Most forwarding rules of a namespace. */
+export const FORWARDING_RULES_MAX = 50;
+
 const forwardingRule = z.object({
   login: pattern.describe("Pattern that must match the whole login name"),
   target: pattern.describe(
@@ -73,7 +76,7 @@ const ownSettings = {
     .describe("Most that is recorded of a session, in MiB; 0 or missing: the limit of the server"),
   ssh_forwarding: z
     .array(forwardingRule)
-    .max(50)
+    .max(FORWARDING_RULES_MAX)
     .optional()
     .describe("Logins that may forward connections through devices, and the targets; missing: none"),
 };

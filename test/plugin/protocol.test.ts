@@ -321,7 +321,7 @@ describe("check", () => {
     const started = await configured();
     const settings = { connectionAnnouncement: UNKNOWN };
     const { inputs } = await check(started, "Namespace", { name: "trials", settings });
-    expect(inputs.settings).toEqual({ sessionRecord: true, connectionAnnouncement: UNKNOWN });
+    expect(inputs.settings).toMatchObject({ sessionRecord: true, connectionAnnouncement: UNKNOWN });
     const tags = await check(started, "DeviceTags", { device: "web-01", tags: ["zed", UNKNOWN] });
     expect(tags.inputs.tags).toBe(UNKNOWN);
   });

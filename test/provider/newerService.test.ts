@@ -227,7 +227,7 @@ describe("what such a service does otherwise", () => {
     };
     await harness.up(program);
     expect(writes()).toEqual([`PUT /api/namespaces/${TENANT}`]);
-    expect(harness.state.get("it")?.outputs.settings).toEqual(settings);
+    expect(harness.state.get("it")?.outputs.settings).toMatchObject(settings);
     expect(await harness.preview(program)).toEqual([]);
   });
 

@@ -115,6 +115,11 @@ describe("equal inputs in other words", () => {
     ["settings left out", { name: "fleet" }],
     ["default settings", { name: "fleet", settings: { sessionRecord: true, connectionAnnouncement: "" } }],
     ["half of the settings", { name: "fleet", settings: { sessionRecord: true } }],
+    ["settings of an older state", { name: "fleet", settings: { connectionAnnouncement: "" } }],
+    [
+      "new settings at their defaults",
+      { name: "fleet", settings: { deviceProof: "optional", sshForwarding: [] } },
+    ],
     ["no settings in particular", { name: "fleet", settings: {}, forceDestroy: false }],
     ["upper case", { name: "FLEET" }],
   ])("Namespace: %s is no change", (_case, program) => {

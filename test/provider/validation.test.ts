@@ -24,6 +24,22 @@ const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
     { settings: { connectionAnnouncement: "x".repeat(4097) } },
     /^Namespace\.settings\.connectionAnnouncement: must have at most 4096 characters$/,
   ],
+  ["Namespace", { settings: { deviceProof: "no" } }, /^Namespace\.settings\.deviceProof: must be one of opt/],
+  [
+    "Namespace",
+    { settings: { sessionMaxMinutes: -1 } },
+    /^Namespace\.settings\.sessionMaxMinutes: must be at/,
+  ],
+  [
+    "Namespace",
+    { settings: { sshForwarding: [{ login: "deploy-*", target: "^db:5432$" }] } },
+    /^Namespace\.settings\.sshForwarding\.0\.login: .*not a glob/,
+  ],
+  [
+    "Namespace",
+    { settings: { sshForwarding: [{ login: "^deploy$", target: "^db:5432$", port: 1 }] } },
+    /^Namespace\.settings\.sshForwarding\.0: must not have "port"$/,
+  ],
   ["Namespace", { forceDestroy: "yes" }, /^Namespace\.forceDestroy: must be true or false$/],
   ["Namespace", { adopt: "force" }, /^Namespace\.adopt: must be true or false, or must be overwrite$/],
   ["Member", { tenant: "mine" }, /^Member\.tenant: must be a lower-case uuid/],

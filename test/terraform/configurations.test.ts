@@ -8,6 +8,7 @@ import { type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import {
   type AttachedProvider,
+  changesIn,
   hasTerraform,
   LABEL,
   RootModule,
@@ -60,6 +61,30 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
   /** What Terraform breaks into lines. */
   const wordsIn = (output: string) => output.replaceAll(/[│\s]+/g, " ");
   const one = (type: string, values: object) => ({ resource: { [`gatehouse_${type}`]: { one: values } } });
+
+  it("upgrade states of older versions, whose nested objects lack members, without a diff", async () => {
+    const rule = { login: "^deploy$", target: "^db-1:5432$" };
+    const settings = { session_record: false, session_idle_minutes: 15, ssh_forwarding: [rule] };
+    const configuration = (one: object) => ({ resource: { gatehouse_namespace: { one } } });
+    root.write(configuration({ name: "upgraded", settings: { session_record: false } }));
+    await root.apply();
+    const file = join(root.folder, "terraform.tfstate");
+    const state = JSON.parse(readFileSync(file, "utf8"));
+    const { attributes } = state.resources[0].instances[0];
+    expect(attributes.settings).toMatchObject({ device_proof: "optional", ssh_forwarding: [] });
+    attributes.settings = { session_record: false, connection_announcement: "", removed_since: 1 };
+    writeFileSync(file, JSON.stringify(state));
+    const plan = await root.plan();
+    expect([...changesIn(plan), ...(plan.resource_drift ?? [])]).toEqual([]);
+
+    root.write(configuration({ name: "upgraded", settings }));
+    expect(await root.changes()).toEqual(["gatehouse_namespace.one: update"]);
+    await root.must("apply", "plan");
+    expect(await root.changes()).toEqual([]);
+    const [namespace] = (await fleet.client.getNamespaces()).filter(({ name }) => name === "upgraded");
+    expect(namespace?.settings).toMatchObject({ sessionIdleMinutes: 15, sshForwarding: [rule] });
+    await destroy();
+  });
 
   it("mean the same in other words: comments of keys, letter case of addresses and names", async () => {
     const data = sshKeyLine();

@@ -3,6 +3,9 @@ resource "gatehouse_namespace" "staging" {
   settings = {
     session_record          = true
     connection_announcement = "Staging: be careful all the same."
+    session_max_minutes     = 480
+    session_idle_minutes    = 15
+    ssh_forwarding          = [{ login = "^deploy$", target = "^db-[0-9]+\\.internal:5432$" }]
   }
 
   lifecycle {
