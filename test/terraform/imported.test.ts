@@ -43,7 +43,15 @@ interface Contents {
 /** Fills the first user's namespace. */
 async function fill({ client, tenant, service }: Fleet, { keys, others }: Contents): Promise<void> {
   const connectionAnnouncement = NASTY.join("\n");
-  await client.editNamespace({ params: { tenant }, body: { settings: { connectionAnnouncement } } });
+  const settings = {
+    connectionAnnouncement,
+    sessionMaxMinutes: 480,
+    sessionIdleMinutes: 15,
+    sessionRecordMode: "all",
+    sessionRecordMegabytes: 64,
+    sshForwarding: NASTY.map((text) => ({ login: login(text), target: "^\\[::1\\]:443$" })),
+  } as const;
+  await client.editNamespace({ params: { tenant }, body: { settings } });
   await client.createApiKey({ body: { name: NOT_NORMAL, expiresAt: 30, role: "observer" } });
   const usernames = [login("ana", "root"), login(NASTY[0] ?? ""), "^[$]{2}%{if}\\\\", ".*"];
   const sources = [cidr("10.0.0.0/8"), "^10\\.", cidr("192.0.2.7", "10.1.0.0/16"), cidr("10.0.0.0/8")];

@@ -1,5 +1,6 @@
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import fc from "fast-check";
+import { isSparse } from "../../support/fleet.ts";
 
 /** Stands for a namespace that a test has beside the user's own. */
 export const OTHER_TENANT = "11111111-2222-4333-8444-555555555555";
@@ -47,16 +48,32 @@ const device = (names: readonly string[]) =>
     .tuple(fc.constantFrom(...names), fc.boolean())
     .map(([name, upper]) => (upper ? name.toUpperCase() : name));
 
+/** Settings of a namespace that servers of 0.19 do not have. */
+const newSettings = {
+  deviceProof: fc.constantFrom("optional", "required"),
+  sessionMaxMinutes: fc.nat(43_200),
+  sessionIdleMinutes: fc.nat(43_200),
+  sessionRecordMode: fc.constantFrom("all", "default", "terminals"),
+  sessionRecordMegabytes: fc.nat(1024),
+  sshForwarding: fc.array(
+    fc.record({ login: pattern, target: fc.constantFrom(".*", "^db-[0-9]+:5432$", "^\\[::1\\]:443$") }),
+    { maxLength: 4 },
+  ),
+};
+
 const byName: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
   Namespace: fc.record(
     {
       name: fc.constantFrom("trials", "Trials-2", "stage"),
-      settings: fc.record(
-        { sessionRecord: fc.boolean(), connectionAnnouncement: fc.string({ maxLength: 40 }) },
-        { requiredKeys: [] },
-      ),
       forceDestroy: fc.boolean(),
       adopt,
+      settings: fc.record(
+        {
+          ...{ sessionRecord: fc.boolean(), connectionAnnouncement: fc.string({ maxLength: 40 }) },
+          ...(!isSparse && newSettings),
+        },
+        { requiredKeys: [] },
+      ),
     },
     { requiredKeys: ["name"] },
   ),
