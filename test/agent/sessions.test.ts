@@ -8,6 +8,10 @@ import { DEVICE, type FakeGateway, newRsaKey } from "./FakeGateway.ts";
 import { endOf, type Pair, ranCommand, run, sendSignal, startPair, written } from "./support.ts";
 
 const privateKey = newRsaKey();
+/** Modes of a terminal: opcodes with values. */
+const modesOf = (entries: readonly (readonly [opcode: number, value: number])[]): Buffer =>
+  Buffer.from([...entries.flatMap(([opcode, value]) => [opcode, 0, 0, 0, value]), 0]);
+
 const PTY = { term: "vt100", cols: 80, rows: 24, width: 0, height: 0 };
 
 let pair: Pair;
@@ -44,6 +48,27 @@ it("runs a command with both outputs, its exit status, and the end of its input"
   expect(ran).toMatchObject({ code: 7, signal: undefined });
   expect(ran.stdout.toString()).toBe("all of it");
   expect(ran.stderr.toString()).toBe("to err\n");
+});
+
+it("sets the modes of the client's terminal", async () => {
+  const [INTR, QUIT, ERASE, SUSP, IXON, ECHO] = [1, 2, 3, 10, 38, 53];
+  const modes = modesOf([
+    ...([
+      [INTR, 7],
+      [QUIT, 255],
+      [ERASE, 8],
+      [SUSP, 39],
+      [IXON, 0],
+      [ECHO, 1],
+    ] as const),
+    // An opcode that no system has.
+    [99, 1],
+  ]);
+  const { stdout } = await ranCommand(client, "stty -a", { pty: { ...PTY, modes: modes as never } });
+  expect(stdout.toString()).toMatch(/intr = \^G; quit = <undef>; erase = \^H;/);
+  expect(stdout.toString()).toMatch(/susp = ';/);
+  expect(stdout.toString()).toMatch(/ -ixon /);
+  expect(stdout.toString()).toMatch(/ echo /);
 });
 
 it("does not wait for input that a command leaves unread", async () => {

@@ -216,6 +216,13 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
     expect(stderr).toContain("no matching");
   });
 
+  it("announces the signatures that it accepts, so that clients with such keys log in", async () => {
+    const { stderr } = await login({ flags: ["-o", "LogLevel=DEBUG1"] });
+    const [, list = ""] = /server-sig-algs=<([^>]*)>/.exec(stderr) ?? [];
+    const ecdsa = [256, 384, 521].map((bits) => `ecdsa-sha2-nistp${bits}`);
+    expect(list.split(",").toSorted()).toEqual([...ecdsa, "rsa-sha2-256", "rsa-sha2-512", "ssh-ed25519"]);
+  });
+
   it("exchanges keys strictly, so that no prefix can be cut off", async () => {
     const { stderr } = await login({ flags: ["-vv", "-o", "LogLevel=DEBUG2"] });
     expect(stderr).toContain("kex-strict-s-v00@openssh.com");
