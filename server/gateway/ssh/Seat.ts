@@ -205,9 +205,11 @@ export class Seat {
       if (announcement !== "") near.write(announcement);
       this.#channels.addTerminal(near);
     }
-    const transfer = this.#terminal === undefined ? transferOf(wanted) : undefined;
+    // What a terminal shows is recorded, whatever runs in it. A subsystem has no terminal.
+    const hasTerminal = this.#terminal !== undefined && wanted.request !== "subsystem";
+    const transfer = hasTerminal ? undefined : transferOf(wanted);
     const count = { to_device: 0, from_device: 0 };
-    const isRecorded = this.#isRecorded(wanted, transfer);
+    const isRecorded = this.#isRecorded(wanted, hasTerminal, transfer);
     void passOn(near, (data) => {
       count.to_device += data.length;
       return write(far, data);
@@ -240,12 +242,12 @@ export class Seat {
     near.on("close", () => far.close());
   }
 
-  #isRecorded({ request }: Request, transfer: Transfer | undefined): boolean {
+  #isRecorded({ request }: Request, hasTerminal: boolean, transfer: Transfer | undefined): boolean {
     switch (this.#channels.login.admitted.device.recording) {
       case "none":
         return false;
       case "terminals":
-        return this.#terminal !== undefined;
+        return hasTerminal;
       case "default":
         return transfer === undefined;
       case "all":
