@@ -181,6 +181,7 @@ class Seat {
         : runPlainly(channel, program, ended);
     } catch (error) {
       log("error", "a program could not be started", { ...this.#facts, reason: (error as Error).message });
+      channel.stderr.write(`The command could not be started: ${(error as Error).message}\n`);
       channel.resume();
       ended({ code: FAILED, signal: undefined }, Promise.resolve());
     }

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { accessSync, constants, type Dir, type Stats } from "node:fs";
 import {
   chmod,
@@ -80,6 +81,8 @@ const CODES: Readonly<Record<string, number>> = {
   ELOOP: STATUS.NO_SUCH_FILE,
   EACCES: STATUS.PERMISSION_DENIED,
   EPERM: STATUS.PERMISSION_DENIED,
+  EFAULT: STATUS.PERMISSION_DENIED,
+  ENOSYS: STATUS.UNSUPPORTED,
   ENAMETOOLONG: STATUS.BAD_MESSAGE,
   EINVAL: STATUS.BAD_MESSAGE,
 };
@@ -156,7 +159,7 @@ const unsupported = async () => {
 /** As {@link changesOf}, of a symbolic link itself. */
 const linkChangesOf = (path: Buffer): Changes => ({
   truncate: unsupported,
-  chmod: unsupported,
+  chmod: async (mode) => ((await lstat(path)).isSymbolicLink() ? unsupported() : chmod(path, mode)),
   utimes: (accessed, modified) => lutimes(path, accessed, modified),
   chown: (uid, gid) => lchown(path, uid, gid),
 });
@@ -240,7 +243,10 @@ async function renameToNew(from: Buffer, to: Buffer): Promise<void> {
     try {
       // Unlike a rename after a look, this overwrites no file that another program has just created.
       await link(from, to);
-      await unlink(from);
+      await unlink(from).catch(async (error: unknown) => {
+        await unlink(to);
+        throw error;
+      });
       return;
     } catch (error) {
       if (!NO_LINKS.has(codeOf(error))) throw error;
@@ -274,6 +280,7 @@ export class FileServer {
   readonly #opened = new Map<number, Opened>();
   #lastHandle = 0;
   #isClosed = false;
+  readonly #closed = Promise.withResolvers<void>();
   #names: Promise<Names> | undefined;
 
   /** @param home the folder that relative paths start from */
@@ -288,30 +295,29 @@ export class FileServer {
    */
   async serve(): Promise<void> {
     try {
-      for await (const packet of packetsOf(this.#stream.iterator({ destroyOnReturn: false }))) {
-        const answer = await this.#answer(packet);
-        if (this.#isClosed) return;
-        await this.#send(answer);
-      }
+      // The stream of a connection that broke off may report neither an end nor room for more.
+      await Promise.race([this.#processAll(), this.#closed.promise]);
     } finally {
       this.close();
+    }
+  }
+
+  async #processAll(): Promise<void> {
+    for await (const packet of packetsOf(this.#stream.iterator({ destroyOnReturn: false }))) {
+      const answer = await this.#answer(packet);
+      if (this.#isClosed) return;
+      if (!this.#stream.write(answer)) await once(this.#stream, "drain");
     }
   }
 
   /** Closes all files, because the client has left. */
   close(): void {
     this.#isClosed = true;
+    this.#closed.resolve();
     for (const handle of this.#opened.keys()) {
       // The client has left, so that no program can take an error.
       this.#close(handle).catch(() => {});
     }
-  }
-
-  async #send(answer: Buffer): Promise<void> {
-    if (this.#stream.write(answer)) return;
-    await new Promise<void>((resolve) => {
-      this.#stream.once("drain", resolve).once("close", resolve);
-    });
   }
 
   async #answer(packet: Packet): Promise<Buffer> {
@@ -474,7 +480,9 @@ export class FileServer {
     answer.writeUInt8(TYPE.DATA, 4);
     answer.writeUInt32BE(id, 5);
     answer.writeUInt32BE(bytesRead, 9);
-    return answer.subarray(0, DATA_HEADER + bytesRead);
+    const used = answer.subarray(0, DATA_HEADER + bytesRead);
+    // A short answer that waits for its client would keep the whole buffer.
+    return bytesRead < length / 2 ? Buffer.from(used) : used;
   }
 
   async #list(handle: Buffer): Promise<Answer | "end"> {
@@ -504,8 +512,11 @@ export class FileServer {
     const [start, length] = [packet.long(), packet.long()];
     const to = packet.string();
     const offset = packet.long() - start;
-    if (from.equals(to)) throw new Rejection(STATUS.FAILURE, "a file is not copied to itself");
     const [source, target] = [this.#file(from), this.#file(to)];
+    const [one, other] = await Promise.all([source.stat(), target.stat()]);
+    if (one.dev === other.dev && one.ino === other.ino) {
+      throw new Rejection(STATUS.FAILURE, "a file is not copied to itself");
+    }
     const end = length === 0 ? Number.POSITIVE_INFINITY : start + length;
     const buffer = Buffer.allocUnsafe(PACKET_MAX);
     for (let at = start; at < end && !this.#isClosed; ) {
@@ -534,6 +545,10 @@ async function spaceAnswer(path: Buffer): Promise<Answer> {
 }
 
 async function writeAll(file: FileHandle, offset: number, data: Buffer): Promise<void> {
+  // Node would write at the current position of the file.
+  if (!Number.isSafeInteger(offset + data.length)) {
+    throw new Rejection(STATUS.FAILURE, "the offset is too large");
+  }
   for (let written = 0; written < data.length; ) {
     const left = data.length - written;
     const { bytesWritten } = await file.write(data, written, left, offset + written);

@@ -58,7 +58,7 @@ export class Packet {
     return this.#take(4).readUInt32BE();
   }
 
-  /** A 64-bit number. Sizes above 2^53 are rejected by the system calls. */
+  /** A 64-bit number. Above 2^53 it is not exact. */
   long(): number {
     return Number(this.#take(8).readBigUInt64BE());
   }

@@ -1,69 +1,24 @@
+/** Names that follow each other, by the opcode of the first. */
+const names = (first: number, list: string) =>
+  list.split(" ").map((name, index) => [first + index, name] as const);
+
 /** Control characters by their opcodes (RFC 4254, section 8), as `stty` names them. */
-const CHARACTERS = new Map<number, string>([
-  ...([
-    [1, "intr"],
-    [2, "quit"],
-    [3, "erase"],
-    [4, "kill"],
-    [5, "eof"],
-    [6, "eol"],
-    [7, "eol2"],
-  ] as const),
-  ...([
-    [8, "start"],
-    [9, "stop"],
-    [10, "susp"],
-    [12, "rprnt"],
-    [13, "werase"],
-    [14, "lnext"],
-  ] as const),
+const CHARACTERS: ReadonlyMap<number, string> = new Map([
+  ...names(1, "intr quit erase kill eof eol eol2 start stop susp"),
+  ...names(12, "rprnt werase lnext"),
 ]);
 
-/** Settings that are on or off, by their opcodes. */
-const SWITCHES = new Map<number, string>([
-  ...([
-    [30, "ignpar"],
-    [31, "parmrk"],
-    [32, "inpck"],
-    [33, "istrip"],
-    [34, "inlcr"],
-    [35, "igncr"],
-  ] as const),
-  ...([
-    [36, "icrnl"],
-    [37, "iuclc"],
-    [38, "ixon"],
-    [39, "ixany"],
-    [40, "ixoff"],
-    [41, "imaxbel"],
-  ] as const),
-  ...([
-    [42, "iutf8"],
-    [50, "isig"],
-    [51, "icanon"],
-    [52, "xcase"],
-    [53, "echo"],
-    [54, "echoe"],
-  ] as const),
-  ...([
-    [55, "echok"],
-    [56, "echonl"],
-    [57, "noflsh"],
-    [58, "tostop"],
-    [59, "iexten"],
-  ] as const),
-  ...([
-    [60, "echoctl"],
-    [61, "echoke"],
-    [70, "opost"],
-    [71, "olcuc"],
-    [72, "onlcr"],
-    [73, "ocrnl"],
-  ] as const),
-  ...([
-    [74, "onocr"],
-    [75, "onlret"],
-  ] as const),
+/**
+ * Settings that are on or off, by their opcodes. Those of terminals without lower case are left out: not every `stty`
+ * knows them, and it sets nothing if it does not know one.
+ */
+const SWITCHES: ReadonlyMap<number, string> = new Map([
+  ...names(30, "ignpar parmrk inpck istrip inlcr igncr icrnl"),
+  ...names(38, "ixon ixany ixoff imaxbel iutf8"),
+  ...names(50, "isig icanon"),
+  ...names(53, "echo echoe echok echonl noflsh tostop iexten echoctl echoke"),
+  ...names(70, "opost"),
+  ...names(72, "onlcr ocrnl onocr onlret"),
 ]);
 
 /** Opcodes from here on have values of unknown lengths, and end the list. */

@@ -71,7 +71,7 @@ export function addSshConfigCommand(program: Command, action: ActionOf): void {
     )
     .option("--online", "only devices that are online", false);
   addConfigurationFlags(command)
-    .option("--folder <folder>", "folder with Pulumi.yaml, for --stack", ".")
+    .option("--folder <folder>", "project directory, for --stack", ".")
     .addHelpText("after", AFTER)
     .action(action(sshConfig));
 }

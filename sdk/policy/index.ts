@@ -33,10 +33,10 @@ export { type LintCode, type LintRule, lintRules, type Severity } from "./lint/l
 export { type Mistaken, mistakenFor, mistakenText } from "./mistaken.ts";
 export {
   compilePattern,
+  matchesWhole,
   PATTERN_CACHE_SIZE,
   type Pattern,
   PatternError,
   patternOf,
-  wholePattern,
 } from "./pattern.ts";
 export { samplesOf } from "./samples.ts";

@@ -14,6 +14,8 @@ export interface Pattern {
   readonly begins: readonly string[] | undefined;
   /** True when the pattern is found anywhere in `input` (unanchored; rules section 13). */
   test(input: string): boolean;
+  /** True when the pattern matches the whole of `input`. */
+  matches(input: string): boolean;
 }
 
 /** How many compiled patterns are kept; the least recently used one is dropped first. */
@@ -29,10 +31,11 @@ const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
 export const compilePattern = (text: string): Pattern => cache.get(text, () => compile(text));
 
 /**
- * Compiles a pattern that must match a whole text, unlike those of keys and firewall rules.
- * @throws PatternError when the text is no regular expression
+ * True when the pattern matches the whole text, unlike those of keys and firewall rules, which match a part. A pattern
+ * that does not compile matches nothing.
  */
-export const wholePattern = (text: string): Pattern => compilePattern(`\\A(?:${text})\\z`);
+export const matchesWhole = (pattern: string, text: string): boolean =>
+  patternOf(pattern)?.matches(text) ?? false;
 
 /** The compiled pattern; undefined for a text that is no regular expression: older servers stored such patterns. */
 export function patternOf(text: string): Pattern | undefined {
@@ -63,7 +66,11 @@ function compile(text: string): Pattern {
   }
   const literals = literalsOf(text);
   const begins = literals && literals.kind !== "end" && literals.kind !== "part" ? literals.texts : undefined;
-  return { text, begins, test: matcher(literals, (input) => expression.test(input)) };
+  return {
+    ...{ text, begins },
+    test: matcher(literals, (input) => expression.test(input)),
+    matches: (input) => expression.matches(input),
+  };
 }
 
 /** The test of a pattern. Most patterns of policies are literals, which need no engine. */

@@ -173,8 +173,12 @@ function encoded(client: SftpClient, one: Operation, handles: readonly Buffer[])
   }
 }
 
-function read({ type, body }: SftpAnswer): Expected {
-  if (type === STATUS) return { code: body.readUInt32BE() };
+function read({ type, body }: SftpAnswer, { kind }: Operation): Expected {
+  if (type === STATUS) {
+    const code = body.readUInt32BE();
+    // For a handle that is closed already, OpenSSH sends the code of any earlier error.
+    return { code: kind === "close" && code !== OK ? FAILURE : code };
+  }
   if (type === 103) return { data: stringsOf(body)[0] ?? Buffer.of() };
   expect(type).toBe(105);
   return { size: Number(body.readBigUInt64BE(4)) };
@@ -204,7 +208,7 @@ async function checkOrder(start: (home: string) => Promise<SftpClient>, runs: nu
       for (const [index, one] of operations.entries()) {
         const answer = await client.next();
         expect(answer.id).toBe(HANDLES + 1 + index);
-        expect(read(answer), JSON.stringify(one)).toEqual(model.process(one));
+        expect(read(answer, one), JSON.stringify(one)).toEqual(model.process(one));
       }
       expect(readdirSync(home).toSorted()).toEqual([...model.names.keys()].toSorted());
       for (const [path, { bytes: content }] of model.names) {
@@ -321,6 +325,28 @@ describe("the agent's own SFTP server", () => {
     expect(codeOf(await client.ask(EXTENDED, "lsetstat@openssh.com", "link", 8, 300, 400))).toBe(OK);
     expect(lstatSync(join(home, "link")).mtimeMs).toBe(400_000);
     expect(statSync(file).mtimeMs).toBe(200_000);
+  });
+
+  it("writes nothing at an offset above 2^53, and copies no file to itself", async () => {
+    const home = testFolder();
+    const client = await begun(home);
+    writeFileSync(join(home, "file"), "hello");
+    linkSync(join(home, "file"), join(home, "second"));
+    const [one, other] = [
+      await client.open(OPEN, "file", READ_WRITE_CREATE, NO_ATTRIBUTES),
+      await client.open(OPEN, "second", READ_WRITE_CREATE, NO_ATTRIBUTES),
+    ];
+    expect(codeOf(await client.ask(WRITE, one, 2n ** 60n, "XY"))).toBe(FAILURE);
+    expect(codeOf(await client.ask(EXTENDED, "copy-data", one, 0n, 0n, other, 5n))).toBe(FAILURE);
+    expect(readFileSync(join(home, "file"), "utf8")).toBe("hello");
+  });
+
+  it("ends when its client is gone, although the stream reports nothing", async () => {
+    const [near] = duplexPair();
+    const server = new FileServer(near, testFolder());
+    const served = server.serve();
+    server.close();
+    await served;
   });
 
   it("does not wait for the other end of a pipe", async () => {

@@ -93,7 +93,12 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
         expect((await forward(echo.target)).code).toBe(255);
         await set({ sshForwarding: [{ login: "dep", target: ".*" }] });
         expect((await forward(echo.target)).code).toBe(255);
-        await set({ sshForwarding: [{ login: ".*", target: ".*" }] });
+        // A pattern that is valid alone, and not in a group.
+        await set({ sshForwarding: [{ login: ".*", target: "x\\Q" }] });
+        expect((await forward(echo.target)).code).toBe(255);
+        await set({ sshForwarding: [{ login: "x\\Q", target: ".*" }] });
+        expect((await forward(echo.target)).code).toBe(255);
+        await set({ sshForwarding: [{ login: "d|deploy", target: "1|127.*" }] });
         expect(await forward(echo.target)).toMatchObject({ code: 0, stdout: "got hello" });
         const closed = await forward("127.0.0.1:1");
         expect(closed.stderr).toContain("the device did not connect to the target");
@@ -104,7 +109,7 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
           username: "deploy",
           reason: denied.stderr.match(/forwarding to .*/)?.[0],
         });
-        expect(refusals).toHaveLength(4);
+        expect(refusals).toHaveLength(6);
       } finally {
         echo.stop();
         await set({ sshForwarding: [] });

@@ -1,5 +1,5 @@
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import { keyAdmits, wholePattern } from "@gatehouse-access/sdk/policy";
+import { keyAdmits, matchesWhole } from "@gatehouse-access/sdk/policy";
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
 import { findAddressed, withNamespace } from "../../features/devices/lookup.ts";
@@ -59,7 +59,7 @@ function forwardingFor(
   if (settings.ssh.forwarding === "off") return undefined;
   if (settings.ssh.forwarding === "on") return [".*"];
   return forwardingOf(namespace)
-    .filter((rule) => wholePattern(rule.login).test(login))
+    .filter((rule) => matchesWhole(rule.login, login))
     .map(({ target }) => target);
 }
 

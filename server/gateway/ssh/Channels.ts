@@ -1,4 +1,4 @@
-import { wholePattern } from "@gatehouse-access/sdk/policy";
+import { matchesWhole } from "@gatehouse-access/sdk/policy";
 import type { Client, ClientChannel, Connection, ServerChannel, TcpipRequestInfo } from "ssh2";
 import type { SshSettings } from "../../services.ts";
 import { type EventData, unreachableReason } from "../protocol.ts";
@@ -175,7 +175,7 @@ export class Channels implements SeatConnection {
       this.#refuse(reject, PROHIBITED, "forwarding is off on this server (--ssh-forwarding)");
       return;
     }
-    if (!forwarding.some((pattern) => wholePattern(pattern).test(target))) {
+    if (!forwarding.some((pattern) => matchesWhole(pattern, target))) {
       const remedy = "add a rule to ssh_forwarding, a setting of the namespace";
       this.#refuse(
         reject,

@@ -8,6 +8,8 @@ import type { OpenLogin, Service } from "./Service.ts";
 
 /** Refusals of a login that the log shows: a client can cause any number of them. */
 const REFUSALS_LOGGED = 20;
+/** Characters of a reason in the log: some have a text of the client or of the device. */
+const REASON_MAX = 500;
 
 /** The client of a login. */
 export interface LoginClient {
@@ -80,7 +82,7 @@ export class DeviceLogin implements OpenLogin {
       tenant: device.tenantId,
       username,
       address,
-      reason,
+      reason: reason.slice(0, REASON_MAX),
     };
     this.#service.log.info(facts, "a request of an SSH client was refused");
   }

@@ -104,7 +104,7 @@ export class Seat {
         reject?.();
         return;
       }
-      if (this.#far !== undefined) this.#tellDevice((far) => sendSignal(far, name));
+      if (this.#far !== undefined) this.#sendToDevice((far) => sendSignal(far, name));
       else if (this.#earlySignals.length < EARLY_SIGNALS) this.#earlySignals.push(name);
       accept?.();
     });
@@ -130,12 +130,12 @@ export class Seat {
     this.#channels.note(this.#seat, "window-change", { columns, rows, width, height });
     this.#terminal = this.#terminal && { ...this.#terminal, ...size };
     // Agents never answer again when the size changes before they have begun: until then it waits.
-    this.#tellDevice((far) => far.setWindow(rows, columns, height, width));
+    this.#sendToDevice((far) => far.setWindow(rows, columns, height, width));
   }
 
-  #tellDevice(tell: (far: ClientChannel) => void): void {
+  #sendToDevice(send: (far: ClientChannel) => void): void {
     if (this.#far === undefined) return;
-    tell(this.#far);
+    send(this.#far);
     void this.#channels.device.then(
       (device) => this.#channels.spare(device),
       () => {},
@@ -170,7 +170,7 @@ export class Seat {
   }
 
   #open(device: Client, near: ServerChannel, wanted: Request): void {
-    const asTold = this.#terminal;
+    const requested = this.#terminal;
     // Joined within the callback: a short command has ended by the next turn of the event loop.
     const opened = (error: Error | undefined, far: ClientChannel) => {
       this.#isOpening = false;
@@ -181,10 +181,10 @@ export class Seat {
         return;
       }
       const now = this.#terminal;
-      if (now && now !== asTold) far.setWindow(now.rows, now.cols, now.height, now.width);
+      if (now && now !== requested) far.setWindow(now.rows, now.cols, now.height, now.width);
       this.#join(near, far, wanted);
     };
-    const pty = asTold as PseudoTtyOptions | undefined;
+    const pty = requested as PseudoTtyOptions | undefined;
     const env = this.#environment;
     if (wanted.request === "shell") device.shell(pty ?? false, { env }, opened);
     else if (wanted.request === "exec") device.exec(wanted.command, { env, ...(pty && { pty }) }, opened);
@@ -232,7 +232,7 @@ export class Seat {
       // Agents send 2^32 - 1 of what a signal has killed.
       else near.exit(Math.min(code ?? FAILED, FAILED));
     });
-    // How it ended may be told after the last of its output.
+    // The exit status may arrive after the last output.
     const closed = new Promise((resolve) => far.on("close", resolve));
     void Promise.all([passOutput(near, far, far.stderr, note), closed]).then(() => {
       // Agents report no status of SFTP, and scp counts that as a failure.

@@ -17,6 +17,9 @@ export interface Transfer {
  */
 const SHELL_SYNTAX = /[;&|<>()$`\n\r]/;
 
+/** The options of scp at the other end of a copy. Others run programs, or take the next word as their value. */
+const SCP_OPTION = /^-[dfpqrtv]+$/;
+
 /** The transfer that a request begins; undefined: it is none, or not certainly one. */
 export function transferOf(request: Request): Transfer | undefined {
   if (request.request === "shell") return undefined;
@@ -24,23 +27,23 @@ export function transferOf(request: Request): Transfer | undefined {
   if (SHELL_SYNTAX.test(request.command)) return undefined;
   const [path = "", ...words] = request.command.trim().split(/\s+/);
   const program = path.slice(path.lastIndexOf("/") + 1);
-  const options = words.filter((word) => word.startsWith("-"));
-  const has = (letter: string) =>
-    options.some((option) => /^-[a-z]+$/i.test(option) && option.includes(letter));
+  const firstName = words.findIndex((word) => !SCP_OPTION.test(word));
+  const options = words.slice(0, firstName === -1 ? undefined : firstName).join("");
   switch (program) {
     case "scp":
-      if (has("t")) return { program, direction: "upload" };
-      return has("f") ? { program, direction: "download" } : undefined;
+      if (words[firstName]?.startsWith("-") && words[firstName] !== "--") return undefined;
+      if (options.includes("t")) return { program, direction: "upload" };
+      return options.includes("f") ? { program, direction: "download" } : undefined;
     case "rsync":
-      if (words[0] !== "--server") return undefined;
+      if (words[0] !== "--server" || words.includes("--daemon")) return undefined;
       return { program, direction: words[1] === "--sender" ? "download" : "upload" };
     case "sftp-server":
-      return { program, direction: "both" };
+      return words.length === 0 ? { program, direction: "both" } : undefined;
     case "git-upload-pack":
     case "git-upload-archive":
-      return { program, direction: "download" };
     case "git-receive-pack":
-      return { program, direction: "upload" };
+      if (words.some((word) => word.startsWith("-"))) return undefined;
+      return { program, direction: program === "git-receive-pack" ? "upload" : "download" };
     default:
       return undefined;
   }

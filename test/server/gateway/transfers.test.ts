@@ -32,6 +32,12 @@ it.each([
   "git-upload-pack x | cat",
   "rsync --server . x && cat /etc/passwd",
   "git-receive-pack x > /dev/stdout",
+  "scp -v -i -t '-oProxyCommand=cat /etc/passwd -' a:b c",
+  "scp -t -S cat a",
+  "scp a:b -t",
+  "rsync --server --daemon --config=x .",
+  "sftp-server -h",
+  "git-upload-pack --help x",
 ])("%j is not certainly one", (command) => {
   expect(of(command)).toBeUndefined();
 });
