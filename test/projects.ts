@@ -46,3 +46,6 @@ export const throughPlugin = [
  * - an API key is replaced by one update, whose plan does not say why.
  */
 export const throughTerraform = throughPlugin.filter((file) => !/(convergence|lostAnswers)\.test/.test(file));
+
+/** True where programs meet a service that sends only what the specification has: see vitest.config.ts. */
+export const isSparse = process.env.TEST_SERVICE === "sparse";

@@ -4,7 +4,7 @@ import { nameText, whoChanged } from "../../provider/drift/whoChanged.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
 import type { Client } from "../../sdk/index.ts";
-import { isSparse } from "../support/fleet.ts";
+import { isSparse } from "../projects.ts";
 import { typeOf } from "../terraform/support/configurations.ts";
 import { byHand } from "./support/byHand.ts";
 import { isTerraform } from "./support/frontDoor.ts";

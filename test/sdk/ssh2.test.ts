@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { testFolder } from "../support/folder.ts";
 
 it.each([
-  ["whose text differs", { "index.js": 'require("./server.js");', "server.js": "// nothing to fix" }],
+  ["whose text differs", { "index.js": "require('./server.js');", "server.js": "// nothing to fix" }],
   ["that does not have one of the files", { "index.js": "" }],
 ])("rejects a version of the library %s", (_what, files) => {
   const folder = testFolder();

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
+import { isSparse } from "../projects.ts";
 import { type ServiceOptions, startService, type TestService } from "./service.ts";
 import { startSparseService } from "./sparseService.ts";
 
@@ -36,9 +37,6 @@ const UNLIMITED = {
 };
 
 const hex = (byte: number) => byte.toString(16).padStart(2, "0");
-
-/** True where programs meet a service that sends only what the specification has: see vitest.config.ts. */
-export const isSparse = process.env.TEST_SERVICE === "sparse";
 
 /** What a device's agent calls to enrol, and to report; it waits to be accepted. */
 export function agentCall(

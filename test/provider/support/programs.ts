@@ -1,6 +1,6 @@
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import fc from "fast-check";
-import { isSparse } from "../../support/fleet.ts";
+import { isSparse } from "../../projects.ts";
 
 /** Stands for a namespace that a test has beside the user's own. */
 export const OTHER_TENANT = "11111111-2222-4333-8444-555555555555";
