@@ -108,6 +108,8 @@ export class Targets {
       SHELLHUB_PRIVATE_KEY: join(folder, "key"),
       SHELLHUB_PREFERRED_HOSTNAME: name,
       SHELLHUB_PREFERRED_IDENTITY: name,
+      // Agents after 0.19 begin with a second version of the tunnel, which the service does not have.
+      SHELLHUB_TRANSPORT_VERSION: "1",
     };
     const child = spawn(path, [], {
       cwd: folder,
