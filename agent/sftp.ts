@@ -11,7 +11,6 @@ import {
   mkdir,
   open,
   opendir,
-  readFile,
   readlink,
   realpath,
   rename,
@@ -24,6 +23,7 @@ import {
   utimes,
 } from "node:fs/promises";
 import type { Duplex } from "node:stream";
+import { longname, type Names, systemNames } from "./longname.ts";
 import {
   type Answer,
   type Attributes,
@@ -101,13 +101,14 @@ const EXTENSIONS = {
 
 /** Flags of an open request (section 6.3). */
 const OPEN = { READ: 1, WRITE: 2, APPEND: 4, CREATE: 8, TRUNCATE: 16, EXCLUSIVE: 32 } as const;
+
 /** An open file or folder. `rest` are the names of the folder's entries that come before those of `folder`. */
 type Opened = { readonly path: Buffer } & (
   | { readonly file: FileHandle }
   | { readonly folder: Dir; readonly rest: Buffer[] }
 );
 
-/** A request that the server rejects. */
+/** The server answers a request by a status other than OK. */
 class Rejection extends Error {
   readonly code: number;
 
@@ -164,58 +165,6 @@ const linkChangesOf = (path: Buffer): Changes => ({
   chown: (uid, gid) => lchown(path, uid, gid),
 });
 
-/** Names of users or groups by their ids, from a file like /etc/passwd; empty if it cannot be read. */
-async function namesIn(file: string): Promise<ReadonlyMap<number, string>> {
-  const lines = (await readFile(file, "utf8").catch(() => "")).split("\n").map((line) => line.split(":"));
-  return new Map(lines.map(([name = "", , id]) => [Number(id), name]));
-}
-
-/** Names of users and groups for listings. */
-interface Names {
-  readonly users: ReadonlyMap<number, string>;
-  readonly groups: ReadonlyMap<number, string>;
-}
-
-const KINDS = new Map<number, string>([
-  [constants.S_IFDIR, "d"],
-  [constants.S_IFLNK, "l"],
-  [constants.S_IFBLK, "b"],
-  [constants.S_IFCHR, "c"],
-  [constants.S_IFIFO, "p"],
-  [constants.S_IFSOCK, "s"],
-]);
-/** Milliseconds after which a listing shows the year of a file's time instead of the time of day. */
-const HALF_A_YEAR = (365 / 2) * 24 * 60 * 60 * 1000;
-
-/** A line like those of `ls -l`, which clients show. */
-function longname(name: Buffer, { mode, nlink, uid, gid, size, mtime }: Stats, names: Names): Buffer {
-  const rights = [..."rwxrwxrwx"].map((right, bit) => ((mode >> (8 - bit)) & 1 ? right : "-"));
-  for (const [at, bit, set] of [
-    [2, 0o4000, "s"],
-    [5, 0o2000, "s"],
-    [8, 0o1000, "t"],
-  ] as const) {
-    if (mode & bit) rights[at] = rights[at] === "x" ? set : set.toUpperCase();
-  }
-  const month = mtime.toLocaleString("en", { month: "short" });
-  const time = [mtime.getHours(), mtime.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
-  const age = Date.now() - mtime.getTime();
-  const date = [
-    month,
-    String(mtime.getDate()).padStart(2),
-    age >= 0 && age < HALF_A_YEAR ? time : String(mtime.getFullYear()).padStart(5),
-  ];
-  const columns = [
-    `${KINDS.get(mode & constants.S_IFMT) ?? "-"}${rights.join("")}`,
-    String(nlink).padStart(3),
-    (names.users.get(uid) ?? String(uid)).padEnd(8),
-    (names.groups.get(gid) ?? String(gid)).padEnd(8),
-    String(size).padStart(8),
-    ...date,
-  ];
-  return Buffer.concat([Buffer.from(`${columns.join(" ")} `), name]);
-}
-
 const SLASH = Buffer.from("/");
 
 const child = (folder: Buffer, name: Buffer): Buffer => Buffer.concat([folder, SLASH, name]);
@@ -271,8 +220,8 @@ async function canonical(path: Buffer): Promise<Buffer> {
 
 /**
  * Serves files to one client with the rights of this process: SFTP version 3 with extensions of OpenSSH. Names are
- * bytes. The server processes one request after another, because scp and sftp cut a file off after the last write
- * whose answer came in order.
+ * bytes. The server processes one request after another, because scp and sftp truncate a file after the last write that
+ * was acknowledged in order.
  */
 export class FileServer {
   readonly #stream: Duplex;
@@ -332,10 +281,8 @@ export class FileServer {
     const status = (code: number, message: string) =>
       respond(TYPE.STATUS, code, Buffer.from(message), Buffer.from("en"));
     try {
-      if (packet.type === TYPE.READ)
-        return (await this.#read(id, packet)) ?? status(STATUS.EOF, "end of file");
+      if (packet.type === TYPE.READ) return await this.#read(id, packet);
       const answer = await this.#process(packet);
-      if (answer === "end") return status(STATUS.EOF, "end of the folder");
       return answer === undefined ? status(STATUS.OK, "done") : respond(answer.type, ...answer.fields);
     } catch (error) {
       if (error instanceof ProtocolError) throw error;
@@ -346,9 +293,10 @@ export class FileServer {
 
   /**
    * Processes any request but a read.
-   * @returns undefined: it is done, and the client expects nothing else; `"end"`: the folder has no more entries
+   * @returns undefined: it is done, and the client expects nothing else
+   * @throws Rejection the answer is a status other than OK
    */
-  async #process(packet: Packet): Promise<Answer | "end" | undefined> {
+  async #process(packet: Packet): Promise<Answer | undefined> {
     const path = () => this.#path(packet.string());
     switch (packet.type) {
       case TYPE.OPEN:
@@ -468,14 +416,14 @@ export class FileServer {
     if (opened !== undefined) await ("file" in opened ? opened.file.close() : opened.folder.close());
   }
 
-  /** @returns the whole packet of the answer; undefined at the end of the file */
-  async #read(id: number, packet: Packet): Promise<Buffer | undefined> {
+  /** @returns the whole packet of the answer */
+  async #read(id: number, packet: Packet): Promise<Buffer> {
     const [file, offset, wanted] = [this.#file(packet.string()), packet.long(), packet.number()];
     const length = Math.min(wanted, READ_MAX);
     // The data is read to its place in the answer, so that it is not copied.
     const answer = Buffer.allocUnsafe(DATA_HEADER + length);
     const { bytesRead } = await file.read(answer, DATA_HEADER, length, offset);
-    if (bytesRead === 0 && length > 0) return undefined;
+    if (bytesRead === 0 && length > 0) throw new Rejection(STATUS.EOF, "end of file");
     answer.writeUInt32BE(DATA_HEADER - 4 + bytesRead);
     answer.writeUInt8(TYPE.DATA, 4);
     answer.writeUInt32BE(id, 5);
@@ -485,25 +433,23 @@ export class FileServer {
     return bytesRead < length / 2 ? Buffer.from(used) : used;
   }
 
-  async #list(handle: Buffer): Promise<Answer | "end"> {
+  async #list(handle: Buffer): Promise<Answer> {
     const opened = this.#find(handle);
     if (!("folder" in opened)) throw new Rejection(STATUS.FAILURE, "the handle is that of a file");
     const { folder, rest, path } = opened;
     const next = async () => rest.shift() ?? ((await folder.read())?.name as Buffer | undefined);
-    this.#names ??= Promise.all([namesIn("/etc/passwd"), namesIn("/etc/group")]).then(([users, groups]) => ({
-      ...{ users, groups },
-    }));
+    this.#names ??= systemNames();
     const names = await this.#names;
     const entries: Field[][] = [];
-    for (;;) {
+    while (entries.length < ENTRIES) {
       const name = await next();
       if (name === undefined) break;
       // An entry that another program has just deleted is not listed.
       const stats = await lstat(child(path, name)).catch(() => undefined);
       if (stats) entries.push([name, longname(name, stats, names), ...attributeFields(stats)]);
-      if (entries.length >= ENTRIES) break;
     }
-    return entries.length === 0 ? "end" : { type: TYPE.NAME, fields: [entries.length, ...entries.flat()] };
+    if (entries.length === 0) throw new Rejection(STATUS.EOF, "end of the folder");
+    return { type: TYPE.NAME, fields: [entries.length, ...entries.flat()] };
   }
 
   /** Copies a part of a file to another one; length 0: up to the end. */

@@ -91,7 +91,7 @@ export interface SshSettings {
   readonly port: number | undefined;
   /** Names of environment variables that clients may set; one that ends with `*` stands for all that begin so. */
   readonly environment: readonly string[];
-  /** Which connections may be forwarded through devices: none; those that namespaces allow; all. */
+  /** Connections that logins may forward through devices: none; those that namespaces allow; all. */
   readonly forwarding: "off" | "namespace" | "on";
   /** Seconds after which a silent client is asked for an answer. */
   readonly keepAlive: number;

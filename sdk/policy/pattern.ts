@@ -31,8 +31,8 @@ const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
 export const compilePattern = (text: string): Pattern => cache.get(text, () => compile(text));
 
 /**
- * True when the pattern matches the whole text, unlike those of keys and firewall rules, which match a part. A pattern
- * that does not compile matches nothing.
+ * True when the pattern matches the whole text, unlike those of keys and firewall rules, which match a part. An
+ * invalid pattern never matches.
  */
 export const matchesWhole = (pattern: string, text: string): boolean =>
   patternOf(pattern)?.matches(text) ?? false;

@@ -17,8 +17,8 @@ export const unreachableReason = (error: unknown): string =>
   `The device ${error instanceof UnreachableError ? error.message : "cannot be reached"}`;
 
 /**
- * What is recorded of sessions: nothing; terminals; terminals and commands that are no transfers of files; all terminals
- * and commands.
+ * The output that the gateway records: none; that of terminals; that of terminals and of commands which are no transfers
+ * of files; that of all terminals and commands.
  */
 export type RecordingMode = "none" | "terminals" | "default" | "all";
 
@@ -34,7 +34,7 @@ export interface AdmittedDevice {
   readonly tenantId: string;
   /** Text that the namespace shows before a shell, with the line ends of a terminal; empty: none. */
   readonly announcement: string;
-  /** Which output is recorded. */
+  /** The output of the session that the gateway records. */
   readonly recording: RecordingMode;
   /**
    * Patterns of the targets to which the login may forward connections, each of which must match a whole `host:port`;

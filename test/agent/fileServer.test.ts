@@ -52,7 +52,7 @@ const codeOf = ({ type, body }: SftpAnswer): number => {
   return body.readUInt32BE();
 };
 
-/** What a file server has to do with a few files, in memory. */
+/** A file server with a few files in memory. */
 class Model {
   readonly names = new Map<string, { bytes: Buffer }>();
   readonly handles: ({ bytes: Buffer } | undefined)[] = [];
@@ -341,7 +341,7 @@ describe("the agent's own SFTP server", () => {
     expect(readFileSync(join(home, "file"), "utf8")).toBe("hello");
   });
 
-  it("ends when its client is gone, although the stream reports nothing", async () => {
+  it("ends when it is closed, also if the stream reports no end", async () => {
     const [near] = duplexPair();
     const server = new FileServer(near, testFolder());
     const served = server.serve();

@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -7,10 +6,11 @@ import type { ResponseOf } from "@gatehouse-access/sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   acceptWithKey,
-  CLIENT,
+  isAlive,
   newKey,
   openFolder,
   type SshService,
+  scp,
   spawnSsh,
   ssh,
   startAgent,
@@ -146,19 +146,7 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
       expect((await login({ command: `cat ${file}`, flags: ["-tt"] })).code).toBe(0);
       const terminal = await isRecorded();
       const target = `${to}@127.0.0.1:${file}`;
-      const copy = spawn("scp", [
-        "-O",
-        "-F",
-        "none",
-        "-P",
-        `${fleet.port}`,
-        "-i",
-        key,
-        ...CLIENT,
-        target,
-        `${file}2`,
-      ]);
-      expect(await once(copy, "close")).toEqual([0, null]);
+      expect(await scp({ port: fleet.port, key }, target, `${file}2`, ["-O"])).toBe(0);
       expect(readFileSync(`${file}2`, "utf8")).toBe("content of a file");
       expect({ command, terminal, transfer: await isRecorded() }).toEqual(expected);
     });
@@ -168,19 +156,7 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
       const file = join(folder.path, "sent");
       writeFileSync(file, "x".repeat(1000));
       const target = `${to}@127.0.0.1:${file}2`;
-      const copy = spawn("scp", [
-        "-O",
-        "-F",
-        "none",
-        "-P",
-        `${fleet.port}`,
-        "-i",
-        key,
-        ...CLIENT,
-        file,
-        target,
-      ]);
-      expect(await once(copy, "close")).toEqual([0, null]);
+      expect(await scp({ port: fleet.port, key }, file, target, ["-O"])).toBe(0);
       const { events } = await ended();
       const byType = new Map(events.items.map(({ type, data }) => [type, data]));
       expect(byType.get("exec")).toEqual({ command: `scp -t ${file}2` });
@@ -213,7 +189,7 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
     });
   });
 
-  it("a client that is gone without a word loses its command and its session", async () => {
+  it("the command and the session of a client that vanishes end", async () => {
     const client = spawnSsh({ to, port: fleet.port, key, command: "echo $$; exec sleep 600" });
     client.stderr.resume();
     const [line] = await once(client.stdout, "data");
@@ -241,12 +217,3 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
     ]);
   });
 });
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -12,10 +12,11 @@ import { startRelay } from "../support/relay.ts";
 import { startService } from "../support/service.ts";
 import {
   acceptWithKey,
-  CLIENT,
+  isAlive,
   newKey,
   openFolder,
   type SshService,
+  scp,
   spawnSsh,
   ssh,
   sshPortOf,
@@ -230,16 +231,10 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
       join(folder.path, name),
     ) as [string, string, string];
     writeFileSync(sent, Buffer.alloc(5_000_001, "all of the bytes "), { mode: 0o644 });
-    const scp = async (from: string, into: string) => {
-      const copy = spawn("scp", ["-F", "none", "-P", String(fleet.port), "-i", key, ...CLIENT, from, into], {
-        stdio: "ignore",
-      });
-      const [code] = await once(copy, "close");
-      return code;
-    };
-    expect(await scp(sent, `${to}@127.0.0.1:${there}`)).toBe(0);
-    expect(await scp(`${to}@127.0.0.1:${there}`, received)).toBe(0);
-    expect(await scp(`${to}@127.0.0.1:${there}.missing`, received)).toBe(1);
+    const copy = (from: string, into: string) => scp({ port: fleet.port, key }, from, into);
+    expect(await copy(sent, `${to}@127.0.0.1:${there}`)).toBe(0);
+    expect(await copy(`${to}@127.0.0.1:${there}`, received)).toBe(0);
+    expect(await copy(`${to}@127.0.0.1:${there}.missing`, received)).toBe(1);
     execFileSync("cmp", [sent, received]);
     chmodSync(folder.path, 0o711);
   });
@@ -312,15 +307,6 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
     expect((await login("true")).stderr).toContain("Permission denied");
   });
 });
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 it.skipIf(withoutSsh)(
   "a killed service leaves no session behind, and is the same one afterwards",

@@ -253,6 +253,32 @@ export async function ssh(login: Login, stdin = ""): Promise<LoginResult> {
   return { code, stdout, stderr };
 }
 
+/**
+ * Runs OpenSSH's `scp` to its end.
+ * @param flags such as `-O`, for the older protocol
+ * @returns the exit code
+ */
+export async function scp(
+  { port, key }: { readonly port: number; readonly key: string },
+  from: string,
+  into: string,
+  flags: readonly string[] = [],
+): Promise<number | null> {
+  const args = [...flags, "-F", "none", "-P", String(port), "-i", key, ...CLIENT, from, into];
+  const [code] = await once(spawn("scp", args, { stdio: "ignore" }), "close");
+  return code;
+}
+
+/** True while there is a process with the id. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Runs work on all items, some at a time. */
 export async function someAtATime<T>(items: readonly T[], most: number, work: (item: T) => Promise<void>) {
   const left = [...items];

@@ -18,7 +18,7 @@ type SettingsRow = Pick<
 
 type Settings = z.input<typeof namespaces.namespace>["settings"];
 
-/** Which logins may forward connections, and where to. */
+/** The forwarding rules of a namespace. */
 export const forwardingOf = (
   row: Pick<Namespace, "sshForwarding">,
 ): NonNullable<Settings["ssh_forwarding"]> => JSON.parse(row.sshForwarding);

@@ -33,7 +33,7 @@ export class Channels implements SeatConnection {
   readonly #terminals = new Set<ServerChannel>();
   /** Channels that the client has opened and not closed, also those on which it has requested nothing. */
   #count = 0;
-  /** What is to be called at the ends of channels. */
+  /** Callbacks for the ends of channels. */
   readonly #ends = new Set<() => void>();
   #seats = 0;
   #described = false;
@@ -170,18 +170,9 @@ export class Channels implements SeatConnection {
   async #forward(accept: () => ServerChannel, reject: Refuse, to: TcpipRequestInfo): Promise<void> {
     const { srcIP, srcPort, destIP, destPort } = to;
     const target = `${destIP.includes(":") ? `[${destIP}]` : destIP}:${destPort}`;
-    const { forwarding } = this.#login.admitted.device;
-    if (forwarding === undefined) {
-      this.#refuse(reject, PROHIBITED, "forwarding is off on this server (--ssh-forwarding)");
-      return;
-    }
-    if (!forwarding.some((pattern) => matchesWhole(pattern, target))) {
-      const remedy = "add a rule to ssh_forwarding, a setting of the namespace";
-      this.#refuse(
-        reject,
-        PROHIBITED,
-        `forwarding to ${target.slice(0, TARGET_SHOWN)} is not allowed: ${remedy}`,
-      );
+    const prohibition = prohibitionOf(this.#login.admitted.device.forwarding, target);
+    if (prohibition !== undefined) {
+      this.#refuse(reject, PROHIBITED, prohibition);
       return;
     }
     const release = this.#occupy();
@@ -193,7 +184,6 @@ export class Channels implements SeatConnection {
       release();
       this.#refuse(reject, CONNECT_FAILED, reason);
     };
-    let passesEnds = false;
     const opened = (error: Error | undefined, far: ClientChannel) => {
       if (error) {
         refuse(`the device did not connect to the target: ${error.message}`);
@@ -206,12 +196,11 @@ export class Channels implements SeatConnection {
       this.note(this.#takeSeat(), "direct-tcpip", {
         ...{ dest_addr: destIP, dest_port: destPort, origin_addr: srcIP, origin_port: srcPort },
       });
-      join(near, far, passesEnds);
+      join(near, far);
     };
     try {
       // Throws where the device has hung up, until that is noticed.
       const device = await this.#device;
-      passesEnds = softwareOf(device) === OWN_AGENT;
       device.forwardOut(srcIP, srcPort, destIP, destPort, opened);
       this.spare(device);
     } catch (error) {
@@ -220,15 +209,22 @@ export class Channels implements SeatConnection {
   }
 }
 
+/** The reason why a login may not forward a connection to a target; undefined: it may. */
+function prohibitionOf(forwarding: readonly string[] | undefined, target: string): string | undefined {
+  if (forwarding === undefined) return "forwarding is off on this server (--ssh-forwarding)";
+  if (forwarding.some((pattern) => matchesWhole(pattern, target))) return undefined;
+  const remedy = "add a rule to ssh_forwarding, a setting of the namespace";
+  return `forwarding to ${target.slice(0, TARGET_SHOWN)} is not allowed: ${remedy}`;
+}
+
 /**
- * Joins two connections until both have ended.
- * @param passesEnds whether the client's end is passed on at once. Agents of 0.19 close both directions at the end of
- * one, so that the answer would be lost: for them it is not passed on before the device's.
+ * Joins two connections until both have ended. Only the project's agent receives the end of the client's input at once:
+ * agents of 0.19 close both directions at the end of one, so that the answer would be lost.
  */
-function join(near: ServerChannel, far: ClientChannel, passesEnds: boolean): void {
+function join(near: ServerChannel, far: ClientChannel): void {
   ignoreErrors(far);
   void passOn(near, (data) => write(far, data)).then(() => {
-    if (passesEnds) far.end();
+    if (softwareOf(far) === OWN_AGENT) far.end();
   });
   void passOn(far, (data) => write(near, data)).then(() => near.end());
   near.on("close", () => far.destroy());

@@ -32,7 +32,7 @@ export interface SeatConnection {
   atEnd(channel: ServerChannel, call: () => void): void;
   /** Something has happened on a seat. */
   note(seat: number, type: string, data: EventData): void;
-  /** What the session is, by the first that its client wants. */
+  /** Sets the type of the session from its first request. Later calls have no effect. */
   describe(type: string, term: string | undefined): void;
   /** Lets the client wait while its device has not read what it caused. */
   spare(device: Client): void;
@@ -205,7 +205,7 @@ export class Seat {
       if (announcement !== "") near.write(announcement);
       this.#channels.addTerminal(near);
     }
-    // What a terminal shows is recorded, whatever runs in it. A subsystem has no terminal.
+    // The gateway records a terminal also if it runs a transfer. A subsystem has no terminal.
     const hasTerminal = this.#terminal !== undefined && wanted.request !== "subsystem";
     const transfer = hasTerminal ? undefined : transferOf(wanted);
     const count = { to_device: 0, from_device: 0 };

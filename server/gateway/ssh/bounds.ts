@@ -64,9 +64,9 @@ function internalsOf(connection: Client | Connection): Internals {
   return { _sock, _protocol, _chanMgr };
 }
 
-/** The name by which the other end of a client introduces its software. */
-export const softwareOf = (client: Client): string =>
-  (client as unknown as { readonly _remoteVer: string })._remoteVer;
+/** The name of the software at the other end of a channel. */
+export const softwareOf = (channel: ClientChannel): string =>
+  (channel as unknown as { readonly _client: { readonly _remoteVer: string } })._client._remoteVer;
 
 /** The socket of a connection. */
 export const socketOf = (connection: Client | Connection): Duplex => internalsOf(connection)._sock;

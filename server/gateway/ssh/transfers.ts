@@ -1,4 +1,4 @@
-/** What a client requests of the device. */
+/** A client's request to run something on the device. */
 export type Request =
   | { readonly request: "shell" }
   | { readonly request: "exec"; readonly command: string }

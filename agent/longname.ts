@@ -1,0 +1,60 @@
+import { constants, type Stats } from "node:fs";
+import { readFile } from "node:fs/promises";
+
+/** Names of users or groups by their ids, from a file like /etc/passwd; empty if it cannot be read. */
+async function namesIn(file: string): Promise<ReadonlyMap<number, string>> {
+  const lines = (await readFile(file, "utf8").catch(() => "")).split("\n").map((line) => line.split(":"));
+  return new Map(lines.map(([name = "", , id]) => [Number(id), name]));
+}
+
+/** Names of users and groups for listings. */
+export interface Names {
+  readonly users: ReadonlyMap<number, string>;
+  readonly groups: ReadonlyMap<number, string>;
+}
+
+/** Reads the names of the system's users and groups. Directories such as LDAP are not asked. */
+export async function systemNames(): Promise<Names> {
+  const [users, groups] = await Promise.all([namesIn("/etc/passwd"), namesIn("/etc/group")]);
+  return { users, groups };
+}
+
+const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+const KINDS = new Map<number, string>([
+  [constants.S_IFDIR, "d"],
+  [constants.S_IFLNK, "l"],
+  [constants.S_IFBLK, "b"],
+  [constants.S_IFCHR, "c"],
+  [constants.S_IFIFO, "p"],
+  [constants.S_IFSOCK, "s"],
+]);
+/** Milliseconds after which a listing shows the year of a file's time instead of the time of day. */
+const HALF_A_YEAR = (365 / 2) * 24 * 60 * 60 * 1000;
+
+/** A line like those of `ls -l`, which clients show. */
+export function longname(name: Buffer, { mode, nlink, uid, gid, size, mtime }: Stats, names: Names): Buffer {
+  const rights = [..."rwxrwxrwx"].map((right, bit) => ((mode >> (8 - bit)) & 1 ? right : "-"));
+  for (const [at, bit, set] of [
+    [2, 0o4000, "s"],
+    [5, 0o2000, "s"],
+    [8, 0o1000, "t"],
+  ] as const) {
+    if (mode & bit) rights[at] = rights[at] === "x" ? set : set.toUpperCase();
+  }
+  const time = [mtime.getHours(), mtime.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
+  const age = Date.now() - mtime.getTime();
+  const date = [
+    MONTHS[mtime.getMonth()],
+    String(mtime.getDate()).padStart(2),
+    age >= 0 && age < HALF_A_YEAR ? time : String(mtime.getFullYear()).padStart(5),
+  ];
+  const columns = [
+    `${KINDS.get(mode & constants.S_IFMT) ?? "-"}${rights.join("")}`,
+    String(nlink).padStart(3),
+    (names.users.get(uid) ?? String(uid)).padEnd(8),
+    (names.groups.get(gid) ?? String(gid)).padEnd(8),
+    String(size).padStart(8),
+    ...date,
+  ];
+  return Buffer.concat([Buffer.from(`${columns.join(" ")} `), name]);
+}
