@@ -15,7 +15,7 @@ const packages = {
   "@gatehouse-access/sdk/ssh2": source("sdk/ssh2.ts"),
   "@gatehouse-access/sdk/policy": source("sdk/policy/index.ts"),
   "@gatehouse-access/sdk": source("sdk/index.ts"),
-  "@gatehouse-access/provider/policy": source("provider/review/policyTests/written/index.ts"),
+  "@gatehouse-access/provider/policy": source("provider/policyTests/written/index.ts"),
   "@gatehouse-access/provider": source("provider/index.ts"),
 };
 

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { exampleOf } from "../provider/pulumi/exampleOf.ts";
+import { exampleOf } from "../provider/providers/generate/exampleOf.ts";
 
 interface Documented {
   readonly name: string;
@@ -53,7 +53,7 @@ Exported by \`@gatehouse-access/provider\`, beside the [resources](resources.md)
     "## Lookups",
     "What is there, read while the program runs. The settings and the credential are those of the resources.",
     "Each has a second form for outputs, as Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on take the same, each part also as an output, and give an output. It asks when all of that is known, which in a preview may be never.",
-    ...documented("resources/lookups.ts").filter(isInterface).map(helperSection),
+    ...documented("service/lookups.ts").filter(isInterface).map(helperSection),
     ...documented("helpers/lookups.ts").map(helperSection),
   ].join("\n\n");
 }

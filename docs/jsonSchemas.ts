@@ -45,7 +45,7 @@ export const jsonDocuments: readonly JsonDocument[] = [
   {
     file: "coverage.schema.json",
     type: "NamespaceCoverage",
-    module: "inventory/coverage",
+    module: "estate/coverage",
     command: "gatehouse coverage --json",
   },
   {
@@ -57,13 +57,13 @@ export const jsonDocuments: readonly JsonDocument[] = [
   {
     file: "access.schema.json",
     type: "AccessReport",
-    module: "review/access/json",
+    module: "access/json",
     command: "gatehouse access --json",
   },
   {
     file: "access-explanation.schema.json",
     type: "AccessExplanationReport",
-    module: "review/access/json",
+    module: "access/json",
     command: "gatehouse access --explain --json",
   },
 ];

@@ -1,13 +1,13 @@
 import { ENGINE_DIFFERENCES } from "../provider/engine/embedded/engineDifferences.ts";
 import { UNSUPPORTED } from "../provider/engine/unsupported.ts";
 import { packageVersion } from "../provider/packageFile.ts";
-import { pulumiSchema } from "../provider/plugin/schema.ts";
-import { idSentence } from "../provider/pulumi/classSource.ts";
-import { exampleOf, pluginExamplesOf } from "../provider/pulumi/exampleOf.ts";
+import { functions } from "../provider/providers/functions.ts";
+import { idSentence } from "../provider/providers/generate/classSource.ts";
+import { exampleOf, pluginExamplesOf } from "../provider/providers/generate/exampleOf.ts";
+import { pulumiSchema } from "../provider/providers/generate/pluginSchema.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
-import { functions } from "../provider/runtime/functions.ts";
-import { jsonSchema, type Schema } from "../provider/runtime/jsonSchema.ts";
+import { jsonSchema, type Schema } from "../provider/resources/jsonSchema.ts";
 import {
   DECLARED_BY,
   IDEMPOTENCY_KEY,

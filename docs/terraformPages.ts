@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
+import { providerFunctions } from "../provider/providers/terraform/providerFunctions.ts";
+import { providerSchema } from "../provider/providers/terraform/providerService.ts";
 import { definitions } from "../provider/resources/index.ts";
-import { providerFunctions } from "../provider/terraform/providerFunctions.ts";
-import { providerSchema } from "../provider/terraform/providerService.ts";
 import { versionText } from "../provider/terraform/source.ts";
 import { typeNameOf } from "../provider/terraform/types.ts";
 

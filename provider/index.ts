@@ -20,5 +20,5 @@ export {
 } from "./helpers/lookups.ts";
 export { cidr, hostname, login } from "./helpers/patterns.ts";
 export { sshKeyFile } from "./helpers/sshKeyFile.ts";
-export * from "./pulumi/generated/resources.ts";
+export * from "./providers/dynamic/generated/resources.ts";
 export type { NamespaceReview, Review } from "./review/report/review.ts";

@@ -112,7 +112,7 @@ const generateClients = () => {
 
 async function generateClasses() {
   await tsc("Building the contract", "-b", "sdk");
-  await step("Generating resource classes", node(), ["provider/pulumi/generate.ts"]);
+  await step("Generating resource classes", node(), ["provider/providers/generate/generate.ts"]);
 }
 
 /**

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { pages, schemaFiles } from "../docs/pages.ts";
-import { classSource } from "../provider/pulumi/classSource.ts";
-import { exampleOf } from "../provider/pulumi/exampleOf.ts";
+import { classSource } from "../provider/providers/generate/classSource.ts";
+import { exampleOf } from "../provider/providers/generate/exampleOf.ts";
 import { defineResource, optional, output } from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
 

@@ -1,9 +1,9 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type Command, Option } from "commander";
-import type { Connection } from "../resources/connection.ts";
-import type { AccessAnswer } from "../review/access/answer.ts";
-import type { AccessFlags } from "../review/access/inquiry.ts";
+import type { AccessAnswer } from "../access/answer.ts";
+import type { AccessFlags } from "../access/inquiry.ts";
+import type { Connection } from "../service/connection.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
 import { allowUnseenOption, collect } from "./flags.ts";
 import type { ActionOf, Io, Output } from "./io.ts";
@@ -63,9 +63,9 @@ async function access(io: Io, flags: Flags): Promise<number> {
 }
 
 async function answer(io: Io, { json, csv, ...flags }: Flags): Promise<AccessAnswer> {
-  const { accessAnswer } = await import("../review/access/answer.ts");
-  const { accessInquiry } = await import("../review/access/inquiry.ts");
-  const { readEstate } = await import("../review/estate.ts");
+  const { accessAnswer } = await import("../access/answer.ts");
+  const { accessInquiry } = await import("../access/inquiry.ts");
+  const { readEstate } = await import("../estate/namespaceState.ts");
   const inquiry = accessInquiry(flags, json ? "json" : csv ? "csv" : "text");
   const terraform =
     flags.terraform === undefined ? undefined : await readTerraform(io, flags.folder, flags.terraform);

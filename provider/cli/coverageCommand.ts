@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
-import type { NamespaceCoverage, UnmanagedObject } from "../inventory/coverage.ts";
-import type { OwnResource } from "../inventory/managedObjects.ts";
+import type { NamespaceCoverage, UnmanagedObject } from "../estate/coverage.ts";
+import type { OwnResource } from "../estate/managedObjects.ts";
 import { addStackFlags, type StackFlags } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { addWithStackFlag, otherResources, resourcesOf, type WithStackFlags } from "./managedBy.ts";
@@ -36,10 +36,10 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<number> {
   const service = requireService(opened.service);
   try {
     const found = await tellingOf(io.stderr, service.connection, async () => {
-      const { inventoryOf, WATCHED_KINDS } = await import("../inventory/liveObjects.ts");
-      const { coverageOf } = await import("../inventory/coverage.ts");
-      const { ManagedObjects } = await import("../inventory/managedObjects.ts");
-      const { readExceptions } = await import("../inventory/exceptions.ts");
+      const { inventoryOf, WATCHED_KINDS } = await import("../estate/liveObjects.ts");
+      const { coverageOf } = await import("../estate/coverage.ts");
+      const { ManagedObjects } = await import("../estate/managedObjects.ts");
+      const { readExceptions } = await import("../estate/exceptions.ts");
       const { connection } = service;
       const { url } = connection.client;
       const { tenant } = service;
@@ -76,7 +76,7 @@ function unsettled(resources: readonly OwnResource[]): EngineError {
 const SHOWN_MAX = 50;
 
 async function textOf({ stdout, env }: Io, found: NamespaceCoverage): Promise<string> {
-  const { printable } = await import("../review/words/printable.ts");
+  const { printable } = await import("../words/printable.ts");
   const c = colours(stdout, env);
   const { managed, total, percent, kinds, unmanaged, unknown } = found;
   const more = unmanaged.length - SHOWN_MAX;

@@ -4,8 +4,8 @@ import type { NotedRun, NoticeKept } from "../drift/driftNotice.ts";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
 import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
 import { EngineError, type Plan, readProject, typeName } from "../engine/index.ts";
-import type { Connection } from "../resources/connection.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
+import type { Connection } from "../service/connection.ts";
 import {
   addStackFlags,
   addTargetFlags,
@@ -129,7 +129,7 @@ async function terraformDrift(io: Io, folder: string, flags: Flags, file: string
   const notifying = await notifyingOf(io, folder, flags);
   const { plan, drift, resources, settings, unseen, provider } = await readTerraform(io, folder, file);
   const { findDrift } = await import("../drift/findDrift.ts");
-  const { ownResources } = await import("../inventory/managedObjects.ts");
+  const { ownResources } = await import("../estate/managedObjects.ts");
   const find = async (connection: Connection) =>
     findDrift({
       ...{ connection, targets: {}, unmanaged: flags.unmanaged, language: "terraform" },
@@ -228,7 +228,7 @@ async function besideOf(
   stack: string,
   connection: Connection,
 ): Promise<Pick<DriftSearch, "others" | "exceptions" | "seen">> {
-  const { readExceptions } = await import("../inventory/exceptions.ts");
+  const { readExceptions } = await import("../estate/exceptions.ts");
   const { FirstSeen } = await import("../drift/firstSeen.ts");
   const { KeptFile, keptPath } = await import("../drift/KeptFile.ts");
   return {
@@ -246,8 +246,8 @@ async function repaired(
   flags: Flags,
 ): Promise<boolean> {
   const { removable, removeObjects, restorable } = await import("../drift/repair.ts");
-  const { printable } = await import("../review/words/printable.ts");
-  const { objectText } = await import("../inventory/liveObjects.ts");
+  const { printable } = await import("../words/printable.ts");
+  const { objectText } = await import("../estate/liveObjects.ts");
   const c = colours(told, io.env);
   told.write(`${await textOf(io, report)}\n`);
   const objects = flags.unmanaged === "fail" ? unmanaged : [];
@@ -310,7 +310,7 @@ async function write(
 }
 
 async function mapOf({ report, meanings }: FoundDrift): Promise<string> {
-  const { accessMapData, accessMapHtml } = await import("../review/map/index.ts");
+  const { accessMapData, accessMapHtml } = await import("../map/index.ts");
   const [home] = meanings;
   if (!home) throw new EngineError("usage", "--html: no service is set, so there is no access to draw.");
   const { project, stack, service = "", unseen, notes } = report;

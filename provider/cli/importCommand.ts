@@ -3,7 +3,6 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { type Command, Option } from "commander";
-import { FORMATS, type Format, type Program, type ProgramFile } from "../adoption/program/model.ts";
 import {
   BackendError,
   backendUrlOf,
@@ -13,10 +12,11 @@ import {
   stackFilePath,
   typeName,
 } from "../engine/index.ts";
-import type { Inventory, Undeclarable } from "../inventory/liveObjects.ts";
-import type { Connection } from "../resources/connection.ts";
-import { counted } from "../review/words/phrases.ts";
-import { printable } from "../review/words/printable.ts";
+import type { Inventory, Undeclarable } from "../estate/liveObjects.ts";
+import { FORMATS, type Format, type Program, type ProgramFile } from "../import/program/model.ts";
+import type { Connection } from "../service/connection.ts";
+import { counted } from "../words/phrases.ts";
+import { printable } from "../words/printable.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { colours, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./withConnection.ts";
@@ -105,9 +105,9 @@ async function importing(io: Io, flags: Flags): Promise<number> {
     );
   }
   const read = await withConnection(io, (connection) => readNamespace(io, connection, flags));
-  const { declarable } = await import("../inventory/liveObjects.ts");
-  const { writeProgram } = await import("../adoption/program/writeProgram.ts");
-  const { yamlText } = await import("../adoption/program/yaml.ts");
+  const { declarable } = await import("../estate/liveObjects.ts");
+  const { writeProgram } = await import("../import/program/writeProgram.ts");
+  const { yamlText } = await import("../import/program/yaml.ts");
   const { declarable: objects, undeclarable } = declarable(read.inventory.objects);
   const project = flags.project ?? named?.project ?? plainName(basename(resolve(out)));
   const stack = flags.stack ?? plainName(read.name);
@@ -163,8 +163,8 @@ const reasonText = ({ object: { definition, name, id }, reason }: Undeclarable) 
   `${definition.name} ${name} (${id}) is left out: ${reason}`;
 
 async function readNamespace({ stderr }: Io, connection: Connection, { tenant, only }: Flags): Promise<Read> {
-  const { inventoryOf } = await import("../inventory/liveObjects.ts");
-  const { namespaceOf } = await import("../resources/lookups.ts");
+  const { inventoryOf } = await import("../estate/liveObjects.ts");
+  const { namespaceOf } = await import("../service/lookups.ts");
   const { tenantId } = await import("@gatehouse-access/sdk/contract");
   const isId = tenantId.safeParse(tenant).success;
   const lookup = tenant === undefined ? {} : isId ? { tenant } : { name: tenant };
@@ -226,7 +226,7 @@ async function forPlugin(
   stack: string,
   { resources }: Program,
 ): Promise<number> {
-  const { jsonText } = await import("../adoption/program/literal.ts");
+  const { jsonText } = await import("../import/program/literal.ts");
   await writeFile(join(out, "import.json"), jsonText({ resources }, 1));
   stdout.write(
     [
@@ -251,7 +251,7 @@ async function withState(
   }: Flags & { readonly project: string; readonly stack: string; readonly tenant: string },
   { resources }: Program,
 ): Promise<number> {
-  const { hasPackages, importState } = await import("../adoption/importRun.ts");
+  const { hasPackages, importState } = await import("../import/importRun.ts");
   if (!hasPackages(out)) await installPackages(io, out);
   const direct = state === "file" ? undefined : await fileBackendOf(io, out, state);
   const c = colours(io.stderr, io.env);

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { type EngineName, openStack, type Stack } from "../engine/index.ts";
-import type { OwnResource } from "../inventory/managedObjects.ts";
-import type { Connection } from "../resources/connection.ts";
+import type { OwnResource } from "../estate/managedObjects.ts";
+import type { Connection } from "../service/connection.ts";
 import { collect } from "./flags.ts";
 import type { Io } from "./io.ts";
 
@@ -23,7 +23,7 @@ export function addWithStackFlag(command: Command): Command {
 /** The resources of this package in a stack's state that are on a service. */
 export async function resourcesOf(stack: Stack, { client }: Connection): Promise<OwnResource[]> {
   // Loaded here, since most commands need no definition.
-  const { ownResources } = await import("../inventory/managedObjects.ts");
+  const { ownResources } = await import("../estate/managedObjects.ts");
   return ownResources(await stack.resources(), client.url);
 }
 

@@ -5,8 +5,8 @@ import {
   type StackOptions,
   StackSelectionError,
 } from "../engine/index.ts";
-import type { OwnResource } from "../inventory/managedObjects.ts";
-import type { Connection, Home } from "../resources/connection.ts";
+import type { OwnResource } from "../estate/managedObjects.ts";
+import type { Connection, Home } from "../service/connection.ts";
 import { type Io, withEnv } from "./io.ts";
 import { tellingOf } from "./withConnection.ts";
 
@@ -54,7 +54,7 @@ export async function openOnService(
 ): Promise<OnService> {
   const { env } = io;
   const stack = await openStack({ ...options, env });
-  const { newConnection, settings } = await import("../runtime/newConnection.ts");
+  const { newConnection, settings } = await import("../service/newConnection.ts");
   const configuration = isComplete(env) ? new Map<string, string>() : await configurationOf(stack);
   const lookup = (key: string) => configuration.get(key);
   if (!isSet(settings(lookup, env), "GATEHOUSE_URL")) return { stack, service: undefined, io };
@@ -125,7 +125,7 @@ async function settled(
     const by = isSet(env, "GATEHOUSE_TENANT") ? "GATEHOUSE_TENANT" : "the stack's configuration";
     return { tenant: set, unsettled: undefined, isKept: true, words: `by ${by}${unneeded}` };
   }
-  const { ownResources } = await import("../inventory/managedObjects.ts");
+  const { ownResources } = await import("../estate/managedObjects.ts");
   const [kept, ...others] = homesIn(ownResources(await stack.resources(), connection.client.url));
   if (others.length > 0) {
     const unsettled = new ConfigurationError(
@@ -180,7 +180,7 @@ async function namespaceOf({ client, namespaces }: Connection, name: string): Pr
 
 async function textOf(connection: Connection, tenant: string, words: string): Promise<string> {
   const { NotFoundError, PermissionError } = await import("@gatehouse-access/sdk");
-  const { printable } = await import("../review/words/printable.ts");
+  const { printable } = await import("../words/printable.ts");
   const { url } = connection.client;
   try {
     const found = await connection.namespaces.find(tenant);

@@ -1,7 +1,7 @@
 import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError, type Result, type Stack, withoutValues } from "../engine/index.ts";
-import { policyTestFiles } from "../review/policyTests/policyTestFiles.ts";
+import { policyTestFiles } from "../policyTests/policyTestFiles.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Io } from "./io.ts";
 import { policyTestsText } from "./policyTestsText.ts";
@@ -87,7 +87,7 @@ async function test(io: Io, { folder, stack, result }: DoneRun, tested: Tested):
 
 /** What came of policy tests, and what they did not look at. */
 export async function testedText(c: Colours, tested: TestedNamespace, folder: string): Promise<string> {
-  const { printable } = await import("../review/words/printable.ts");
+  const { printable } = await import("../words/printable.ts");
   return [
     policyTestsText(c, tested, relative("", resolve(folder))),
     ...tested.unseen.map((sentence) => c.red(`not looked at: ${printable(sentence)}`)),

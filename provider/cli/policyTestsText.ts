@@ -4,9 +4,9 @@ import type {
   PolicyFailure,
   PolicyTestReport,
   PolicyTestResult,
-} from "../review/policyTests/results.ts";
-import { counted, firstOf, ruleText } from "../review/words/phrases.ts";
-import { printable, printableLines } from "../review/words/printable.ts";
+} from "../policyTests/results.ts";
+import { counted, firstOf, ruleText } from "../words/phrases.ts";
+import { printable, printableLines } from "../words/printable.ts";
 import type { Colours } from "./render.ts";
 
 /** Most login names and addresses that are listed. */

@@ -21,7 +21,7 @@ export function addPulumiCommand(program: Command, action: ActionOf): void {
 }
 
 async function install({ env, stdout, stderr }: Io): Promise<number> {
-  const { installPlugin } = await import("../plugin/install.ts");
+  const { installPlugin } = await import("../providers/plugin/installPlugin.ts");
   try {
     const { version, file } = await installPlugin(env);
     stdout.write(`The plugin gatehouse ${version} is installed: ${file}\n`);

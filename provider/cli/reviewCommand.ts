@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
-import type { Connection } from "../resources/connection.ts";
+import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
 import type { Elsewhere } from "../review/coverage.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
-import type { PlannedWork } from "../terraform/plannedWork.ts";
+import type { Connection } from "../service/connection.ts";
 import {
   addStackFlags,
   allowUnseenOption,
@@ -118,7 +118,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
     );
   }
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
-  const { accessInquiry } = await import("../review/access/inquiry.ts");
+  const { accessInquiry } = await import("../access/inquiry.ts");
   const { logins, addresses } = accessInquiry({ login: flags.login, from: flags.from }, "text");
   return withPlans(io, folder, flags, async (all) => {
     const { plan, stack, work, configuration, io: onService, ...planned } = all;
@@ -159,8 +159,8 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
 
 /** What may be on the service although the reviewed program does not declare it. */
 async function elsewhereOf(io: Io, folder: string, flags: Flags, connection: Connection): Promise<Elsewhere> {
-  const { readExceptions } = await import("../inventory/exceptions.ts");
-  const { ManagedObjects } = await import("../inventory/managedObjects.ts");
+  const { readExceptions } = await import("../estate/exceptions.ts");
+  const { ManagedObjects } = await import("../estate/managedObjects.ts");
   return {
     managed: new ManagedObjects(await otherResources(io, folder, flags, connection)),
     exceptions: await readExceptions(folder),
@@ -225,7 +225,7 @@ async function write(
 }
 
 async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
-  const { accessMapData, accessMapHtml } = await import("../review/map/index.ts");
+  const { accessMapData, accessMapHtml } = await import("../map/index.ts");
   const { PLAIN, revisionsInWords, revisionsSentence } = await import("../review/report/sections.ts");
   const [home] = namespaces;
   if (!home) throw new EngineError("review", "there is no namespace to draw.");

@@ -1,9 +1,9 @@
 import { EngineError, type Plan, type Result, type Stack } from "../engine/index.ts";
-import type { Connection } from "../resources/connection.ts";
+import type { OutdatedPlanError } from "../plan/saved/OutdatedPlanError.ts";
+import type { ReviewedContent } from "../plan/saved/reviewedContent.ts";
+import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
 import type { ReviewedPlan } from "../review/reviewPlan.ts";
-import type { OutdatedPlanError } from "../review/savedPlan/OutdatedPlanError.ts";
-import type { ReviewedContent } from "../review/savedPlan/reviewedContent.ts";
-import type { PlannedWork } from "../terraform/plannedWork.ts";
+import type { Connection } from "../service/connection.ts";
 import type { Io } from "./io.ts";
 import { contentOf } from "./terraformPlan.ts";
 import { withConnection } from "./withConnection.ts";
@@ -25,8 +25,8 @@ export async function saveReviewed(
   stack: Stack,
   { plan, reviewed, refresh }: ToSave,
 ): Promise<void> {
-  const { capturePlan } = await import("../review/savedPlan/capturePlan.ts");
-  const { savePlan } = await import("../review/savedPlan/planFile.ts");
+  const { capturePlan } = await import("../plan/saved/capturePlan.ts");
+  const { savePlan } = await import("../plan/saved/planFile.ts");
   const { home, estates, review } = reviewed;
   await savePlan(file, stack, capturePlan(plan, { service: review.service, home, refresh, estates }));
 }
@@ -36,7 +36,7 @@ export async function saveReviewed(
  * @throws OutdatedPlanError naming what is no longer as it was reviewed; EngineError where the file cannot be used
  */
 export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<Result> {
-  const { readPlan } = await import("../review/savedPlan/planFile.ts");
+  const { readPlan } = await import("../plan/saved/planFile.ts");
   const reviewed = await readPlan(file, stack);
   const { refresh, service } = reviewed;
   const work = async (connection: Connection): Promise<Result> => {
@@ -58,8 +58,8 @@ export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<
  * @throws EngineError (`plan_file`) where the file is of no use
  */
 export async function outdatedWork(file: string, work: PlannedWork): Promise<OutdatedPlanError | undefined> {
-  const { parseWork, workDifferences } = await import("../terraform/plannedWork.ts");
-  const { OutdatedPlanError } = await import("../review/savedPlan/OutdatedPlanError.ts");
+  const { parseWork, workDifferences } = await import("../plan/terraform/plannedWork.ts");
+  const { OutdatedPlanError } = await import("../plan/saved/OutdatedPlanError.ts");
   const differences = workDifferences(parseWork(await contentOf(file), file), work);
   return differences.length > 0 ? new OutdatedPlanError(differences) : undefined;
 }
@@ -71,10 +71,10 @@ async function requireAsReviewed(
   reviewed: ReviewedContent,
 ): Promise<void> {
   const { estatesOf } = await import("../review/reviewPlan.ts");
-  const { capturePlan } = await import("../review/savedPlan/capturePlan.ts");
-  const { planDifferences } = await import("../review/savedPlan/planDifferences.ts");
-  const { printable } = await import("../review/words/printable.ts");
-  const { OutdatedPlanError } = await import("../review/savedPlan/OutdatedPlanError.ts");
+  const { capturePlan } = await import("../plan/saved/capturePlan.ts");
+  const { planDifferences } = await import("../plan/saved/planDifferences.ts");
+  const { printable } = await import("../words/printable.ts");
+  const { OutdatedPlanError } = await import("../plan/saved/OutdatedPlanError.ts");
   const { home, estates } = await estatesOf(connection, [plan]);
   if (home !== reviewed.home) {
     throw new EngineError(

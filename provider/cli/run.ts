@@ -11,9 +11,9 @@ import {
   UpdateFailedError,
   withoutValues,
 } from "../engine/index.ts";
-import { OutdatedPlanError } from "../review/savedPlan/OutdatedPlanError.ts";
+import { OutdatedPlanError } from "../plan/saved/OutdatedPlanError.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
-import { printable, printableLines } from "../review/words/printable.ts";
+import { printable, printableLines } from "../words/printable.ts";
 import { type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { Io, Output } from "./io.ts";
 import { openOnService, requireService, type Service } from "./openOnService.ts";
@@ -174,7 +174,7 @@ async function asEngineError(error: unknown): Promise<unknown> {
  * @throws UpdateFailedError naming what it would not do
  */
 async function requirePossible(stderr: Output, service: Service | undefined, plan: Plan): Promise<void> {
-  const { definitionOf } = await import("../inventory/liveObjects.ts");
+  const { definitionOf } = await import("../estate/liveObjects.ts");
   if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
   const asked = requireService(service);
   const { planProblems } = await import("../review/guards/planProblems.ts");

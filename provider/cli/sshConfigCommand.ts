@@ -2,10 +2,10 @@ import { isIPv6 } from "node:net";
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
-import type { Connection } from "../resources/connection.ts";
-import { byText } from "../review/words/order.ts";
-import { counted } from "../review/words/phrases.ts";
-import { printable } from "../review/words/printable.ts";
+import type { Connection } from "../service/connection.ts";
+import { byText } from "../words/order.ts";
+import { counted } from "../words/phrases.ts";
+import { printable } from "../words/printable.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
 import { collect } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
@@ -106,8 +106,8 @@ async function selectedDevices(
   connection: Connection,
   { tag = [], device = [], online }: Flags,
 ): Promise<readonly SshDevice[]> {
-  const { devicesOf } = await import("../resources/lookups.ts");
-  const { selectDevices } = await import("../review/access/selectors.ts");
+  const { devicesOf } = await import("../service/lookups.ts");
+  const { selectDevices } = await import("../access/selectors.ts");
   const selectors = [...tag.map((text) => `tag:${text}`), ...device];
   const selected = selectDevices(await devicesOf(connection, { status: "accepted" }), selectors);
   for (const note of selected.notes) stderr.write(`${printable(note)}\n`);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
-import type { Connection } from "../resources/connection.ts";
+import type { Connection } from "../service/connection.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
 import { allowUnseenOption } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";

@@ -1,4 +1,4 @@
-import type { Connection } from "../resources/connection.ts";
+import type { Connection } from "../service/connection.ts";
 import type { Io, Output } from "./io.ts";
 
 /**
@@ -12,7 +12,7 @@ export async function withConnection<T>(
   configuration: ReadonlyMap<string, string> = new Map(),
 ): Promise<T> {
   // Loaded here, since other commands need no client, which would slow their start.
-  const { newConnection } = await import("../runtime/newConnection.ts");
+  const { newConnection } = await import("../service/newConnection.ts");
   const tell = (line: string) => stderr.write(`${line}\n`);
   const opened = newConnection((key) => configuration.get(key), { tell }, env);
   try {

@@ -1,13 +1,13 @@
-import { hcl } from "../adoption/program/hcl.ts";
-import { inline, jsonLine } from "../adoption/program/literal.ts";
-import type { Format } from "../adoption/program/model.ts";
-import { terraformAdoptions } from "../adoption/program/terraform.ts";
-import { adoptions } from "../adoption/program/writeProgram.ts";
-import { literalText, yamlAdoptions } from "../adoption/program/yaml.ts";
 import { holds, type Shown, type ShownStep, type Step, typeName } from "../engine/index.ts";
-import { exceptionLine } from "../inventory/exceptions.ts";
-import { declarable, definitionOf, type LiveObject } from "../inventory/liveObjects.ts";
-import { check } from "../resources/check.ts";
+import { exceptionLine } from "../estate/exceptions.ts";
+import { declarable, definitionOf, type LiveObject } from "../estate/liveObjects.ts";
+import { hcl } from "../import/program/hcl.ts";
+import { inline, jsonLine } from "../import/program/literal.ts";
+import type { Format } from "../import/program/model.ts";
+import { terraformAdoptions } from "../import/program/terraform.ts";
+import { adoptions } from "../import/program/writeProgram.ts";
+import { literalText, yamlAdoptions } from "../import/program/yaml.ts";
+import { check } from "../lifecycle/check.ts";
 import { terraformName } from "../terraform/types.ts";
 import { changedFields } from "./changedFields.ts";
 

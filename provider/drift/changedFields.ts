@@ -1,5 +1,5 @@
 import type { FieldChange, ShownStep } from "../engine/index.ts";
-import { definitionOf } from "../inventory/liveObjects.ts";
+import { definitionOf } from "../estate/liveObjects.ts";
 
 /**
  * The fields of a resource that somebody changed: those that a program may declare, whether this one does or not, and the

@@ -1,8 +1,8 @@
 import type { AccessDevice, AccessPolicy } from "@gatehouse-access/sdk/policy";
 import type { Plan, Step } from "../engine/index.ts";
-import { idWithin, type LiveObject } from "../inventory/liveObjects.ts";
-import { type Estate, type NamespaceState, withoutObjects } from "../review/estate.ts";
-import { plannedEstate } from "../review/planned/plannedEstate.ts";
+import { idWithin, type LiveObject } from "../estate/liveObjects.ts";
+import { type Estate, type NamespaceState, withoutObjects } from "../estate/namespaceState.ts";
+import { plannedEstate } from "../plan/planned/plannedEstate.ts";
 
 /** The step of a resource whose object somebody changed or deleted. */
 export type Drifted = Step & { readonly op: "update" | "delete" };

@@ -1,9 +1,9 @@
 import type { Access } from "@gatehouse-access/sdk/policy";
 import type { Plan } from "../engine/index.ts";
-import { idWithin, type LiveObject } from "../inventory/liveObjects.ts";
+import { idWithin, type LiveObject } from "../estate/liveObjects.ts";
+import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../estate/namespaceState.ts";
 import { accesses, accessLines } from "../review/accessLines.ts";
 import { firstSentences, sentencesByKey } from "../review/coverage.ts";
-import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../review/estate.ts";
 import { accessSentence, memberSentence, PLAIN } from "../review/report/sections.ts";
 import { memberChanges } from "../review/reviewNamespace.ts";
 import { type Drifted, declaredEstate } from "./declaredEstate.ts";

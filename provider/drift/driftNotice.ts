@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from "node:crypto";
-import type { LiveObject } from "../inventory/liveObjects.ts";
+import type { LiveObject } from "../estate/liveObjects.ts";
 import { PLAIN, type ReportStyle } from "../review/report/sections.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
-import { counted } from "../review/words/phrases.ts";
-import { printable } from "../review/words/printable.ts";
+import { counted } from "../words/phrases.ts";
+import { printable } from "../words/printable.ts";
 import { changedFields } from "./changedFields.ts";
 import { type DriftReport, type FoundObject, openObjects } from "./driftReport.ts";
 import type { FoundDrift } from "./findDrift.ts";

@@ -1,5 +1,5 @@
 import type { Result, ShownStep } from "../engine/index.ts";
-import type { UnmanagedObject } from "../inventory/coverage.ts";
+import type { UnmanagedObject } from "../estate/coverage.ts";
 import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Acceptance } from "./acceptance.ts";

@@ -1,9 +1,9 @@
 import { expiryOf, SOON_DAYS } from "@gatehouse-access/sdk/policy";
-import { type Exception, exceptionFor } from "../inventory/exceptions.ts";
-import { definitionNamed } from "../inventory/liveObjects.ts";
-import type { OwnResource } from "../inventory/managedObjects.ts";
-import { apiKeyIdentity, type KeyIdentity } from "../resources/listings.ts";
-import type { Estate } from "../review/estate.ts";
+import { type Exception, exceptionFor } from "../estate/exceptions.ts";
+import { definitionNamed } from "../estate/liveObjects.ts";
+import type { OwnResource } from "../estate/managedObjects.ts";
+import type { Estate } from "../estate/namespaceState.ts";
+import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import type { ExpiringKey } from "./driftReport.ts";
 
 const DAY = 24 * 60 * 60 * 1000;

@@ -1,6 +1,5 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import type { Declaration } from "@gatehouse-access/sdk/contract";
-import type { Format } from "../adoption/program/model.ts";
 import {
   type Plan,
   type Stack,
@@ -9,20 +8,21 @@ import {
   type TargetOptions,
   typeName,
 } from "../engine/index.ts";
-import { shownObject, unmanagedOf } from "../inventory/coverage.ts";
-import { EXCEPTIONS_FILE, type Exception, hasEnded, isMeant } from "../inventory/exceptions.ts";
+import { shownObject, unmanagedOf } from "../estate/coverage.ts";
+import { EXCEPTIONS_FILE, type Exception, hasEnded, isMeant } from "../estate/exceptions.ts";
 import {
   definitionOf,
   idWithin,
   inventoryOf,
   type LiveObject,
   WATCHED_KINDS,
-} from "../inventory/liveObjects.ts";
-import { ManagedObjects, type OwnResource } from "../inventory/managedObjects.ts";
-import type { Connection, Home, TenantClient } from "../resources/connection.ts";
-import { readEstate } from "../review/estate.ts";
+} from "../estate/liveObjects.ts";
+import { ManagedObjects, type OwnResource } from "../estate/managedObjects.ts";
+import { readEstate } from "../estate/namespaceState.ts";
+import type { Format } from "../import/program/model.ts";
+import { onService } from "../plan/steps.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
-import { onService } from "../review/steps.ts";
+import type { Connection, Home, TenantClient } from "../service/connection.ts";
 import { acceptanceOf } from "./acceptance.ts";
 import { changedFields, isDeviceAlone, withoutIgnored } from "./changedFields.ts";
 import type { Drifted } from "./declaredEstate.ts";

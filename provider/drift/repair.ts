@@ -1,9 +1,9 @@
 import type { Identity } from "@gatehouse-access/sdk";
 import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { EngineError } from "../engine/index.ts";
-import { idWithin, type LiveObject, objectText } from "../inventory/liveObjects.ts";
-import type { Connection } from "../resources/connection.ts";
-import { undefinedIfMissing } from "../resources/missingObject.ts";
+import { idWithin, type LiveObject, objectText } from "../estate/liveObjects.ts";
+import type { Connection } from "../service/connection.ts";
+import { undefinedIfMissing } from "../service/missingObject.ts";
 import { isDeviceAlone } from "./changedFields.ts";
 import type { DriftedResource } from "./driftReport.ts";
 

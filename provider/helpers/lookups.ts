@@ -1,9 +1,9 @@
 import * as pulumi from "@pulumi/pulumi";
-import { perRun } from "../pulumi/perRun.ts";
-import type { Connection } from "../resources/connection.ts";
-import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../resources/listings.ts";
-import type * as lookups from "../resources/lookups.ts";
-import type { DeviceLookup, LookupOptions, NamespaceLookup } from "../resources/lookups.ts";
+import { perRun } from "../providers/dynamic/perRun.ts";
+import type { Connection } from "../service/connection.ts";
+import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../service/listings.ts";
+import type * as lookups from "../service/lookups.ts";
+import type { DeviceLookup, LookupOptions, NamespaceLookup } from "../service/lookups.ts";
 
 export type { DeviceLookup, LookupOptions, NamespaceLookup };
 
@@ -12,13 +12,13 @@ const serviceOfRun = perRun("lookups", connect);
 
 async function connect(): Promise<Connection> {
   const settings = new pulumi.Config("gatehouse");
-  const { newConnection } = await import("../runtime/newConnection.ts");
+  const { newConnection } = await import("../service/newConnection.ts");
   return newConnection((key) => settings.get(key.slice("gatehouse:".length)), { tell: console.log });
 }
 
 /** Asks the service of the run. What asks is loaded by the first lookup: it would slow the start of most programs. */
 async function ask<T>(question: (all: typeof lookups, service: Connection) => Promise<T>): Promise<T> {
-  const [all, service] = await Promise.all([import("../resources/lookups.ts"), serviceOfRun() ?? connect()]);
+  const [all, service] = await Promise.all([import("../service/lookups.ts"), serviceOfRun() ?? connect()]);
   return service.telling(console.log, () => question(all, service));
 }
 

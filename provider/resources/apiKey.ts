@@ -2,7 +2,9 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { ConflictError, RequestError } from "@gatehouse-access/sdk";
 import { apiKeys, dateTime, role as roleSchema, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { Connection, TenantClient } from "./connection.ts";
+import { ResourceError, said } from "../resourceError.ts";
+import type { Connection, TenantClient } from "../service/connection.ts";
+import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import {
   defineResource,
   type Existing,
@@ -19,8 +21,6 @@ import {
 import { tenantInput } from "./fields.ts";
 import { giveUpName, type HeldKey, listed, nameOf, rename, revoke } from "./heldKeys.ts";
 import { IdForm } from "./idForm.ts";
-import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "./listings.ts";
-import { ResourceError, said } from "./resourceError.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];

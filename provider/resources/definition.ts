@@ -1,8 +1,8 @@
 import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { Connection } from "./connection.ts";
+import type { Message } from "../resourceError.ts";
+import type { Connection } from "../service/connection.ts";
 import type { IdForm } from "./idForm.ts";
-import type { Message } from "./resourceError.ts";
 
 /** An input of a resource: what a program declares. */
 export interface InputField<S extends z.ZodType = z.ZodType, Required extends boolean = boolean> {

@@ -1,13 +1,13 @@
 import { ValidationError } from "@gatehouse-access/sdk";
 import { dateTime, devices, uid as uidSchema } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { TenantClient } from "./connection.ts";
+import { ResourceError, said } from "../resourceError.ts";
+import type { TenantClient } from "../service/connection.ts";
+import type { Device } from "../service/listings.ts";
 import { defineResource, optional, output, UnfinishedError } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice, idOfDevice } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
-import type { Device } from "./listings.ts";
-import { ResourceError, said } from "./resourceError.ts";
 
 const status = z.enum(["accepted", "rejected"]);
 

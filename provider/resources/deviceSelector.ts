@@ -1,9 +1,9 @@
 import { devices, uid } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { Connection, TenantClient } from "./connection.ts";
+import { ResourceError, said } from "../resourceError.ts";
+import type { Connection, TenantClient } from "../service/connection.ts";
+import { type Device, deviceKey, devicesByKey } from "../service/listings.ts";
 import { output, required } from "./definition.ts";
-import { type Device, deviceKey, devicesByKey } from "./listings.ts";
-import { ResourceError, said } from "./resourceError.ts";
 
 /** The input for the device that a resource is about. */
 export const deviceInput = required(z.string().min(1).max(64), {

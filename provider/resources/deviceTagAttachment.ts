@@ -1,6 +1,8 @@
 import { PermissionError } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
-import type { TenantClient } from "./connection.ts";
+import type { TenantClient } from "../service/connection.ts";
+import type { Device } from "../service/listings.ts";
+import { undefinedIfMissing } from "../service/missingObject.ts";
 import { defineResource, listed, type Origin, required } from "./definition.ts";
 import {
   deviceInput,
@@ -14,8 +16,6 @@ import {
 } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
-import type { Device } from "./listings.ts";
-import { undefinedIfMissing } from "./missingObject.ts";
 
 const ids = new IdForm("DeviceTagAttachment", "tenant", "uid", "tag");
 

@@ -1,4 +1,5 @@
 import { devices } from "@gatehouse-access/sdk/contract";
+import type { Device } from "../service/listings.ts";
 import { defineResource, listed, required } from "./definition.ts";
 import {
   deviceInput,
@@ -13,7 +14,6 @@ import {
 import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
-import type { Device } from "./listings.ts";
 
 const ids = new IdForm("DeviceTags", "tenant", "uid");
 

@@ -1,11 +1,11 @@
 import { firewall } from "@gatehouse-access/sdk/contract";
 import { areDisjoint } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
+import { said } from "../resourceError.ts";
+import type { FirewallRule } from "../service/listings.ts";
 import { defineResource, type InputValues, listed, optional, output, required } from "./definition.ts";
 import { filterInput, filterState, patternOn, tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
-import type { FirewallRule } from "./listings.ts";
-import { said } from "./resourceError.ts";
 import { sameValue } from "./values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;

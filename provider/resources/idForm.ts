@@ -1,4 +1,4 @@
-import { ResourceError, said } from "./resourceError.ts";
+import { ResourceError, said } from "../resourceError.ts";
 
 /** A value of each part that ids have, for examples. */
 const EXAMPLES = {

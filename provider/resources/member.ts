@@ -1,13 +1,13 @@
 import { RequestError } from "@gatehouse-access/sdk";
 import { type Declaration, dateTime, email, ROLES } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { Connection } from "./connection.ts";
+import { ResourceError, said } from "../resourceError.ts";
+import type { Connection } from "../service/connection.ts";
+import { hasStatus, type Invitation, isNotTold, withdrawInvitation } from "../service/invitations.ts";
+import type { Namespace } from "../service/listings.ts";
 import { defineResource, listed, output, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
-import { hasStatus, type Invitation, isNotTold, withdrawInvitation } from "./invitations.ts";
-import type { Namespace } from "./listings.ts";
-import { ResourceError, said } from "./resourceError.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 

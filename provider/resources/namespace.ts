@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import { type Client, where } from "@gatehouse-access/sdk";
 import { dateTime, namespaces, tenantId, userId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { Connection } from "./connection.ts";
+import { ResourceError, said } from "../resourceError.ts";
+import type { Connection } from "../service/connection.ts";
+import type { Namespace as Wire } from "../service/listings.ts";
 import { defineResource, listed, optional, output, required, UnfinishedError } from "./definition.ts";
 import { patternOn } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
-import type { Namespace as Wire } from "./listings.ts";
-import { ResourceError, said } from "./resourceError.ts";
 
 const wireSettings = namespaces.editNamespace.body.shape.settings.unwrap().shape;
 const wireRule = wireSettings.ssh_forwarding.unwrap().element.shape;

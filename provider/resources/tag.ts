@@ -1,11 +1,11 @@
 import { ConflictError } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
-import type { TenantClient } from "./connection.ts";
+import { ResourceError, said } from "../resourceError.ts";
+import type { TenantClient } from "../service/connection.ts";
+import { isMissingObject, isSilent } from "../service/missingObject.ts";
 import { defineResource, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { IdForm } from "./idForm.ts";
-import { isMissingObject, isSilent } from "./missingObject.ts";
-import { ResourceError, said } from "./resourceError.ts";
 
 const ids = new IdForm("Tag", "tenant", "name");
 

@@ -5,10 +5,10 @@ import {
   accessChanges,
   type DomainOptions,
 } from "@gatehouse-access/sdk/policy";
-import { byDevice, domainFor, type Estate } from "./estate.ts";
+import { DeviceGroups } from "../access/deviceGroups.ts";
+import { byDevice, domainFor, type Estate } from "../estate/namespaceState.ts";
+import { byText } from "../words/order.ts";
 import type { ReviewedAccess } from "./report/review.ts";
-import { DeviceGroups } from "./words/deviceGroups.ts";
-import { byText } from "./words/order.ts";
 
 /** Who can reach what by two policies of a namespace, in a form in which the two can be compared. */
 export function accesses(

@@ -1,14 +1,14 @@
 import type { AccessPolicy } from "@gatehouse-access/sdk/policy";
-import { share } from "../inventory/coverage.ts";
-import { type Exception, exceptionFor } from "../inventory/exceptions.ts";
-import { definitionNamed, type LiveObject } from "../inventory/liveObjects.ts";
-import type { ManagedObjects } from "../inventory/managedObjects.ts";
+import { share } from "../estate/coverage.ts";
+import { type Exception, exceptionFor } from "../estate/exceptions.ts";
+import { definitionNamed, type LiveObject } from "../estate/liveObjects.ts";
+import type { ManagedObjects } from "../estate/managedObjects.ts";
+import { type Estate, withoutObjects } from "../estate/namespaceState.ts";
+import type { ManagedObject } from "../plan/planned/plannedEstate.ts";
+import { byTexts } from "../words/order.ts";
 import { accesses, accessLines } from "./accessLines.ts";
-import { type Estate, withoutObjects } from "./estate.ts";
-import type { ManagedObject } from "./planned/plannedEstate.ts";
 import type { Coverage, EstateObject, ReviewedAccess, UndeclaredObject } from "./report/review.ts";
 import { accessSentence, PLAIN, reachPhrase } from "./report/sections.ts";
-import { byTexts } from "./words/order.ts";
 
 /** What may be on a service although the reviewed program does not declare it. */
 export interface Elsewhere {

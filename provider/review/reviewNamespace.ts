@@ -7,16 +7,16 @@ import {
   lint,
 } from "@gatehouse-access/sdk/policy";
 import type { Plan } from "../engine/index.ts";
+import { type Estate, inOrder, type Member, type NamespaceState } from "../estate/namespaceState.ts";
+import { type PlannedEstate, plannedEstate } from "../plan/planned/plannedEstate.ts";
+import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
+import { byText, byTexts } from "../words/order.ts";
 import { accesses, accessLines } from "./accessLines.ts";
 import { coverageOf, type Elsewhere } from "./coverage.ts";
-import { type Estate, inOrder, type Member, type NamespaceState } from "./estate.ts";
 import { type Actor, incapabilities } from "./guards/incapabilities.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./guards/lockouts.ts";
-import { type PlannedEstate, plannedEstate } from "./planned/plannedEstate.ts";
-import { runPolicyTests } from "./policyTests/runPolicyTests.ts";
 import type { MemberChange, NamespaceReview, ReviewedFinding } from "./report/review.ts";
 import { undistinguished } from "./undistinguished.ts";
-import { byText, byTexts } from "./words/order.ts";
 
 /** What a review of one namespace depends on, beside its objects and the plan. */
 export interface NamespaceReviewOptions extends DomainOptions {

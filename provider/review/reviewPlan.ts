@@ -1,18 +1,18 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
-import type { Connection, Home } from "../resources/connection.ts";
+import { type Estate, readEstate } from "../estate/namespaceState.ts";
+import { begunNotes } from "../plan/planned/plannedEstate.ts";
+import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
+import { policyTestFiles } from "../policyTests/policyTestFiles.ts";
+import type { Connection, Home } from "../service/connection.ts";
+import { byText, byTexts } from "../words/order.ts";
 import type { Elsewhere } from "./coverage.ts";
-import { type Estate, readEstate } from "./estate.ts";
 import { actorOf } from "./guards/incapabilities.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
 import { type PlanProblem, planProblems } from "./guards/planProblems.ts";
-import { begunNotes } from "./planned/plannedEstate.ts";
-import { policyTestFiles } from "./policyTests/policyTestFiles.ts";
 import type { Review, Revisions } from "./report/review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
-import { namespacesOf, onService, type PlanNamespaces } from "./steps.ts";
-import { byText, byTexts } from "./words/order.ts";
 
 /** Another revision of the program, which a plan is compared with instead of the live namespace. */
 export interface Baseline {

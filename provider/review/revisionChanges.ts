@@ -9,9 +9,9 @@ import {
   summarise,
   typeName,
 } from "../engine/index.ts";
-import { definitionOf } from "../inventory/liveObjects.ts";
+import { definitionOf } from "../estate/liveObjects.ts";
+import { isHidden } from "../plan/steps.ts";
 import { sameValue } from "../resources/values.ts";
-import { isHidden } from "./steps.ts";
 
 /** What becomes of the resources of a program from one revision to another. */
 export interface RevisionChanges {

@@ -1,13 +1,13 @@
 import { ConfigurationError } from "@gatehouse-access/sdk";
 import type { Plan } from "../engine/index.ts";
-import type { Connection } from "../resources/connection.ts";
-import { domainFor, type Estate, inOrder, readEstate } from "./estate.ts";
+import { domainFor, type Estate, inOrder, readEstate } from "../estate/namespaceState.ts";
+import { plannedEstate } from "../plan/planned/plannedEstate.ts";
+import { namespacesOf, onService } from "../plan/steps.ts";
+import type { PolicyTestReport } from "../policyTests/results.ts";
+import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
+import type { Connection } from "../service/connection.ts";
+import { byText } from "../words/order.ts";
 import { actorOf } from "./guards/incapabilities.ts";
-import { plannedEstate } from "./planned/plannedEstate.ts";
-import type { PolicyTestReport } from "./policyTests/results.ts";
-import { runPolicyTests } from "./policyTests/runPolicyTests.ts";
-import { namespacesOf, onService } from "./steps.ts";
-import { byText } from "./words/order.ts";
 
 /** What came of the policy tests beside a program, on the stack's namespace. */
 export interface TestedNamespace extends PolicyTestReport {

@@ -1,5 +1,5 @@
 import type { InputField, OutputField, ResourceDefinition } from "../resources/definition.ts";
-import { jsonSchema } from "../runtime/jsonSchema.ts";
+import { jsonSchema } from "../resources/jsonSchema.ts";
 import { type Member, memberOf, STRING, secretName, type Type, typeConstraint, typeOf } from "./types.ts";
 import { describedInTerraform } from "./words.ts";
 

@@ -1,4 +1,4 @@
-import type { Schema } from "../runtime/jsonSchema.ts";
+import type { Schema } from "../resources/jsonSchema.ts";
 import { UNKNOWN } from "../valueMarks.ts";
 
 /** The type of a value in Terraform, with what its objects are called in the declarative model. */

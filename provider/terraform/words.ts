@@ -1,6 +1,6 @@
+import type { Phrases, Words } from "../resourceError.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
-import type { Phrases, Words } from "../resources/resourceError.ts";
 import { terraformName, typeNameOf } from "./types.ts";
 
 const PHRASES: Phrases = {

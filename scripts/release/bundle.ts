@@ -19,13 +19,13 @@ interface Program {
 /** What Terraform starts. */
 export const TERRAFORM_PROVIDER: Program = {
   name: "terraform-provider-gatehouse",
-  source: `import "./terraform/main.ts";`,
+  source: `import "./providers/terraform/main.ts";`,
 };
 
 /** What the Pulumi CLI starts. Beside it must be package.json and schemas/pulumi.json. */
 export const PLUGIN: Program = {
   name: "pulumi-resource-gatehouse",
-  source: `import { main } from "./plugin/main.ts"; main(process.argv.slice(2));`,
+  source: `import { main } from "./providers/plugin/main.ts"; main(process.argv.slice(2));`,
 };
 
 /**

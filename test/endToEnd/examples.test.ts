@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { exampleOf } from "../../provider/pulumi/exampleOf.ts";
+import { exampleOf } from "../../provider/providers/generate/exampleOf.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";

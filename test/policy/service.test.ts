@@ -1,8 +1,8 @@
 import { createClient, tokenCredential } from "@gatehouse-access/sdk";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Connection } from "../../provider/resources/connection.ts";
-import { readEstate } from "../../provider/review/estate.ts";
+import { readEstate } from "../../provider/estate/namespaceState.ts";
+import { Connection } from "../../provider/service/connection.ts";
 import { type AccessPolicy, type DeviceFilter, explain } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { startInternalApp, type TestInternalApp } from "../server/http/internalTestApp.ts";

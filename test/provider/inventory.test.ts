@@ -1,15 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { StateResource } from "../../provider/engine/index.ts";
-import {
-  type Exception,
-  exceptionFor,
-  exceptionLine,
-  hasEnded,
-} from "../../provider/inventory/exceptions.ts";
-import { declarable, definitionNamed, type LiveObject } from "../../provider/inventory/liveObjects.ts";
-import { ManagedObjects, ownResources } from "../../provider/inventory/managedObjects.ts";
+import { type Exception, exceptionFor, exceptionLine, hasEnded } from "../../provider/estate/exceptions.ts";
+import { declarable, definitionNamed, type LiveObject } from "../../provider/estate/liveObjects.ts";
+import { ManagedObjects, ownResources } from "../../provider/estate/managedObjects.ts";
 import { selectorsOf } from "../../provider/resources/deviceSelector.ts";
-import type { Device } from "../../provider/resources/listings.ts";
+import type { Device } from "../../provider/service/listings.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
 const TENANT = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { newConnection, settings } from "../../provider/runtime/newConnection.ts";
+import { newConnection, settings } from "../../provider/service/newConnection.ts";
 import { makeCertificate, openssl } from "../support/certificate.ts";
 import { testFolder } from "../support/folder.ts";
 import { listenOnNewPort } from "../support/listening.ts";

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { check } from "../../provider/resources/check.ts";
+import { check } from "../../provider/lifecycle/check.ts";
+import { diff } from "../../provider/lifecycle/diff.ts";
 import type { ResourceDefinition } from "../../provider/resources/definition.ts";
-import { diff } from "../../provider/resources/diff.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
 import { UNKNOWN } from "../../provider/valueMarks.ts";

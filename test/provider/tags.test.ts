@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { Connection } from "../../provider/resources/connection.ts";
+import { Connection } from "../../provider/service/connection.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";

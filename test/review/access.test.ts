@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Connection } from "../../provider/resources/connection.ts";
-import { accessAnswer } from "../../provider/review/access/answer.ts";
-import { type AccessFlags, type AccessFormat, accessInquiry } from "../../provider/review/access/inquiry.ts";
-import { type Estate, readEstate } from "../../provider/review/estate.ts";
+import { accessAnswer } from "../../provider/access/answer.ts";
+import { type AccessFlags, type AccessFormat, accessInquiry } from "../../provider/access/inquiry.ts";
+import { type Estate, readEstate } from "../../provider/estate/namespaceState.ts";
+import { Connection } from "../../provider/service/connection.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";
 

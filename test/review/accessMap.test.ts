@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { accessMapData, accessMapHtml } from "../../provider/review/map/index.ts";
+import { accessMapData, accessMapHtml } from "../../provider/map/index.ts";
 import { accessesOf, example, meta } from "./support/example.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { type AccessMapData, accessMapData } from "../../provider/review/map/index.ts";
+import { type AccessMapData, accessMapData } from "../../provider/map/index.ts";
 import {
   type Access,
   type AccessPolicy,

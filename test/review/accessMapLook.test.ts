@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { accessMapData } from "../../provider/review/map/index.ts";
+import { accessMapData } from "../../provider/map/index.ts";
 import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 
@@ -119,7 +119,7 @@ it("everything that it reads at run time is packed", { timeout: 120_000, tags: [
   });
   const [{ files }] = JSON.parse(packed) as [{ files: { path: string }[] }];
   const paths = files.map(({ path }) => path);
-  for (const sheet of ["head", "map", "details"]) expect(paths).toContain(`review/map/page/${sheet}.css`);
-  expect(paths).toContain("dist/review/map/page/main.js");
+  for (const sheet of ["head", "map", "details"]) expect(paths).toContain(`map/page/${sheet}.css`);
+  expect(paths).toContain("dist/map/page/main.js");
   expect(paths.filter((path) => path.includes("tsbuildinfo"))).toEqual([]);
 });

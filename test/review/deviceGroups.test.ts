@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { DeviceGroups, type Trait } from "../../provider/review/words/deviceGroups.ts";
+import { DeviceGroups, type Trait } from "../../provider/access/deviceGroups.ts";
 import type { AccessDevice } from "../../sdk/policy/index.ts";
 
 const device = (name: string, ...tags: string[]): AccessDevice => ({ uid: `uid of ${name}`, name, tags });

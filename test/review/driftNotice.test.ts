@@ -10,7 +10,7 @@ import {
 } from "../../provider/drift/driftNotice.ts";
 import type { DriftReport, FoundObject } from "../../provider/drift/driftReport.ts";
 import { KeptFile, keptPath } from "../../provider/drift/KeptFile.ts";
-import { definitionNamed } from "../../provider/inventory/liveObjects.ts";
+import { definitionNamed } from "../../provider/estate/liveObjects.ts";
 import { testFolder } from "../support/folder.ts";
 
 const key = (name: string, meaning: readonly string[] = []): FoundObject => ({

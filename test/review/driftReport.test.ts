@@ -3,7 +3,7 @@ import { parse } from "yaml";
 import { acceptanceOf } from "../../provider/drift/acceptance.ts";
 import { driftedSentence } from "../../provider/drift/report/sections.ts";
 import type { FieldChange, Step } from "../../provider/engine/index.ts";
-import { definitionNamed } from "../../provider/inventory/liveObjects.ts";
+import { definitionNamed } from "../../provider/estate/liveObjects.ts";
 import { PLAIN } from "../../provider/review/report/sections.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 

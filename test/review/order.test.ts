@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Step } from "../../provider/engine/index.ts";
-import type { Estate } from "../../provider/review/estate.ts";
+import type { Estate } from "../../provider/estate/namespaceState.ts";
 import { reviewNamespace } from "../../provider/review/reviewNamespace.ts";
 import { changedSteps } from "../../provider/review/reviewPlan.ts";
 import { apiKey, device, estate, planOf, rule, ruleInputs, step, TENANT, uidOf } from "./support/planned.ts";

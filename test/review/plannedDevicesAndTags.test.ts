@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { plannedEstate } from "../../provider/review/planned/plannedEstate.ts";
+import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
 import { device, devices, estate, on, plan, planOf, step, TENANT, tagsOf, uidOf } from "./support/planned.ts";
 
 describe("DeviceTags", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Estate } from "../../provider/review/estate.ts";
-import { plannedEstate } from "../../provider/review/planned/plannedEstate.ts";
+import type { Estate } from "../../provider/estate/namespaceState.ts";
+import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
 import { apiKey, estate, MAKER, plan, planOf, step, TENANT, urnOf } from "./support/planned.ts";
 
 const PAST = "2026-01-01T00:00:00.000Z";

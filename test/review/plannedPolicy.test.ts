@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { kinds, plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
 import { definitions } from "../../provider/resources/index.ts";
-import { kinds, plannedEstate } from "../../provider/review/planned/plannedEstate.ts";
 import {
   estate,
   keyB,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseNetwork } from "../../provider/review/words/network.ts";
+import { parseNetwork } from "../../provider/access/network.ts";
 
 const LAST_IPV6 = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
 

@@ -1,7 +1,7 @@
 import pc from "picocolors";
 import { expect, test } from "vitest";
 import { policyTestsText } from "../../provider/cli/policyTestsText.ts";
-import type { PolicyCounterexample, PolicyTestResult } from "../../provider/review/policyTests/results.ts";
+import type { PolicyCounterexample, PolicyTestResult } from "../../provider/policyTests/results.ts";
 
 const textOf = (more: Partial<PolicyTestResult>) => {
   const passed = { name: "it", file: "a.policy.ts", line: 3, ok: true, failures: [], warnings: [] };

@@ -3,7 +3,7 @@ import {
   expect as expectPolicy,
   type PolicySubjects,
   policyTest,
-} from "../../provider/review/policyTests/written/index.ts";
+} from "../../provider/policyTests/written/index.ts";
 
 /** Type-checked only: it would need a policy file. */
 const never = (_test: (subjects: PolicySubjects) => void) => {};

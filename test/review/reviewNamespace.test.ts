@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Plan, Step } from "../../provider/engine/index.ts";
-import type { Estate } from "../../provider/review/estate.ts";
+import type { Estate } from "../../provider/estate/namespaceState.ts";
 import { type NamespaceReviewOptions, reviewNamespace } from "../../provider/review/reviewNamespace.ts";
 
 const HOME = "00000000-0000-4000-8000-000000000001";

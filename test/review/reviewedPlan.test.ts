@@ -5,16 +5,16 @@ import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Plan, Step } from "../../provider/engine/index.ts";
-import type { Estate } from "../../provider/review/estate.ts";
-import { capturePlan } from "../../provider/review/savedPlan/capturePlan.ts";
-import { OutdatedPlanError } from "../../provider/review/savedPlan/OutdatedPlanError.ts";
-import { planDifferences } from "../../provider/review/savedPlan/planDifferences.ts";
-import { readPlan, savePlan } from "../../provider/review/savedPlan/planFile.ts";
+import type { Estate } from "../../provider/estate/namespaceState.ts";
+import { capturePlan } from "../../provider/plan/saved/capturePlan.ts";
+import { OutdatedPlanError } from "../../provider/plan/saved/OutdatedPlanError.ts";
+import { planDifferences } from "../../provider/plan/saved/planDifferences.ts";
+import { readPlan, savePlan } from "../../provider/plan/saved/planFile.ts";
 import type {
   ReviewedContent,
   ReviewedObject,
   ReviewedStep,
-} from "../../provider/review/savedPlan/reviewedContent.ts";
+} from "../../provider/plan/saved/reviewedContent.ts";
 
 const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
   ...{ op: "update", title: 'PublicKey "ana"', about: { id: "1/ab:cd" } },

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Connection } from "../../provider/resources/connection.ts";
-import { accessAnswer } from "../../provider/review/access/answer.ts";
-import { type AccessFlags, accessInquiry } from "../../provider/review/access/inquiry.ts";
-import { type Estate, readEstate } from "../../provider/review/estate.ts";
+import { accessAnswer } from "../../provider/access/answer.ts";
+import { type AccessFlags, accessInquiry } from "../../provider/access/inquiry.ts";
+import { type Estate, readEstate } from "../../provider/estate/namespaceState.ts";
 import { testLive } from "../../provider/review/testedNamespace.ts";
+import { Connection } from "../../provider/service/connection.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { type PolicyWorld, startPolicyWorld } from "./support.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { PolicyTestReport } from "../../provider/review/policyTests/results.ts";
+import type { PolicyTestReport } from "../../provider/policyTests/results.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { gatehouse, isNoSettings, Stack, spawnGatehouse } from "../support/gatehouse.ts";
 

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { readTerraformPlan } from "../../provider/terraform/planFile.ts";
+import { readTerraformPlan } from "../../provider/plan/terraform/planFile.ts";
 import { workspaceIn } from "../../provider/terraform/workspace.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
@@ -20,7 +20,7 @@ import {
 const ROOT = join(import.meta.dirname, "..", "..");
 
 /** Policy tests import the package as it is installed. */
-const WRITTEN = join(ROOT, "provider", "dist", "review", "policyTests", "written", "index.js");
+const WRITTEN = join(ROOT, "provider", "dist", "policyTests", "written", "index.js");
 
 /** Of a check, which reads what it looks at with every plan. */
 const ASSERTION = { condition: `\${length(data.gatehouse_devices.all.devices) > 0}`, error_message: "none" };

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isUrlAlone } from "../../provider/terraform/providerUrls.ts";
+import { isUrlAlone } from "../../provider/plan/terraform/providerUrls.ts";
 import { testFolder } from "../support/folder.ts";
 
 /** Whether the block `gatehouse` of these files gives its url by `var.url` alone. */

@@ -1,10 +1,10 @@
-import type { Format } from "../../adoption/program/model.ts";
+import type { Format } from "../../import/program/model.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
 import type { Section } from "../../review/report/sections.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
-import { counted } from "../../review/words/phrases.ts";
-import { printable } from "../../review/words/printable.ts";
+import { counted } from "../../words/phrases.ts";
+import { printable } from "../../words/printable.ts";
 import { type DriftReport, isDrift, openObjects } from "../driftReport.ts";
 import { driftSections } from "./sections.ts";
 

@@ -1,12 +1,12 @@
 import { isNotFound, PermissionError, RequestError } from "@gatehouse-access/sdk";
 import type { Plan, Step } from "../../engine/index.ts";
-import { definitionOf } from "../../inventory/liveObjects.ts";
-import { existsAlready } from "../../resources/bring.ts";
-import type { Connection } from "../../resources/connection.ts";
+import { definitionOf } from "../../estate/liveObjects.ts";
+import { existsAlready } from "../../lifecycle/createOrAdopt.ts";
+import { diff } from "../../lifecycle/diff.ts";
+import { isHidden, tenantIn } from "../../plan/steps.ts";
 import type { Listed, ResourceDefinition } from "../../resources/definition.ts";
-import { diff } from "../../resources/diff.ts";
 import { canonicalInputs } from "../../resources/values.ts";
-import { isHidden, tenantIn } from "../steps.ts";
+import type { Connection } from "../../service/connection.ts";
 
 /** Up to so many new objects of a kind are looked for one by one; of more, all that there are are listed first. */
 const FEW = 5;

@@ -1,9 +1,9 @@
 import type { Identity } from "@gatehouse-access/sdk";
 import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { StepOp } from "../../engine/index.ts";
-import type { Estate } from "../estate.ts";
-import { hasOwnCredential, type PlannedStep } from "../steps.ts";
-import { byText, byTexts } from "../words/order.ts";
+import type { Estate } from "../../estate/namespaceState.ts";
+import { hasOwnCredential, type PlannedStep } from "../../plan/steps.ts";
+import { byText, byTexts } from "../../words/order.ts";
 
 type OperationId = keyof typeof operations;
 type Work = "create" | "update" | "delete";

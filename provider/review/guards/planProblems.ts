@@ -1,11 +1,8 @@
 import { isNotFound, PermissionError } from "@gatehouse-access/sdk";
 import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
-import { definitionOf } from "../../inventory/liveObjects.ts";
-import type { Connection, Home, TenantClient } from "../../resources/connection.ts";
-import { deviceKey, macOf, type Namespace } from "../../resources/listings.ts";
-import { isNewer } from "../../resources/release.ts";
-import { readEstate } from "../estate.ts";
-import { plannedEstate } from "../planned/plannedEstate.ts";
+import { definitionOf } from "../../estate/liveObjects.ts";
+import { readEstate } from "../../estate/namespaceState.ts";
+import { plannedEstate } from "../../plan/planned/plannedEstate.ts";
 import {
   hasOwnCredential,
   isHidden,
@@ -15,8 +12,11 @@ import {
   type PlannedStep,
   stepsOf,
   tenantIn,
-} from "../steps.ts";
-import { byTexts } from "../words/order.ts";
+} from "../../plan/steps.ts";
+import type { Connection, Home, TenantClient } from "../../service/connection.ts";
+import { deviceKey, macOf, type Namespace } from "../../service/listings.ts";
+import { isNewer } from "../../service/release.ts";
+import { byTexts } from "../../words/order.ts";
 import { existingObjects } from "./existingObjects.ts";
 import { actorOf, incapabilities } from "./incapabilities.ts";
 

@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { vi } from "vitest";
-import { SETTINGS, type Setting } from "../../../provider/runtime/newConnection.ts";
+import { SETTINGS, type Setting } from "../../../provider/service/newConnection.ts";
 import { SECRET, SIGNATURE, UNKNOWNS } from "../../../provider/valueMarks.ts";
 import { environmentWithout } from "../../support/command.ts";
 import type { RecorderEvent } from "./events.ts";

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import type grpc from "@grpc/grpc-js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
-import { startPluginServer } from "../../../provider/plugin/pluginServer.ts";
-import { ProviderService } from "../../../provider/plugin/providerService.ts";
-import { dynamicProvider } from "../../../provider/pulumi/dynamicProvider.ts";
-import { Connection } from "../../../provider/resources/connection.ts";
+import { type Notice, noticeText } from "../../../provider/lifecycle/lifecycle.ts";
+import { dynamicProvider } from "../../../provider/providers/dynamic/dynamicProvider.ts";
+import { startPluginServer } from "../../../provider/providers/plugin/pluginServer.ts";
+import { ProviderService } from "../../../provider/providers/plugin/providerService.ts";
+import { pulumiRun } from "../../../provider/providers/pulumiRun.ts";
 import { definitions } from "../../../provider/resources/index.ts";
-import { opens } from "../../../provider/runtime/newConnection.ts";
-import { type Notice, noticeText } from "../../../provider/runtime/resourceSteps.ts";
-import { Run } from "../../../provider/runtime/run.ts";
+import { Connection } from "../../../provider/service/connection.ts";
+import { opens } from "../../../provider/service/newConnection.ts";
 import { UNKNOWN } from "../../../provider/valueMarks.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
 import { PluginClient, structOf, valuesIn } from "../../support/pluginClient.ts";
@@ -41,12 +41,11 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
     opens: (secret) => opens({ url: GATEHOUSE_URL }, secret),
   });
   const runtime = {
-    run: new Run(),
+    ...pulumiRun({ GATEHOUSE_REPLACE: JSON.stringify(replace.map((name) => `**::${name}`)) }),
     configure: () => {},
     connection: () => connection,
     tell: (notice: Notice) => console.log(noticeText(notice)),
     defaultTenant: () => defaultTenant,
-    isReplacementAsked: (urn: string) => replace.some((name) => urn.endsWith(`::${name}`)),
   };
   const providers = Object.fromEntries(
     definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { MethodDefinition } from "@grpc/grpc-js";
+import { pluginServices } from "../../../provider/providers/terraform/protocol.ts";
+import { ProviderService } from "../../../provider/providers/terraform/providerService.ts";
 import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
 import { definitions } from "../../../provider/resources/index.ts";
-import { pluginServices } from "../../../provider/terraform/protocol.ts";
-import { ProviderService } from "../../../provider/terraform/providerService.ts";
 import { snake, typeOf } from "../../terraform/support/configurations.ts";
 import { type DoorOptions, type FrontDoor, type Made, type Named, StateChangedError } from "./door.ts";
 import {

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { Plan, Shown, Step, StepOp } from "../../../provider/engine/index.ts";
-import type { Estate } from "../../../provider/review/estate.ts";
-import { plannedEstate } from "../../../provider/review/planned/plannedEstate.ts";
+import type { Estate } from "../../../provider/estate/namespaceState.ts";
+import { plannedEstate } from "../../../provider/plan/planned/plannedEstate.ts";
 import { parseSshPublicKey } from "../../../sdk/contract/index.ts";
 import type { AccessKey, AccessRule } from "../../../sdk/policy/index.ts";
 import { sshKeyLine } from "../../provider/support/programs.ts";

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { PolicyTestReport, PolicyTestResult } from "../../../provider/review/policyTests/results.ts";
-import type { PolicyTestFacts } from "../../../provider/review/policyTests/runPolicyTests.ts";
+import type { PolicyTestReport, PolicyTestResult } from "../../../provider/policyTests/results.ts";
+import type { PolicyTestFacts } from "../../../provider/policyTests/runPolicyTests.ts";
 import type { AccessPolicy } from "../../../sdk/policy/index.ts";
 import { domainOf } from "../../../sdk/policy/index.ts";
 import { runCommand } from "../../support/command.ts";

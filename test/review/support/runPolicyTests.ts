@@ -2,11 +2,12 @@
 // files in its own way, and they import no package that is written in TypeScript.
 // Takes [folder, facts] as JSON from the standard input, and prints the reports of as many runs as are asked for.
 import { text } from "node:stream/consumers";
-import type { PolicyTestFacts } from "../../../provider/review/policyTests/runPolicyTests.ts";
+import type { PolicyTestFacts } from "../../../provider/policyTests/runPolicyTests.ts";
 
-const BUILT = new URL("../../../provider/dist/review/policyTests/runPolicyTests.js", import.meta.url).href;
-const { runPolicyTests }: typeof import("../../../provider/review/policyTests/runPolicyTests.ts") =
-  await import(BUILT);
+const BUILT = new URL("../../../provider/dist/policyTests/runPolicyTests.js", import.meta.url).href;
+const { runPolicyTests }: typeof import("../../../provider/policyTests/runPolicyTests.ts") = await import(
+  BUILT
+);
 
 const { folder, facts }: { folder: string; facts: PolicyTestFacts[] } = JSON.parse(await text(process.stdin));
 const reports = [];

@@ -1,0 +1,190 @@
+import type { AccessDevice } from "@gatehouse-access/sdk/policy";
+import { byText } from "../words/order.ts";
+
+/** What devices have in common: a tag, or the beginning of their names. */
+export interface Trait {
+  readonly kind: "tag" | "prefix";
+  readonly text: string;
+  /** Every device that has it: places in the list of all devices. */
+  readonly places: readonly number[];
+}
+
+/** Traits and devices that together are a set of devices. */
+export interface Cover {
+  /** None of them could be left out. */
+  readonly traits: readonly Trait[];
+  /** Places of the devices that have none of the traits, in the order in which they were given. */
+  readonly left: readonly number[];
+}
+
+/** Most devices that are named one by one, and most parts of what more devices have in common. */
+const NAMES_MAX = 4;
+/** A trait of fewer devices is no shorter than their names. */
+const TRAIT_MIN = 3;
+/** Most traits of one cover. */
+const TRAITS_MAX = 16;
+
+/**
+ * Puts sets of devices into words, by tags and beginnings of names that only devices of the set have. Made once for all
+ * devices there are.
+ */
+export class DeviceGroups {
+  readonly #all: readonly AccessDevice[];
+  readonly #places: ReadonlyMap<string, number>;
+  /** The best first. */
+  readonly #traits: readonly Trait[];
+  /** The traits of each device, as places in the list of traits. */
+  readonly #traitsOf: readonly (readonly number[])[];
+
+  constructor(all: readonly AccessDevice[]) {
+    this.#all = all;
+    this.#places = new Map(all.map(({ uid }, place) => [uid, place]));
+    this.#traits = [...tags(all), ...prefixes(all)]
+      .filter(({ places }) => places.length >= TRAIT_MIN)
+      .sort(betterFirst);
+    const traitsOf: number[][] = all.map(() => []);
+    for (const [trait, { places }] of this.#traits.entries()) {
+      for (const place of places) traitsOf[place]?.push(trait);
+    }
+    this.#traitsOf = traitsOf;
+  }
+
+  /**
+   * Puts devices into words, on one line: their names where they are few, else their number and what they have in common.
+   * @param uids each once
+   * @throws RangeError where a device is none of all
+   */
+  of(uids: readonly string[]): string {
+    const places = uids.map((uid) => this.#placeOf(uid));
+    const count = places.length;
+    if (count === 0) return "no devices";
+    if (count <= NAMES_MAX) return this.#names(places);
+    if (count === this.#all.length) return `all ${count} devices`;
+    const { traits, left } = this.cover(places);
+    const [trait] = traits;
+    if (trait && traits.length === 1 && left.length === 0) return `${count} devices ${phrase(trait)}`;
+    return `${count} of ${this.#all.length} devices: ${this.#parts(count, traits, left)}`;
+  }
+
+  /**
+   * Traits that only these devices have, and the devices without any of them: few traits rather than the fewest, namely
+   * again and again the trait of the most devices that no earlier one has.
+   * @param places in the list of all devices, each once
+   */
+  cover(places: readonly number[]): Cover {
+    const gains = this.#countsOf(places);
+    const whole = [...gains.keys()].filter((trait) => gains[trait] === this.#traits[trait]?.places.length);
+    const left = new Set(places);
+    const chosen: Trait[] = [];
+    for (let best = bestOf(whole, gains); best !== undefined; best = bestOf(whole, gains)) {
+      const trait = this.#traits[best];
+      if (!trait || chosen.length === TRAITS_MAX) break;
+      chosen.push(trait);
+      for (const place of trait.places) {
+        if (!left.delete(place)) continue;
+        for (const other of this.#traitsOf[place] ?? []) gains[other] = (gains[other] ?? 0) - 1;
+      }
+    }
+    return { traits: withoutNeedless(chosen), left: [...left] };
+  }
+
+  /** How many of the devices have each trait. */
+  #countsOf(places: readonly number[]): Int32Array {
+    const counts = new Int32Array(this.#traits.length);
+    for (const place of places) {
+      for (const trait of this.#traitsOf[place] ?? []) counts[trait] = (counts[trait] ?? 0) + 1;
+    }
+    return counts;
+  }
+
+  #placeOf(uid: string): number {
+    const place = this.#places.get(uid);
+    if (place === undefined) throw new RangeError(`there is no device with the uid ${uid}`);
+    return place;
+  }
+
+  #names(places: readonly number[]): string {
+    return places.flatMap((place) => this.#all[place]?.name ?? []).join(", ");
+  }
+
+  /** The first few parts, and how many devices are in none of them. */
+  #parts(count: number, traits: readonly Trait[], left: readonly number[]): string {
+    const shown = traits.slice(0, NAMES_MAX);
+    const named = left.slice(0, NAMES_MAX - shown.length);
+    const said = new Set([...shown.flatMap(({ places }) => places), ...named]);
+    const more = count - said.size;
+    return [
+      ...shown.map((trait) => `${trait.places.length} ${phrase(trait)}`),
+      ...(named.length > 0 ? [this.#names(named)] : []),
+      ...(more > 0 ? [`${more} more`] : []),
+    ].join(", ");
+  }
+}
+
+const phrase = ({ kind, text }: Trait) => (kind === "tag" ? `tagged ${text}` : `named ${text}*`);
+
+function tags(devices: readonly AccessDevice[]): Trait[] {
+  const byTag = new Map<string, number[]>();
+  for (const [place, device] of devices.entries()) {
+    for (const tag of new Set(device.tags)) {
+      const places = byTag.get(tag);
+      if (places) places.push(place);
+      else byTag.set(tag, [place]);
+    }
+  }
+  return [...byTag].map(([text, places]) => ({ kind: "tag", text, places }));
+}
+
+/** Where a name has a part that it may share with others: behind a separator, and before a number. */
+const PART_ENDS = /[-_.]|[^\d](?=\d)/gu;
+
+/** What names begin with, up to the end of one of their parts: `web-` and `web-eu-` of `web-eu-1`. */
+function prefixes(devices: readonly AccessDevice[]): Trait[] {
+  const sorted = devices
+    .map(({ name }, place) => ({ name, place }))
+    .sort((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
+  const found = new Map<string, Trait>();
+  for (const [start, { name }] of sorted.entries()) {
+    for (const match of name.matchAll(PART_ENDS)) {
+      const text = name.slice(0, match.index + match[0].length);
+      if (found.has(text)) continue;
+      // In this order all names that begin so stand together; not each of them has a part that ends here.
+      let [first, end] = [start, start + 1];
+      while (sorted[first - 1]?.name.startsWith(text)) first -= 1;
+      while (sorted[end]?.name.startsWith(text)) end += 1;
+      found.set(text, { kind: "prefix", text, places: sorted.slice(first, end).map(({ place }) => place) });
+    }
+  }
+  return [...found.values()];
+}
+
+/** The larger first; of equally large traits a tag, which is meant, before a name, which may be chance; the shorter. */
+const betterFirst = (left: Trait, right: Trait): number =>
+  right.places.length - left.places.length ||
+  byText(right.kind, left.kind) ||
+  left.text.length - right.text.length ||
+  byText(left.text, right.text);
+
+function bestOf(traits: readonly number[], gains: Int32Array): number | undefined {
+  let best: number | undefined;
+  let most = TRAIT_MIN - 1;
+  for (const trait of traits) {
+    const gain = gains[trait] ?? 0;
+    if (gain > most) [best, most] = [trait, gain];
+  }
+  return best;
+}
+
+/** Later traits together may have all devices of an earlier one. */
+function withoutNeedless(chosen: readonly Trait[]): Trait[] {
+  const times = new Map<number, number>();
+  const count = (trait: Trait, by: number) => {
+    for (const place of trait.places) times.set(place, (times.get(place) ?? 0) + by);
+  };
+  for (const trait of chosen) count(trait, 1);
+  return chosen.filter((trait) => {
+    const needed = trait.places.some((place) => times.get(place) === 1);
+    if (!needed) count(trait, -1);
+    return needed;
+  });
+}

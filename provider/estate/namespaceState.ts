@@ -1,0 +1,217 @@
+import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import {
+  type AccessDevice,
+  type AccessDomain,
+  type AccessKey,
+  type AccessPolicy,
+  type AccessRule,
+  type DomainOptions,
+  domainOf,
+} from "@gatehouse-access/sdk/policy";
+import type { TenantClient } from "../service/connection.ts";
+import { hasStatus, type Invitation } from "../service/invitations.ts";
+import type { ApiKey, Device, FirewallRule, Namespace } from "../service/listings.ts";
+import { isSilent } from "../service/missingObject.ts";
+import { byText, byTexts } from "../words/order.ts";
+
+/** The most recent sessions of a namespace whose login names and addresses are looked at. */
+const SESSIONS_MAX = 500;
+
+/** A member of a namespace, as the service lists it. */
+export type Member = Namespace["members"][number];
+
+/** What of a namespace a plan can change: as it is, or as it will be once a plan is carried out. */
+export interface NamespaceState {
+  /** The accepted devices, the public keys and the firewall rules. */
+  readonly policy: AccessPolicy;
+  /** Undefined where the credential may not read them. */
+  readonly members: readonly Member[] | undefined;
+  /** Undefined where the credential may not read them. */
+  readonly apiKeys: readonly ApiKey[] | undefined;
+  /** What could not be looked at, as sentences: who can reach what may be otherwise than {@link policy} says. */
+  readonly unseen: readonly string[];
+  /** What else is not known of it, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+/** The login names and addresses of the most recent sessions of a namespace. */
+export interface SeenLogins {
+  /** How many sessions were looked at. */
+  readonly sessions: number;
+  readonly logins: readonly string[];
+  readonly addresses: readonly string[];
+}
+
+/** Everything that was read of a namespace: who can reach what, and who may change that. */
+export interface Estate extends NamespaceState {
+  /** Id of the namespace. */
+  readonly tenant: string;
+  /** The name that people know the namespace by; its id where the credential may not read it. */
+  readonly name: string;
+  /** All devices. Those that are not accepted are no part of the policy. */
+  readonly devices: readonly Device[];
+  readonly seen: SeenLogins;
+}
+
+/**
+ * Reads a namespace: the pages of its lists, once each. Members, API keys and sessions may be missing in the answer,
+ * as `unknown` then says.
+ * @throws RequestError when devices, public keys or firewall rules cannot be read
+ */
+export async function readEstate(opened: TenantClient): Promise<Estate> {
+  const { tenant, client } = opened;
+  const unknown: string[] = [];
+  const unseen: string[] = [];
+  const optional = <T>(what: string, read: Promise<T>) =>
+    read.catch((error: unknown) => {
+      if (!(error instanceof PermissionError || error instanceof NotFoundError)) throw error;
+      unknown.push(`${what} could not be read: ${error.message}`);
+      return undefined;
+    });
+  const [devices, keys, rules, namespace, apiKeys, seen] = await Promise.all([
+    opened.devices.all(),
+    opened.keys.all(),
+    rulesOf(opened, unseen),
+    optional("members", client.getNamespace({ params: { tenant } })),
+    optional("API keys", opened.apiKeys.all()),
+    optional("sessions", seenLogins(client)),
+  ]);
+  // Services after 0.19 have invitations beside the members.
+  const invitations = (namespace?.members ?? []).every(hasStatus)
+    ? []
+    : await optional("invitations", opened.invitations.all());
+  return {
+    tenant,
+    name: namespace?.name ?? tenant,
+    policy: {
+      devices: acceptedDevices(devices),
+      keys: keys.map(({ fingerprint, name, username, filter }) => ({ fingerprint, name, username, filter })),
+      rules: inOrderOfCreation(rules).map(accessRule),
+    },
+    devices,
+    members: namespace && everybody(namespace.members, invitations ?? []),
+    apiKeys,
+    seen: seen ?? { sessions: 0, logins: [], addresses: [] },
+    unseen,
+    unknown,
+  };
+}
+
+/** The members, and beside them the people with an open invitation, as services list them that have one list of both. */
+const everybody = (members: readonly Member[], invitations: readonly Invitation[]): Member[] => [
+  ...members.map((member): Member => (hasStatus(member) ? member : { ...member, status: "accepted" })),
+  ...invitations
+    .filter(({ status }) => status === "pending")
+    .map(
+      ({ user, role, createdAt, expiresAt }): Member => ({
+        ...{ ...user, role, status: "pending", type: "team", addedAt: createdAt, expiresAt },
+      }),
+    ),
+];
+
+/** Community instances have no firewall, and say so with 404. A 404 without a message may come from something else. */
+async function rulesOf({ rules }: TenantClient, unseen: string[]): Promise<FirewallRule[]> {
+  try {
+    return await rules.all();
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) throw error;
+    if (isSilent(error)) {
+      unseen.push(
+        "firewall rules were not to be had (404 without a word): access is told as if there were none",
+      );
+    }
+    return [];
+  }
+}
+
+async function seenLogins(client: Client): Promise<SeenLogins> {
+  const logins = new Set<string>();
+  const addresses = new Set<string>();
+  let sessions = 0;
+  for await (const { username, ipAddress } of client.iterate("getSessions", { query: { perPage: 100 } })) {
+    logins.add(username);
+    addresses.add(ipAddress);
+    sessions += 1;
+    if (sessions === SESSIONS_MAX) break;
+  }
+  return { sessions, logins: [...logins], addresses: [...addresses] };
+}
+
+/** Ids count upwards; other servers have texts as ids, which do so too. */
+const inOrderOfCreation = (rules: readonly FirewallRule[]): FirewallRule[] =>
+  rules.toSorted((left, right) => left.id.localeCompare(right.id, "en", { numeric: true }));
+
+/** The devices that a policy is about. */
+export const acceptedDevices = (devices: Iterable<Device>): AccessDevice[] =>
+  [...devices]
+    .filter(({ status }) => status === "accepted")
+    .map(({ uid, name, tags }) => ({ uid, name, tags }));
+
+const accessRule = (rule: FirewallRule): AccessRule => {
+  const { id, action, active, priority, sourceIp, username, filter } = rule;
+  return { id, action, active, priority, sourceIp, username, filter };
+};
+
+/** Orders devices by name. */
+export const byDevice = byTexts<AccessDevice>(
+  ({ name }) => name,
+  ({ uid }) => uid,
+);
+
+const byKey = byTexts<AccessKey>(
+  ({ name }) => name,
+  ({ fingerprint }) => fingerprint,
+);
+
+/**
+ * The same with its lists in the order in which people read them, since services and programs have any order. Rules
+ * stay in the order of their creation, which means something.
+ */
+export const inOrder = <T extends NamespaceState>(state: T): T => ({
+  ...state,
+  policy: {
+    ...state.policy,
+    devices: state.policy.devices.toSorted(byDevice),
+    keys: state.policy.keys.toSorted(byKey),
+  },
+  members: state.members?.toSorted(byTexts(({ email }) => email)),
+  apiKeys: state.apiKeys?.toSorted(byTexts(({ name }) => name)),
+});
+
+/**
+ * Login names and addresses to evaluate a namespace for: those that the policies name, those of its sessions, and those
+ * that are asked for.
+ * @param policies the namespace's, before and after a change
+ */
+export function domainFor(
+  { seen }: Pick<Estate, "seen">,
+  policies: readonly AccessPolicy[],
+  { logins = [], addresses = [] }: DomainOptions = {},
+): AccessDomain {
+  const domain = domainOf(policies, {
+    logins: [...seen.logins, ...logins],
+    addresses: [...seen.addresses, ...addresses],
+  });
+  return { logins: domain.logins.toSorted(byText), addresses: domain.addresses.toSorted(byText) };
+}
+
+/** Objects of a policy: fingerprints of keys, ids of rules, and tags on devices as `uid/tag`. */
+export interface PolicyObjects {
+  readonly keys?: ReadonlySet<string>;
+  readonly rules?: ReadonlySet<string>;
+  readonly tags?: ReadonlySet<string>;
+}
+
+/** A policy as it would be without some of its objects. */
+export function withoutObjects(policy: AccessPolicy, { keys, rules, tags }: PolicyObjects): AccessPolicy {
+  return {
+    keys: keys ? policy.keys.filter(({ fingerprint }) => !keys.has(fingerprint)) : policy.keys,
+    rules: rules ? policy.rules.filter(({ id }) => !rules.has(id)) : policy.rules,
+    devices: tags?.size
+      ? policy.devices.map((device) => ({
+          ...device,
+          tags: device.tags.filter((tag) => !tags.has(`${device.uid}/${tag}`)),
+        }))
+      : policy.devices,
+  };
+}

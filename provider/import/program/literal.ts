@@ -1,0 +1,113 @@
+import { escaping } from "../../words/printable.ts";
+import type { HelperCall } from "./patterns.ts";
+
+/** Code that stands for a value, such as a call of a helper. */
+export class Code {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** A call of a helper, as TypeScript. Other languages write it in their own way. */
+export class HelperCode extends Code {
+  readonly call: HelperCall;
+
+  constructor(call: HelperCall) {
+    super(`${call.helper}(${call.args.map(quoted).join(", ")})`);
+    this.call = call;
+  }
+}
+
+/** How a language writes values. */
+export interface Notation {
+  text(text: string): string;
+  code(code: Code): string;
+  /** @param value the value as it is written */
+  member(key: string, value: string): string;
+}
+
+/** Longest line, in characters. */
+const WIDTH = 110;
+
+/**
+ * A text as TypeScript and JSON write it. What could steer an editor, such as a change of the direction of writing, is
+ * escaped, so that a reader sees it.
+ */
+export const quoted = (text: string): string => escaped(JSON.stringify(text));
+
+const escaped = (json: string): string =>
+  escaping(json, (char) =>
+    Array.from({ length: char.length }, (_, index) => escapeOf(char.charCodeAt(index))).join(""),
+  );
+
+const escapeOf = (unit: number) => `\\u${unit.toString(16).padStart(4, "0")}`;
+
+/** A value as a file of JSON, likewise. @param indent spaces of each level */
+export const jsonText = (value: unknown, indent: number): string =>
+  `${JSON.stringify(value, null, indent).split("\n").map(escaped).join("\n")}\n`;
+
+function keyText(key: string): string {
+  if (key === "__proto__") return '["__proto__"]';
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? key : quoted(key);
+}
+
+const TYPESCRIPT: Notation = {
+  text: quoted,
+  code: ({ text }) => text,
+  member: (key, value) => (key === value ? key : `${keyText(key)}: ${value}`),
+};
+const JSON_NOTATION: Notation = { ...TYPESCRIPT, member: (key, value) => `${quoted(key)}: ${value}` };
+
+/** A value on one line. */
+export const inline = (value: unknown): string => lineOf(value, TYPESCRIPT);
+
+/** A value as JSON on one line, with room between its parts. */
+export const jsonLine = (value: unknown): string => lineOf(value, JSON_NOTATION);
+
+/** A value on one line, as a language writes it. */
+export function lineOf(value: unknown, notation: Notation): string {
+  const line = (part: unknown) => lineOf(part, notation);
+  if (value instanceof Code) return notation.code(value);
+  if (typeof value === "string") return notation.text(value);
+  if (Array.isArray(value)) return `[${value.map(line).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(([key, member]) => notation.member(key, line(member)));
+  return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
+}
+
+/**
+ * A value as a formatter writes it: on one line where it fits, else a line for each member.
+ * @param room characters that are left on the first line
+ */
+export function literal(value: unknown, indent = "", room = WIDTH): string {
+  const line = inline(value);
+  if (line.length <= room || value instanceof Code || typeof value !== "object" || value === null)
+    return line;
+  const inner = `${indent}  `;
+  const entries: readonly (readonly [string, unknown])[] = Array.isArray(value)
+    ? value.map((item) => ["", item])
+    : Object.entries(value).map(([key, item]) => [`${keyText(key)}: `, item]);
+  const members = entries.map(
+    ([key, item]) => `${inner}${key}${literal(item, inner, WIDTH - inner.length - key.length - 1)},`,
+  );
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  return [open, ...members, `${indent}${close}`].join("\n");
+}
+
+/** A statement that makes a resource. */
+export function construction(
+  type: string,
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  options?: Readonly<Record<string, unknown>>,
+): string {
+  const tail = options ? [args, options] : [args];
+  const head = `new ${type}(${quoted(name)}, `;
+  const line = `${head}${tail.map(inline).join(", ")});`;
+  if (line.length <= WIDTH) return line;
+  if (!options) return `${head}${literal(args, "", 0)});`;
+  const parts = [quoted(name), literal(args, "  ", 0), literal(options, "  ", WIDTH - 3)];
+  return [`new ${type}(`, ...parts.map((part) => `  ${part},`), ");"].join("\n");
+}

@@ -1,0 +1,249 @@
+import { type Declarable, definitionNamed } from "../../estate/liveObjects.ts";
+import { packageVersion } from "../../packageFile.ts";
+import { type Attribute, attributesOf } from "../../terraform/attributes.ts";
+import { SOURCE } from "../../terraform/source.ts";
+import { terraformName, toTerraform, typeNameOf } from "../../terraform/types.ts";
+import { type Table, tableOf } from "./dataFile.ts";
+import { type Block, blockText, FUNCTIONS, hclComment, helperCall } from "./hcl.ts";
+import { Code, inline } from "./literal.ts";
+import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
+import { type NamedObject, named, UniqueNames } from "./names.ts";
+import { type Declaration, declarationOf, declarationsOf, type SharedValue, sharedValues } from "./shared.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** What is said of a kind. */
+const NOTES: Readonly<Record<string, readonly string[]>> = {
+  ApiKey: [
+    "Only who made a key knows its secret, so none is here: key_wo is needed for what makes a new key alone, such as",
+    "other valid_days.",
+  ],
+};
+
+/** The files of a kind, and what imports its objects. */
+interface Part {
+  readonly file: ProgramFile;
+  readonly imports: readonly Block[];
+  readonly data?: ProgramFile;
+}
+
+/** A root module of Terraform: a file for each kind, long lists as data files, and what imports all of them. */
+export function terraformFiles(kinds: readonly KindOfProgram[], options: ProgramOptions): ProgramFile[] {
+  const own = kinds.map(inTerraform);
+  const declared = declarationsOf(own);
+  const shared = sharedValues([...declared.values()].flat().map(({ args }) => args));
+  const parts = own.map((kind) => {
+    const declarations = declared.get(kind);
+    return declarations ? declaredFile(kind, declarations, shared) : tableFiles(kind);
+  });
+  const files = [
+    providerFile(options),
+    importsFile(parts.flatMap(({ imports }) => imports)),
+    ...(shared.size > 0 ? [sharedFile([...shared.values()])] : []),
+    ...parts.flatMap(({ file, data }) => (data ? [file, data] : [file])),
+  ];
+  const hasTables = parts.some(({ data }) => data !== undefined);
+  const hasCalls = files.some(({ path, text }) => path.endsWith(".tf") && text.includes(FUNCTIONS));
+  return [versionsFile(hasCalls ? "1.8" : hasTables ? "1.7" : "1.5"), ...files];
+}
+
+/** A configuration that is there already. */
+export interface ExistingModule {
+  /** The addresses of its resources. */
+  readonly addresses: readonly string[];
+  /** What new resources give as `provider`; undefined where they need not give it. */
+  readonly provider: string | undefined;
+}
+
+/** Blocks that declare and import objects, for a configuration that is there already. */
+export function terraformAdoptions(
+  objects: readonly Declarable[],
+  { addresses, provider }: ExistingModule,
+): string {
+  const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
+  const given = provider === undefined ? {} : { provider: new Code(provider) };
+  const texts = [...kinds].flatMap(([kind, some]) => {
+    const own = inTerraform({ kind, file: kind, objects: named(some, ({ name }) => name) });
+    const head = `${typeOf(own)}.`;
+    const taken = addresses.flatMap((address) =>
+      address.startsWith(head) ? [address.slice(head.length).replace(/\[.*$/s, "")] : [],
+    );
+    // Functions are called by the provider's name, which need not be `gatehouse` there.
+    const declarations = own.objects.map((object) =>
+      provider === undefined ? declarationOf(object) : { ...object, args: object.inputs },
+    );
+    const whole = declarations.map((one) => ({ ...one, args: { ...given, ...one.args } }));
+    const { file, imports } = declaredFile(own, whole, new Map(), taken);
+    return [file.text.trimEnd(), ...imports.map(blockText)];
+  });
+  return texts.join("\n\n");
+}
+
+/** A kind with Terraform's values, by the properties that they are of. */
+function inTerraform(kind: KindOfProgram): KindOfProgram {
+  const types = new Map(
+    attributesOf(definitionNamed(kind.kind)).map(({ property, type }) => [property, type]),
+  );
+  const terraformValue = (property: string, value: unknown) => {
+    const type = types.get(property);
+    return type ? written(toTerraform(type, value)) : value;
+  };
+  const objects = kind.objects.map((object) => ({
+    ...object,
+    inputs: Object.fromEntries(
+      Object.entries(object.inputs).map(([property, value]) => [property, terraformValue(property, value)]),
+    ),
+  }));
+  return { ...kind, file: terraformName(kind.file), objects };
+}
+
+/** A value without what is null, and in the form of Unicode that Terraform has: helpers order other forms differently. */
+function written(value: unknown): unknown {
+  if (typeof value === "string") return value.normalize();
+  if (Array.isArray(value)) return value.map(written);
+  if (typeof value !== "object" || value === null) return value;
+  const members = Object.entries(value).filter(([, member]) => member !== null);
+  return Object.fromEntries(members.map(([key, member]) => [key.normalize(), written(member)]));
+}
+
+const versionsFile = (oldest: string): ProgramFile =>
+  fileOf("versions", {
+    head: "terraform",
+    groups: [{ required_version: `>= ${oldest}` }],
+    blocks: [
+      {
+        head: "required_providers",
+        groups: [{ gatehouse: { source: SOURCE, version: `~> ${packageVersion()}` } }],
+      },
+    ],
+  });
+
+function providerFile({ namespace, service, tenant }: ProgramOptions): ProgramFile {
+  const comments = [
+    `Who may reach which device of ${namespace} on ${service}.`,
+    "The credential comes from the environment: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and",
+    "GATEHOUSE_PASSWORD, each also as …_FILE, beside a GATEHOUSE_URL that says which service it is for.",
+  ].map(hclComment);
+  return fileOf("provider", ...comments, {
+    head: 'provider "gatehouse"',
+    groups: [{ url: service, tenant }],
+  });
+}
+
+const importsFile = (imports: readonly Block[]): ProgramFile =>
+  fileOf(
+    "imports",
+    hclComment(
+      "What the resources are on the service already. After the first apply this file is of no more use.",
+    ),
+    "",
+    ...imports,
+  );
+
+const sharedFile = (values: readonly SharedValue[]): ProgramFile =>
+  fileOf("shared", {
+    head: "locals",
+    groups: [Object.fromEntries(values.map(({ name, value }) => [terraformName(name), value]))],
+  });
+
+function declaredFile(
+  kind: KindOfProgram,
+  declarations: readonly Declaration[],
+  shared: ReadonlyMap<string, SharedValue>,
+  taken: readonly string[] = [],
+): Part {
+  const labels = labelsOf(kind, declarations, taken);
+  const sharing = (value: unknown): unknown => {
+    const found = shared.get(inline(value));
+    return found ? new Code(`local.${terraformName(found.name)}`) : value;
+  };
+  const resources = declarations.map(({ args }, index): Block => {
+    const values = Object.entries(args).map(([name, value]) => [terraformName(name), sharing(value)]);
+    return resourceBlock(kind, labels[index] ?? "", [Object.fromEntries(values)]);
+  });
+  return {
+    file: fileOf(kind.file, ...notesOf(kind), ...resources),
+    imports: declarations.map(({ id }, index) => ({
+      head: "import",
+      groups: [{ to: new Code(`${typeOf(kind)}.${labels[index]}`), id }],
+    })),
+  };
+}
+
+function tableFiles(kind: KindOfProgram): Part {
+  const withId = ({ id, inputs, ...object }: NamedObject) => ({ ...object, id, inputs: { id, ...inputs } });
+  const table = tableOf({ ...kind, objects: kind.objects.map(withId) }, terraformName);
+  const local = `local.${kind.file}`;
+  const comments = [
+    `A row of ${table.data.path} for each, by its name. The id of a row is for imports.tf alone: a new one has none.`,
+    ...table.notes,
+  ].map(hclComment);
+  const rows = new Code(`jsondecode(file("\${path.module}/${table.data.path}"))`);
+  const resource = resourceBlock(kind, kind.file, [{ for_each: new Code(local) }, readerOf(kind, table)]);
+  const imported = {
+    for_each: new Code(`{ for name, row in ${local} : name => row.id if can(row.id) }`),
+    to: new Code(`${typeOf(kind)}.${kind.file}[each.key]`),
+    id: new Code("each.value"),
+  };
+  return {
+    file: fileOf(
+      kind.file,
+      { head: "locals", groups: [{ [kind.file]: rows }] },
+      ...notesOf(kind),
+      ...comments,
+      resource,
+    ),
+    imports: [{ head: "import", groups: [imported] }],
+    data: table.data,
+  };
+}
+
+/** What of a row becomes which attribute: also what no row has yet. */
+function readerOf({ kind }: KindOfProgram, { fills, columns }: Table): Values {
+  const expression = ({ name, required }: Attribute): string => {
+    const value = `each.value.${name}`;
+    const column = columns.find(({ input }) => input === name);
+    if (column) {
+      const given = `each.value.${column.field}`;
+      return `can(${given}) ? ${helperCall(column.helper, `${given}...`)} : ${value}`;
+    }
+    if (name === fills) return `try(${value}, each.key)`;
+    return required ? value : `try(${value}, null)`;
+  };
+  return Object.fromEntries(
+    attributesOf(definitionNamed(kind))
+      .filter(({ role, property }) => role === "input" && property !== "tenant")
+      .map((attribute) => [attribute.name, new Code(expression(attribute))]),
+  );
+}
+
+const typeOf = ({ kind }: KindOfProgram): string => typeNameOf({ name: kind });
+
+const resourceBlock = (kind: KindOfProgram, label: string, groups: Block["groups"]): Block => ({
+  head: `resource "${typeOf(kind)}" "${label}"`,
+  groups,
+  blocks: kind.options?.protect ? [{ head: "lifecycle", groups: [{ prevent_destroy: true }] }] : [],
+});
+
+/** What Terraform takes as names of resources, one for each object. @param taken what others of the kind have */
+function labelsOf(
+  { kind }: KindOfProgram,
+  objects: readonly NamedObject[],
+  taken: readonly string[],
+): string[] {
+  const own = terraformName(kind).slice(1);
+  const wanted = objects.map(({ resource }) => {
+    const label = resource.replaceAll(/[^A-Za-z0-9]+/g, "_").replaceAll(/^_|_$/g, "");
+    return /^[A-Za-z]/.test(label) ? label : [own, label].filter((part) => part !== "").join("_");
+  });
+  const names = new UniqueNames({ taken, wanted, joiner: "_" });
+  return wanted.map((label) => names.take(label));
+}
+
+const notesOf = ({ kind }: KindOfProgram): string[] => (NOTES[kind] ?? []).map(hclComment);
+
+/** A file of comments and blocks; a comment stands right above the block that follows. */
+function fileOf(name: string, ...parts: readonly (string | Block)[]): ProgramFile {
+  const texts = parts.map((part) => (typeof part === "string" ? part : `${blockText(part)}\n`));
+  return { path: `${name}.tf`, text: `${texts.join("\n").trimEnd()}\n` };
+}

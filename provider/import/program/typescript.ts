@@ -1,0 +1,123 @@
+import type { Declarable } from "../../estate/liveObjects.ts";
+import { packageManifest } from "../../packageFile.ts";
+import { printable } from "../../words/printable.ts";
+import { dataFiles } from "./dataFile.ts";
+import { importsOf, importText } from "./imports.ts";
+import { Code, construction, HelperCode, inline, jsonText, literal } from "./literal.ts";
+import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
+import { type Declaration, declarationsOf, type SharedValue, sharedValues } from "./shared.ts";
+import { yamlText } from "./yaml.ts";
+
+const PROVIDER = "@gatehouse-access/provider";
+const SDK = "@gatehouse-access/pulumi";
+
+/** A program in TypeScript: a file for each kind, and long lists as data files that it reads. */
+export function typescriptFiles(
+  kinds: readonly KindOfProgram[],
+  options: ProgramOptions,
+  leftOut: readonly Declarable[],
+): ProgramFile[] {
+  const declared = declarationsOf(kinds);
+  const shared = sharedValues([...declared.values()].flat().map(({ args }) => args));
+  const from = options.plugin ? SDK : PROVIDER;
+  const { adopt } = options;
+  return [
+    ...projectFiles(options),
+    { path: "index.ts", text: indexText(kinds, options, leftOut) },
+    ...(shared.size > 0 ? [sharedFile([...shared.values()])] : []),
+    ...kinds.flatMap((kind) => {
+      const declarations = declared.get(kind);
+      return declarations
+        ? [declaredFile(kind, declarations, shared, { adopt, from })]
+        : dataFiles(kind, { adopt, from, helpersFrom: PROVIDER });
+    }),
+  ];
+}
+
+function projectFiles({ project, namespace, plugin }: ProgramOptions): ProgramFile[] {
+  const { version, peerDependencies } = packageManifest();
+  const { typescript, ...dependencies } = peerDependencies;
+  const manifest = {
+    name: project.toLowerCase().replaceAll(/[^a-z0-9-]+/g, "-"),
+    private: true,
+    main: "index.ts",
+    dependencies: { [PROVIDER]: `^${version}`, ...dependencies },
+    devDependencies: { "@types/node": ">=22", typescript },
+  };
+  const compilerOptions = {
+    ...{ strict: true, outDir: "bin", target: "es2022", module: "commonjs", moduleResolution: "node" },
+    ...{ ignoreDeprecations: "6.0", types: ["node"], sourceMap: true },
+  };
+  const description = `Who may reach which device of ${printable(namespace)}`;
+  const json = (value: unknown) => jsonText(value, 2);
+  return [
+    { path: "Pulumi.yaml", text: yamlText({ name: project, description, runtime: "nodejs" }) },
+    { path: "package.json", text: json(manifest) },
+    { path: "tsconfig.json", text: json({ compilerOptions, include: ["*.ts"] }) },
+    { path: ".gitignore", text: "bin/\nnode_modules/\n" },
+    ...(plugin ? [{ path: "README.md", text: PLUGIN_README }] : []),
+  ];
+}
+
+const PLUGIN_README = `The classes come from the SDK of the plugin: \`pulumi package add gatehouse\` makes it, and adds it to package.json.
+`;
+
+function indexText(
+  kinds: readonly KindOfProgram[],
+  { namespace, service }: ProgramOptions,
+  leftOut: readonly Declarable[],
+): string {
+  const left = leftOut.map(({ definition, name }) => `${definition.name} ${printable(name)}`);
+  return [
+    `// Who may reach which device of ${printable(namespace)} on ${printable(service)}.`,
+    ...(left.length > 0 ? [`// Not declared, since they cannot be adopted: ${left.join(", ")}.`] : []),
+    ...kinds.map(({ file }) => `import "./${file}";`),
+    "",
+  ].join("\n");
+}
+
+function declaredFile(
+  kind: KindOfProgram,
+  declarations: readonly Declaration[],
+  shared: ReadonlyMap<string, SharedValue>,
+  { adopt, from }: { readonly adopt: boolean; readonly from: string },
+): ProgramFile {
+  const names = new Set<string>();
+  const sharing = (value: unknown): unknown => {
+    const found = shared.get(inline(value));
+    if (!found) return value;
+    names.add(found.name);
+    return new Code(found.name);
+  };
+  const statements = declarations.map(({ resource, args }) => {
+    const short = Object.fromEntries(Object.entries(args).map(([name, value]) => [name, sharing(value)]));
+    return { args: { ...short, ...(adopt && { adopt: true }) }, resource };
+  });
+  const helpers = helpersIn(statements.map(({ args }) => args));
+  const texts = statements.map(({ resource, args }) => construction(kind.kind, resource, args, kind.options));
+  const imports = [
+    ...importsOf({ classes: [kind.kind], from }, { helpers, from: PROVIDER }),
+    ...(names.size > 0 ? [importText("./shared", [...names])] : []),
+  ];
+  return { path: `${kind.file}.ts`, text: `${[...imports, "", ...texts].join("\n")}\n` };
+}
+
+function sharedFile(values: readonly SharedValue[]): ProgramFile {
+  const helpers = helpersIn(values.map(({ value }) => value));
+  const constants = values.map(({ name, value }) => `export const ${name} = ${literal(value)};`);
+  return {
+    path: "shared.ts",
+    text: [...(helpers.length > 0 ? [importText(PROVIDER, helpers), ""] : []), ...constants, ""].join("\n"),
+  };
+}
+
+/** The helpers that values call. */
+function helpersIn(value: unknown): string[] {
+  const found = new Set<string>();
+  const look = (part: unknown): void => {
+    if (part instanceof HelperCode) found.add(part.call.helper);
+    else if (typeof part === "object" && part !== null) Object.values(part).forEach(look);
+  };
+  look(value);
+  return [...found];
+}

@@ -1,0 +1,73 @@
+import { OWN_DYNAMIC, OWN_PLUGIN } from "../../engine/index.ts";
+import type { Declarable } from "../../estate/liveObjects.ts";
+import { typeNameOf } from "../../terraform/types.ts";
+import { construction } from "./literal.ts";
+import type { KindOfFile, KindOfProgram, Program, ProgramOptions } from "./model.ts";
+import { named } from "./names.ts";
+import { withHelpers } from "./shared.ts";
+import { terraformFiles } from "./terraform.ts";
+import { typescriptFiles } from "./typescript.ts";
+import { yamlFiles } from "./yaml.ts";
+
+/** All kinds, in the order in which a reader wants them. */
+const KINDS: readonly KindOfFile[] = [
+  { kind: "Namespace", file: "namespace", options: { protect: true } },
+  { kind: "Member", file: "members", naming: "email" },
+  { kind: "PublicKey", file: "keys", naming: "name" },
+  {
+    kind: "FirewallRule",
+    file: "rules",
+    nameOf: ({ inputs: { action, priority } }) => `${action}-${priority}`,
+  },
+  { kind: "ApiKey", file: "apiKeys", naming: "name" },
+  { kind: "DeviceTags", file: "devices", naming: "device" },
+];
+
+/** The program that a person would write for objects that are there already. */
+export function writeProgram(objects: readonly Declarable[], options: ProgramOptions): Program {
+  const { format } = options;
+  const canBe = ({ definition, id }: Declarable) =>
+    (!options.adopt || definition.inputs.adopt !== undefined) &&
+    // Terraform would ask for an object of another id.
+    (format !== "terraform" || id === id.normalize());
+  const kinds = KINDS.map((kind): KindOfProgram => {
+    const own = objects.filter((object) => object.definition.name === kind.kind && canBe(object));
+    return { ...kind, objects: named(own, kind.nameOf ?? (({ name }) => name)) };
+  }).filter((kind) => kind.objects.length > 0);
+  const leftOut = objects.filter((object) => !canBe(object));
+  const files = {
+    typescript: () => typescriptFiles(kinds, options, leftOut),
+    yaml: () => yamlFiles(kinds, options),
+    terraform: () => terraformFiles(kinds, options),
+  };
+  return {
+    files: files[format](),
+    resources: kinds.flatMap(({ kind, objects }) =>
+      objects.map(({ resource, id }) => ({ type: typeIn(options, kind), name: resource, id })),
+    ),
+    leftOut,
+  };
+}
+
+function typeIn({ format, plugin }: ProgramOptions, kind: string): string {
+  if (format === "terraform") return typeNameOf({ name: kind });
+  return `${plugin || format === "yaml" ? OWN_PLUGIN : OWN_DYNAMIC}${kind}`;
+}
+
+/**
+ * TypeScript that declares objects, each with `adopt: true`; without imports, for a program that is there already.
+ * @param takenOf the names that the program's resources of a kind have
+ */
+export function adoptions(
+  objects: readonly Declarable[],
+  takenOf: (kind: string) => Iterable<string>,
+): string {
+  const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
+  return [...kinds]
+    .flatMap(([kind, some]) =>
+      named(some, ({ name }) => name, takenOf(kind)).map(({ resource, inputs }) =>
+        construction(kind, resource, { ...withHelpers(inputs), adopt: true }),
+      ),
+    )
+    .join("\n");
+}

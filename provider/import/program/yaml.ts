@@ -1,0 +1,100 @@
+import { Document, Scalar, visit } from "yaml";
+import type { Declarable } from "../../estate/liveObjects.ts";
+import { escaping, printable } from "../../words/printable.ts";
+import { escapeOf } from "./hcl.ts";
+import { inline } from "./literal.ts";
+import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
+import { named, UniqueNames } from "./names.ts";
+import { sharedValues } from "./shared.ts";
+
+/** A program in YAML, for the plugin. Programs in YAML are one file, and read no others. */
+export function yamlFiles(
+  kinds: readonly KindOfProgram[],
+  { project, namespace, service, adopt }: ProgramOptions,
+): ProgramFile[] {
+  const objects = kinds.flatMap((kind) => kind.objects.map((object) => ({ ...object, kind })));
+  const shared = sharedValues(objects.map(({ inputs }) => inputs));
+  const referring = (value: unknown): unknown => {
+    const found = shared.get(inline(value));
+    return found ? `\${${found.name}}` : literalText(value);
+  };
+  // All resources and variables of a program are of one space of names.
+  const keys = new UniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
+  const resources = objects.map(({ kind, resource, inputs }) => {
+    const properties = Object.entries(inputs).map(([name, value]) => [name, referring(value)]);
+    const all = Object.fromEntries([...properties, ...(adopt ? [["adopt", true]] : [])]);
+    const [key, entry] = entryOf(kind.kind, resource, all, keys);
+    return [key, { ...entry, ...(kind.options && { options: kind.options }) }];
+  });
+  const variables = [...shared.values()].map(({ name, value }) => [name, literalText(value)]);
+  const program = {
+    name: project,
+    description: `Who may reach which device of ${printable(namespace)} on ${printable(service)}`,
+    runtime: "yaml",
+    ...(variables.length > 0 && { variables: Object.fromEntries(variables) }),
+    resources: Object.fromEntries(resources),
+  };
+  return [{ path: "Pulumi.yaml", text: yamlText(program) }];
+}
+
+/**
+ * Entries of `resources` that declare objects, each with `adopt: true`, for a program that is there already.
+ * @param namesOf the names that the program's resources of a kind have; of all kinds without one
+ */
+export function yamlAdoptions(
+  objects: readonly Declarable[],
+  namesOf: (kind?: string) => Iterable<string>,
+): string {
+  const keys = new UniqueNames({ taken: namesOf() });
+  const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
+  const entries = [...kinds].flatMap(([kind, some]) =>
+    named(some, ({ name }) => name, namesOf(kind)).map(({ resource, inputs }) =>
+      entryOf(kind, resource, { ...(literalText(inputs) as object), adopt: true }, keys),
+    ),
+  );
+  return entries.length === 0 ? "" : yamlText(Object.fromEntries(entries)).trimEnd();
+}
+
+/** A resource, by its key. */
+function entryOf(
+  kind: string,
+  resource: string,
+  properties: object,
+  keys: UniqueNames,
+): [key: string, entry: object] {
+  const key = keys.take(keyOf(resource));
+  const name = key === resource ? {} : { name: literalText(resource) };
+  return [key, { type: `gatehouse:${kind}`, ...name, properties }];
+}
+
+/** A value as a file of YAML. What could steer an editor is escaped, as in other languages. */
+export function yamlText(value: unknown): string {
+  const document = new Document(value);
+  visit(document, {
+    Scalar(_key, scalar) {
+      if (typeof scalar.value !== "string") return;
+      const text = scalar.value.toWellFormed();
+      scalar.value = text;
+      // No other form has escapes.
+      if (escaping(text, () => "") !== text) scalar.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  // Neither is a long text folded, nor one of several lines.
+  const text = document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER });
+  return text
+    .split("\n")
+    .map((line) => escaping(line, escapeOf))
+    .join("\n");
+}
+
+/** A value in which nothing is taken for a reference: `$$` means `$`, also where no name follows. */
+export function literalText(value: unknown): unknown {
+  if (typeof value === "string") return value.replaceAll(/\$(?=[${])/g, "$$$$");
+  if (Array.isArray(value)) return value.map(literalText);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, literalText(member)]));
+}
+
+/** What a program in YAML takes as the key of a resource. */
+const keyOf = (name: string): string =>
+  name.replaceAll(/[^A-Za-z0-9_-]+/g, "-").replace(/^[^A-Za-z_]+/, "") || "resource";

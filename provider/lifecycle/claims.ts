@@ -1,0 +1,124 @@
+import { ResourceError, said } from "../resourceError.ts";
+import type { Claim, Identity, ResourceDefinition } from "../resources/definition.ts";
+import { hasUnknown } from "../resources/values.ts";
+
+interface Holder {
+  readonly resource: string;
+  /** Name of the definition whose other resources may claim the same; undefined: none may. */
+  readonly shared: string | undefined;
+}
+
+/**
+ * Which resource of a program manages which object. Two resources on one object would undo each other's changes in
+ * every run, so the second one gets an error that names both.
+ */
+export class Claims {
+  readonly #holders = new Map<string, Holder[]>();
+  readonly #declared = new Map<string, readonly string[]>();
+  readonly #held = new Map<string, readonly string[]>();
+
+  /**
+   * Claims the object that the inputs describe, in place of what the resource declared before.
+   * @throws TwinError when another resource has it
+   */
+  declare(definition: ResourceDefinition, resource: string, inputs: Readonly<Record<string, unknown>>): void {
+    this.#releaseAll(this.#declared, resource);
+    const { identity } = definition;
+    if (!identity || identity.fields.some((field) => hasUnknown(inputs[field]))) return;
+    const claims = identity.ofInputs(inputs);
+    for (const claim of claims) this.#take(definition, resource, claim);
+    this.#declared.set(
+      resource,
+      claims.map((claim) => claim.key),
+    );
+  }
+
+  /**
+   * Claims an object by its id.
+   * @throws TwinError when another resource has it
+   */
+  hold(definition: ResourceDefinition, resource: string, id: string): void {
+    const claims = claimsOfId(definition, id);
+    for (const claim of claims) this.#take(definition, resource, claim);
+    const before = this.#held.get(resource) ?? [];
+    this.#held.set(resource, [...before, ...claims.map((claim) => claim.key)]);
+  }
+
+  /**
+   * Claims the object of a resource's state where the id does not tell which one it is, and the others that must stay
+   * because of the state. Several resources may claim one.
+   */
+  keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
+    const keys = [...(definition.objectKeys?.(state) ?? []), ...(definition.keeps?.(state) ?? [])];
+    for (const key of keys) {
+      this.#holders.set(key, [...(this.#holders.get(key) ?? []), { resource, shared: undefined }]);
+    }
+    this.#held.set(resource, [...(this.#held.get(resource) ?? []), ...keys]);
+  }
+
+  /** Drops the claims of a resource by id and state: it is about to get another object. */
+  letGo(resource: string): void {
+    this.#releaseAll(this.#held, resource);
+  }
+
+  /**
+   * True when a resource of the program, other than `except`, has the object of this id, or the whole it is part of.
+   */
+  isHeld(definition: ResourceDefinition, id: string, except?: string): boolean {
+    return claimsOfId(definition, id).some((claim) => this.isHeldAlone(claim.key, except));
+  }
+
+  /** True when a resource of the program, other than `except`, claims the key for itself alone. */
+  isHeldAlone(key: string, except?: string): boolean {
+    const holders = this.#holders.get(key) ?? [];
+    return holders.some((holder) => holder.shared === undefined && holder.resource !== except);
+  }
+
+  #take(definition: ResourceDefinition, resource: string, claim: Claim): void {
+    const shared = claim.shared ? definition.name : undefined;
+    const holders = this.#holders.get(claim.key) ?? [];
+    const other = holders.find(
+      (holder) => holder.resource !== resource && (shared === undefined || holder.shared !== shared),
+    );
+    if (other) {
+      const message = said`${nameOf(resource)} and ${nameOf(other.resource)} manage the same object; remove one of the two`;
+      throw new TwinError(definition.name, claim.property, message);
+    }
+    if (!holders.some((holder) => holder.resource === resource)) {
+      this.#holders.set(claim.key, [...holders, { resource, shared }]);
+    }
+  }
+
+  #releaseAll(claims: Map<string, readonly string[]>, resource: string): void {
+    for (const key of claims.get(resource) ?? []) this.#release(key, resource);
+    claims.delete(resource);
+  }
+
+  #release(key: string, resource: string): void {
+    const left = (this.#holders.get(key) ?? []).filter((holder) => holder.resource !== resource);
+    if (left.length > 0) this.#holders.set(key, left);
+    else this.#holders.delete(key);
+  }
+}
+
+/**
+ * Thrown when two resources of one program manage one object. When the object was there before the program, the error
+ * says how to adopt it, and is a plain {@link ResourceError}.
+ */
+export class TwinError extends ResourceError {
+  override readonly name = "TwinError";
+}
+
+/** The claims of a resource that has the object of this id. */
+export function claimsOfId(definition: ResourceDefinition, id: string): readonly Claim[] {
+  const identity: Identity | undefined = definition.identity;
+  return (
+    identity?.ofId?.(id) ?? [{ key: `${definition.name} ${id}`, property: identity?.fields[0] ?? "tenant" }]
+  );
+}
+
+/** `urn:…::project::…PublicKey::ana` as `PublicKey "ana"`. */
+function nameOf(resource: string): string {
+  const [name = "", type = ""] = resource.split("::").reverse();
+  return `${type.split(/[:$]/).at(-1)} "${name}"`;
+}

@@ -1,0 +1,142 @@
+import { isDeepStrictEqual } from "node:util";
+import { firstOf } from "../../words/phrases.ts";
+import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./reviewedContent.ts";
+
+/** Something that is no longer as it was when the plan was reviewed. */
+export interface PlanDifference {
+  /** Where it differs: in what the program declares, in the stack's state, or on the service. */
+  readonly in: "program" | "state" | "service";
+  /** `PublicKey "ana"`. */
+  readonly object: string;
+  /** Undefined where the object itself came or went, or where the plan does something else with it. */
+  readonly field?: string;
+  /** A sentence for people: the object, the field, what it was and what it is. */
+  readonly message: string;
+}
+
+/** What is no longer as it was when a plan was reviewed. */
+export interface PlanDifferences {
+  /** What forbids to apply the plan. */
+  readonly differences: readonly PlanDifference[];
+  /** Devices that came and went, as sentences. They enrol by themselves, so that they forbid nothing. */
+  readonly notes: readonly string[];
+}
+
+/** Compares the plan that was reviewed with the plan of now, field by field. */
+export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent): PlanDifferences {
+  const differences: PlanDifference[] = [];
+  const notes: string[] = [];
+  for (const [urn, [was, is]] of both(reviewed.steps, now.steps))
+    differences.push(...stepDifferences(was, is, urn));
+  for (const [tenant, [was, is]] of both(reviewed.namespaces, now.namespaces)) {
+    if (!was || !is) {
+      const message = `the namespace ${(was ?? is)?.name ?? tenant} ${was ? "cannot be read any more" : "was not reviewed"}`;
+      differences.push({ in: "service", object: tenant, message });
+      continue;
+    }
+    const unread = [...new Set([...was.unread, ...is.unread])];
+    if (!isDeepStrictEqual(was.unread, is.unread)) {
+      const message = `${unread.join(" and ")} of ${is.name} could be read only once: at the review, or now`;
+      differences.push({ in: "service", object: tenant, message });
+    } else differences.push(...objectDifferences(was.objects, is.objects));
+    const known = both(was.devices, is.devices).filter(([, [old, now]]) => old && now);
+    differences.push(
+      ...known.flatMap(([, [old, now]]) =>
+        old && now ? fieldDifferences("service", now.title, old.fields, now.fields) : [],
+      ),
+    );
+    notes.push(...movements(was.devices, is.devices));
+  }
+  return { differences, notes };
+}
+
+/** The values of two records side by side, by all keys that either of them has, those of the first record first. */
+function both<T>(
+  left: Readonly<Record<string, T>>,
+  right: Readonly<Record<string, T>>,
+): [key: string, values: [T | undefined, T | undefined]][] {
+  return [...new Set([...Object.keys(left), ...Object.keys(right)])].map((key) => [
+    key,
+    [own(left, key), own(right, key)],
+  ]);
+}
+
+const own = <T>(record: Readonly<Record<string, T>>, key: string): T | undefined =>
+  Object.hasOwn(record, key) ? record[key] : undefined;
+
+function stepDifferences(
+  was: ReviewedStep | undefined,
+  is: ReviewedStep | undefined,
+  urn: string,
+): PlanDifference[] {
+  if (!was || !is) {
+    const object = (was ?? is)?.title ?? urn;
+    return [inProgram(object, was ? "is neither in the program nor in the state any more" : "was not there")];
+  }
+  const { title } = is;
+  if (was.declared && !is.declared) return [inProgram(title, "is no longer in the program")];
+  if (!was.declared && is.declared) return [inProgram(title, "was not in the program")];
+  const fields = [
+    ...fieldDifferences("program", title, was.declared ?? {}, is.declared ?? {}),
+    ...fieldDifferences("state", title, was.found ?? {}, is.found ?? {}),
+    ...fieldDifferences("service", `${title}, what it is about`, was.about, is.about),
+  ];
+  if (fields.length > 0 || was.op === is.op) return fields;
+  const message = `${title}: what was reviewed is ${was.op}, and it would be ${is.op} now`;
+  return [{ in: "state", object: title, message }];
+}
+
+const inProgram = (object: string, what: string): PlanDifference => ({
+  ...{ in: "program", object, message: `${object} ${what}` },
+});
+
+function objectDifferences(
+  old: Readonly<Record<string, ReviewedObject>>,
+  now: Readonly<Record<string, ReviewedObject>>,
+): PlanDifference[] {
+  return both(old, now).flatMap(([key, [was, is]]): PlanDifference[] => {
+    if (was && is) return fieldDifferences("service", is.title, was.fields, is.fields);
+    const object = (was ?? is)?.title ?? key;
+    const message = `${object} ${was ? "is gone from the service" : "is new on the service"}`;
+    return [{ in: "service", object, message }];
+  });
+}
+
+const PLACES = { program: "in the program", state: "in the state", service: "on the service" };
+
+function fieldDifferences(
+  place: PlanDifference["in"],
+  object: string,
+  old: ReviewedFields,
+  now: ReviewedFields,
+): PlanDifference[] {
+  return both(old, now)
+    .filter(([, [was, is]]) => !isDeepStrictEqual(was, is))
+    .map(([field, [was, is]]) => ({
+      ...{ in: place, object, field },
+      message: `${object}: ${field} was ${textOf(was)}, and is ${textOf(is)} ${PLACES[place]}`,
+    }));
+}
+
+/** Most devices that a note names. */
+const DEVICES_MAX = 5;
+
+/** Longest value in a sentence, in characters. */
+const VALUE_MAX = 120;
+
+function textOf(value: unknown): string {
+  if (value === undefined) return "not set";
+  const text = JSON.stringify(value);
+  return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX).toWellFormed()}…` : text;
+}
+
+function movements(
+  old: Readonly<Record<string, ReviewedObject>>,
+  now: Readonly<Record<string, ReviewedObject>>,
+): string[] {
+  const of = (here: typeof old, there: typeof old) =>
+    Object.entries(here).flatMap(([uid, { title }]) => (Object.hasOwn(there, uid) ? [] : [title]));
+  const sentence = (titles: readonly string[], what: string) =>
+    titles.length === 0 ? [] : [`${firstOf(titles, DEVICES_MAX)} ${what} since the review`];
+  return [...sentence(of(now, old), "came"), ...sentence(of(old, now), "went")];
+}

@@ -1,0 +1,226 @@
+import { ConfigurationError } from "@gatehouse-access/sdk";
+import { tenantId } from "@gatehouse-access/sdk/contract";
+import { holds, type Plan, type ResourceValues, type Shown, type Step } from "../engine/index.ts";
+import { definitionOf } from "../estate/liveObjects.ts";
+import type { ResourceDefinition } from "../resources/definition.ts";
+import { type Connection, isSameService } from "../service/connection.ts";
+import { byText } from "../words/order.ts";
+import { firstOf } from "../words/phrases.ts";
+
+/** A step of a plan, as one namespace sees it: of a move to another namespace it has one half. */
+export interface PlannedStep {
+  readonly step: Step;
+  readonly definition: ResourceDefinition;
+  /** `PublicKey "ana"`, for sentences. */
+  readonly title: string;
+  /** The object that the resource has in the namespace today; undefined where it has none. */
+  readonly before: ResourceValues | undefined;
+  /** The object that the resource will have in the namespace; undefined where it will have none. */
+  readonly after: ResourceValues | undefined;
+}
+
+/** The steps of a plan, sorted by whether they concern one namespace. */
+export interface PlannedSteps {
+  readonly steps: readonly PlannedStep[];
+  /** Steps about namespaces that the plan itself makes. They are the same whichever namespace is asked for. */
+  readonly begun: readonly PlannedStep[];
+  /** Steps whose namespace nobody can tell, as sentences. */
+  readonly unseen: readonly string[];
+}
+
+/** True when a value is secret, or not known before the change is made: in either case nobody can tell what it is. */
+export const isHidden = (value: Shown | undefined): boolean => holds(value, "[unknown]", "[secret]");
+
+/** The namespace that values name; undefined where they name none. */
+export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined =>
+  outputs.tenant ?? inputs.tenant;
+
+/** True where a provider instance of the program has a credential of its own. What that one may do, nobody can tell here. */
+export const hasOwnCredential = ({ before, after }: Pick<Step, "before" | "after">): boolean =>
+  Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"));
+
+/** True where the object that a resource has goes, or another comes in its place. */
+export const losesObject = ({ op }: Step): boolean => op === "delete" || op === "replace";
+
+/**
+ * The steps of a plan that concern a namespace.
+ * @param plan a preview with values
+ * @param home the namespace of resources that name none; an empty text where there is none
+ * @throws Error when the plan has no values
+ */
+export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps {
+  const steps: PlannedStep[] = [];
+  const begun: PlannedStep[] = [];
+  const unseen: string[] = [];
+  const makesNamespace = plan.steps.some(
+    (step) => definitionOf(step)?.name === "Namespace" && (step.op === "create" || step.op === "replace"),
+  );
+  for (const step of plan.steps) {
+    const definition = definitionOf(step);
+    if (!definition) continue;
+    if (!step.before && !step.after) {
+      throw new Error(`${step.urn}: the plan does not tell what it is; preview with values`);
+    }
+    const title = titleOf(definition, step);
+    const unnamed = definition.inputs.tenant ? home : undefined;
+    const isHere = (values: ResourceValues) => {
+      const named = tenantIn(values) ?? unnamed;
+      // Of an object that is there the id tells its namespace.
+      return (isHidden(named) ? step.id?.split("/", 1)[0] : named) === tenant;
+    };
+    const before = step.before && isHere(step.before) ? step.before : undefined;
+    if (definition.name === "Namespace" && step.op === "create") {
+      begun.push({ step, definition, title, before: undefined, after: step.after });
+      continue;
+    }
+    if (step.after && isNamespaceHidden(step)) {
+      if (before === undefined && makesNamespace && !isSecretNamespace(step)) {
+        begun.push({ step, definition, title, before, after: step.after });
+      } else if (before === undefined) {
+        unseen.push(
+          `${title}: its namespace is secret or not known before the change is made; it is left out here`,
+        );
+      } else
+        unseen.push(`${title}: its namespace is not known before the change is made; it is taken as it is`);
+      continue;
+    }
+    const after = step.after && (staysIn(step) ? before : isHere(step.after)) ? step.after : undefined;
+    if (before || after) steps.push({ step, definition, title, before, after });
+  }
+  return { steps, begun, unseen };
+}
+
+/** A plan as one service sees it. */
+export interface PlanOnService {
+  readonly plan: Plan;
+  /** Changes that are left out of it, as sentences. */
+  readonly unseen: readonly string[];
+  /** What else is left out of it, as sentences. */
+  readonly unknown: readonly string[];
+}
+
+/** Most resources that a sentence names. */
+const NAMED_MAX = 5;
+
+/** The namespaces that plans are about. */
+export interface PlanNamespaces {
+  /** That of resources that name none; undefined where there is none, since each resource names one. */
+  readonly home: string | undefined;
+  /** Ids, as far as they are known; the home first. */
+  readonly tenants: readonly string[];
+  /** The one that policy tests and `access` are about; undefined where there is no home, and not exactly one other. */
+  readonly main: string | undefined;
+}
+
+/**
+ * The namespaces that plans are about, of which the service is asked only for the home.
+ * @param plans previews with values, see {@link onService}
+ * @throws ConfigurationError where there is no home, and a resource names no namespace, or the plans are about none
+ */
+export async function namespacesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanNamespaces> {
+  const { tenant: home, unsettled } = await connection.homeIfAny();
+  const named = plans.flatMap(({ steps }) => steps.filter(definitionOf).flatMap(tenantsIn));
+  const tenants = [...new Set([...(home === undefined ? [] : [home]), ...named])];
+  if (unsettled) {
+    const steps = plans.flatMap((plan) => plan.steps);
+    const unnamed = steps.flatMap(namingNone);
+    if (unnamed.length > 0) throw new ConfigurationError(`${listed(unnamed)}: ${unsettled.message}`);
+    if (!steps.some(definitionOf)) throw unsettled;
+  }
+  return { home, tenants, main: home ?? (tenants.length === 1 ? tenants[0] : undefined) };
+}
+
+const tenantsIn = ({ before, after }: Step): string[] =>
+  [before, after]
+    .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
+    .flatMap((value) => tenantId.safeParse(value).data ?? []);
+
+/** The title of a resource of which no value tells the namespace, so that it is the home; of others nothing. */
+export function namingNone(step: Step): string[] {
+  const definition = definitionOf(step);
+  if (!definition?.inputs.tenant) return [];
+  const { before, after } = step;
+  const isNamed = [before, staysIn(step) ? undefined : after].every(
+    (values) => !values || tenantIn(values) !== undefined,
+  );
+  return isNamed ? [] : [titleOf(definition, step)];
+}
+
+/** Resources in a sentence. */
+export const listed = (titles: readonly string[]): string =>
+  firstOf([...new Set(titles)].sort(byText), NAMED_MAX);
+
+/**
+ * A plan without what is on other services: a program may have provider instances for several. Of a resource that moves
+ * from one to another the half is left that is on this one. What names no namespace gets that of its provider instance.
+ * @param plan a preview with values
+ * @param url address of the service
+ */
+export function onService(plan: Plan, url: string): PlanOnService {
+  const changed = new Map<string, string[]>();
+  const same = new Map<string, string[]>();
+  const steps = plan.steps.flatMap((step) => {
+    const definition = definitionOf(step);
+    if (!definition) return [step];
+    const services = [step.before, step.after].flatMap((values) => otherService(values, url) ?? []);
+    const left = step.op === "same" ? same : changed;
+    for (const service of new Set(services)) {
+      left.set(service, [...(left.get(service) ?? []), titleOf(definition, step)]);
+    }
+    return (services.length === 0 ? [step] : halfOn(step, url)).map((one) => inItsNamespace(one, definition));
+  });
+  return {
+    plan: { ...plan, steps },
+    unseen: [...changed].map(leftSentence),
+    unknown: [...same].map(leftSentence),
+  };
+}
+
+function leftSentence([service, titles]: readonly [string, readonly string[]]): string {
+  const where = isHidden(service)
+    ? "a service whose address is secret or not known before the change is made"
+    : `another service (${service})`;
+  return `${firstOf(titles, NAMED_MAX)}: ${titles.length === 1 ? "it is" : "they are"} on ${where}, which is not asked here`;
+}
+
+/** The address of the service that a resource is on, where that is another one. */
+function otherService(values: ResourceValues | undefined, url: string): string | undefined {
+  const own = values?.provider?.url;
+  return typeof own !== "string" || isSameService(own, url) ? undefined : own;
+}
+
+function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
+  const isHere = (values: ResourceValues | undefined) =>
+    values !== undefined && otherService(values, url) === undefined;
+  if (before && isHere(before)) return [{ ...step, ...(id !== undefined && { id }), op: "delete", before }];
+  return after && isHere(after) ? [{ ...step, op: "create", after }] : [];
+}
+
+/**
+ * The same step, with the namespace of its provider instance where its values name none. An instance with a credential
+ * of its own may be in any namespace.
+ */
+function inItsNamespace({ before, after, ...step }: Step, { inputs }: ResourceDefinition): Step {
+  const named = (values: ResourceValues): ResourceValues => {
+    const ofInstance =
+      values.provider?.tenant ?? (hasOwnCredential({ after: values }) ? "[secret]" : undefined);
+    const tenant = tenantIn(values) ?? (inputs.tenant && ofInstance);
+    return tenant === undefined ? values : { ...values, outputs: { ...values.outputs, tenant } };
+  };
+  return { ...step, ...(before && { before: named(before) }), ...(after && { after: named(after) }) };
+}
+
+const titleOf = ({ name }: ResourceDefinition, step: Step) => `${name} "${step.name}"`;
+
+/** No update moves an object to another namespace. */
+const staysIn = ({ op }: Step) => op === "update" || op === "same";
+
+/** A namespace that the plan makes is not known yet; a secret one is there already. */
+const isSecretNamespace = ({ after }: Step): boolean =>
+  holds(after?.inputs.tenant, "[secret]") || holds(after?.outputs.tenant, "[secret]");
+
+/** An update whose namespace is not known yet may become a move, and a replacement. */
+const isNamespaceHidden = (step: Step) =>
+  [step.after?.inputs.tenant, step.after?.outputs.tenant].some((tenant) =>
+    staysIn(step) ? step.op === "update" && holds(tenant, "[unknown]") : isHidden(tenant),
+  );

@@ -1,0 +1,296 @@
+import {
+  type FieldChange,
+  fieldDiff,
+  makeUrn,
+  OWN_PLUGIN,
+  type Result,
+  refreshedFields,
+  type StateResource,
+  type Step,
+  type StepOp,
+  shownValues,
+  summarise,
+} from "../../engine/index.ts";
+import { definitions } from "../../resources/index.ts";
+import { type Attribute, attributesOf } from "../../terraform/attributes.ts";
+import { isOwnSource } from "../../terraform/source.ts";
+import { type Row, terraformName, typeNameOf, valuesOf } from "../../terraform/types.ts";
+import type { Workspace } from "../../terraform/workspace.ts";
+import { UNKNOWN } from "../../valueMarks.ts";
+import {
+  type ConfiguredResource,
+  configuredResources,
+  type PlanJson,
+  parsePlan,
+  type ResourceChange,
+  unspoken,
+} from "./planJson.ts";
+import { type PlannedWork, workOf } from "./plannedWork.ts";
+import { isOwnBlock, ProviderBlocks } from "./providerBlocks.ts";
+
+/** What a plan of Terraform says of this provider's resources. */
+export interface TerraformPlan {
+  /** What an apply would do, with values. */
+  readonly plan: Result;
+  /** What somebody changed or deleted since the last apply. */
+  readonly drift: Result;
+  /** The resources in the state, as the plan read them. */
+  readonly resources: readonly StateResource[];
+  /** What the configuration says of the provider itself, as far as it is known: `gatehouse:url`, `gatehouse:tenant`. */
+  readonly settings: ReadonlyMap<string, string>;
+  /** What resources of these settings give as `provider`; left out where they need not give it. */
+  readonly provider?: string;
+  /** What of the plan cannot be looked at, as sentences. */
+  readonly unseen: readonly string[];
+  /** What an apply would do to resources of all providers, to be compared with what another plan would; few ask for it. */
+  readonly work: () => PlannedWork;
+}
+
+const kinds = new Map(
+  definitions.map((definition) => [
+    typeNameOf(definition),
+    { definition, attributes: attributesOf(definition) },
+  ]),
+);
+
+/** Where a plan is from. */
+export interface PlanOrigin {
+  /** What errors call the plan. */
+  readonly name: string;
+  readonly workspace: Workspace;
+  /** Whether the provider block with this key gives the address of the service by this variable alone. */
+  readonly isUrlAlone: (key: string, variable: string) => boolean;
+}
+
+/**
+ * Reads a plan that `terraform show -json` wrote.
+ * @throws EngineError (`plan_file`) where it is none
+ */
+export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPlan {
+  const { name, workspace: place } = origin;
+  const json = parsePlan(text, name);
+  const ofKinds = [...json.resource_changes, ...unspoken(json)].filter(isOfKind);
+  const own = (changes: readonly ResourceChange[]) =>
+    changes.filter((change) => isOfKind(change) && isOwn(change));
+  const changes = own(ofKinds);
+  const reader = new PlanReader(json, changes, origin);
+  const steps = changes.map((change) => reader.step(change));
+  const settings = reader.blocks.shared();
+  const drifted = own(json.resource_drift).flatMap((change) => reader.drift(change));
+  const isDrifted = new Set(drifted.map(({ urn }) => urn));
+  const unchanged = steps
+    .filter(({ before, urn }) => before && !isDrifted.has(urn))
+    .map((step): Step => ({ ...step, op: "same", fields: [] }));
+  return {
+    plan: resultOf("preview", place, steps),
+    drift: resultOf("drift", place, [...drifted, ...unchanged]),
+    resources: changes.flatMap((change) => reader.resource(change)),
+    settings,
+    ...reader.blocks.named(),
+    unseen: [...incomplete(json), ...ofOthers(ofKinds), ...reader.blocks.unseen()],
+    work: () => workOf(json, settings, (type) => kinds.get(type)?.attributes ?? []),
+  };
+}
+
+const isOfKind = ({ mode, type }: ResourceChange): boolean => mode === "managed" && kinds.has(type);
+
+const isOwn = ({ provider_name: source }: ResourceChange): boolean =>
+  source === undefined || isOwnSource(source);
+
+/** Resources that are called as this provider's are, and are another one's. */
+const ofOthers = (changes: readonly ResourceChange[]): string[] =>
+  changes
+    .filter((change) => !isOwn(change))
+    .map(
+      ({ address, provider_name: source }) =>
+        `${address}: the provider is ${source}, whose resources are not looked at`,
+    );
+
+/** What a plan says of itself that it leaves out. */
+function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[] {
+  const own = deferred.filter(({ resource_change: { type } }) => kinds.has(type));
+  return [
+    ...(errored ? ["the plan is of a run that failed: it does not have all that an apply would do"] : []),
+    ...own.map(
+      ({ reason, resource_change: { address } }) =>
+        `${address}: its change is put off to a later plan${reason === undefined ? "" : ` (${reason})`}`,
+    ),
+  ];
+}
+
+function resultOf(command: "preview" | "drift", place: Workspace, steps: readonly Step[]): Result {
+  const planned = command === "preview";
+  return {
+    ...{ engine: "terraform", command, ...place, ok: true, planned, createdStack: false },
+    ...{ steps, summary: summarise(steps), outputs: {}, diagnostics: [], durationMs: 0 },
+  };
+}
+
+type Values = Readonly<Record<string, unknown>>;
+/** A row in the terms of the declarative model. */
+interface RowValues {
+  readonly inputs: Values;
+  readonly outputs: Values;
+}
+
+/** The resources of one plan in the terms of the declarative model. */
+class PlanReader {
+  readonly #place: Workspace;
+  readonly #configured: ReadonlyMap<string, ConfiguredResource>;
+  /** What an apply would do, by address. */
+  readonly #changes: ReadonlyMap<string, ResourceChange["change"]>;
+  readonly blocks: ProviderBlocks;
+
+  constructor(json: PlanJson, changes: readonly ResourceChange[], { workspace, isUrlAlone }: PlanOrigin) {
+    this.#place = workspace;
+    this.#configured = configuredResources(json);
+    const own = [...this.#configured.values()].filter(
+      ({ type, provider_config_key: key }) => kinds.has(type) && (key === undefined || isOwnBlock(json, key)),
+    );
+    const tenants = changes.flatMap(
+      ({ address, type, change: { before, after, after_unknown: unknown } }) => {
+        const resource = this.#configured.get(withoutKeys(address));
+        const isNamed = resource && "tenant" in resource.expressions;
+        if (isNamed || !kinds.get(type)?.definition.inputs.tenant) return [];
+        const row = (after ? marked(after, unknown) : before) as Row | null;
+        return [{ resource, tenant: row?.tenant }];
+      },
+    );
+    this.blocks = new ProviderBlocks(json, own, isUrlAlone, tenants);
+    this.#changes = new Map(json.resource_changes.map(({ address, change }) => [address, change]));
+  }
+
+  /** What an apply does with a resource. */
+  step({ address, type, change }: ResourceChange): Step {
+    const before = change.before ? this.#values(address, type, change.before) : undefined;
+    const after = change.after
+      ? this.#values(address, type, marked(change.after, change.after_unknown) as Row, true)
+      : undefined;
+    const op = opOf(change);
+    const isForgotten = change.actions.includes("forget");
+    const inputsOf = (values: RowValues | undefined) => values && propsOf(values).inputs;
+    const fields = op === "same" ? [] : fieldDiff(inputsOf(before), inputsOf(after));
+    return {
+      ...this.#named(address, type),
+      ...idOf(change.before),
+      ...{ op, fields },
+      ...(isForgotten && { retained: true as const }),
+      ...(change.replace_paths.length > 0 && {
+        replaceKeys: change.replace_paths.map(([name]) => propertyOf(type, String(name))),
+      }),
+      ...(before && { before: this.#shown(address, before, isForgotten) }),
+      ...(after && { after: this.#shown(address, after) }),
+    };
+  }
+
+  /** What somebody did to a resource; nothing where it is the same for the declarative model. */
+  drift({ address, type, change }: ResourceChange): Step[] {
+    if (!change.before) return [];
+    const before = this.#values(address, type, change.before);
+    const after = change.after ? this.#values(address, type, change.after) : undefined;
+    const fields = after
+      ? refreshedFields(propsOf(before), propsOf(after)).filter(this.#isUndone(address, type, after))
+      : [];
+    if (after && fields.length === 0) return [];
+    return [
+      {
+        ...this.#named(address, type),
+        ...idOf(change.before),
+        ...{ op: after ? "update" : "delete", fields },
+        before: this.#shown(address, before),
+        ...(after && { after: this.#shown(address, after) }),
+      },
+    ];
+  }
+
+  /**
+   * Whether an apply would undo a change by hand: it does not where the configuration ignores it (`ignore_changes`), or says
+   * the same by now. A plan that only refreshes does not tell.
+   */
+  #isUndone(address: string, type: string, live: RowValues): (field: FieldChange) => boolean {
+    const planned = this.#changes.get(address);
+    if (!planned?.after) return () => true;
+    const row = marked(planned.after, planned.after_unknown) as Row;
+    const wanted = fieldDiff(propsOf(live).inputs, propsOf(this.#values(address, type, row, true)).inputs);
+    const paths = new Set(wanted.map(({ path }) => path));
+    // What the configuration leaves out is no part of the plan: nobody declares it, and it is drift as elsewhere.
+    const declared = this.#configured.get(withoutKeys(address))?.expressions ?? {};
+    const isDeclared = (path: string) => terraformName(path.split(".", 1)[0] ?? "") in declared;
+    return ({ path, outputOnly }) => outputOnly === true || paths.has(path) || !isDeclared(path);
+  }
+
+  /** The resource in the state; nothing for one that is still to be made. */
+  resource({ address, type, change }: ResourceChange): StateResource[] {
+    if (!change.before) return [];
+    const { inputs, outputs } = this.#values(address, type, change.before);
+    const { urn, type: own } = this.#named(address, type);
+    return [{ urn, type: own, ...idOf(change.before), inputs, outputs: { ...inputs, ...outputs } }];
+  }
+
+  #named(address: string, type: string): Pick<Step, "urn" | "type" | "name"> {
+    const own = OWN_PLUGIN + (kinds.get(type)?.definition.name ?? type);
+    const { project, stack } = this.#place;
+    return { urn: makeUrn(stack, project, "", own, address), type: own, name: address };
+  }
+
+  /**
+   * The values in a row.
+   * @param planned true for what is still to be: what a configuration leaves to the service is not known then, and no
+   * input
+   */
+  #values(address: string, type: string, row: Row, planned = false): RowValues {
+    const attributes = kinds.get(type)?.attributes ?? [];
+    const given = planned ? this.#configured.get(withoutKeys(address))?.expressions : undefined;
+    const isLeft = ({ name }: Attribute) => given !== undefined && row[name] === UNKNOWN && !(name in given);
+    const of = (wanted: Attribute["role"]) =>
+      valuesOf(
+        attributes.filter((attribute) => attribute.role === wanted && !isLeft(attribute)),
+        row,
+      );
+    return { inputs: of("input"), outputs: of("output") };
+  }
+
+  #shown(address: string, values: RowValues, retainOnDelete = false) {
+    const provider = this.blocks.settingsOf(this.#configured.get(withoutKeys(address)));
+    return { ...shownValues({ ...propsOf(values), retainOnDelete }), provider };
+  }
+}
+
+/** Values as the engines' functions take them. */
+const propsOf = ({ inputs, outputs }: RowValues) =>
+  ({ inputs, outputs: { ...inputs, ...outputs } }) as Parameters<typeof refreshedFields>[0];
+
+const idOf = (row: Row | null): { readonly id?: string } =>
+  typeof row?.id === "string" ? { id: row.id } : {};
+
+const propertyOf = (type: string, name: string): string =>
+  kinds.get(type)?.attributes.find((attribute) => attribute.name === name)?.property ?? name;
+
+function opOf({ actions, importing, after_unknown: unknown }: ResourceChange["change"]): StepOp {
+  if (actions.includes("delete") || actions.includes("forget"))
+    return actions.includes("create") ? "replace" : "delete";
+  if (actions.includes("create")) return "create";
+  if (!actions.includes("update")) return importing ? "import" : "same";
+  // What carries on from the object that it replaces is made in an update.
+  return typeof unknown === "object" && unknown.id === true ? "replace" : "update";
+}
+
+/** A value with the mark of what is not known in its places. */
+function marked(value: unknown, unknown: unknown): unknown {
+  if (unknown === true) return UNKNOWN;
+  if (Array.isArray(unknown)) {
+    const items = Array.isArray(value) ? value : [];
+    return Array.from({ length: Math.max(items.length, unknown.length) }, (_, index) =>
+      marked(items[index], unknown[index]),
+    );
+  }
+  if (typeof unknown !== "object" || unknown === null) return value;
+  const members = Object.entries(unknown).map(([name, inner]) => [
+    name,
+    marked((value as Row | null)?.[name], inner),
+  ]);
+  return { ...(value as Row | null), ...Object.fromEntries(members) };
+}
+
+/** `module.a["x"].gatehouse_tag.b[0]` as `module.a.gatehouse_tag.b`. */
+const withoutKeys = (address: string): string => address.replaceAll(/\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g, "");

@@ -1,0 +1,326 @@
+import { readFileSync } from "node:fs";
+import { AuthenticationError, ConfigurationError } from "@gatehouse-access/sdk";
+import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
+import { isDefaultInstance, OWN_PLUGIN, urnName, urnType } from "../../engine/urn.ts";
+import type { Props } from "../../engine/value.ts";
+import { type Compared, noticeText, ResourceSteps, type Runtime } from "../../lifecycle/lifecycle.ts";
+import { plannedCreate, plannedUpdate } from "../../lifecycle/planned.ts";
+import { packageFile, packageVersion } from "../../packageFile.ts";
+import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
+import { definitions } from "../../resources/index.ts";
+import type { Connection } from "../../service/connection.ts";
+import { SETTINGS, type Setting } from "../../service/newConnection.ts";
+import { PROVIDER_KEY } from "../../valueMarks.ts";
+import { ownValues, providerText } from "../dynamic/closure.ts";
+import { callFunction, functions } from "../functions.ts";
+import { checkInstance, connectionOf, diffInstance, type Instance, tenantOf } from "../instanceSettings.ts";
+import { masked } from "../masked.ts";
+import { pulumiRun } from "../pulumiRun.ts";
+import { addDetails } from "./detailedDiff.ts";
+import type { EngineLink } from "./engineLink.ts";
+import { keepIgnored } from "./ignoredChanges.ts";
+import { CancelledError, InitFailedError, InstanceCredentialError } from "./status.ts";
+import { knownLists, plainValues, propsIn, secretNames, secretTexts, structOf } from "./values.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** Names of settings that are encrypted in states, also where a program gives them in clear. */
+const SECRET_SETTINGS = Object.entries(SETTINGS as Readonly<Record<string, Setting>>).flatMap(
+  ([name, { secret }]) => (secret ? [name] : []),
+);
+
+/** What an instance has from when it is configured. */
+interface Configured {
+  readonly instance: Instance;
+  readonly name: string;
+  /** Id of the instance in the state; undefined in previews that will make it. */
+  readonly id: string | undefined;
+}
+
+/**
+ * One provider instance, as the engine sees it: the methods of `pulumirpc.ResourceProvider`. An engine starts a process
+ * for each instance of a program, with a service, a credential and a namespace of its own.
+ */
+export class ProviderService {
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #engine: EngineLink;
+  #configured: Configured | undefined;
+  #connection: Connection | undefined;
+  #cancelled = new AbortController();
+  #steps: ReadonlyMap<string, ResourceSteps>;
+
+  constructor(engine: EngineLink, env: NodeJS.ProcessEnv = process.env) {
+    this.#engine = engine;
+    this.#env = env;
+    this.#steps = this.#stepsOfRun();
+  }
+
+  #stepsOfRun(): ReadonlyMap<string, ResourceSteps> {
+    const env = this.#env;
+    const runtime: Runtime = {
+      ...pulumiRun(env),
+      defaultTenant: () => tenantOf(this.#instance(), env),
+      connection: () => this.#open(),
+      tell: (notice, urn) => this.#engine.log(noticeText(notice), urn),
+    };
+    return new Map(
+      definitions.map((definition) => [OWN_PLUGIN + definition.name, new ResourceSteps(definition, runtime)]),
+    );
+  }
+
+  handshake(): proto.ProviderHandshakeResponse {
+    const answer = new proto.ProviderHandshakeResponse();
+    answer.setAcceptSecrets(true);
+    answer.setAcceptResources(true);
+    answer.setAcceptOutputs(true);
+    return answer;
+  }
+
+  getPluginInfo(): pluginProto.PluginInfo {
+    const answer = new pluginProto.PluginInfo();
+    answer.setVersion(packageVersion());
+    return answer;
+  }
+
+  getSchema(): proto.GetSchemaResponse {
+    const answer = new proto.GetSchemaResponse();
+    answer.setSchema(readFileSync(packageFile("schemas/pulumi.json"), "utf8"));
+    return answer;
+  }
+
+  /** There is nothing to convert from: no other tool has had a provider for this service. */
+  getMapping(): proto.GetMappingResponse {
+    return new proto.GetMappingResponse();
+  }
+
+  getMappings(): proto.GetMappingsResponse {
+    return new proto.GetMappingsResponse();
+  }
+
+  checkConfig(request: proto.CheckRequest): proto.CheckResponse {
+    const news = propsIn(request.getNews());
+    const olds = plainValues(propsIn(request.getOlds()));
+    const instance = { isDefault: isDefaultInstance(request.getUrn()), inputs: plainValues(news) };
+    const { inputs, failures } = checkInstance(instance, olds, this.#env);
+    return checked(
+      structOf(inputs, news, SECRET_SETTINGS),
+      failures.map(({ reason }) => reason),
+    );
+  }
+
+  diffConfig(request: proto.DiffRequest): proto.DiffResponse {
+    const before = plainValues(propsIn(request.getOldInputs() ?? request.getOlds()));
+    const changes = diffInstance(before, plainValues(propsIn(request.getNews())));
+    const replaces = changes.filter((change) => change.replaces).map(({ field }) => field);
+    return compared({ changes, replaces });
+  }
+
+  configure(request: proto.ConfigureRequest): proto.ConfigureResponse {
+    const inputs = plainValues(propsIn(request.getArgs()));
+    // Engines that do not say which instance it is get the one that trusts the environment less.
+    const instance = { isDefault: isDefaultInstance(request.getUrn() ?? ""), inputs };
+    const { failures } = checkInstance(instance, {}, this.#env);
+    if (failures.length > 0) throw new ConfigurationError(failures.map(({ reason }) => reason).join("; "));
+    const name = urnName(request.getUrn() ?? "");
+    this.#configured = { instance, name, id: request.getId() || undefined };
+    // A plugin that engines attach to serves one run after the other.
+    this.#steps = this.#stepsOfRun();
+    this.#connection = undefined;
+    this.#cancelled = new AbortController();
+    const answer = new proto.ConfigureResponse();
+    answer.setAcceptsecrets(true);
+    answer.setAcceptresources(true);
+    answer.setAcceptoutputs(true);
+    answer.setSupportspreview(true);
+    return answer;
+  }
+
+  async invoke(request: proto.InvokeRequest): Promise<proto.InvokeResponse> {
+    const token = request.getTok();
+    const called = functions.find(({ name }) => token === OWN_PLUGIN + name);
+    if (!called) throw new Error(`${token}: is no function; functions are ${namesOf(functions)}`);
+    const given = propsIn(request.getArgs());
+    const { failures, result } = await callFunction(called, () => this.#service(), plainValues(given));
+    const answer = new proto.InvokeResponse();
+    answer.setReturn(structOf(result));
+    answer.setFailuresList(
+      failures.map(({ path, reason }) => failureOf(`${[called.name, ...path].join(".")}: ${reason}`)),
+    );
+    return answer;
+  }
+
+  check(request: proto.CheckRequest): proto.CheckResponse {
+    const steps = this.#stepsFor(request.getUrn());
+    const news = propsIn(request.getNews());
+    const olds = ownValues(plainValues(propsIn(request.getOlds())));
+    const { inputs, failures } = steps.check(request.getUrn(), olds, ownValues(plainValues(news)));
+    const secrets = secretTexts(news);
+    const reasons = failures.map(({ message }) => masked(message, secrets));
+    return checked(structOf(knownLists(inputs), news), reasons);
+  }
+
+  diff(request: proto.DiffRequest): proto.DiffResponse {
+    const steps = this.#stepsFor(request.getUrn());
+    const state = ownValues(plainValues(propsIn(request.getOlds())));
+    const news = ownValues(plainValues(propsIn(request.getNews())));
+    const inputs = keepIgnored(news, state, request.getIgnorechangesList());
+    const answer = compared(steps.diff(request.getUrn(), request.getId(), state, inputs));
+    const { outputs } = steps.definition;
+    answer.setStablesList(
+      Object.keys(outputs).filter((name) => !outputs[name]?.volatile && !outputs[name]?.mutable),
+    );
+    return answer;
+  }
+
+  async create(request: proto.CreateRequest): Promise<proto.CreateResponse> {
+    const steps = this.#stepsFor(request.getUrn());
+    const { definition } = steps;
+    const given = propsIn(request.getProperties());
+    const inputs = ownValues(plainValues(given));
+    const answer = new proto.CreateResponse();
+    if (request.getPreview()) {
+      answer.setProperties(stateOf(definition, plannedCreate(definition, inputs), given));
+      return answer;
+    }
+    this.#refuseCancelled();
+    try {
+      const creator = {
+        resource: request.getUrn(),
+        state: this.#configured?.id,
+        secretInputs: secretNames(given),
+      };
+      const made = await steps.create(creator, inputs);
+      answer.setId(made.id);
+      answer.setProperties(stateOf(definition, made.state, given));
+      return answer;
+    } catch (error) {
+      throw error instanceof UnfinishedError
+        ? new InitFailedError(error, stateOf(definition, error.state, given), structOf(inputs, given))
+        : error;
+    }
+  }
+
+  async read(request: proto.ReadRequest): Promise<proto.ReadResponse> {
+    const steps = this.#stepsFor(request.getUrn());
+    this.#refuseCancelled();
+    const before = propsIn(request.getProperties());
+    const answer = new proto.ReadResponse();
+    const inputs = request.getInputs();
+    const open = inputs && ownValues(plainValues(propsIn(inputs)));
+    const found = await steps.read(request.getUrn(), request.getId(), ownValues(plainValues(before)), open);
+    if (!found) return answer;
+    answer.setId(found.id);
+    answer.setProperties(stateOf(steps.definition, found.state, before));
+    if (found.inputs) answer.setInputs(structOf(found.inputs, propsIn(inputs)));
+    return answer;
+  }
+
+  async update(request: proto.UpdateRequest): Promise<proto.UpdateResponse> {
+    const steps = this.#stepsFor(request.getUrn());
+    const { definition } = steps;
+    const given = propsIn(request.getNews());
+    const state = ownValues(plainValues(propsIn(request.getOlds())));
+    const news = ownValues(plainValues(given));
+    const inputs = keepIgnored(news, state, request.getIgnorechangesList());
+    const answer = new proto.UpdateResponse();
+    if (request.getPreview()) {
+      answer.setProperties(stateOf(definition, plannedUpdate(definition, state, inputs), given));
+      return answer;
+    }
+    this.#refuseCancelled();
+    const after = await steps.update(request.getUrn(), request.getId(), state, inputs);
+    answer.setProperties(stateOf(definition, after, given));
+    return answer;
+  }
+
+  async delete(request: proto.DeleteRequest): Promise<emptyProto.Empty> {
+    const steps = this.#stepsFor(request.getUrn());
+    this.#refuseCancelled();
+    const state = ownValues(plainValues(propsIn(request.getProperties())));
+    await steps.delete(request.getUrn(), request.getId(), state);
+    return new emptyProto.Empty();
+  }
+
+  /**
+   * What runs is done to its end, so that no object is made whose id nobody keeps, but does not wait for the service;
+   * nothing else is begun.
+   */
+  cancel(): emptyProto.Empty {
+    this.#cancelled.abort();
+    return new emptyProto.Empty();
+  }
+
+  /** An error, with what to do where the service refuses the credential among the instance's inputs. */
+  explained(error: unknown): unknown {
+    const { instance, name = "" } = this.#configured ?? {};
+    const hasOwn = Object.entries(SETTINGS as Readonly<Record<string, Setting>>).some(
+      ([setting, { credential }]) => credential && instance?.inputs[setting] !== undefined,
+    );
+    return error instanceof AuthenticationError && hasOwn ? new InstanceCredentialError(name, error) : error;
+  }
+
+  #refuseCancelled(): void {
+    if (this.#cancelled.signal.aborted) throw new CancelledError();
+  }
+
+  #stepsFor(urn: string): ResourceSteps {
+    const type = urnType(urn);
+    const steps = this.#steps.get(type);
+    if (!steps) throw new Error(`${type}: is no resource; resources are ${namesOf(definitions)}`);
+    return steps;
+  }
+
+  #instance(): Instance {
+    if (!this.#configured) throw new ConfigurationError("the provider is not configured");
+    return this.#configured.instance;
+  }
+
+  #service(): Connection {
+    this.#refuseCancelled();
+    return this.#open();
+  }
+
+  #open(): Connection {
+    const waiting = {
+      tell: (line: string) => this.#engine.log(line, undefined),
+      stop: this.#cancelled.signal,
+    };
+    this.#connection ??= connectionOf(this.#instance(), waiting, this.#env);
+    return this.#connection;
+  }
+}
+
+const namesOf = (all: readonly { readonly name: string }[]) =>
+  all.map(({ name }) => OWN_PLUGIN + name).join(", ");
+
+/** A state as a message. It has the code of a dynamic provider too, so that dynamic resources can take it over. */
+function stateOf(definition: ResourceDefinition, state: Values, like: Props) {
+  const secrets = Object.entries(definition.outputs).flatMap(([name, { secret }]) => (secret ? [name] : []));
+  return structOf({ ...state, [PROVIDER_KEY]: providerText(definition.name) }, like, secrets);
+}
+
+function checked(inputs: ReturnType<typeof structOf>, reasons: readonly string[]): proto.CheckResponse {
+  const answer = new proto.CheckResponse();
+  answer.setInputs(inputs);
+  answer.setFailuresList(reasons.map(failureOf));
+  return answer;
+}
+
+/** A failure as a message. Its reason names the property already: engines would add that, and the value. */
+function failureOf(reason: string): proto.CheckFailure {
+  const failure = new proto.CheckFailure();
+  failure.setReason(reason);
+  return failure;
+}
+
+function compared({ changes, replaces }: Compared): proto.DiffResponse {
+  const { DIFF_NONE, DIFF_SOME } = proto.DiffResponse.DiffChanges;
+  const answer = new proto.DiffResponse();
+  answer.setChanges(changes.length + replaces.length > 0 ? DIFF_SOME : DIFF_NONE);
+  answer.setReplacesList([...replaces]);
+  answer.setDiffsList(changes.map(({ field }) => field));
+  addDetails(answer, changes);
+  return answer;
+}

@@ -1,0 +1,117 @@
+import { isDeepStrictEqual } from "node:util";
+import { objectMeant } from "../../lifecycle/selectObject.ts";
+import { jsonSchema, type Schema } from "../../resources/jsonSchema.ts";
+import accessSchema from "../../schemas/access.schema.json" with { type: "json" };
+import type { Connection } from "../../service/connection.ts";
+import { lookupSchema } from "../../terraform/attributes.ts";
+import {
+  type Member,
+  memberOf,
+  type Row,
+  rowOf,
+  STRING,
+  typeConstraint,
+  typeNameOf,
+  typeOf,
+  valuesOf,
+} from "../../terraform/types.ts";
+import { describedInTerraform } from "../../terraform/words.ts";
+import { callFunction, functions, type PluginFunction, resultSchema } from "../functions.ts";
+import { attributePath, type Diagnostic, errorAt, errorDiagnostic } from "./diagnostics.ts";
+import type { TerraformResource } from "./resource.ts";
+
+/** What a configuration reads without managing it. */
+export interface DataSource {
+  readonly typeName: string;
+  readonly description: string;
+  readonly args: readonly Member[];
+  readonly results: readonly Member[];
+  /** @returns the row, or what is wrong */
+  read(service: () => Connection, config: Row): Promise<Row | readonly Diagnostic[]>;
+}
+
+/** The schema of a data source. Arguments may be results too: they are given, or filled in. */
+export function dataSourceSchema({ description, args, results }: DataSource): object {
+  const isResult = ({ name }: Member) => results.some((result) => result.name === name);
+  const isArgument = ({ name }: Member) => args.some((arg) => arg.name === name);
+  return lookupSchema(
+    description,
+    args.map((arg) => ({ ...arg, computed: isResult(arg) })),
+    results.filter((result) => !isArgument(result)),
+  );
+}
+
+/** All data sources: one object of each kind, and what the functions of the other front doors answer. */
+export function dataSourcesOf(resources: readonly TerraformResource[]): DataSource[] {
+  const lookups = functions.map(ofFunction);
+  const isTaken = (name: string) => lookups.some(({ typeName }) => typeName === name);
+  return [...lookups, ...resources.filter(({ typeName }) => !isTaken(typeName)).map(ofResource)];
+}
+
+/** `getDevices` as `gatehouse_devices`. */
+function ofFunction(called: PluginFunction): DataSource {
+  const { name, description, args, result } = called;
+  const given = typeOf(jsonSchema(args));
+  const answered = typeOf(resultSchema(result, () => accessSchema as unknown as Schema));
+  const results = answered.kind === "object" ? answered.members : [];
+  const members = (given.kind === "object" ? given.members : []).map((arg) => besideResults(arg, results));
+  return {
+    typeName: typeNameOf({ name: name.replace(/^get/, "") }),
+    description,
+    args: members,
+    results,
+    async read(service, config) {
+      const { failures, result } = await callFunction(called, service, valuesOf(members, config));
+      if (failures.length === 0) return withGiven(rowOf(results, result), members, config);
+      return failures.map(({ path: [first = "", ...inside], reason }) => {
+        const arg = members.find((member) => member.property === first)?.name ?? first;
+        return errorAt([arg], `Invalid ${arg}`, `${[arg, ...inside].join(".")}: ${reason}`);
+      });
+    },
+  };
+}
+
+/** An argument that is called as a result of another type gets a name of its own. */
+function besideResults(arg: Member, results: readonly Member[]): Member {
+  const result = results.find(({ name }) => name === arg.name);
+  const isOther = result && !isDeepStrictEqual(typeConstraint(result.type), typeConstraint(arg.type));
+  return isOther ? { ...arg, name: `only_${arg.name}` } : arg;
+}
+
+const SELECTOR = memberOf(
+  "selector",
+  "Which one: its id, its id without the namespace, or the name that people know it by.",
+  STRING,
+  true,
+);
+
+function ofResource(resource: TerraformResource): DataSource {
+  const { definition, typeName, attributes } = resource;
+  return {
+    typeName,
+    description: `What is there already. ${describedInTerraform(definition, definition.description)}`,
+    args: [SELECTOR],
+    results: attributes
+      .filter(({ role }) => role === "id" || role === "input" || role === "output")
+      .map((member) => ({ ...member, required: false })),
+    async read(service, config) {
+      try {
+        const found = await objectMeant(definition, service(), String(config.selector));
+        const row = resource.row(found, {});
+        return {
+          selector: config.selector,
+          ...Object.fromEntries(this.results.map(({ name }) => [name, row[name]])),
+        };
+      } catch (error) {
+        const said = errorDiagnostic(definition, error, "could not be read");
+        return [{ ...said, attribute: attributePath("selector") }];
+      }
+    },
+  };
+}
+
+/** A row with the arguments as they were given; what was left open is as it was found. */
+const withGiven = (row: Row, args: readonly Member[], config: Row): Row => ({
+  ...row,
+  ...Object.fromEntries(args.map(({ name }) => [name, config[name] ?? row[name] ?? null])),
+});

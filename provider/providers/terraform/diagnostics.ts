@@ -1,0 +1,85 @@
+import type { Notice } from "../../lifecycle/lifecycle.ts";
+import { ResourceError, textOf } from "../../resourceError.ts";
+import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
+import { secretName, terraformName } from "../../terraform/types.ts";
+import { terraformTerms } from "../../terraform/words.ts";
+import { masked } from "../masked.ts";
+
+const [ERROR, WARNING] = [1, 2];
+
+/** A message of the provider to whoever runs Terraform. */
+export interface Diagnostic {
+  readonly severity: number;
+  readonly summary: string;
+  readonly detail: string;
+  readonly attribute?: AttributePath | undefined;
+}
+
+/** Where a value is in a configuration. */
+export interface AttributePath {
+  readonly steps: readonly { readonly attributeName: string }[];
+}
+
+/** Where attributes are, by the names in them from the outermost on. */
+export const attributePath = (...names: readonly string[]): AttributePath => ({
+  steps: names.map((attributeName) => ({ attributeName })),
+});
+
+/** An error about one attribute, or about none. */
+export const errorAt = (names: readonly string[], summary: string, detail: string): Diagnostic => ({
+  severity: ERROR,
+  summary,
+  detail,
+  ...(names.length > 0 && { attribute: attributePath(...names) }),
+});
+
+/** A warning about nothing in particular. */
+export const warning = (summary: string, detail: string): Diagnostic => ({
+  severity: WARNING,
+  summary,
+  detail,
+});
+
+/** What is wrong with the inputs of a resource, as Terraform shows it: at the attribute, in its names. */
+export function failureDiagnostic(definition: ResourceDefinition, failure: ResourceError): Diagnostic {
+  const { path, detail } = written(definition, failure);
+  return errorAt(path, `Invalid ${path.join(".") || definition.name}`, detail);
+}
+
+/**
+ * A failed step of a resource, as Terraform shows it.
+ * @param what the step, as in `could not be made`
+ * @param secrets texts that it must not show, the longest first
+ */
+export function errorDiagnostic(
+  definition: ResourceDefinition,
+  error: unknown,
+  what: string,
+  secrets: readonly string[] = [],
+): Diagnostic {
+  const cause = error instanceof UnfinishedError ? error.cause : error;
+  const { path, detail } =
+    cause instanceof ResourceError
+      ? written(definition, cause)
+      : { path: [], detail: cause instanceof Error ? cause.message : String(cause) };
+  return errorAt(path, `${terraformTitle(definition.name)} ${what}`, masked(detail, secrets));
+}
+
+/** What a step of a resource tells whoever runs Terraform, as it shows it. */
+export const noticeDiagnostic = ({ name }: Pick<ResourceDefinition, "name">, { text }: Notice): Diagnostic =>
+  warning(terraformTitle(name), text);
+
+/** Which attribute an error is about, and its text in the words of Terraform. */
+function written({ inputs, outputs }: ResourceDefinition, { field, said }: ResourceError) {
+  const text = textOf(said, terraformTerms);
+  const [input = "", ...inside] = field?.split(".") ?? [];
+  // Without a place: Terraform would show the line, in which a secret may stand.
+  if (outputs[input]?.choice) return { path: [], detail: `${secretName(input)}: ${text}` };
+  if (!(input in inputs)) return { path: [], detail: text };
+  // A place within a list or map is none that Terraform could be told by a name.
+  const path = [input, ...inside.filter((step) => !/^\d+$/.test(step)).slice(0, 1)].map(terraformName);
+  return { path, detail: `${path.join(".")}: ${text}` };
+}
+
+const terraformTitle = (name: string): string =>
+  name.replaceAll(/(?!^)[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);

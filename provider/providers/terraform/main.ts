@@ -1,0 +1,24 @@
+import { SOURCE } from "../../terraform/source.ts";
+import { isStartedByTerraform, servePlugin } from "./pluginServer.ts";
+import { ProviderService } from "./providerService.ts";
+
+const HELP = `terraform-provider-gatehouse is the Gatehouse provider for Terraform, which starts it by itself:
+"gatehouse terraform install" places it where Terraform finds it. With -debug it prints the variable
+TF_REATTACH_PROVIDERS, by which Terraform attaches to it, and serves until it is stopped.`;
+
+/** Runs the provider until Terraform, or whoever started it, ends it. */
+async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+  const attachable = args.some((arg) => /^--?debug$/.test(arg));
+  if (!attachable && !isStartedByTerraform(env)) {
+    console.error(HELP);
+    process.exitCode = 1;
+    return;
+  }
+  const line = await servePlugin(new ProviderService(env).methods(), SOURCE, { env, attachable });
+  process.stdout.write(attachable ? `TF_REATTACH_PROVIDERS='${line}'\n` : `${line}\n`);
+}
+
+main(process.argv.slice(2), process.env).catch((error: unknown) => {
+  console.error(`terraform-provider-gatehouse: ${error instanceof Error ? error.message : error}`);
+  process.exit(1);
+});

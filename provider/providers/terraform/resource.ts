@@ -1,0 +1,290 @@
+import type { ResourceSteps } from "../../lifecycle/lifecycle.ts";
+import { plannedUpdate } from "../../lifecycle/planned.ts";
+import type { ResourceError } from "../../resourceError.ts";
+import { type Existing, type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
+import { canonical, hasUnknown, sameValue } from "../../resources/values.ts";
+import { type Attribute, attributesOf } from "../../terraform/attributes.ts";
+import {
+  fromTerraform,
+  type Row,
+  type Type,
+  toTerraform,
+  typeNameOf,
+  valuesOf,
+} from "../../terraform/types.ts";
+import { UNKNOWN } from "../../valueMarks.ts";
+import { missingSecrets, ownErrors } from "./configurationChecks.ts";
+import { type Diagnostic, failureDiagnostic } from "./diagnostics.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+/**
+ * What a state holds for an instruction that nobody gave. Terraform lets a provider plan the state's value in place of a
+ * configuration's only where that is not null; so no instruction is a change of an object.
+ */
+const NO_INSTRUCTION = "false";
+
+/** What a change will lead to. */
+export interface PlannedChange {
+  readonly planned: Row;
+  /** Names of the attributes that make it a replacement. */
+  readonly replaces: readonly string[];
+  readonly errors: readonly Diagnostic[];
+}
+
+/** A kind of resource as Terraform has it: its rows, and what its steps do with them. */
+export class TerraformResource {
+  readonly definition: ResourceDefinition;
+  readonly typeName: string;
+  readonly attributes: readonly Attribute[];
+
+  constructor(definition: ResourceDefinition) {
+    this.definition = definition;
+    this.typeName = typeNameOf(definition);
+    this.attributes = attributesOf(definition);
+  }
+
+  /** What is wrong with a configuration, as far as it is known. No request is made. */
+  validate(steps: ResourceSteps, config: Row): Diagnostic[] {
+    const { failures } = steps.check(undefined, {}, this.#declared(config));
+    return this.#errors(config, failures);
+  }
+
+  #errors(config: Row, failures: readonly ResourceError[]): Diagnostic[] {
+    const ofModel = failures.map((failure) => failureDiagnostic(this.definition, failure));
+    return [...ownErrors(this.attributes, config), ...ofModel];
+  }
+
+  /**
+   * What a configuration will lead to. No request is made.
+   * @param name of the resource, for errors about two with one object; the same in every call about one resource
+   * @param prior the state; undefined for what is to be made
+   */
+  plan(steps: ResourceSteps, name: string, config: Row, prior: Row | undefined): PlannedChange {
+    const olds = prior ? this.valuesIn(prior) : {};
+    const { inputs, failures } = steps.check(name, olds, this.#declared(config));
+    const errors = this.#errors(config, failures);
+    if (errors.length > 0) return { planned: config, replaces: [], errors };
+    const created = () => ({
+      planned: this.#plannedCreate(config, inputs),
+      replaces: [],
+      errors: missingSecrets(this.attributes, config),
+    });
+    if (!prior) return created();
+    const isAsked = this.#hasNewVersion(config, prior);
+    const { changes, replaces } = steps.diff(name, idIn(prior), olds, inputs, isAsked);
+    if (changes.length === 0 && !isAsked) {
+      return { planned: prior, replaces: [], errors: [] };
+    }
+    if (this.definition.withReplaced && replaces.length > 0) return created();
+    const changed = new Set(changes.map(({ field }) => field));
+    return {
+      planned: this.#plannedUpdate(config, prior, plannedUpdate(this.definition, olds, inputs), changed),
+      replaces: this.attributes.filter(({ property }) => replaces.includes(property)).map(({ name }) => name),
+      errors: [],
+    };
+  }
+
+  /** The resource's values in the declarative model, of a row of the state, which has them as they were written. */
+  valuesIn(row: Row): Record<string, unknown> {
+    const values = this.#valuesOf(row, "input", "output");
+    const inCanonicalForm = this.attributes.flatMap((attribute) => {
+      const { property } = attribute;
+      if (attribute.role !== "input" || values[property] === undefined) return [];
+      return [[property, canonical(attribute.field, values[property])] as const];
+    });
+    return { ...values, ...Object.fromEntries(inCanonicalForm) };
+  }
+
+  /** What a configuration declares, as checks take it. */
+  #declared(config: Row): Record<string, unknown> {
+    return this.#valuesOf(config, "input", "instruction");
+  }
+
+  #valuesOf(row: Row, ...roles: readonly Attribute["role"][]): Record<string, unknown> {
+    return valuesOf(
+      this.attributes.filter(({ role }) => roles.includes(role)),
+      row,
+    );
+  }
+
+  /**
+   * By what the objects that resources of this kind declare are told apart, of a row that is planned or in the state;
+   * nothing where that is not known yet, or where a kind has no object of its own.
+   */
+  objectKeys(row: Row): readonly string[] {
+    const { identity, outputs } = this.definition;
+    const inputs = this.valuesIn(row);
+    if (Object.keys(outputs).length === 0) return [];
+    if (!identity) {
+      const says = this.attributes
+        .filter(({ role }) => role === "input")
+        .map(({ property }) => inputs[property]);
+      return hasUnknown(says) ? [] : [`${this.typeName} ${JSON.stringify(says)}`];
+    }
+    if (identity.fields.some((field) => hasUnknown(inputs[field]))) return [];
+    const own = identity.ofInputs(inputs).filter(({ shared }) => !shared);
+    return own.map(({ key }) => `${this.typeName} ${key}`);
+  }
+
+  /** Makes an object. @throws UnfinishedError when the object is there, but not as declared */
+  async create(steps: ResourceSteps, config: Row, planned: Row): Promise<Row> {
+    const made = await steps.create(this.#creator(config), this.#inputs(steps, config));
+    return this.row(made, planned);
+  }
+
+  /** Changes an object, or makes the one that carries on from it. Gives the state; `left` says what is still to do. */
+  async update(
+    steps: ResourceSteps,
+    config: Row,
+    prior: Row,
+    planned: Row,
+  ): Promise<{ readonly row: Row; readonly left?: unknown }> {
+    const inputs = this.#inputs(steps, config);
+    const id = idIn(prior);
+    const state = this.valuesIn(prior);
+    const { withReplaced } = this.definition;
+    if (!withReplaced || planned.id !== UNKNOWN) {
+      const isChanged = steps.diff(undefined, id, state, inputs).changes.length > 0;
+      const after = isChanged ? await steps.update(undefined, id, state, inputs) : state;
+      return { row: this.row({ id, state: after }, planned) };
+    }
+    const both = (made: Existing<Values>, left: unknown) => {
+      const carriesOn = { id: made.id, state: withReplaced({ ...made.state }, state) };
+      return { row: this.row(carriesOn, planned), left };
+    };
+    try {
+      const made = await steps.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
+      const left = await steps.delete(undefined, id, state).catch((error: unknown) => ({ error }));
+      return left ? both(made, left.error) : { row: this.row(made, planned) };
+    } catch (error) {
+      if (error instanceof UnfinishedError) return both(error, error);
+      throw error;
+    }
+  }
+
+  /**
+   * An object as a row of the state.
+   * @param like what was planned, or is in the state: where a value means the same, its text is kept
+   */
+  row({ id, state }: Existing<Values>, like: Row): Row {
+    return this.#each((attribute) => {
+      const { name, property, type } = attribute;
+      const before = like[name] ?? null;
+      switch (attribute.role) {
+        case "id":
+          return id;
+        case "secret":
+          return null;
+        case "instruction":
+          return before ?? NO_INSTRUCTION;
+        case "secretVersion":
+          return before;
+        case "output":
+          return toTerraform(type, state[property]);
+        case "input": {
+          const isKnown = before !== null && !hasUnknown(before);
+          const isSame = isKnown && sameValue(attribute.field, fromTerraform(type, before), state[property]);
+          return isSame ? before : toTerraform(type, state[property]);
+        }
+      }
+    });
+  }
+
+  /** A state that another version wrote, with the attributes and members of this version and their defaults. */
+  upgraded(state: Row): Row {
+    return this.#each((attribute) => {
+      const { role, name, type } = attribute;
+      if (role === "instruction") return state[name] ?? NO_INSTRUCTION;
+      const value = toTerraform(type, fromTerraform(type, state[name]));
+      return role === "input" ? filled(type, value, attribute.field.default) : value;
+    });
+  }
+
+  /** A row that names an object, and says nothing else of it: that of an import before the object is read. */
+  rowOfId(id: string): Row {
+    return this.#each(({ role }) => (role === "id" ? id : null));
+  }
+
+  /** The texts in a configuration that nothing may show, the longest first. */
+  secretsIn(config: Row): string[] {
+    return this.attributes
+      .filter(({ role }) => role === "secret")
+      .map(({ name }) => config[name])
+      .filter((value): value is string => typeof value === "string" && value !== "" && value !== UNKNOWN)
+      .sort((a, b) => b.length - a.length);
+  }
+
+  /** The inputs of a configuration that is known. @throws Error where they are wrong after all */
+  #inputs(steps: ResourceSteps, config: Row): Record<string, unknown> {
+    const { inputs, failures } = steps.check(undefined, {}, this.#declared(config));
+    const [error] = this.#errors(config, failures);
+    if (error) throw new Error(error.detail);
+    return inputs;
+  }
+
+  #creator(config: Row) {
+    const chosen = this.attributes
+      .filter(({ role, name }) => role === "secret" && config[name] !== null)
+      .map(({ name, property }) => [property, config[name]]);
+    return { resource: undefined, state: undefined, chosen: Object.fromEntries(chosen) };
+  }
+
+  #plannedCreate(config: Row, inputs: Values): Row {
+    return this.#each((attribute) => {
+      const { name, property, type } = attribute;
+      switch (attribute.role) {
+        case "id":
+        case "output":
+          return UNKNOWN;
+        case "secret":
+          return null;
+        case "instruction":
+          return config[name] ?? NO_INSTRUCTION;
+        case "secretVersion":
+          return config[name];
+        case "input":
+          return config[name] === null
+            ? (toTerraform(type, inputs[property]) ?? UNKNOWN)
+            : filled(type, config[name], attribute.field.default);
+      }
+    });
+  }
+
+  #plannedUpdate(config: Row, prior: Row, planned: Values, changed: ReadonlySet<string>): Row {
+    return this.#each((attribute) => {
+      const { name, property, type } = attribute;
+      if (attribute.role === "output") {
+        return planned[property] === UNKNOWN ? UNKNOWN : prior[name];
+      }
+      if (attribute.role !== "input" || !changed.has(property)) return prior[name];
+      return config[name] === null
+        ? toTerraform(type, planned[property])
+        : filled(type, config[name], attribute.field.default);
+    });
+  }
+
+  #each(of: (attribute: Attribute) => unknown): Row {
+    return Object.fromEntries(this.attributes.map((attribute) => [attribute.name, of(attribute) ?? null]));
+  }
+
+  #hasNewVersion(config: Row, prior: Row): boolean {
+    return this.attributes.some(
+      ({ role, name }) => role === "secretVersion" && (config[name] ?? null) !== (prior[name] ?? null),
+    );
+  }
+}
+
+/** The id in a row of the state. */
+export const idIn = (row: Row): string => String(row.id);
+
+/** A value of a configuration with the defaults of the members that it leaves out. */
+function filled(type: Type, value: unknown, fallback: unknown): unknown {
+  if (type.kind !== "object" || value === UNKNOWN || value === null || fallback === undefined) return value;
+  const defaults = toTerraform(type, fallback) as Row;
+  const entries = Object.entries(value as Row).map(([name, member]) => [
+    name,
+    member ?? defaults[name] ?? null,
+  ]);
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,65 @@
+import { decode, ExtData, encode } from "@msgpack/msgpack";
+import type { Row } from "../../terraform/types.ts";
+import { UNKNOWN } from "../../valueMarks.ts";
+
+/** A value in a message of the plugin protocol. */
+export interface WireValue {
+  readonly msgpack?: Uint8Array;
+  readonly json?: Uint8Array;
+}
+
+const NOT_KNOWN = new ExtData(0, new Uint8Array());
+
+/** The value in a message; undefined where there is none. */
+export function decoded(value: WireValue | undefined): unknown {
+  if (value?.msgpack?.length) return known(decode(value.msgpack, { useBigInt64: true }));
+  return value?.json?.length ? parsed(value.json) : undefined;
+}
+
+/** An object in a message; undefined for null, or where there is none. */
+export const decodedRow = (value: WireValue | undefined): Row | undefined =>
+  (decoded(value) as Row | null | undefined) ?? undefined;
+
+/** An object in a message, without anything where there is none. */
+export const rowIn = (value: WireValue | undefined): Row => decodedRow(value) ?? {};
+
+/**
+ * JSON with numbers kept that JavaScript would round: those are texts.
+ * @throws Error where it is no JSON
+ */
+export function parsed(json: Uint8Array): unknown {
+  return JSON.parse(Buffer.from(json).toString("utf8"), ((
+    _key: string,
+    value: unknown,
+    context: { readonly source?: string },
+  ) =>
+    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value)
+      ? (context.source ?? value)
+      : value) as (key: string, value: unknown) => unknown);
+}
+
+/** A value as a message has it; undefined is null. */
+export const encoded = (value: unknown): WireValue => ({ msgpack: encode(unmarked(value) ?? null) });
+
+/** Whatever kind of unknown Terraform sends is the mark; integers that fit are plain numbers. */
+function known(value: unknown): unknown {
+  if (value instanceof ExtData) return UNKNOWN;
+  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (Array.isArray(value)) return value.map(known);
+  return isObject(value) ? each(value, known) : value;
+}
+
+function unmarked(value: unknown): unknown {
+  if (value === UNKNOWN) return NOT_KNOWN;
+  // As text, Terraform reads a number with the precision that it has in its state: other forms are equal, and yet count
+  // as a change to plan -refresh-only -detailed-exitcode.
+  if (typeof value === "number") return String(value);
+  if (Array.isArray(value)) return value.map(unmarked);
+  return isObject(value) ? each(value, unmarked) : value;
+}
+
+const each = (values: Row, of: (value: unknown) => unknown): Row =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, of(value)]));
+
+const isObject = (value: unknown): value is Row =>
+  typeof value === "object" && value !== null && !(value instanceof Uint8Array);
