@@ -203,6 +203,7 @@ const commands = {
   "bench:terraform": () => script("bench/terraform.ts", args),
   "bench:gateway": () => script("bench/gateway.ts", args),
   release: () => script("scripts/release.ts", args),
+  size: () => script("scripts/size.ts", args),
   fuzz: () => script("test/fuzz/run.ts", args),
   "test:clients": () => script("test/gateway/clients/run.ts", args),
   docs: () => script("docs/generate.ts"),
