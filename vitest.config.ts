@@ -11,6 +11,7 @@ const source = (path: string) => join(import.meta.dirname, path);
 /** The packages' sources, instead of what was built of them last. The longer names first. */
 const packages = {
   "@gatehouse-access/sdk/contract": source("sdk/contract/index.ts"),
+  "@gatehouse-access/sdk/errors": source("sdk/errors.ts"),
   "@gatehouse-access/sdk/json": source("sdk/json.ts"),
   "@gatehouse-access/sdk/ssh2": source("sdk/ssh2.ts"),
   "@gatehouse-access/sdk/policy": source("sdk/policy/index.ts"),

@@ -1,6 +1,9 @@
-/** What a message names, and each front end writes in its own way. */
+import { errorText, type FieldPath, GatehouseError } from "@gatehouse-access/sdk/errors";
+import type { ResourceErrorCode } from "./errorCodes.ts";
+
+/** A part of a message that each front end writes in its own words. */
 export type Term =
-  /** An input or output, and the value that it is to have. */
+  /** An input or output, and the value that the program gives it. */
   { readonly field: string; readonly value?: unknown } | { readonly phrase: keyof typeof PHRASES };
 
 /** A message as data: text that stays as it is, such as a user's, and terms. */
@@ -19,7 +22,7 @@ const PHRASES = {
   dependsOn: "dependsOn",
 } as const;
 
-/** What other front ends write in place of Pulumi's phrases. */
+/** The phrases of a front end, in place of Pulumi's. */
 export type Phrases = Readonly<Record<keyof typeof PHRASES, string>>;
 
 const pulumiWords: Words = (term) => {
@@ -37,23 +40,40 @@ export const said = (
     return [text, ...(typeof value === "number" ? [String(value)] : [value].flat())];
   });
 
-/** A message as text. @param words default those of Pulumi */
-export const textOf = (message: Message, words: Words = pulumiWords): string =>
+const textOf = (message: Message, words: Words): string =>
   message.map((part) => (typeof part === "string" ? part : words(part))).join("");
 
-/** What is wrong with a resource. The text of the error is Pulumi's; other front ends write {@link said}. */
-export class ResourceError extends Error {
-  override readonly name: string = "ResourceError";
-  /** Name of the definition. */
-  readonly resource: string;
-  /** The input that it is about, with the path inside its value; undefined where it is about none. */
-  readonly field: string | undefined;
-  readonly said: Message;
+/** An error of a resource as data. */
+export interface ResourceFault {
+  readonly code: ResourceErrorCode;
+  /** The input that is at fault, with the path inside its value; undefined where no input is. */
+  readonly field?: FieldPath | undefined;
+  /** The value of the field, unless it is secret. */
+  readonly value?: unknown;
+  readonly detail: Message;
+  readonly remedy?: Message | undefined;
+}
 
-  constructor(resource: string, field: string | undefined, message: Message, options?: ErrorOptions) {
-    super(`${resource}${field === undefined ? "" : `.${field}`}: ${textOf(message)}`, options);
-    this.resource = resource;
-    this.field = field;
-    this.said = message;
+/** Thrown when a resource cannot be created, changed or found as declared. Its own text is in Pulumi's words. */
+export class ResourceError extends GatehouseError {
+  override readonly name: string = "ResourceError";
+  readonly fault: ResourceFault;
+
+  /** @param resource name of the definition */
+  constructor(resource: string, fault: ResourceFault, options?: ErrorOptions) {
+    super({ ...written(fault, pulumiWords), code: fault.code, resource }, options);
+    this.fault = fault;
+  }
+
+  /** Detail and remedy in the words of a front end. */
+  textIn(words: Words): string {
+    return errorText({ ...written(this.fault, words), code: this.code, field: undefined });
   }
 }
+
+const written = ({ field, value, detail, remedy }: ResourceFault, words: Words) => ({
+  field,
+  value,
+  detail: textOf(detail, words),
+  remedy: remedy && textOf(remedy, words),
+});

@@ -86,6 +86,8 @@ function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fi
   };
 }
 
+const RIGHT_URL = "is the URL of the service right?";
+
 /** What servers with TLS say to a request without TLS. */
 const PLAIN_HTTP = /HTTP request (was sent )?to (an )?HTTPS (port|server)/i;
 
@@ -121,24 +123,23 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
     case 400:
     case 415:
     case 422:
-      return new ValidationError(
-        PLAIN_HTTP.test(answer.text)
-          ? `${placeOf(context.address)} answers over TLS only (${status}); is it ${otherScheme(context.address)}?`
-          : `the server finds the request invalid (${status})`,
-        details,
-        fields,
-      );
+      return PLAIN_HTTP.test(answer.text)
+        ? new ValidationError(`${placeOf(context.address)} answers over TLS only (${status})`, {
+            ...details,
+            remedy: `is it ${otherScheme(context.address)}?`,
+          })
+        : new ValidationError(`the server finds the request invalid (${status})`, details, fields);
     case 401:
       return authenticationError(context, answer, details);
     case 402:
       return new PermissionError("refused because of a limit or billing (402)", details);
     case 403:
-      return new PermissionError(`not allowed (403)${hintFor403(context)}`, details);
+      return new PermissionError("not allowed (403)", { ...details, remedy: remedyFor403(context) });
     case 404:
       // A NotFoundError makes callers take an object for gone. The error page of a proxy must not do that.
       return answer.text.trim() === "" || body.message !== undefined
         ? new NotFoundError("not found (404)", details)
-        : new ProtocolError("a 404 that is not the service's own; is the URL of the service right?", details);
+        : new ProtocolError("a 404 that is not the service's own", { ...details, remedy: RIGHT_URL });
     case 409:
       return new ConflictError("conflicts with what exists (409)", details, fields);
     case 412:
@@ -158,7 +159,10 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
         return new ServerError(`the server failed (${status})`, details, retryAfter);
       }
       if (status < 400) {
-        return new ProtocolError(`unexpected ${status}${redirectHint(headers)}`, details);
+        return new ProtocolError(`unexpected ${status}${redirectOf(headers)}`, {
+          ...details,
+          remedy: RIGHT_URL,
+        });
       }
       return new RequestError(`refused (${status})`, details);
   }
@@ -186,8 +190,8 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
   const end = context.token === undefined ? undefined : expiredAt(context.token, context.now);
   if (end) {
     return new AuthenticationError(
-      `the token expired at ${end.toISOString()}; log in again or set GATEHOUSE_TOKEN to a new one (401)`,
-      details,
+      `the token expired at ${end.toISOString()} (401)`,
+      { ...details, remedy: "log in again or set GATEHOUSE_TOKEN to a new one" },
       { expiredAt: end },
     );
   }
@@ -195,9 +199,9 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
   return new AuthenticationError(`the ${kind} is not (or no longer) valid (401)`, details);
 }
 
-function hintFor403({ operation, token }: AnswerContext): string {
+function remedyFor403({ operation, token }: AnswerContext): string | undefined {
   const userOnly = token === undefined && operation.scope !== "public" && !operation.auth.includes("apikey");
-  return userOnly ? "; this takes a user's credential, not an API key" : "";
+  return userOnly ? "this takes a user's credential, not an API key" : undefined;
 }
 
 function lockoutError(headers: ResponseHeaders, details: RequestErrorDetails): LockoutError {
@@ -209,11 +213,11 @@ function lockoutError(headers: ResponseHeaders, details: RequestErrorDetails): L
 }
 
 /** Where a redirect leads, without what may be secret in it. */
-function redirectHint(headers: ResponseHeaders): string {
+function redirectOf(headers: ResponseHeaders): string {
   const location = headers.location;
-  if (!location || !URL.canParse(location)) return "; is the URL of the service right?";
+  if (!location || !URL.canParse(location)) return "";
   const { protocol, host } = new URL(location);
-  return `, a redirect to ${protocol}//${host}; is the URL of the service right?`;
+  return `, a redirect to ${protocol}//${host}`;
 }
 
 /**
@@ -226,10 +230,10 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   if (!schema || (answer.text === "" && operation.success.mayBeEmpty)) return undefined;
   if (operation.success.mediaType !== JSON_TYPE) return answer.text;
   const outcome = operation.method === "GET" ? "none" : "done";
-  const fail = (what: string, limit?: AnswerLimit) =>
+  const fail = (detail: string, limit?: AnswerLimit) =>
     new ProtocolError(
-      `${what}; is the URL of the service right?`,
-      detailsOf(context, answer, outcome),
+      detail,
+      { ...detailsOf(context, answer, outcome), remedy: RIGHT_URL },
       limit && { limit },
     );
   let body: unknown;

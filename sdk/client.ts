@@ -126,7 +126,10 @@ class Core implements ClientCore {
     const authorize = () => this.#shared.authorizer.authorize(this.#host, this.#tenant);
     const authorization = await abortable(authorize, options.signal);
     if (authorization?.token !== undefined) return authorization.token;
-    throw new ConfigurationError("an API key has no session: give a user name and password, or a token");
+    throw new ConfigurationError("an API key has no session", {
+      field: ["credential"],
+      remedy: "give a user name and password, or a token",
+    });
   }
 
   close(): Promise<void> {

@@ -31,7 +31,9 @@ export type Credential = ApiKeyCredential | TokenCredential | PasswordCredential
 
 function headerValue(text: string, what: string): Secret {
   if (!/^[\x21-\x7e]+$/.test(text)) {
-    throw new ConfigurationError(`${what} is empty or has white space or characters outside ASCII`);
+    throw new ConfigurationError("is empty or has white space or characters outside ASCII", {
+      field: [what],
+    });
   }
   return new Secret(text);
 }
@@ -62,7 +64,7 @@ export function passwordCredential(input: {
   readonly totpSecret?: string;
 }): PasswordCredential {
   if (input.username === "" || input.password === "") {
-    throw new ConfigurationError("user name and password must not be empty");
+    throw new ConfigurationError("user name and password must not be empty", { field: ["credential"] });
   }
   return {
     kind: "password",
@@ -75,7 +77,7 @@ export function passwordCredential(input: {
 function totpSecret(text: string): Secret {
   const compact = text.replace(/[\s-]/g, "").replace(/=+$/, "").toUpperCase();
   if (!/^[A-Z2-7]+$/.test(compact) || OTPAuth.Secret.fromBase32(compact).bytes.length === 0) {
-    throw new ConfigurationError("the TOTP secret is not base32");
+    throw new ConfigurationError("is not base32", { field: ["totpSecret"] });
   }
   return new Secret(compact);
 }
@@ -93,7 +95,7 @@ export function environmentValue(env: Environment, name: string): string | undef
   const value = env[name] || undefined;
   const path = env[fileName] || undefined;
   if (value !== undefined && path !== undefined) {
-    throw new ConfigurationError(`${name} and ${fileName} are both set; set one of them`);
+    throw new ConfigurationError(`${fileName} is set too`, { field: [name], remedy: "set one of them" });
   }
   if (path === undefined) return value;
   return contentOf(path, fileName);
@@ -111,13 +113,14 @@ function contentOf(path: string, variable: string): string {
     const code = (cause as NodeJS.ErrnoException).code ?? "unknown error";
     // An address where the path of a file was meant is a secret itself.
     const named = /^\w+:\/\//.test(path) ? "what should be the path of a file" : path;
-    throw new ConfigurationError(`${variable}: can not read ${named} (${code})`, {
+    throw new ConfigurationError(`can not read ${named} (${code})`, {
+      field: [variable],
       ...(named === path && { cause }),
     });
   }
   const text = content.replace(/\r?\n$/, "");
   if (text === "") {
-    throw new ConfigurationError(`${variable}: ${path} is empty`);
+    throw new ConfigurationError(`${path} is empty`, { field: [variable] });
   }
   return text;
 }
@@ -163,7 +166,9 @@ function retryFrom(env: Environment): EnvironmentSettings["retry"] {
   const seconds = environmentValue(env, "GATEHOUSE_RETRY_TIMEOUT");
   if (seconds === undefined) return undefined;
   if (!/^\d{1,5}$/.test(seconds)) {
-    throw new ConfigurationError("GATEHOUSE_RETRY_TIMEOUT: must be a whole number of seconds, at most 99999");
+    throw new ConfigurationError("must be a whole number of seconds, at most 99999", {
+      field: ["GATEHOUSE_RETRY_TIMEOUT"],
+    });
   }
   const budget = Number(seconds) * 1000;
   return { budget, firstContact: budget };
@@ -181,19 +186,22 @@ function credentialFrom(env: Environment): Credential | undefined {
     ...(username === undefined && password === undefined ? [] : ["GATEHOUSE_USERNAME/GATEHOUSE_PASSWORD"]),
   ];
   if (kinds.length > 1) {
-    throw new ConfigurationError(`${kinds.join(" and ")} are set; set one of them (each also as …_FILE)`);
+    throw new ConfigurationError(`${kinds.join(" and ")} are set`, {
+      field: ["credential"],
+      remedy: "set one of them (each also as …_FILE)",
+    });
   }
   if (username !== undefined || password !== undefined) {
     if (username === undefined || password === undefined) {
       const [has, lacks] = username === undefined ? ["PASSWORD", "USERNAME"] : ["USERNAME", "PASSWORD"];
-      throw new ConfigurationError(`GATEHOUSE_${has} is set without GATEHOUSE_${lacks}`);
+      throw new ConfigurationError(`is set without GATEHOUSE_${lacks}`, { field: [`GATEHOUSE_${has}`] });
     }
     return passwordCredential({ username, password, ...(secret !== undefined && { totpSecret: secret }) });
   }
   if (secret !== undefined) {
-    throw new ConfigurationError(
-      "GATEHOUSE_TOTP_SECRET is set without GATEHOUSE_USERNAME/GATEHOUSE_PASSWORD",
-    );
+    throw new ConfigurationError("is set without GATEHOUSE_USERNAME/GATEHOUSE_PASSWORD", {
+      field: ["GATEHOUSE_TOTP_SECRET"],
+    });
   }
   if (apiKey !== undefined) return apiKeyCredential(apiKey);
   return token === undefined ? undefined : tokenCredential(token);

@@ -1,9 +1,72 @@
-/**
- * The base of the errors that the client, its credentials and its filters throw on purpose. Thrown itself only when a server answers the request for
- * the token of one namespace with the token of another.
- */
-export class GatehouseError extends Error {
+import type { SdkErrorCode } from "./errorCodes.ts";
+
+export type { ErrorKind } from "./errorCodes.ts";
+
+/** Where a value is: names of members and indexes of items, from the outside in. */
+export type FieldPath = readonly (string | number)[];
+
+/** An error as data. Its text is made of this; nothing reads the text. */
+export interface ErrorFacts {
+  /** The kind of error. docs/errors.md lists all codes; they stay the same in later releases. */
+  readonly code: string;
+  /** The kind of the object that it concerns, such as `FirewallRule`. */
+  readonly resource?: string | undefined;
+  /** The setting, flag or input that is at fault. */
+  readonly field?: FieldPath | undefined;
+  /** The value of the field, unless it may be secret. */
+  readonly value?: unknown;
+  /** What is wrong, without resource and field. */
+  readonly detail: string;
+  /** What the user does about it. */
+  readonly remedy?: string | undefined;
+  /** The server's `X-Request-ID`. */
+  readonly requestId?: string | undefined;
+}
+
+/** The text of an error: `resource.field: detail; remedy`. */
+export function errorText({ resource, field, detail, remedy }: ErrorFacts): string {
+  const place = [...(resource === undefined ? [] : [resource]), ...(field ?? [])].join(".");
+  const text = place === "" ? detail : `${place}: ${detail}`;
+  if (remedy === undefined) return text;
+  return `${text}${/[.?!]$/.test(detail) ? "" : ";"} ${remedy}`;
+}
+
+/** The base of all errors that the packages of this project throw on purpose. */
+export class GatehouseError extends Error implements ErrorFacts {
   override readonly name: string = "GatehouseError";
+  readonly code: string;
+  readonly resource?: string;
+  readonly field?: FieldPath;
+  readonly value?: unknown;
+  readonly detail: string;
+  readonly remedy?: string;
+  readonly requestId?: string;
+
+  /** @param text default {@link errorText} of the facts */
+  constructor(facts: ErrorFacts, options?: ErrorOptions, text = errorText(facts)) {
+    super(text, options);
+    this.code = facts.code;
+    this.detail = facts.detail;
+    if (facts.resource !== undefined) this.resource = facts.resource;
+    if (facts.field !== undefined) this.field = facts.field;
+    if (facts.value !== undefined) this.value = facts.value;
+    if (facts.remedy !== undefined) this.remedy = facts.remedy;
+    if (facts.requestId !== undefined) this.requestId = facts.requestId;
+  }
+
+  /** The error as JSON: what front ends print, without cause and stack. */
+  toJSON(): ErrorFacts & { readonly message: string } {
+    const { code, message, resource, field, value, detail, remedy, requestId } = this;
+    const facts = { code, message, resource, field, value, detail, remedy, requestId };
+    return JSON.parse(JSON.stringify(facts)) as ReturnType<GatehouseError["toJSON"]>;
+  }
+}
+
+/** What an error says beside its detail. */
+export interface ErrorMore extends ErrorOptions {
+  readonly field?: FieldPath | undefined;
+  readonly value?: unknown;
+  readonly remedy?: string | undefined;
 }
 
 /**
@@ -11,7 +74,11 @@ export class GatehouseError extends Error {
  * a request wrong, a {@link ValidationError} is thrown.
  */
 export class ConfigurationError extends GatehouseError {
-  override readonly name = "ConfigurationError";
+  override readonly name: string = "ConfigurationError";
+
+  constructor(detail: string, { field, value, remedy, ...options }: ErrorMore = {}) {
+    super({ code: "configuration", detail, field, value, remedy }, options);
+  }
 }
 
 /**
@@ -33,6 +100,8 @@ export interface RequestErrorDetails {
   readonly status?: number;
   /** The server's `X-Request-ID`, for finding the request in its log. */
   readonly requestId?: string;
+  /** What the user does about it. */
+  readonly remedy?: string | undefined;
   /** The message of the server's answer, if it had one. */
   readonly serverMessage?: string;
   readonly outcome: Outcome;
@@ -50,22 +119,26 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
   readonly method: string;
   readonly path: string;
   readonly status?: number;
-  readonly requestId?: string;
   readonly serverMessage?: string;
   readonly outcome: Outcome;
   readonly attempts: number;
 
-  constructor(what: string, details: RequestErrorDetails, options?: ErrorOptions) {
-    const { operation, method, path, serverMessage, requestId, attempts, outcome } = details;
+  constructor(
+    detail: string,
+    details: RequestErrorDetails,
+    { code = "request_refused", field, ...options }: RequestErrorMore = {},
+  ) {
+    const { operation, method, path, serverMessage, requestId, attempts, outcome, remedy } = details;
     const notes = [
       ...(requestId === undefined ? [] : [`request id ${requestId}`]),
       ...(attempts > 1 ? [`${attempts} attempts`] : []),
     ];
     const unclear = outcome === "unknown" ? "; it may have taken effect, look before repeating it" : "";
     super(
-      `${operation} (${method} ${path}): ${what}${serverMessage ? `: ${serverMessage}` : ""}` +
-        `${notes.length > 0 ? ` [${notes.join(", ")}]` : ""}${unclear}`,
+      { code, field, detail, remedy, requestId },
       options,
+      `${operation} (${method} ${path}): ${errorText({ code, detail, remedy })}${serverMessage ? `: ${serverMessage}` : ""}` +
+        `${notes.length > 0 ? ` [${notes.join(", ")}]` : ""}${unclear}`,
     );
     this.operation = operation;
     this.method = method;
@@ -73,9 +146,14 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
     this.outcome = outcome;
     this.attempts = attempts;
     if (details.status !== undefined) this.status = details.status;
-    if (requestId !== undefined) this.requestId = requestId;
     if (serverMessage !== undefined) this.serverMessage = serverMessage;
   }
+}
+
+/** What the class of a request's error says of it. */
+interface RequestErrorMore extends ErrorOptions {
+  readonly code?: SdkErrorCode;
+  readonly field?: FieldPath | undefined;
 }
 
 /**
@@ -87,11 +165,14 @@ export class ValidationError extends RequestError {
   /** Names of the fields that are at fault, in the wire's spelling, where the server lists them. */
   readonly fields: readonly string[];
 
-  constructor(what: string, details: RequestErrorDetails, fields: readonly string[] = []) {
-    super(what, details);
+  constructor(detail: string, details: RequestErrorDetails, fields: readonly string[] = []) {
+    super(detail, details, { code: "validation", field: onlyOne(fields) });
     this.fields = fields;
   }
 }
+
+/** The one field at fault; undefined where there are several, or none. */
+const onlyOne = (fields: readonly string[]) => (fields.length === 1 ? fields : undefined);
 
 /**
  * Thrown when a request needs a credential and has none, or one that is wrong or has expired (401). When the credential
@@ -105,11 +186,11 @@ export class AuthenticationError extends RequestError {
   readonly #mfaToken?: string;
 
   constructor(
-    what: string,
+    detail: string,
     details: RequestErrorDetails,
     more: { readonly expiredAt?: Date; readonly mfaToken?: string; readonly cause?: unknown } = {},
   ) {
-    super(what, details, "cause" in more ? { cause: more.cause } : undefined);
+    super(detail, details, { code: "authentication", ...("cause" in more && { cause: more.cause }) });
     if (more.expiredAt) this.expiredAt = more.expiredAt;
     if (more.mfaToken) this.#mfaToken = more.mfaToken;
   }
@@ -130,6 +211,10 @@ export class AuthenticationError extends RequestError {
  */
 export class PermissionError extends RequestError {
   override readonly name = "PermissionError";
+
+  constructor(detail: string, details: RequestErrorDetails) {
+    super(detail, details, { code: "permission_denied" });
+  }
 }
 
 /**
@@ -138,6 +223,10 @@ export class PermissionError extends RequestError {
  */
 export class NotFoundError extends RequestError {
   override readonly name = "NotFoundError";
+
+  constructor(detail: string, details: RequestErrorDetails) {
+    super(detail, details, { code: "not_found" });
+  }
 }
 
 /**
@@ -149,8 +238,8 @@ export class ConflictError extends RequestError {
   /** Names of the fields that are taken, in the wire's spelling, where the server lists them. */
   readonly fields: readonly string[];
 
-  constructor(what: string, details: RequestErrorDetails, fields: readonly string[] = []) {
-    super(what, details);
+  constructor(detail: string, details: RequestErrorDetails, fields: readonly string[] = []) {
+    super(detail, details, { code: "conflict", field: onlyOne(fields) });
     this.fields = fields;
   }
 }
@@ -161,6 +250,10 @@ export class ConflictError extends RequestError {
  */
 export class PreconditionFailedError extends RequestError {
   override readonly name = "PreconditionFailedError";
+
+  constructor(detail: string, details: RequestErrorDetails) {
+    super(detail, details, { code: "precondition_failed" });
+  }
 }
 
 /**
@@ -173,8 +266,8 @@ export class LockoutError extends RequestError {
   /** When the lock ends, if the server said so. */
   readonly until?: Date;
 
-  constructor(what: string, details: RequestErrorDetails, until?: Date) {
-    super(what, details);
+  constructor(detail: string, details: RequestErrorDetails, until?: Date) {
+    super(detail, details, { code: "locked_out" });
     if (until) this.until = until;
   }
 }
@@ -186,11 +279,11 @@ export class LockoutError extends RequestError {
 export class PaymentError extends RequestError {
   override readonly name = "PaymentError";
   /** What went wrong, as the gateway calls it: `card_declined`, `processing_error`, … */
-  readonly code?: string;
+  readonly gatewayCode?: string;
 
-  constructor(what: string, details: RequestErrorDetails, code?: string) {
-    super(what, details);
-    if (code !== undefined) this.code = code;
+  constructor(detail: string, details: RequestErrorDetails, gatewayCode?: string) {
+    super(detail, details, { code: "payment" });
+    if (gatewayCode !== undefined) this.gatewayCode = gatewayCode;
   }
 }
 
@@ -199,9 +292,9 @@ export class RetryAfterError extends RequestError {
   /** How long the server asks to wait, in milliseconds. */
   readonly retryAfter?: number;
 
-  constructor(what: string, details: RequestErrorDetails, retryAfter?: number) {
+  constructor(detail: string, details: RequestErrorDetails, code: SdkErrorCode, retryAfter?: number) {
     const wait = retryAfter === undefined ? "" : `; the service asks to wait ${seconds(retryAfter)} s`;
-    super(`${what}${wait}`, details);
+    super(`${detail}${wait}`, details, { code });
     if (retryAfter !== undefined) this.retryAfter = retryAfter;
   }
 }
@@ -215,6 +308,10 @@ const seconds = (ms: number) => Math.ceil(ms / 1000);
  */
 export class RateLimitError extends RetryAfterError {
   override readonly name = "RateLimitError";
+
+  constructor(detail: string, details: RequestErrorDetails, retryAfter?: number) {
+    super(detail, details, "rate_limited", retryAfter);
+  }
 }
 
 /**
@@ -223,6 +320,10 @@ export class RateLimitError extends RetryAfterError {
  */
 export class ServerError extends RetryAfterError {
   override readonly name = "ServerError";
+
+  constructor(detail: string, details: RequestErrorDetails, retryAfter?: number) {
+    super(detail, details, "server_failed", retryAfter);
+  }
 }
 
 /**
@@ -243,8 +344,8 @@ export class TransportError extends RequestError {
   override readonly name = "TransportError";
   readonly reason: TransportFailure;
 
-  constructor(what: string, details: RequestErrorDetails, reason: TransportFailure, cause: unknown) {
-    super(what, details, { cause });
+  constructor(detail: string, details: RequestErrorDetails, reason: TransportFailure, cause: unknown) {
+    super(detail, details, { code: reason, cause });
     this.reason = reason;
   }
 }
@@ -260,11 +361,11 @@ export class ProtocolError extends RequestError {
   readonly limit?: AnswerLimit;
 
   constructor(
-    what: string,
+    detail: string,
     details: RequestErrorDetails,
     more: { readonly cause?: unknown; readonly limit?: AnswerLimit | undefined } = {},
   ) {
-    super(what, details, "cause" in more ? { cause: more.cause } : undefined);
+    super(detail, details, { code: "protocol", ...("cause" in more && { cause: more.cause }) });
     if (more.limit) this.limit = more.limit;
   }
 }

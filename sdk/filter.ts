@@ -60,7 +60,9 @@ export class Filter {
     );
     const text = Buffer.from(json, "latin1").toString("base64");
     if (text.length > MAX_LENGTH) {
-      throw new ConfigurationError(`filter is ${text.length} characters long, a server takes ${MAX_LENGTH}`);
+      throw new ConfigurationError(`is ${text.length} characters long, a server takes ${MAX_LENGTH}`, {
+        field: ["filter"],
+      });
     }
     return text;
   }
@@ -114,7 +116,7 @@ export function and(first: Filter, ...others: readonly Filter[]): Filter {
 export function or(first: Filter, ...others: readonly Filter[]): Filter {
   const clauses = others.reduce<readonly Clause[]>((sofar, filter) => {
     if (sofar.length * filter.clauses.length > MAX_CLAUSES) {
-      throw new ConfigurationError("filter: too many combinations of and() inside or()");
+      throw new ConfigurationError("too many combinations of and() inside or()", { field: ["filter"] });
     }
     return sofar.flatMap((left) => filter.clauses.map((right) => [...left, ...right]));
   }, first.clauses);

@@ -27,6 +27,7 @@ export {
   type TokenCredential,
   tokenCredential,
 } from "./credentials.ts";
+export { type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
 export type { ItemOf, ListId, OperationId, RequestOf, ResponseOf } from "./operations.ts";

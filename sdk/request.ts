@@ -39,9 +39,9 @@ function record(value: unknown): Record<string, unknown> {
 function segment(operation: Operation, name: string, value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);
   if (text === "" || text === "." || text === "..") {
-    throw new ConfigurationError(
-      `${operation.id}: path parameter "${name}" must be given, and not be "${text}"`,
-    );
+    throw new ConfigurationError(`path parameter must be given, and not be "${text}"`, {
+      field: [operation.id, name],
+    });
   }
   return encodeURIComponent(text);
 }

@@ -42,49 +42,75 @@ function reasonOf(error: unknown): TransportFailure {
 }
 
 /** What happened, and what to do about it. */
-function wordsOf(reason: TransportFailure, code: string, address: string): string {
+interface Failure {
+  readonly detail: string;
+  readonly remedy?: string;
+}
+
+function failed(reason: TransportFailure, code: string, address: string): Failure {
   const place = placeOf(address);
   const named = code === "" ? "" : ` (${code})`;
   switch (reason) {
-    case "unreachable":
-      return `the service can not be reached: ${whyUnreachable(code, address)}`;
-    case "untrusted":
-      return NO_TLS.test(code)
-        ? `${place} answers without TLS${named}; is it ${otherScheme(address)}?`
-        : `the certificate of ${place} ${whyUntrusted(code)}`;
+    case "unreachable": {
+      const { detail, ...more } = unreachable(code, address);
+      return { detail: `the service can not be reached: ${detail}`, ...more };
+    }
+    case "untrusted": {
+      if (NO_TLS.test(code))
+        return { detail: `${place} answers without TLS${named}`, remedy: `is it ${otherScheme(address)}?` };
+      const { detail, ...more } = untrusted(code);
+      return { detail: `the certificate of ${place} ${detail}`, ...more };
+    }
     case "interrupted": {
-      const hint = address.startsWith("http:") ? `; if it speaks TLS: is it ${otherScheme(address)}?` : "";
-      return `the connection to ${place} broke before the answer was complete${named}${hint}`;
+      const detail = `the connection to ${place} broke before the answer was complete${named}`;
+      if (!address.startsWith("http:")) return { detail };
+      return { detail, remedy: `if it speaks TLS: is it ${otherScheme(address)}?` };
     }
     case "timeout":
-      return `no complete answer of ${place} in time${named}`;
+      return { detail: `no complete answer of ${place} in time${named}` };
     case "aborted":
-      return `aborted by the caller${named}`;
+      return { detail: `aborted by the caller${named}` };
   }
 }
 
-function whyUnreachable(code: string, address: string): string {
+function unreachable(code: string, address: string): Failure {
   const place = placeOf(address);
   switch (code) {
     case "ENOTFOUND":
     case "EAI_AGAIN":
-      return `the name ${new URL(address).hostname} of ${place} does not resolve (${code}); is it written right, and the name server there?`;
+      return {
+        detail: `the name ${new URL(address).hostname} of ${place} does not resolve (${code})`,
+        remedy: "is it written right, and the name server there?",
+      };
     case "ECONNREFUSED":
-      return `nothing listens at ${place} (${code}); does the service run, and at this port?`;
+      return {
+        detail: `nothing listens at ${place} (${code})`,
+        remedy: "does the service run, and at this port?",
+      };
     case "UND_ERR_CONNECT_TIMEOUT":
     case "ETIMEDOUT":
-      return `${place} does not answer (${code}); is the address right, and open to this machine?`;
+      return {
+        detail: `${place} does not answer (${code})`,
+        remedy: "is the address right, and open to this machine?",
+      };
     default:
-      return `no connection to ${place}${code === "" ? "" : ` (${code})`}`;
+      return { detail: `no connection to ${place}${code === "" ? "" : ` (${code})`}` };
   }
 }
 
-function whyUntrusted(code: string): string {
+function untrusted(code: string): Failure {
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || code === "HOSTNAME_MISMATCH")
-    return `is for another name (${code}); call the service by the name in its certificate`;
+    return {
+      detail: `is for another name (${code})`,
+      remedy: "call the service by the name in its certificate",
+    };
   if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID")
-    return `is not valid at this time (${code}); is the clock right?`;
-  return `is not trusted (${code}); if it is the right one, name a file with the certificate of its authority (PEM) by GATEHOUSE_CA_FILE (in the sdk: the option ca), or by NODE_EXTRA_CA_CERTS`;
+    return { detail: `is not valid at this time (${code})`, remedy: "is the clock right?" };
+  return {
+    detail: `is not trusted (${code})`,
+    remedy:
+      "if it is the right one, name a file with the certificate of its authority (PEM) by GATEHOUSE_CA_FILE (in the sdk: the option ca), or by NODE_EXTRA_CA_CERTS",
+  };
 }
 
 /**
@@ -99,7 +125,7 @@ export function failureOf(
   const code = property(error, "code") || property(firstOf(error), "code");
   const { operation, path, attempts } = context;
   if (!how.aborted && UNSENT.has(code)) {
-    return new ConfigurationError(`${operation.id}: ${property(error, "message")}`, { cause: error });
+    return new ConfigurationError(property(error, "message"), { field: [operation.id], cause: error });
   }
   const reason = how.aborted ? "aborted" : reasonOf(error);
   const arrived = how.sent && reason !== "unreachable" && reason !== "untrusted";
@@ -122,5 +148,6 @@ export function failureOf(
       { cause: error, ...(isBody && { limit: { kind: "size", most } }) },
     );
   }
-  return new TransportError(wordsOf(reason, code, context.address), details, reason, error);
+  const { detail, remedy } = failed(reason, code, context.address);
+  return new TransportError(detail, { ...details, remedy }, reason, error);
 }

@@ -166,7 +166,10 @@ export class UserSession implements Authorizer {
       const { token } = await host.call("getNamespaceToken", { params: { tenant } }, bearer(base));
       const given = readClaims(token)?.tenant;
       if (given !== undefined && given !== tenant) {
-        throw new GatehouseError(`asked for a token of namespace ${tenant}, the server gave one of ${given}`);
+        throw new GatehouseError({
+          code: "wrong_namespace",
+          detail: `asked for a token of namespace ${tenant}, the server gave one of ${given}`,
+        });
       }
       // If `base` was replaced meanwhile, what was got for it may be void as well.
       if (this.#live.has(base)) this.#live.add(token);

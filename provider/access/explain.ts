@@ -39,8 +39,8 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
  * @throws AccessInquiryError where more or less than one key and one device are asked about
  */
 export function accessExplanation({ estate, inquiry, devices, keys }: AccessView): AccessExplanation {
-  const key = only("--key", keys, keyText);
-  const device = only("--device", devices, ({ name }: AccessDevice) => name);
+  const key = only("key", keys, keyText);
+  const device = only("device", devices, ({ name }: AccessDevice) => name);
   const [login = DEFAULT_LOGIN] = inquiry.logins;
   const [address = ANY_ADDRESS] = inquiry.addresses;
   const question = { fingerprint: key.fingerprint, login, address, uid: device.uid };
@@ -74,6 +74,7 @@ function only<T>(flag: string, items: readonly T[], textOf: (item: T) => string)
   if (item !== undefined && items.length === 1) return item;
   const several = items.length === 0 ? "" : `: ${printable(listText(items.map(textOf)))}`;
   throw new AccessInquiryError(
-    `${flag}: --explain is about exactly one, and this means ${counted(items.length, flag.slice(2))}${several}`,
+    flag,
+    `--explain is about exactly one, and this means ${counted(items.length, flag)}${several}`,
   );
 }

@@ -33,6 +33,13 @@ export interface AccessInquiry {
 /** What is asked about access makes no sense, or names something that is not there. */
 export class AccessInquiryError extends GatehouseError {
   override readonly name = "AccessInquiryError";
+  /** The flag of the command without its dashes. */
+  readonly flag: string;
+
+  constructor(flag: string, detail: string, remedy?: string) {
+    super({ code: "access_inquiry", field: [`--${flag}`], detail, remedy });
+    this.flag = flag;
+  }
 }
 
 /**
@@ -42,12 +49,12 @@ export class AccessInquiryError extends GatehouseError {
 export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessInquiry {
   const { device = [], key = [], login = [], from = [], explain = false } = flags;
   for (const [flag, texts] of Object.entries({ device, key, login })) {
-    if (texts.includes("")) throw new AccessInquiryError(`--${flag}: must not be empty`);
+    if (texts.includes("")) throw new AccessInquiryError(flag, "must not be empty");
   }
   if (explain && format === "csv")
-    throw new AccessInquiryError("--explain: not with --csv; with --json it is");
-  if (explain && login.length > 1) throw new AccessInquiryError("--explain: takes one --login at most");
-  if (explain && from.length > 1) throw new AccessInquiryError("--explain: takes one --from at most");
+    throw new AccessInquiryError("explain", "not with --csv", "with --json it is");
+  if (explain && login.length > 1) throw new AccessInquiryError("explain", "takes one --login at most");
+  if (explain && from.length > 1) throw new AccessInquiryError("explain", "takes one --from at most");
   const addresses = [...new Set(from.map(normalAddress))];
   return { devices: device, keys: key, logins: [...new Set(login)], addresses, explain, format };
 }
@@ -56,7 +63,7 @@ export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessI
 function normalAddress(text: string): string {
   // Node's own check comes first: the library also takes `127.1` and `0x7f000001`.
   if (isIP(text) === 0 || text.includes("%")) {
-    throw new AccessInquiryError(`--from: must be an IPv4 or IPv6 address, as 198.51.100.7, not ${text}`);
+    throw new AccessInquiryError("from", `must be an IPv4 or IPv6 address, as 198.51.100.7, not ${text}`);
   }
   return readAddress(text).toString();
 }

@@ -40,7 +40,7 @@ export function selectDevices<Device extends AccessDevice>(
     const names = devices.map(({ name }) => name);
     const tags = devices.flatMap((device) => device.tags);
     const near = kind === "name" ? names : kind === "tag" ? tags : [...names, ...tags];
-    throw unknown("--device", selector, counted(devices.length, "accepted device"), text, near);
+    throw unknown("device", selector, counted(devices.length, "accepted device"), text, near);
   });
 }
 
@@ -75,7 +75,7 @@ export function selectKeys(keys: readonly AccessKey[], selectors: readonly strin
     const found = foundKeys(keys, selector);
     if (found.items.length > 0) return found;
     const near = keys.flatMap(({ name, fingerprint }) => [name, fingerprint]);
-    throw unknown("--key", selector, counted(keys.length, "public key"), selector, near);
+    throw unknown("key", selector, counted(keys.length, "public key"), selector, near);
   });
 }
 
@@ -120,8 +120,8 @@ function unknown(
   names: readonly string[],
 ): AccessInquiryError {
   const near = nearNames(text, names).sort(byText);
-  const hint = near.length === 0 ? "" : `; near: ${near.join(", ")}`;
-  return new AccessInquiryError(`${flag}: ${selector} is none of the namespace's ${all}${hint}`);
+  const hint = near.length === 0 ? undefined : `near: ${near.join(", ")}`;
+  return new AccessInquiryError(flag, `${selector} is none of the namespace's ${all}`, hint);
 }
 
 /** The names nearest to a text, by the pairs of characters that they share (Dice's coefficient). */

@@ -107,6 +107,7 @@ async function failing<T>(title: string, work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
-    throw new EngineError(error.code, `In ${title}: ${error.message}`, { cause: error });
+    const { code, detail, field, remedy } = error;
+    throw new EngineError(code, detail, { field: [`In ${title}`, ...(field ?? [])], remedy, cause: error });
   }
 }

@@ -1,3 +1,4 @@
+import type { FieldPath } from "@gatehouse-access/sdk/errors";
 import { holds, type Shown, type ShownStep, type Step, typeName } from "../engine/index.ts";
 import { exceptionLine } from "../estate/exceptions.ts";
 import { declarable, definitionOf, type LiveObject } from "../estate/liveObjects.ts";
@@ -87,10 +88,10 @@ function changeLine(step: ShownStep, planned: Step | undefined, language: Format
       planned?.after?.inputs ?? {},
     );
     const changed = new Set(fields.map(({ path }) => topOf(path)));
-    const refused = check(definition, inputs).failures.filter(({ field = "" }) => changed.has(topOf(field)));
+    const refused = check(definition, inputs).failures.filter(({ field }) => changed.has(String(field?.[0])));
     // A resource that declares a list of nothing declares nothing.
-    const isEmptied = ({ field = "" }: { readonly field?: string | undefined }) =>
-      Array.isArray(inputs[field]) && inputs[field].length === 0;
+    const isEmptied = ({ field: [name = "", ...inside] = [] }: { readonly field?: FieldPath }) =>
+      inside.length === 0 && Array.isArray(inputs[name]) && inputs[name].length === 0;
     if (refused.length > 0 && refused.every(isEmptied)) return `remove ${title}`;
     if (refused[0]) return `${title}: no program can declare this (${refused[0].message}); ${undo}`;
   }

@@ -24,14 +24,16 @@ const PASSING = [
  */
 export function webhookAddress(env: Environment): URL {
   const text = environmentValue(env, WEBHOOK_VARIABLE);
-  const refuse = (why: string) => new ConfigurationError(`${WEBHOOK_VARIABLE}: ${why}`);
+  const refuse = (detail: string, remedy?: string) =>
+    new ConfigurationError(detail, { field: [WEBHOOK_VARIABLE], remedy });
   if (text === undefined) {
     throw refuse(
-      `the address that --notify sends to is missing; ${WEBHOOK_VARIABLE}_FILE may name a file with it`,
+      "the address that --notify sends to is missing",
+      `${WEBHOOK_VARIABLE}_FILE may name a file with it`,
     );
   }
   // The text is not repeated: it is the secret.
-  if (!URL.canParse(text)) throw refuse("it is not a URL; it looks like https://host/path");
+  if (!URL.canParse(text)) throw refuse("it is not a URL", "it looks like https://host/path");
   const url = new URL(text);
   const isHere = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isHere)) {
@@ -61,7 +63,10 @@ export function proxiesOf(env: Environment): Proxies {
     const text = env[found] ?? "";
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (text !== "" && !["http:", "https:"].includes(url?.protocol ?? "")) {
-      throw new ConfigurationError(`${found}: it is not a URL; it looks like http://host:port`);
+      throw new ConfigurationError("it is not a URL", {
+        field: [found],
+        remedy: "it looks like http://host:port",
+      });
     }
     return text;
   };

@@ -1,17 +1,20 @@
+import { type ErrorMore, GatehouseError } from "@gatehouse-access/sdk/errors";
+import type { CommandErrorCode } from "../errorCodes.ts";
 import type { Result } from "./model.ts";
 
 /**
- * Base of every error that is thrown on purpose. The engines throw it itself where no class below says more: for options
+ * Base of the errors of commands and engines. The engines throw it itself where no class below says more: for options
  * that contradict each other (`usage`), targets that are no resources (`target`), a step that was not planned
  * (`not_planned`), a provider that does not start (`provider`), a failure of the Pulumi CLI (`cli`).
  */
-export class EngineError extends Error {
-  /** Names the kind of error; it stays the same in later releases. */
-  readonly code: string;
-  constructor(code: string, message: string, options?: ErrorOptions) {
-    super(message, options);
+export class EngineError extends GatehouseError {
+  override readonly name: string;
+  declare readonly code: CommandErrorCode;
+
+  /** @param detail what is wrong, without the field */
+  constructor(code: CommandErrorCode, detail: string, { field, value, remedy, ...options }: ErrorMore = {}) {
+    super({ code, detail, field, value, remedy }, options);
     this.name = new.target.name;
-    this.code = code;
   }
 }
 
@@ -42,8 +45,8 @@ export class NoEngineError extends EngineError {
  * installed. A state that cannot be used is a BackendError, an exception of the program a ProgramError.
  */
 export class ProjectError extends EngineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super("project", message, options);
+  constructor(detail: string, more?: ErrorMore) {
+    super("project", detail, more);
   }
 }
 
@@ -86,8 +89,8 @@ function thereAre(stacks: readonly string[]): string {
  * that the embedded engine does not have is an UnsupportedError.
  */
 export class BackendError extends EngineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super("backend", message, options);
+  constructor(detail: string, more?: ErrorMore) {
+    super("backend", detail, more);
   }
 }
 
@@ -178,7 +181,7 @@ export class DeclinedError extends EngineError {
 export class RunError extends EngineError {
   /** What was done, and what failed. */
   readonly result: Result;
-  constructor(code: string, message: string, result: Result) {
+  constructor(code: CommandErrorCode, message: string, result: Result) {
     super(code, message);
     this.result = result;
   }

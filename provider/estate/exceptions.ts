@@ -43,7 +43,7 @@ export async function readExceptions(folder: string): Promise<Exception[]> {
 }
 
 function parsed(content: string, line: number): Exception {
-  const refuse = (why: string) => new EngineError("project", `${EXCEPTIONS_FILE}:${line}: ${why}`);
+  const refuse = (why: string) => new EngineError("project", why, { field: [`${EXCEPTIONS_FILE}:${line}`] });
   const { kind = "", id = "", until = "", reason = "" } = LINE.exec(content)?.groups ?? {};
   if (kind === "") throw refuse(FORM);
   if (!(WATCHED_KINDS as readonly string[]).includes(kind)) {

@@ -25,7 +25,7 @@ export function check(definition: ResourceDefinition, given: Readonly<Record<str
   const { name } = definition;
   return {
     inputs,
-    failures: failures.map(({ property, reason }) => new ResourceError(name, property, reason)),
+    failures: failures.map((failure) => new ResourceError(name, failure)),
   };
 }
 
@@ -36,20 +36,26 @@ function unknownNames(definition: ResourceDefinition, given: Readonly<Record<str
   const allowed = Object.keys(definition.inputs);
   return Object.keys(given)
     .filter((name) => !allowed.includes(name) && given[name] !== undefined)
-    .map((property) => ({ property, reason: said`is not an input; inputs are ${allowed.join(", ")}` }));
+    .map((name) => ({
+      code: "unknown_input",
+      field: [name],
+      detail: said`is not an input`,
+      remedy: said`inputs are ${allowed.join(", ")}`,
+    }));
 }
 
 function checkField(name: string, field: InputField, value: unknown): Failure[] {
   const missing = value === undefined || value === null || (value === "" && !field.required);
   if (missing) {
-    return field.required ? [{ property: name, reason: said`is required: ${field.description}` }] : [];
+    const detail = said`is required: ${field.description}`;
+    return field.required ? [{ code: "missing_input", field: [name], detail }] : [];
   }
   if (hasUnknown(value)) return [];
   const result = field.schema.safeParse(value, { error: issueText });
   return result.success ? [] : result.error.issues.map((issue) => toFailure(name, issue));
 }
 
-function toFailure(name: string, issue: z.core.$ZodIssue): Failure {
-  const property = [name, ...issue.path.map(String)].join(".");
-  return { property, reason: [issue.message] };
+function toFailure(name: string, { path, message }: z.core.$ZodIssue): Failure {
+  const inside = path.map((step) => (typeof step === "symbol" ? String(step) : step));
+  return { code: "invalid_input", field: [name, ...inside], detail: [message] };
 }

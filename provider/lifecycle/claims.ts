@@ -19,7 +19,7 @@ export class Claims {
 
   /**
    * Claims the object that the inputs describe, in place of what the resource declared before.
-   * @throws TwinError when another resource has it
+   * @throws DuplicateDeclarationError when another resource has it
    */
   declare(definition: ResourceDefinition, resource: string, inputs: Readonly<Record<string, unknown>>): void {
     this.#releaseAll(this.#declared, resource);
@@ -35,7 +35,7 @@ export class Claims {
 
   /**
    * Claims an object by its id.
-   * @throws TwinError when another resource has it
+   * @throws DuplicateDeclarationError when another resource has it
    */
   hold(definition: ResourceDefinition, resource: string, id: string): void {
     const claims = claimsOfId(definition, id);
@@ -81,8 +81,12 @@ export class Claims {
       (holder) => holder.resource !== resource && (shared === undefined || holder.shared !== shared),
     );
     if (other) {
-      const message = said`${nameOf(resource)} and ${nameOf(other.resource)} manage the same object; remove one of the two`;
-      throw new TwinError(definition.name, claim.property, message);
+      throw new DuplicateDeclarationError(definition.name, {
+        code: "duplicate_declaration",
+        field: [claim.property],
+        detail: said`${nameOf(resource)} and ${nameOf(other.resource)} manage the same object`,
+        remedy: said`remove one of the two`,
+      });
     }
     if (!holders.some((holder) => holder.resource === resource)) {
       this.#holders.set(claim.key, [...holders, { resource, shared }]);
@@ -105,8 +109,8 @@ export class Claims {
  * Thrown when two resources of one program manage one object. When the object was there before the program, the error
  * says how to adopt it, and is a plain {@link ResourceError}.
  */
-export class TwinError extends ResourceError {
-  override readonly name = "TwinError";
+export class DuplicateDeclarationError extends ResourceError {
+  override readonly name = "DuplicateDeclarationError";
 }
 
 /** The claims of a resource that has the object of this id. */

@@ -136,20 +136,24 @@ export function existsAlready(
 ): ResourceError {
   const { name } = definition;
   if (!definition.inputs.adopt) {
-    const message = said`${id} exists already, and cannot be taken over; remove it, or choose another name`;
-    return new ResourceError(name, undefined, message);
+    const detail = said`${id} exists already, and cannot be taken over`;
+    const remedy = said`remove it, or choose another name`;
+    return new ResourceError(name, { code: "already_exists", detail, remedy });
   }
   const elsewhere = { phrase: "elsewhere" } as const;
   const adopt = (value: Adopt) => ({ field: "adopt", value });
   if (changes.length === 0) {
-    const message = said`${id} exists already, equal to what is declared: ${elsewhere}, or ${ANOTHER}; set ${adopt(true)} ${{ phrase: "takeOver" }}`;
-    return new ResourceError(name, "adopt", message);
+    const detail = said`${id} exists already, equal to what is declared: ${elsewhere}, or ${ANOTHER}`;
+    const remedy = said`set ${adopt(true)} ${{ phrase: "takeOver" }}`;
+    return new ResourceError(name, { code: "already_exists", field: ["adopt"], detail, remedy });
   }
-  const differences = changes.map(({ field, before, after }) =>
-    secretInputs.includes(field)
-      ? said`${{ field }}, which is secret; `
-      : said`${{ field }} is ${JSON.stringify(before) ?? "nothing"}, declared ${JSON.stringify(after)}; `,
-  );
-  const message = said`${id} exists already, ${elsewhere}, or ${ANOTHER}, and differs: ${differences.flat()}declare it as it is, or set ${adopt("overwrite")} to change it`;
-  return new ResourceError(name, "adopt", message);
+  const differences = changes.map(({ field, before, after }, index) => {
+    const separator = index === 0 ? "" : "; ";
+    return secretInputs.includes(field)
+      ? said`${separator}${{ field }}, which is secret`
+      : said`${separator}${{ field }} is ${JSON.stringify(before) ?? "nothing"}, declared ${JSON.stringify(after)}`;
+  });
+  const detail = said`${id} exists already, ${elsewhere}, or ${ANOTHER}, and differs: ${differences.flat()}`;
+  const remedy = said`declare it as it is, or set ${adopt("overwrite")} to change it`;
+  return new ResourceError(name, { code: "already_exists", field: ["adopt"], detail, remedy });
 }

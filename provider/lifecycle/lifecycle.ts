@@ -1,6 +1,6 @@
 import { AuthenticationError, type Declaration, PermissionError } from "@gatehouse-access/sdk";
 import { adoptionText } from "../adoptionNotice.ts";
-import { ResourceError, said } from "../resourceError.ts";
+import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import {
   type Existing,
   type InputField,
@@ -11,7 +11,7 @@ import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/
 import type { Connection } from "../service/connection.ts";
 import { isMissingObject, isNoToken, isSilent } from "../service/missingObject.ts";
 import { check } from "./check.ts";
-import { TwinError } from "./claims.ts";
+import { DuplicateDeclarationError } from "./claims.ts";
 import { bring } from "./createOrAdopt.ts";
 import { diff, type InputChange, settled } from "./diff.ts";
 import { lastingOutputs } from "./planned.ts";
@@ -218,7 +218,7 @@ export class ResourceSteps {
       this.#runtime.run.checked(definition, resource, inputs, before);
       return [];
     } catch (error) {
-      if (!(error instanceof TwinError)) throw error;
+      if (!(error instanceof DuplicateDeclarationError)) throw error;
       return [error];
     }
   }
@@ -281,8 +281,12 @@ function noMember(tenant: string, cause: unknown): Error {
 }
 
 function gone({ name }: ResourceDefinition, id: string, cause: unknown): ResourceError {
-  const message = said`${id}, or what it belongs to, is gone: somebody removed it since the state was written; ${{ phrase: "refresh" }}, so that it is made again`;
-  return new ResourceError(name, undefined, message, { cause });
+  const fault: ResourceFault = {
+    code: "object_deleted",
+    detail: said`${id}, or what it belongs to, is gone: somebody removed it since the state was written`,
+    remedy: said`${{ phrase: "refresh" }}, so that it is made again`,
+  };
+  return new ResourceError(name, fault, { cause });
 }
 
 async function isGone({ client, namespaces }: Connection, tenant: string): Promise<boolean> {

@@ -33,7 +33,7 @@ export class Run {
   /**
    * Takes note of a check.
    * @param before the inputs in the state; undefined where the resource is not in it
-   * @throws TwinError when another resource of the program declares the same object
+   * @throws DuplicateDeclarationError when another resource of the program declares the same object
    */
   checked(
     definition: ResourceDefinition,
@@ -52,7 +52,7 @@ export class Run {
   /**
    * Takes note of a diff: the object stays the resource's, unless it is replaced. What is only in the state claims
    * nothing, as it may be deleted next.
-   * @throws TwinError when another resource of the program has this object
+   * @throws DuplicateDeclarationError when another resource of the program has this object
    */
   compared(
     definition: ResourceDefinition,

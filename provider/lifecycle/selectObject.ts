@@ -23,11 +23,8 @@ export async function objectMeant(
   if (parts.length === 1) {
     const found = await definition.read(connection, text, {});
     if (found) return found;
-    throw new ResourceError(
-      name,
-      undefined,
-      said`there is no "${text}" that the credential's user is a member of`,
-    );
+    const detail = said`there is no "${text}" that the credential's user is a member of`;
+    throw new ResourceError(name, { code: "object_not_found", detail });
   }
   const [first = "", ...others] = text.split("/");
   const isWhole = others.length > 0 && tenantId.safeParse(first).success;
@@ -39,8 +36,11 @@ export async function objectMeant(
   const id = await idNamed(definition, connection, tenant, rest);
   const named = id === undefined ? undefined : await definition.read(connection, id, {});
   if (named) return named;
-  const message = said`the namespace ${tenant} has none "${rest}"; give its id (${form.text}), that without the namespace, or its name`;
-  throw new ResourceError(name, undefined, message);
+  throw new ResourceError(name, {
+    code: "object_not_found",
+    detail: said`the namespace ${tenant} has none "${rest}"`,
+    remedy: said`give its id (${form.text}), that without the namespace, or its name`,
+  });
 }
 
 async function idNamed(
@@ -54,6 +54,9 @@ async function idNamed(
   const ids = all.filter((object) => object.name === name).map(({ id }) => id);
   if (ids.length <= 1) return ids[0];
   const more = ids.length > NAMED ? `, and ${ids.length - NAMED} more` : "";
-  const message = said`${ids.length} have the name "${name}"; give the id of one: ${ids.slice(0, NAMED).join(", ")}${more}`;
-  throw new ResourceError(definition.name, undefined, message);
+  throw new ResourceError(definition.name, {
+    code: "ambiguous_object",
+    detail: said`${ids.length} have the name "${name}"`,
+    remedy: said`give the id of one: ${ids.slice(0, NAMED).join(", ")}${more}`,
+  });
 }

@@ -1,4 +1,4 @@
-import { camelKey } from "@gatehouse-access/sdk";
+import { camelKey, GatehouseError } from "@gatehouse-access/sdk";
 import { issueText, operations, tenantId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { Schema } from "../resources/jsonSchema.ts";
@@ -135,9 +135,12 @@ export const functions: readonly PluginFunction[] = [
       try {
         return JSON.parse([...accessAnswer(estate, inquiry).output].join("")) as Values;
       } catch (error) {
-        // It names the flag of the command.
         if (!(error instanceof AccessInquiryError)) throw error;
-        throw new AccessInquiryError(error.message.replace(/^--(device|key):/, "getAccess.$1s:"));
+        // The function's arguments are the command's flags in the plural.
+        throw new GatehouseError(
+          { ...error.toJSON(), field: ["getAccess", `${error.flag}s`] },
+          { cause: error },
+        );
       }
     },
   }),

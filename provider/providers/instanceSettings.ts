@@ -76,13 +76,18 @@ export function connectionOf(instance: Instance, waiting: Waiting, env: NodeJS.P
     !isSameService(stated, usual)
   ) {
     throw new ConfigurationError(
-      `url: the objects of this state are on ${stated}, and GATEHOUSE_URL is ${usual}; set it to that address, or leave it out`,
+      `the objects of this state are on ${stated}, and GATEHOUSE_URL is ${usual}`,
+      {
+        field: ["url"],
+        remedy: "set it to that address, or leave it out",
+      },
     );
   }
   const hasCredential = CREDENTIALS.some((name) => effective[name] ?? effective[`${name}_FILE`]);
   if (!instance.isDefault && !hasCredential && typeof stated === "string" && isElsewhere(stated, env)) {
     throw new ConfigurationError(
-      `credential: the provider is for ${stated}; the environment does not say that its credential is for that service (GATEHOUSE_URL), so it is not sent there: give the provider apiKey, token, or username and password`,
+      `the provider is for ${stated}, and the environment does not say that its credential is for that service (GATEHOUSE_URL), so it is not sent there`,
+      { field: ["credential"], remedy: "give the provider apiKey, token, or username and password" },
     );
   }
   return newConnection(() => undefined, waiting, effective);
@@ -109,12 +114,6 @@ const addressIn = ({ GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv) => 
   GATEHOUSE_URL_FILE,
 });
 
-/** What is wrong with a setting; `property` is empty where it is about none. */
-export interface SettingFailure {
-  readonly property: string;
-  readonly reason: string;
-}
-
 /**
  * Checks the inputs of an instance, without any request. The service and the namespace are filled in from the
  * environment, so that the state says where its objects are; a credential of the environment never gets into it. Where
@@ -125,15 +124,18 @@ export function checkInstance(
   instance: Instance,
   olds: Values,
   env: NodeJS.ProcessEnv,
-): { readonly inputs: Values; readonly failures: readonly SettingFailure[] } {
+): { readonly inputs: Values; readonly failures: readonly ConfigurationError[] } {
   const { inputs } = instance;
   const names = all.map(([name]) => name);
-  const failures = Object.entries(inputs).flatMap(([property, value]): SettingFailure[] => {
-    if (OF_ENGINE.includes(property) || value === null || hasUnknown(value)) return [];
-    if (!names.includes(property)) {
-      return [{ property, reason: `${property}: is not a setting; settings are ${names.join(", ")}` }];
+  const failures = Object.entries(inputs).flatMap(([name, value]): ConfigurationError[] => {
+    if (OF_ENGINE.includes(name) || value === null || hasUnknown(value)) return [];
+    const field = [name];
+    if (!names.includes(name)) {
+      return [
+        new ConfigurationError("is not a setting", { field, remedy: `settings are ${names.join(", ")}` }),
+      ];
     }
-    return typeof value === "string" ? [] : [{ property, reason: `${property}: must be a text` }];
+    return typeof value === "string" ? [] : [new ConfigurationError("must be a text", { field })];
   });
   if (failures.length > 0) return { inputs, failures };
   try {
@@ -141,7 +143,7 @@ export function checkInstance(
     return { inputs: { ...inputs, ...formerPlace(instance, olds, place), ...place }, failures: [] };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    return { inputs, failures: [{ property: "", reason: error.message }] };
+    return { inputs, failures: [error] };
   }
 }
 
@@ -163,7 +165,9 @@ function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, str
     ? credentialsFromEnvironment(effective)
     : credentialsFromEnvironment(addressIn(effective));
   if (url !== undefined && !/^https?:$/.test(URL.parse(url)?.protocol ?? "")) {
-    throw new ConfigurationError("url: must be an address, for example https://access.example.org");
+    throw new ConfigurationError("must be an address, for example https://access.example.org", {
+      field: ["url"],
+    });
   }
   const tenant = defaultTenant(() => undefined, effective);
   return {

@@ -143,8 +143,9 @@ export const apiKey = defineResource({
     validDays > 0 && rotateBefore >= validDays
       ? [
           {
-            property: "rotateBefore",
-            reason: said`must be less than ${{ field: "validDays" }} (${validDays})`,
+            code: "invalid_input",
+            field: ["rotateBefore"],
+            detail: said`must be less than ${{ field: "validDays" }} (${validDays})`,
           },
         ]
       : [],
@@ -271,8 +272,12 @@ function refuseUnseen({ tenant, overlap = 0 }: Inputs, { unseen }: Origin): void
   if (!unseen || overlap === 0) return;
   // A namespace that is left out is the same one.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
-  const message = said`the engine replaces this key without showing it to its provider, so that it could not go on working; change keepers, which replaces it as well, or use gatehouse up --replace`;
-  throw new ResourceError("ApiKey", "overlap", message);
+  throw new ResourceError("ApiKey", {
+    code: "unsupported_change",
+    field: ["overlap"],
+    detail: said`the engine replaces this key without showing it to its provider, so that it could not go on working`,
+    remedy: said`change keepers, which replaces it as well, or use gatehouse up --replace`,
+  });
 }
 
 /** A name that no other key has, and that begins with the resource's name. */
@@ -293,8 +298,12 @@ async function secretOf(
 ): Promise<string> {
   if (typeof key !== "string") return randomUUID();
   if (!(await connection.opens(key))) return key;
-  const message = said`a key of the namespace ${tenant} or another one has this secret already: choose a new one; where a run was interrupted after it had made that key, import the key by its name, or revoke it`;
-  throw new ResourceError("ApiKey", "key", message);
+  throw new ResourceError("ApiKey", {
+    code: "already_exists",
+    field: ["key"],
+    detail: said`a key of the namespace ${tenant} or another one has this secret already: choose a new one`,
+    remedy: said`where a run was interrupted after it had made that key, import the key by its name, or revoke it`,
+  });
 }
 
 /**
@@ -334,11 +343,11 @@ async function whole({ apiKeys }: TenantClient, made: Made): Promise<ApiKey & { 
   apiKeys.forget();
   const listed = await apiKeys.find(made.name);
   if (!listed)
-    throw new ResourceError(
-      "ApiKey",
-      undefined,
-      said`the service made "${made.name}" but does not list it; revoke it by hand`,
-    );
+    throw new ResourceError("ApiKey", {
+      code: "incomplete_answer",
+      detail: said`the service made "${made.name}" but does not list it`,
+      remedy: said`revoke it by hand`,
+    });
   return { ...listed, id: made.id };
 }
 
@@ -348,8 +357,12 @@ const clearer = (error: unknown, name: string): unknown =>
 const nameTaken = (name: string, cause?: unknown): ResourceError =>
   new ResourceError(
     "ApiKey",
-    "name",
-    said`the namespace has an API key "${name}" already, and its secret cannot be read; remove it, choose another name, or leave the name out`,
+    {
+      code: "already_exists",
+      field: ["name"],
+      detail: said`the namespace has an API key "${name}" already, and its secret cannot be read`,
+      remedy: said`remove it, choose another name, or leave the name out`,
+    },
     { cause },
   );
 

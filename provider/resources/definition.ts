@@ -1,6 +1,6 @@
 import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { Message } from "../resourceError.ts";
+import type { ResourceFault } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import type { IdForm } from "./idForm.ts";
 
@@ -78,11 +78,7 @@ export interface Listed<S = Readonly<Record<string, unknown>>> {
 }
 
 /** What is wrong with an input. */
-export interface Failure {
-  /** Its name, with the path inside its value. */
-  readonly property: string;
-  readonly reason: Message;
-}
+export type Failure = ResourceFault;
 
 /** An input that needs a change although the program did not change it. */
 export interface Stale {
@@ -109,7 +105,7 @@ export interface Origin {
   readonly unseen: Readonly<Record<string, unknown>> | undefined;
   /**
    * Makes the object with this id this resource's, so that no deletion in this run removes it.
-   * @throws TwinError when another resource of this program has it already
+   * @throws DuplicateDeclarationError when another resource of this program has it already
    */
   claim(id: string): void;
   /** True when another resource of this program has the object with this id. */

@@ -1,7 +1,7 @@
 import { ValidationError } from "@gatehouse-access/sdk";
 import { dateTime, devices, uid as uidSchema } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { ResourceError, said } from "../resourceError.ts";
+import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
 import type { Device } from "../service/listings.ts";
 import { defineResource, optional, output, UnfinishedError } from "./definition.ts";
@@ -127,8 +127,13 @@ async function reject(client: TenantClient["client"], found: { uid: string; stat
     await client.updateDeviceStatus({ params: { uid: found.uid, status: "reject" } });
   } catch (error) {
     if (!(error instanceof ValidationError) || found.status !== "accepted") throw error;
-    const message = said`the device is accepted, and the service rejects none that is; remove it instead`;
-    throw new ResourceError("Device", "status", message, { cause: error });
+    const fault: ResourceFault = {
+      code: "unsupported_change",
+      field: ["status"],
+      detail: said`the device is accepted, and the service rejects none that is`,
+      remedy: said`remove it instead`,
+    };
+    throw new ResourceError("Device", fault, { cause: error });
   }
 }
 

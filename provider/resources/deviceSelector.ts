@@ -69,8 +69,13 @@ export const pendingText = (selector: string): string =>
 export async function deviceOf(opened: TenantClient, selector: string, resource: string): Promise<Device> {
   const device = await opened.devices.find(deviceKey(selector));
   if (device) return device;
-  const message = said`the namespace ${opened.tenant} has no device "${selector}"; give a uid, a MAC address or a name`;
-  throw new ResourceError(resource, "device", message);
+  throw new ResourceError(resource, {
+    code: "object_not_found",
+    field: ["device"],
+    value: selector,
+    detail: said`the namespace ${opened.tenant} has no device "${selector}"`,
+    remedy: said`give a uid, a MAC address or a name`,
+  });
 }
 
 /** The id, as tenant/uid, of the device that a selector means; undefined where the namespace has none. */

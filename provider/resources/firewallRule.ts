@@ -51,8 +51,10 @@ export const firewallRule = defineResource({
     return patterns
       .filter(({ pattern, subject }) => areDisjoint([pattern], subject))
       .map(({ property, pattern, what }) => ({
-        property,
-        reason: said`${JSON.stringify(pattern)} matches no ${what}, so the rule would never deny a login`,
+        code: "invalid_input",
+        field: [property],
+        value: pattern,
+        detail: said`${JSON.stringify(pattern)} matches no ${what}, so the rule would never deny a login`,
       }));
   },
 

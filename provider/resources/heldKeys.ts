@@ -26,8 +26,11 @@ export async function listed({ apiKeys }: TenantClient, key: InTenant): Promise<
 export async function nameOf(opened: TenantClient, key: InTenant): Promise<string> {
   const found = await listed(opened, key);
   if (found) return found.name;
-  const message = said`"${key.name}" is gone: somebody revoked it since the state was written; ${{ phrase: "refresh" }}`;
-  throw new ResourceError("ApiKey", undefined, message);
+  throw new ResourceError("ApiKey", {
+    code: "object_deleted",
+    detail: said`"${key.name}" is gone: somebody revoked it since the state was written`,
+    remedy: said`${{ phrase: "refresh" }}`,
+  });
 }
 
 /**
@@ -36,8 +39,11 @@ export async function nameOf(opened: TenantClient, key: InTenant): Promise<strin
  */
 export async function revoke(connection: Connection, key: HeldKey): Promise<void> {
   if (!key.createdAt) {
-    const message = said`the state does not say when "${key.name}" was made, so that nothing tells it from another of that name; revoke it by hand, and remove it from the state`;
-    throw new ResourceError("ApiKey", undefined, message);
+    throw new ResourceError("ApiKey", {
+      code: "ambiguous_object",
+      detail: said`the state does not say when "${key.name}" was made, so that nothing tells it from another of that name`,
+      remedy: said`revoke it by hand, and remove it from the state`,
+    });
   }
   const opened = await connection.tenant(key.tenant);
   const found = await listed(opened, key);

@@ -37,7 +37,10 @@ export class IdForm<P extends Part> {
    */
   split(id: string): { readonly [Name in P]: string } {
     const groups = this.#pattern.exec(id)?.groups;
-    if (!groups) throw new ResourceError(this.#resource, undefined, said`id "${id}": must be ${this.text}`);
+    if (!groups) {
+      const detail = said`id "${id}": must be ${this.text}`;
+      throw new ResourceError(this.#resource, { code: "invalid_id", detail });
+    }
     return groups as { readonly [Name in P]: string };
   }
 }

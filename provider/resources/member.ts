@@ -134,8 +134,12 @@ export const member = defineResource({
     }
     const found = await lookUp(connection, tenant, ...whoIs(named, state));
     if (found === "not told") {
-      const message = said`the service does not show the invitation of ${state.email} to the namespace ${tenant}, so it cannot be withdrawn; withdraw it in the service's console, and remove the resource from the state`;
-      throw new ResourceError("Member", "email", message);
+      throw new ResourceError("Member", {
+        code: "incomplete_answer",
+        field: ["email"],
+        detail: said`the service does not show the invitation of ${state.email} to the namespace ${tenant}, so it cannot be withdrawn`,
+        remedy: said`withdraw it in the service's console, and remove the resource from the state`,
+      });
     }
     if (!found || (found.isApart && found.status === "declined")) return;
     if (found.isApart) await withdrawInvitation(client, tenant, found.id);
@@ -287,8 +291,8 @@ async function withMembers(
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });
   if (namespace.members.length === 0) {
-    const message = said`the service does not say who the members of the namespace ${tenant} are`;
-    throw new ResourceError("Member", "tenant", message);
+    const detail = said`the service does not say who the members of the namespace ${tenant} are`;
+    throw new ResourceError("Member", { code: "incomplete_answer", field: ["tenant"], detail });
   }
   connection.namespaces.put(namespace);
   return namespace;

@@ -191,8 +191,12 @@ async function edit(
   const missed = SETTING_NAMES.filter((name) => isNew(name) && differs(name, after.settings));
   const ignored = missed.find((name) => sent.includes(name));
   if (ignored !== undefined) {
-    const message = said`the service ignored this setting, because it does not support it; remove the setting, or upgrade the service`;
-    throw new ResourceError("Namespace", `settings.${ignored}`, message);
+    throw new ResourceError("Namespace", {
+      code: "unsupported_change",
+      field: ["settings", ignored],
+      detail: said`the service ignored this setting, because it does not support it`,
+      remedy: said`remove the setting, or upgrade the service`,
+    });
   }
   // Settings that are not sent may have changed since `before` was read.
   return missed.length > 0 ? edit(client, tenant, inputs, after.settings) : after;
@@ -204,8 +208,12 @@ async function refuseWithDevices(connection: Connection, tenant: string): Promis
   const { items = [], total = items.length } = value ?? {};
   if (items.length > 0) {
     const force = { field: "forceDestroy", value: true };
-    const message = said`the namespace has ${total} devices, so it is not deleted; remove them, or set ${force} and apply that first`;
-    throw new ResourceError("Namespace", "forceDestroy", message);
+    throw new ResourceError("Namespace", {
+      code: "unsupported_change",
+      field: ["forceDestroy"],
+      detail: said`the namespace has ${total} devices, so it is not deleted`,
+      remedy: said`remove them, or set ${force} and apply that first`,
+    });
   }
 }
 

@@ -1,6 +1,6 @@
 import { ConflictError } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
-import { ResourceError, said } from "../resourceError.ts";
+import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
 import { isMissingObject, isSilent } from "../service/missingObject.ts";
 import { defineResource, required } from "./definition.ts";
@@ -60,8 +60,13 @@ async function rename(
     await client.renameTag({ params: { tag: from }, body: { tag: to } });
   } catch (error) {
     if (error instanceof ConflictError) {
-      const message = said`"${to}" is carried already, so "${from}" cannot become it; declare "${to}" where it is meant instead`;
-      throw new ResourceError("Tag", "name", message, { cause: error });
+      const fault: ResourceFault = {
+        code: "already_exists",
+        field: ["name"],
+        detail: said`"${to}" is carried already, so "${from}" cannot become it`,
+        remedy: said`declare "${to}" where it is meant instead`,
+      };
+      throw new ResourceError("Tag", fault, { cause: error });
     }
     // Nothing carries the old name: there is nothing to rename, or an earlier try has done it.
     if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;

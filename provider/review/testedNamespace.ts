@@ -63,9 +63,10 @@ export async function plannedNamespace(
   const { main, tenants } = await namespacesOf(connection, [here.plan]);
   if (main === undefined) {
     const which = tenants.length === 0 ? "none that exists" : tenants.join(", ");
-    throw new ConfigurationError(
-      `tenant: set GATEHOUSE_TENANT to the id of the namespace to look at: the plan is about ${which}`,
-    );
+    throw new ConfigurationError(`the plan is about ${which}`, {
+      field: ["tenant"],
+      remedy: "set GATEHOUSE_TENANT to the id of the namespace to look at",
+    });
   }
   const before = await readEstate(await connection.tenant(main));
   const { role: makerRole } = actorOf(await connection.client.identity(), before);

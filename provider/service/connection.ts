@@ -1,5 +1,5 @@
 import { type Client, ConfigurationError, type Declaration, isNotFound } from "@gatehouse-access/sdk";
-import { ResourceError, said } from "../resourceError.ts";
+import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import { type Invitation, invitationListing } from "./invitations.ts";
 import type { Listing } from "./listing.ts";
 import {
@@ -216,16 +216,19 @@ export class Connection {
     if (kind !== "password" && tenant) return tenant;
     const [first, ...others] = await this.namespaces.all();
     if (!first) {
-      throw new ConfigurationError(
-        "tenant: the user is in no namespace yet; gatehouse up --create-namespace <name> makes one, or name one in each resource of the program",
-      );
+      throw new ConfigurationError("the user is in no namespace yet", {
+        field: ["tenant"],
+        remedy:
+          "gatehouse up --create-namespace <name> makes one, or name one in each resource of the program",
+      });
     }
     if (others.length === 0) return first.tenantId;
     const list = [first, ...others].map(({ name, tenantId }) => `${name} (${tenantId})`).sort();
     const more = list.length > LISTED ? `, and ${list.length - LISTED} more` : "";
-    throw new ConfigurationError(
-      `tenant: the user is in ${list.length} namespaces; set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of one, or name one in each resource of the program: ${list.slice(0, LISTED).join(", ")}${more}`,
-    );
+    throw new ConfigurationError(`the user is in ${list.length} namespaces`, {
+      field: ["tenant"],
+      remedy: `set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of one, or name one in each resource of the program: ${list.slice(0, LISTED).join(", ")}${more}`,
+    });
   }
 
   async #open(tenant: string): Promise<TenantClient> {
@@ -299,8 +302,13 @@ export class TagWork {
         if (missing.length === 0 && cameMeanwhile) throw error;
         cameMeanwhile = missing.length === 0;
         if (missing.length > 0 && !(await this.#moreThan(seen))) {
-          const message = said`nothing in the namespace ${this.#tenant} carries the tag ${missing.join(", ")}; give it to a device first (a ${{ phrase: "ofTheProgram" }} that does so goes into ${{ phrase: "dependsOn" }}), or check its spelling`;
-          throw new ResourceError(resource, "filter.tags", message, { cause: error });
+          const fault: ResourceFault = {
+            code: "not_carried_tag",
+            field: ["filter", "tags"],
+            detail: said`nothing in the namespace ${this.#tenant} carries the tag ${missing.join(", ")}`,
+            remedy: said`give it to a device first (a ${{ phrase: "ofTheProgram" }} that does so goes into ${{ phrase: "dependsOn" }}), or check its spelling`,
+          };
+          throw new ResourceError(resource, fault, { cause: error });
         }
       }
     }

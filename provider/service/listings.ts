@@ -142,11 +142,15 @@ export function apiKeyListing(client: Client): Listing<ApiKey> {
       for await (const key of client.iterate("listApiKeys", { query })) {
         if (keysOf(key).includes(wanted)) found.push(key);
       }
-      if (found.length > 1) throw new ResourceError("ApiKey", undefined, undistinguished(found));
+      if (found.length > 1) throw undistinguished(found);
       return found[0];
     },
   });
 }
 
 const undistinguished = (keys: readonly ApiKey[]) =>
-  said`the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")} were made in the same millisecond, so that nothing tells which one is meant; revoke both by hand, and ${{ phrase: "refresh" }}`;
+  new ResourceError("ApiKey", {
+    code: "ambiguous_object",
+    detail: said`the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")} were made in the same millisecond, so that nothing tells which one is meant`,
+    remedy: said`revoke both by hand, and ${{ phrase: "refresh" }}`,
+  });

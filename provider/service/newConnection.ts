@@ -116,14 +116,17 @@ export function newConnection(
 ): Connection {
   const { url, ca, credential, retry } = credentialsFromEnvironment(settings(lookup, env));
   if (!url) {
-    throw new ConfigurationError(
-      "GATEHOUSE_URL: set it to the address of the service, for example https://access.example.org",
-    );
+    throw new ConfigurationError("is not set", {
+      field: ["GATEHOUSE_URL"],
+      remedy: "set it to the address of the service, for example https://access.example.org",
+    });
   }
   if (!credential) {
-    throw new ConfigurationError(
-      "credential: set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
-    );
+    throw new ConfigurationError("is not set", {
+      field: ["credential"],
+      remedy:
+        "set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
+    });
   }
   const service: ClientOptions = {
     url,
@@ -183,7 +186,9 @@ export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.e
   const { tenant } = credentialsFromEnvironment({ GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE });
   const result = tenantId.optional().safeParse(tenant);
   if (!result.success)
-    throw new ConfigurationError("GATEHOUSE_TENANT: must be a lower-case uuid, the id of a namespace");
+    throw new ConfigurationError("must be a lower-case uuid, the id of a namespace", {
+      field: ["GATEHOUSE_TENANT"],
+    });
   return result.data;
 }
 

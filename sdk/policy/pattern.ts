@@ -1,10 +1,15 @@
 import { RE2JS } from "re2js";
+import { GatehouseError } from "../errors.ts";
 import { type Literals, literalsOf } from "./literals.ts";
 import { RecentlyUsed } from "./recentlyUsed.ts";
 
 /** Thrown when a pattern is not a regular expression in RE2 syntax. */
-export class PatternError extends Error {
+export class PatternError extends GatehouseError {
   override readonly name = "PatternError";
+
+  constructor(reason: string, options?: ErrorOptions) {
+    super({ code: "pattern", detail: `not a regular expression in RE2 syntax: ${reason}` }, options);
+  }
 }
 
 /** A compiled pattern. */
@@ -62,7 +67,7 @@ function compile(text: string): Pattern {
     expression = RE2JS.compile(text);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new PatternError(`not a regular expression in RE2 syntax: ${reason}`, { cause });
+    throw new PatternError(reason, { cause });
   }
   const literals = literalsOf(text);
   const begins = literals && literals.kind !== "end" && literals.kind !== "part" ? literals.texts : undefined;

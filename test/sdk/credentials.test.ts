@@ -65,7 +65,7 @@ test("each may come from a file, whose last newline does not count", () => {
 test.each([
   [
     { GATEHOUSE_API_KEY: "hunter2", GATEHOUSE_API_KEY_FILE: "/x" },
-    ["GATEHOUSE_API_KEY and GATEHOUSE_API_KEY_FILE"],
+    ["GATEHOUSE_API_KEY: GATEHOUSE_API_KEY_FILE is set too"],
   ],
   [{ GATEHOUSE_TOKEN_FILE: "/does/not/exist" }, ["GATEHOUSE_TOKEN_FILE", "/does/not/exist", "ENOENT"]],
   [{ GATEHOUSE_TOKEN_FILE: folder }, ["GATEHOUSE_TOKEN_FILE", folder, "EISDIR"]],
@@ -76,12 +76,12 @@ test.each([
     { GATEHOUSE_API_KEY: "hunter2", GATEHOUSE_USERNAME: "ann", GATEHOUSE_PASSWORD: "hunter2" },
     ["GATEHOUSE_API_KEY and GATEHOUSE_USERNAME"],
   ],
-  [{ GATEHOUSE_USERNAME: "ann" }, ["GATEHOUSE_USERNAME is set without GATEHOUSE_PASSWORD"]],
-  [{ GATEHOUSE_PASSWORD: "hunter2" }, ["GATEHOUSE_PASSWORD is set without GATEHOUSE_USERNAME"]],
-  [{ GATEHOUSE_TOTP_SECRET: "hunter2" }, ["GATEHOUSE_TOTP_SECRET is set without"]],
+  [{ GATEHOUSE_USERNAME: "ann" }, ["GATEHOUSE_USERNAME: is set without GATEHOUSE_PASSWORD"]],
+  [{ GATEHOUSE_PASSWORD: "hunter2" }, ["GATEHOUSE_PASSWORD: is set without GATEHOUSE_USERNAME"]],
+  [{ GATEHOUSE_TOTP_SECRET: "hunter2" }, ["GATEHOUSE_TOTP_SECRET: is set without"]],
   [
     { GATEHOUSE_USERNAME: "ann", GATEHOUSE_PASSWORD: "hunter2", GATEHOUSE_TOTP_SECRET: "hunter1890!" },
-    ["TOTP secret is not base32"],
+    ["totpSecret: is not base32"],
   ],
 ])("%j is an error that names what is wrong, and no secret", (env, words) => {
   let message = "";

@@ -153,7 +153,7 @@ test("a given token that is over says when it ended, and what to do", async () =
   server.always({ status: 401 });
   const error = await client.getTags().catch((reason: unknown) => reason);
   expect(error).toMatchObject({ name: "AuthenticationError", expiredAt: end });
-  expect((error as Error).message).toContain(`expired at ${end.toISOString()}; log in again or set`);
+  expect((error as Error).message).toContain(`expired at ${end.toISOString()} (401); log in again or set`);
   expect(server.requests).toHaveLength(1);
 });
 

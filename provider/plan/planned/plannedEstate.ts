@@ -1,7 +1,7 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import type { Plan } from "../../engine/index.ts";
 import type { Estate, NamespaceState } from "../../estate/namespaceState.ts";
-import { Claims, TwinError } from "../../lifecycle/claims.ts";
+import { Claims, DuplicateDeclarationError } from "../../lifecycle/claims.ts";
 import type { ResourceDefinition } from "../../resources/definition.ts";
 import { pendingText } from "../../resources/deviceSelector.ts";
 import type { ApiKey } from "../../service/listings.ts";
@@ -298,6 +298,6 @@ function hold(claims: Claims, { step, definition }: PlannedStep, id: string | un
     claims.hold(definition, step.urn, id);
   } catch (error) {
     // Twins have a list of their own; here it is enough that one of them has the object.
-    if (!(error instanceof TwinError)) throw error;
+    if (!(error instanceof DuplicateDeclarationError)) throw error;
   }
 }

@@ -106,7 +106,7 @@ export class ProviderService {
     const { inputs, failures } = checkInstance(instance, olds, this.#env);
     return checked(
       structOf(inputs, news, SECRET_SETTINGS),
-      failures.map(({ reason }) => reason),
+      failures.map(({ message }) => message),
     );
   }
 
@@ -122,7 +122,9 @@ export class ProviderService {
     // Engines that do not say which instance it is get the one that trusts the environment less.
     const instance = { isDefault: isDefaultInstance(request.getUrn() ?? ""), inputs };
     const { failures } = checkInstance(instance, {}, this.#env);
-    if (failures.length > 0) throw new ConfigurationError(failures.map(({ reason }) => reason).join("; "));
+    const [first, ...others] = failures;
+    if (first && others.length === 0) throw first;
+    if (first) throw new ConfigurationError(failures.map(({ message }) => message).join("; "));
     const name = urnName(request.getUrn() ?? "");
     this.#configured = { instance, name, id: request.getId() || undefined };
     // A plugin that engines attach to serves one run after the other.

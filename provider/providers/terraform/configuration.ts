@@ -71,7 +71,8 @@ export class Configuration {
     if (!this.#instance) throw new ConfigurationError("the provider is not configured");
     if (this.isUnknown) {
       throw new ConfigurationError(
-        "a part of the provider configuration is not known before apply, so the service cannot be asked now; apply what it depends on first (with -target), or give a value that is known",
+        "a part of the provider configuration is not known before apply, so the service cannot be asked now",
+        { remedy: "apply what it depends on first (with -target), or give a value that is known" },
       );
     }
     const waiting = { tell: (line: string) => this.#tellWait(line), stop: this.#stop.signal };
@@ -112,7 +113,11 @@ export class Configuration {
 
 function errorsOf(instance: Instance, env: NodeJS.ProcessEnv): Diagnostic[] {
   const { failures } = checkInstance(instance, {}, env);
-  return failures.map(({ property, reason }) =>
-    errorAt(property ? [terraformName(property)] : [], "Invalid provider configuration", reason),
-  );
+  return failures.map(({ field = [], message }) => {
+    const path = field
+      .map(String)
+      .filter((name) => name in SETTINGS)
+      .map(terraformName);
+    return errorAt(path, "Invalid provider configuration", message);
+  });
 }

@@ -1,5 +1,5 @@
 import type { Notice } from "../../lifecycle/lifecycle.ts";
-import { ResourceError, textOf } from "../../resourceError.ts";
+import { ResourceError } from "../../resourceError.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
 import { secretName, terraformName } from "../../terraform/types.ts";
 import { terraformTerms } from "../../terraform/words.ts";
@@ -70,14 +70,16 @@ export const noticeDiagnostic = ({ name }: Pick<ResourceDefinition, "name">, { t
   warning(terraformTitle(name), text);
 
 /** Which attribute an error is about, and its text in the words of Terraform. */
-function written({ inputs, outputs }: ResourceDefinition, { field, said }: ResourceError) {
-  const text = textOf(said, terraformTerms);
-  const [input = "", ...inside] = field?.split(".") ?? [];
+function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) {
+  const text = error.textIn(terraformTerms);
+  const [first = "", ...inside] = error.field ?? [];
+  const input = String(first);
   // Without a place: Terraform would show the line, in which a secret may stand.
   if (outputs[input]?.choice) return { path: [], detail: `${secretName(input)}: ${text}` };
   if (!(input in inputs)) return { path: [], detail: text };
-  // A place within a list or map is none that Terraform could be told by a name.
-  const path = [input, ...inside.filter((step) => !/^\d+$/.test(step)).slice(0, 1)].map(terraformName);
+  // Lists are sets in Terraform, and the items of a set have no path.
+  const member = inside.slice(0, 1).filter((step) => typeof step === "string");
+  const path = [input, ...member].map(terraformName);
   return { path, detail: `${path.join(".")}: ${text}` };
 }
 

@@ -1,0 +1,96 @@
+/** One kind of error, for the page of error codes. */
+export interface ErrorKind {
+  /** When the error occurs. */
+  readonly cause: string;
+  /** What the user does about it. */
+  readonly remedy: string;
+}
+
+/** The codes of the errors that the SDK throws. */
+export const sdkErrors = {
+  configuration: {
+    cause: "A setting, an option or an argument is missing or wrong. The client sent no request.",
+    remedy: "Correct the field that the error names.",
+  },
+  pattern: {
+    cause: "A pattern is no regular expression in RE2 syntax.",
+    remedy: "Correct the pattern.",
+  },
+  validation: {
+    cause: "The service rejects the request as invalid (400, 415 or 422).",
+    remedy: "Correct the fields that the error names.",
+  },
+  authentication: {
+    cause: "The request has no credential, or one that is wrong or has expired (401).",
+    remedy: "Log in again, or set a valid credential.",
+  },
+  permission_denied: {
+    cause:
+      "The credential is valid, but lacks the permission (403), or a limit or the billing forbids the request (402).",
+    remedy: "Use a credential with a higher role, or raise the limit.",
+  },
+  not_found: {
+    cause: "The namespace of the credential has no such object (404).",
+    remedy: "Check the id and the namespace.",
+  },
+  conflict: {
+    cause: "The object, or one of the same name, already exists (409).",
+    remedy: "Choose another name, or use the existing object.",
+  },
+  precondition_failed: {
+    cause: "The object changed after it was read (412).",
+    remedy: "Read it again, then repeat the change.",
+  },
+  locked_out: {
+    cause: "Too many wrong passwords came before this login (429).",
+    remedy: "Wait until the lockout ends.",
+  },
+  payment: {
+    cause: "The payment gateway refused the payment or failed (424).",
+    remedy: "Check the payment method. `gatewayCode` holds the gateway's own code.",
+  },
+  rate_limited: {
+    cause: "Too many requests came (429), and the client has used up its retries.",
+    remedy: "Wait for `retryAfter` milliseconds, then repeat the request.",
+  },
+  server_failed: {
+    cause: "The service failed (500 and up).",
+    remedy: "Search the log of the service for the request id.",
+  },
+  request_refused: {
+    cause: "The service refused the request with another status.",
+    remedy: "See the status and the message of the service.",
+  },
+  unreachable: {
+    cause: "The client cannot connect to the service. The client sent nothing.",
+    remedy: "Check the address, the network and whether the service runs.",
+  },
+  untrusted: {
+    cause: "The server speaks no TLS, or its certificate is not trusted. The client sent nothing.",
+    remedy: "Set `GATEHOUSE_CA_FILE` to the certificate of the authority, or correct the address.",
+  },
+  interrupted: {
+    cause: "The connection broke before the answer was complete.",
+    remedy: "Repeat the request. If `outcome` is `unknown`, read the object first.",
+  },
+  timeout: {
+    cause: "No complete answer came in time.",
+    remedy: "Repeat the request. If `outcome` is `unknown`, read the object first.",
+  },
+  aborted: {
+    cause: "The caller aborted the request.",
+    remedy: "If `outcome` is `unknown`, read the object before you repeat the request.",
+  },
+  protocol: {
+    cause:
+      "The answer is none that this service gives: a redirect, a page of a proxy, wrong or too much JSON.",
+    remedy: "Check that the URL is that of the service.",
+  },
+  wrong_namespace: {
+    cause: "The server answered the request for a token of one namespace with the token of another one.",
+    remedy: "Check what stands between the client and the service.",
+  },
+} as const satisfies Readonly<Record<string, ErrorKind>>;
+
+/** The code of an error of the SDK. */
+export type SdkErrorCode = keyof typeof sdkErrors;
