@@ -62,6 +62,12 @@ export class GatehouseError extends Error implements ErrorFacts {
   }
 }
 
+/** The text of any error, with the code at its end where it has one, as front ends print it. */
+export function printedError(error: unknown): string {
+  if (error instanceof GatehouseError) return `${error.message} [${error.code}]`;
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** What an error says beside its detail. */
 export interface ErrorMore extends ErrorOptions {
   readonly field?: FieldPath | undefined;

@@ -1,4 +1,5 @@
 import type { Declaration } from "@gatehouse-access/sdk/contract";
+import { printedError } from "@gatehouse-access/sdk/errors";
 import { z } from "zod";
 import type { ResourceFault } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
@@ -294,7 +295,7 @@ export class UnfinishedError extends Error {
   constructor(id: string, state: Readonly<Record<string, unknown>>, cause: unknown, wasThere = false) {
     super("made, but not completed", { cause });
     this.wasThere = wasThere;
-    this.reason = cause instanceof Error ? cause.message : String(cause);
+    this.reason = printedError(cause);
     this.id = id;
     this.state = state;
   }

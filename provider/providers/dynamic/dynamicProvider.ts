@@ -1,3 +1,4 @@
+import { printedError } from "@gatehouse-access/sdk/errors";
 import type { dynamic } from "@pulumi/pulumi";
 import { openInputs, ResourceSteps, type Runtime } from "../../lifecycle/lifecycle.ts";
 import type { Creator } from "../../lifecycle/run.ts";
@@ -43,19 +44,23 @@ export function dynamicProvider(
         const made = await steps.create(whoIs(inputs), ownValues(inputs));
         return { id: made.id, outs: outputsAfter(definition, inputs, made.state) };
       } catch (error) {
-        throw error instanceof UnfinishedError ? new ResourceInitError(definition, error, inputs) : error;
+        throw error instanceof UnfinishedError
+          ? new ResourceInitError(definition, error, inputs)
+          : shown(error);
       }
     },
 
     async update(id, olds: Values, news: Values) {
-      const changed = await steps.update(logicalId(news), id, ownValues(olds), ownValues(news));
+      const changed = await steps
+        .update(logicalId(news), id, ownValues(olds), ownValues(news))
+        .catch(throwShown);
       return { outs: outputsAfter(definition, news, changed) };
     },
 
     async read(id, props: Values = {}) {
       const { [PROVIDER_KEY]: code, [OPEN_INPUTS]: kept } = props;
       const known = kept as Values | undefined;
-      const found = await steps.read(logicalId(props), id, ownValues(props), known);
+      const found = await steps.read(logicalId(props), id, ownValues(props), known).catch(throwShown);
       if (!found) return {};
       const { state, inputs } = found;
       // For an import, the engine gives the program's inputs.
@@ -69,9 +74,16 @@ export function dynamicProvider(
     },
 
     async delete(id, props: Values) {
-      await steps.delete(logicalId(props), id, ownValues(props));
+      await steps.delete(logicalId(props), id, ownValues(props)).catch(throwShown);
     },
   };
+}
+
+/** Engines show the message of an error and nothing else of it. */
+const shown = (cause: unknown): Error => new Error(printedError(cause), { cause });
+
+function throwShown(cause: unknown): never {
+  throw shown(cause);
 }
 
 function logicalId(values: Values): string | undefined {

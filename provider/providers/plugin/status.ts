@@ -1,3 +1,4 @@
+import { GatehouseError, printedError } from "@gatehouse-access/sdk/errors";
 import grpc from "@grpc/grpc-js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import statusProto from "@pulumi/pulumi/proto/status_pb.js";
@@ -35,14 +36,12 @@ export class CancelledError extends Error {
 }
 
 /** The service refused the credential that an instance has among its inputs. */
-export class InstanceCredentialError extends Error {
+export class InstanceCredentialError extends GatehouseError {
   override readonly name = "InstanceCredentialError";
 
-  constructor(instance: string, cause: Error) {
-    super(
-      `${cause.message}; the provider instance "${instance}" has this credential from the program, or from the state where no program runs: once it is changed in the program, pulumi refresh and destroy use it with --run-program, and gatehouse by itself`,
-      { cause },
-    );
+  constructor(instance: string, cause: GatehouseError) {
+    const remedy = `the provider instance "${instance}" has this credential from the program, or from the state where no program runs: once it is changed in the program, pulumi refresh and destroy use it with --run-program, and gatehouse by itself`;
+    super({ ...cause.toJSON(), remedy }, { cause }, `${cause.message}; ${remedy}`);
   }
 }
 
@@ -51,7 +50,7 @@ export class InstanceCredentialError extends Error {
  * @param secrets texts that it must not show
  */
 export function statusOf(error: unknown, secrets: readonly string[]): Partial<grpc.StatusObject> {
-  const details = masked(error instanceof Error ? error.message : String(error), secrets);
+  const details = masked(printedError(error), secrets);
   if (error instanceof CancelledError) return { code: grpc.status.CANCELLED, details };
   const code = grpc.status.UNKNOWN;
   if (!(error instanceof InitFailedError)) return { code, details };

@@ -1,3 +1,4 @@
+import { type GatehouseError, printedError, RequestError } from "@gatehouse-access/sdk/errors";
 import type { Notice } from "../../lifecycle/lifecycle.ts";
 import { ResourceError } from "../../resourceError.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
@@ -60,9 +61,21 @@ export function errorDiagnostic(
   const cause = error instanceof UnfinishedError ? error.cause : error;
   const { path, detail } =
     cause instanceof ResourceError
-      ? written(definition, cause)
-      : { path: [], detail: cause instanceof Error ? cause.message : String(cause) };
+      ? withCode(written(definition, cause), cause)
+      : { path: atInput(definition, cause), detail: printedError(cause) };
   return errorAt(path, `${terraformTitle(definition.name)} ${what}`, masked(detail, secrets));
+}
+
+const withCode = <T extends { readonly detail: string }>(text: T, { code }: GatehouseError): T => ({
+  ...text,
+  detail: `${text.detail} [${code}]`,
+});
+
+/** The attribute that the service rejects, where its answer has exactly one field and the resource an input of its name. */
+function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
+  const [name, ...inside] = error instanceof RequestError ? (error.field ?? []) : [];
+  const known = Object.keys(inputs).map(terraformName);
+  return inside.length === 0 && known.includes(String(name)) ? [String(name)] : [];
 }
 
 /** What a step of a resource tells whoever runs Terraform, as it shows it. */

@@ -1,3 +1,4 @@
+import { printedError } from "@gatehouse-access/sdk/errors";
 import { type Notice, ResourceSteps, type Runtime } from "../../lifecycle/lifecycle.ts";
 import { Run } from "../../lifecycle/run.ts";
 import { objectMeant } from "../../lifecycle/selectObject.ts";
@@ -52,7 +53,7 @@ export async function saying(summary: string, work: () => object | Promise<objec
   try {
     return await work();
   } catch (error) {
-    return { diagnostics: [errorAt([], summary, error instanceof Error ? error.message : String(error))] };
+    return { diagnostics: [errorAt([], summary, printedError(error))] };
   }
 }
 
