@@ -8,7 +8,6 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import {
   billOfPackage,
-  billOfProgram,
   manifestOf,
   PACKAGES,
   pack,
@@ -17,6 +16,7 @@ import {
   sums,
   withFolder,
 } from "./release/artefacts.ts";
+import { type Bill, writeBill } from "./release/bills.ts";
 import { PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./release/bundle.ts";
 import {
   changelogFindings,
@@ -65,23 +65,25 @@ async function make(out: string, version: string): Promise<Finding[]> {
   await rm(out, { recursive: true, force: true });
   await mkdir(out, { recursive: true });
   const packed = await step("Packing the packages", () => pack(out));
-  const program = async (name: string, pack: typeof packPlugin) => {
-    const inside = await step(`Making ${name}`, () => pack(out, version));
-    await billOfProgram(out, name, version, inside);
-    return inside;
-  };
-  const inPlugin = await program(PLUGIN.name, packPlugin);
-  const inTerraformProvider = await program(TERRAFORM_PROVIDER.name, packTerraformProvider);
-  const libraries = [...inPlugin, ...inTerraformProvider];
+  const found = packed.flatMap(packageFindings);
+  const programs: Bill[] = [];
+  for (const [{ name }, pack] of [
+    [PLUGIN, packPlugin],
+    [TERRAFORM_PROVIDER, packTerraformProvider],
+  ] as const) {
+    const bill = await step(`Making ${name}`, () => pack(out, version));
+    await writeBill(out, name, bill);
+    found.push(...licenceFindings(bill.components, true));
+    programs.push(bill);
+  }
   for (const name of PACKAGES) {
-    const inside = name === "provider" ? inTerraformProvider : [];
-    const brought = await step(`Asking what ${name} brings with it`, () =>
-      billOfPackage(out, packed, name, inside),
-    );
-    libraries.push(...brought.filter((library) => !library.name.startsWith("@gatehouse-access/")));
+    const carried = name === "provider" ? programs[1] : undefined;
+    const bill = await step(`Asking what ${name} brings with it`, () => billOfPackage(packed, name, carried));
+    await writeBill(out, name, bill);
+    found.push(...licenceFindings(bill.components, false));
   }
   await writeFile(join(out, "SHA256SUMS"), await sums(out, (await readdir(out)).sort()));
-  return [...packed.flatMap(packageFindings), ...licenceFindings(libraries)];
+  return found;
 }
 
 /** What the repository itself says against a release. */

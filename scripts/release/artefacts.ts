@@ -8,8 +8,8 @@ import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import { create } from "tar";
 import { ZipFile } from "yazl";
+import { type Bill, readBill } from "./bills.ts";
 import { bundle, PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./bundle.ts";
-import { type Library, licenceOf } from "./libraries.ts";
 
 /** The packages that a release has, by their folders; the first ones are needed by the others. */
 export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
@@ -74,11 +74,11 @@ export async function pack(out: string): Promise<Packed[]> {
 
 /**
  * Makes the plugin's archives, as the Pulumi CLI unpacks them: the program in the first folder, and beside it what it reads.
- * @returns the libraries in the program
+ * @returns the program's bill of materials
  */
-export async function packPlugin(out: string, version: string): Promise<Library[]> {
+export async function packPlugin(out: string, version: string): Promise<Bill> {
   return withFolder(async (folder) => {
-    const libraries = await bundle(PLUGIN, join(folder, PLUGIN.name));
+    const bill = await bundle(PLUGIN, join(folder, PLUGIN.name));
     const { name, license, peerDependencies } = await manifestOf("provider");
     const own = { name, version, license, exports: { "./package.json": "./package.json" }, peerDependencies };
     await writeFile(join(folder, "package.json"), `${JSON.stringify(own, null, 2)}\n`);
@@ -90,19 +90,19 @@ export async function packPlugin(out: string, version: string): Promise<Library[
       const file = join(out, `${PLUGIN.name}-v${version}-${os}-${arch}.tar.gz`);
       await create({ gzip: true, portable: true, mtime: TIME.tar, cwd: folder, file }, files);
     }
-    return libraries;
+    return bill;
   });
 }
 
 /**
  * Makes the Terraform provider's archives, and beside them the checksums and the manifest that its registry asks for.
- * @returns the libraries in the program
+ * @returns the program's bill of materials
  */
-export async function packTerraformProvider(out: string, version: string): Promise<Library[]> {
+export async function packTerraformProvider(out: string, version: string): Promise<Bill> {
   const base = `${TERRAFORM_PROVIDER.name}_${version}`;
   return withFolder(async (folder) => {
     const program = join(folder, TERRAFORM_PROVIDER.name);
-    const libraries = await bundle(TERRAFORM_PROVIDER, program);
+    const bill = await bundle(TERRAFORM_PROVIDER, program);
     const names: string[] = [];
     for (const [os, arch] of PLATFORMS) {
       const zip = new ZipFile();
@@ -120,7 +120,7 @@ export async function packTerraformProvider(out: string, version: string): Promi
     const content = { version: 1, metadata: { protocol_versions: [PROTOCOL] } };
     await writeFile(join(out, manifest), `${JSON.stringify(content, null, 2)}\n`);
     await writeFile(join(out, `${base}_SHA256SUMS`), await sums(out, [...names, manifest]));
-    return libraries;
+    return bill;
   });
 }
 
@@ -135,7 +135,7 @@ const digest = async (file: string) =>
     .update(await readFile(file))
     .digest("hex");
 
-/** What a package.json says. */
+/** What a package.json contains. */
 export interface Manifest {
   readonly name: string;
   readonly version: string;
@@ -151,130 +151,29 @@ export interface Manifest {
 export const manifestOf = async (folder: string, root = ROOT): Promise<Manifest> =>
   JSON.parse(await readFile(join(root, folder, "package.json"), "utf8")) as Manifest;
 
-/** A bill of materials in the form of CycloneDX, as far as it is looked at here. */
-interface Bill {
-  readonly components: readonly Component[];
-  readonly dependencies?: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
-  readonly metadata: { readonly component: Component };
-}
-
-/** A library in a bill of materials, or what the bill is of. */
-interface Component {
-  readonly "bom-ref": string;
-  readonly type: "library" | "application";
-  readonly name: string;
-  readonly version: string;
-  readonly purl: string;
-  readonly licenses?: readonly Licence[];
-}
-
-interface Licence {
-  readonly license?: { readonly id: string };
-  readonly expression?: string;
-}
-
 /**
- * Writes what a package brings with it when it is installed today, beside what a program declares itself, as CycloneDX.
- * @param inside libraries in a program that the package carries
- * @returns the libraries that are installed
+ * Asks npm for the bill of what a package brings with it when it is installed today.
+ * @param program the bill of a program that the package carries, which becomes part of it
  * @throws Error where npm's registry cannot be reached
  */
-export async function billOfPackage(
-  out: string,
-  packed: readonly Packed[],
-  folder: string,
-  inside: readonly Library[],
-): Promise<Library[]> {
-  const { name, bin } = await manifestOf(folder);
-  const { components, dependencies = [], ...bill } = await billOfInstalled(packed, folder);
-  const own = components.find((component) => component.name === name);
-  if (!own) throw new Error(`npm does not say that ${name} is installed`);
-  const libraries = components.filter((component) => component !== own).map(withLicence);
-  const there = new Set(libraries.map(({ purl }) => purl));
-  const carried = componentsOf(inside).filter(({ purl }) => !there.has(purl));
-  const carriedRefs = carried.map((component) => component["bom-ref"]);
-  await writeBill(out, folder, {
-    ...bill,
-    metadata: { component: { ...own, type: bin ? "application" : "library" } },
-    components: [...libraries, ...carried],
-    dependencies: [
-      ...dependencies
-        // What npm was run in depends on the package, and is no part of it.
-        .filter(({ ref }) => ref !== bill.metadata.component["bom-ref"])
-        .map(({ ref, dependsOn }) => ({
-          ref,
-          dependsOn: ref === own["bom-ref"] ? [...dependsOn, ...carriedRefs] : dependsOn,
-        })),
-      ...carriedRefs.map((ref) => ({ ref, dependsOn: [] })),
-    ],
+export async function billOfPackage(packed: readonly Packed[], name: string, program?: Bill): Promise<Bill> {
+  const { devDependencies: _, ...manifest } = await manifestOf(name);
+  const bill = await withFolder(async (folder) => {
+    await writeFile(join(folder, "package.json"), JSON.stringify(manifest));
+    const sdk = packed.filter((one) => one.name === "sdk" && one.name !== name).map(({ file }) => file);
+    await npm(["install", "--package-lock-only", "--no-audit", "--loglevel=error", ...sdk], folder);
+    const form = ["--sbom-format=cyclonedx", `--sbom-type=${manifest.bin ? "application" : "library"}`];
+    return readBill(await npm(["sbom", "--package-lock-only", ...form], folder));
   });
-  return libraries.map(({ name, version, licenses }) => ({ name, version, license: expressionOf(licenses) }));
-}
-
-/** What npm would install of a package now, from an empty folder. */
-const billOfInstalled = (packed: readonly Packed[], name: string): Promise<Bill> =>
-  withFolder(async (folder) => {
-    const own = { name: "installed", version: "0.0.0", private: true };
-    await writeFile(join(folder, "package.json"), JSON.stringify(own));
-    const files = packed.filter((one) => one.name === name || one.name === "sdk").map(({ file }) => file);
-    const quiet = ["--package-lock-only", "--no-audit", "--no-fund", "--loglevel=error"];
-    await npm(["install", ...quiet, ...files], folder);
-    return JSON.parse(await npm(["sbom", "--package-lock-only", "--sbom-format=cyclonedx"], folder));
-  });
-
-const expressionOf = (licences: readonly Licence[] = []): string =>
-  licences.map(({ license, expression }) => expression ?? license?.id ?? "").join(" AND ");
-
-/** npm leaves out the licences that are not written as SPDX says. */
-const withLicence = (component: Component): Component => ({
-  ...component,
-  licenses: licencesOf(licenceOf(component.name, component.version, expressionOf(component.licenses))),
-});
-
-function licencesOf(licence: string): Licence[] {
-  if (licence === "") return [];
-  return [/[ ()]/.test(licence) ? { expression: licence } : { license: { id: licence } }];
-}
-
-/** Writes what is in a program that is one file, as CycloneDX. */
-export async function billOfProgram(
-  out: string,
-  name: string,
-  version: string,
-  libraries: readonly Library[],
-): Promise<void> {
-  const { license } = await manifestOf("provider");
-  const own: Component = {
-    "bom-ref": `${name}@${version}`,
-    ...{ type: "application", name, version },
-    purl: `pkg:generic/${name}@${version}`,
-    licenses: licencesOf(license),
-  };
-  await writeBill(out, name, {
-    bomFormat: "CycloneDX",
-    specVersion: "1.5",
-    version: 1,
-    metadata: { component: own },
-    components: componentsOf(libraries),
-  });
-}
-
-/** Without those that are in it as several copies. */
-function componentsOf(libraries: readonly Library[]): Component[] {
-  const components = libraries.map(
-    ({ name, version, license }): Component => ({
-      "bom-ref": `${name}@${version}`,
-      ...{ type: "library", name, version },
-      purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
-      licenses: licencesOf(license),
-    }),
-  );
-  return [...new Map(components.map((component) => [component.purl, component])).values()];
-}
-
-/** Without what is another one each time: a serial number, and where the archives lay. */
-async function writeBill(out: string, name: string, bill: object): Promise<void> {
-  const { serialNumber: _, ...lasting } = bill as Record<string, unknown>;
-  const text = JSON.stringify(lasting, null, 2).replaceAll(/"file:[^"]*\/([^"/]+)"/g, '"file:$1"');
-  await writeFile(join(out, `${name}.cdx.json`), `${text}\n`);
+  // npm names it after its folder.
+  Object.assign(bill.metadata.component, { name: manifest.name });
+  if (!program) return bill;
+  const [own, carried] = [bill, program].map(({ metadata }) => metadata.component["bom-ref"]) as [
+    string,
+    string,
+  ];
+  bill.components.push(program.metadata.component, ...program.components);
+  bill.dependencies.find(({ ref }) => ref === own)?.dependsOn?.push(carried);
+  bill.dependencies.push(...program.dependencies);
+  return bill;
 }

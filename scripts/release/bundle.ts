@@ -1,9 +1,10 @@
 // Programs of the provider as one file each: `node scripts/release/bundle.ts` writes the Terraform provider into
 // provider/dist, which the build does; a release makes the plugin too.
-import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { cyclonedxEsbuildPlugin } from "@cyclonedx/cyclonedx-esbuild";
 import { build } from "esbuild";
-import { type Library, libraryIn, licenceTexts } from "./libraries.ts";
+import { type Bill, licenceTexts, readProgramBill } from "./bills.ts";
 
 /** The repository. */
 export const ROOT = join(import.meta.dirname, "..", "..");
@@ -46,12 +47,17 @@ const FOOTER = `})(
 
 /**
  * Writes a program as one file, and beside it, as `<file>.LICENSES.txt`, the licences of the libraries in it.
- * @returns the libraries
+ * @returns its bill of materials
  */
-export async function bundle({ name, source }: Program, file: string): Promise<Library[]> {
+export async function bundle({ name, source }: Program, file: string): Promise<Bill> {
   mkdirSync(dirname(file), { recursive: true });
-  const { metafile, outputFiles } = await build({
-    stdin: { contents: source, resolveDir: join(ROOT, "provider"), loader: "ts" },
+  // Each process writes files of its own, which a rename puts in their place: a process that starts the program meanwhile
+  // reads a complete file.
+  const written = `${file}.${process.pid}`;
+  const outputFile = `${written}.cdx.json`;
+  const { outputFiles } = await build({
+    // A file that exists: the bill then has the provider as the program's own part.
+    stdin: { contents: source, resolveDir: join(ROOT, "provider"), sourcefile: "package.json", loader: "ts" },
     outfile: file,
     absWorkingDir: ROOT,
     bundle: true,
@@ -61,26 +67,26 @@ export async function bundle({ name, source }: Program, file: string): Promise<L
     minify: true,
     legalComments: "none",
     define: { "import.meta.url": "ownUrl" },
-    metafile: true,
     write: false,
     banner: { js: banner(name) },
     footer: { js: FOOTER },
+    plugins: [
+      cyclonedxEsbuildPlugin({
+        ...{ outputFile, specVersion: "1.5", logLevel: "silent" },
+        ...{ outputReproducible: true, gatherLicenseTexts: true },
+      }),
+    ],
   });
-  // The rename is atomic: a process that starts the program meanwhile reads a complete file.
-  const written = `${file}.${process.pid}`;
   for (const { contents } of outputFiles) writeFileSync(written, contents);
   chmodSync(written, 0o755);
   renameSync(written, file);
-  const folders = Object.keys(metafile.inputs).flatMap(
-    (input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? [],
-  );
-  const found = [...new Set(folders)].sort();
-  writeFileSync(`${file}.LICENSES.txt`, found.map(licenceText).join(`\n${"-".repeat(80)}\n\n`));
-  return found.map((folder) => libraryIn(join(ROOT, folder)));
+  const bill = readProgramBill(readFileSync(outputFile, "utf8"), name);
+  rmSync(outputFile);
+  const libraries = bill.components.filter(({ purl }) => !purl.startsWith("pkg:npm/%40gatehouse-access/"));
+  const texts = libraries.map((one) => [one["bom-ref"].split("#")[0], ...licenceTexts(one)].join("\n\n"));
+  writeFileSync(`${file}.LICENSES.txt`, texts.join(`\n\n${"-".repeat(80)}\n\n`));
+  return bill;
 }
-
-const licenceText = (folder: string): string =>
-  `${[relative("node_modules", folder), ...licenceTexts(join(ROOT, folder))].join("\n\n")}\n`;
 
 if (process.argv[1] === import.meta.filename) {
   const folder = join(ROOT, "provider", "dist", "terraform");

@@ -14,8 +14,8 @@ import {
   readMigrations,
 } from "../../server/db/migrations.ts";
 import { type Manifest, manifestOf, PACKAGES, type Packed } from "./artefacts.ts";
+import { type Component, licenceOf, licenceTexts } from "./bills.ts";
 import { ROOT } from "./bundle.ts";
-import type { Library } from "./libraries.ts";
 
 /** Something that stands against a release. */
 export interface Finding {
@@ -70,32 +70,22 @@ export function changelogFindings(text: string, version: string): Finding[] {
 }
 
 /** Licences of libraries that go with an Apache-2.0 program, and ask for no more than that their text goes along. */
-const LICENCES = [
-  ...[
-    "0BSD",
-    "Apache-2.0",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "BlueOak-1.0.0",
-    "CC0-1.0",
-    "ISC",
-    "MIT",
-    "MIT-0",
-  ],
-  ...["Python-2.0", "Unlicense", "WTFPL", "Zlib", "CC-BY-3.0", "CC-BY-4.0"],
-];
+const LICENCES = (
+  "0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 CC0-1.0 CC-BY-3.0 CC-BY-4.0 ISC MIT MIT-0 Python-2.0 " +
+  "Unlicense WTFPL Zlib"
+).split(" ");
 
-/** The libraries whose licences nobody has agreed to, or whose licence has no text to go along. */
-export function licenceFindings(libraries: readonly Library[]): Finding[] {
-  const found = libraries.flatMap(({ name, version, license, hasText = true }) => {
-    const library = `${name} ${version}`;
-    const is = `its licence, ${license || "none"}, is not among those agreed to`;
-    return [
-      ...(isAgreedTo(license) ? [] : [`${library}: ${is}`]),
-      ...(hasText ? [] : [`${library}: it has no licence text to go along`]),
-    ];
+/**
+ * Checks the licences of libraries.
+ * @param inside whether they are inside a program, so that the texts of their licences must go with it
+ */
+export function licenceFindings(libraries: readonly Component[], inside: boolean): Finding[] {
+  return libraries.flatMap((library) => {
+    const licence = licenceOf(library);
+    const found = isAgreedTo(licence) ? [] : [`the licence, ${licence || "none"}, is not on the list`];
+    if (inside && licenceTexts(library).length === 0) found.push("no file of the package has the licence");
+    return found.map((what) => ({ what: `${library["bom-ref"].split("#")[0]}: ${what}` }));
   });
-  return [...new Set(found)].map((what) => ({ what }));
 }
 
 function isAgreedTo(licence: string): boolean {

@@ -1,8 +1,9 @@
 import { join, relative, sep } from "node:path";
+import type { JsonTestResults } from "vitest/node";
 import { ROOT } from "./bundle.ts";
 import type { Finding } from "./checks.ts";
 
-/** What a trial came to. */
+/** The result of a trial. */
 export interface Trial {
   readonly findings: readonly Finding[];
   readonly passed: number;
@@ -10,59 +11,34 @@ export interface Trial {
   readonly untried: readonly string[];
 }
 
-/** A report of Vitest, as far as it is looked at. */
-export interface TestReport {
-  readonly testResults: readonly {
-    readonly message: string;
-    readonly status: string;
-    readonly name: string;
-    readonly assertionResults: readonly {
-      readonly fullName: string;
-      readonly status: string;
-      readonly failureMessages?: readonly string[];
-    }[];
-  }[];
-}
-
 const PACKAGING = join("test", "packaging") + sep;
 
 /**
- * What the tests of a trial say.
+ * Reads the result of a trial from the report of its tests.
  * @param report undefined where Vitest wrote none
  * @param exitCode Vitest's; null where a signal ended it
  */
-export function trialOf(report: TestReport | undefined, exitCode: number | null): Trial {
+export function trialOf(report: JsonTestResults | undefined, exitCode: number | null): Trial {
   const ending = `Vitest ended with exit code ${exitCode ?? "none"}`;
   if (!report) return { findings: [{ what: `${ending}, and without a report` }], passed: 0, untried: [] };
-  const files = report.testResults.map((file) => ({ ...file, name: relative(ROOT, file.name) }));
-  const tests = files.flatMap(({ assertionResults }) => assertionResults);
+  const findings = report.testResults.flatMap(({ name, status, message, assertionResults }): Finding[] => {
+    const failed = assertionResults.filter((test) => test.status === "failed");
+    const file = relative(ROOT, name);
+    if (failed.length > 0) {
+      return failed.map(({ fullName, failureMessages }) => ({
+        what: `${fullName}: ${failureMessages?.[0]?.split("\n")[0]}`,
+      }));
+    }
+    if (status === "failed") return [{ what: `${file}: ${message.split("\n")[0]}` }];
+    if (!file.startsWith(PACKAGING) || assertionResults.some((test) => test.status === "passed")) return [];
+    return [{ what: `${file}: none of its tests ran`, isOfTheDay: true }];
+  });
+  const tests = report.testResults.flatMap(({ assertionResults }) => assertionResults);
   const passed = tests.filter(({ status }) => status === "passed").length;
-  const failed = tests.filter(({ status }) => status === "failed");
-  const broken = files.filter(
-    ({ status, assertionResults }) =>
-      status === "failed" && assertionResults.every((test) => test.status !== "failed"),
-  );
-  const idle = files.filter(
-    ({ name, status, assertionResults }) =>
-      name.startsWith(PACKAGING) &&
-      status !== "failed" &&
-      assertionResults.every((test) => test.status !== "passed"),
-  );
-  const findings: Finding[] = [
-    ...failed.map(({ fullName, failureMessages: [why = ""] = [] }) => ({
-      what: `${fullName}: ${why.split("\n")[0]}`,
-    })),
-    ...broken.map(({ name, message }) => ({ what: `${name}: ${message.split("\n")[0]}` })),
-    ...idle.map(({ name }) => ({ what: `${name}: none of its tests ran`, isOfTheDay: true })),
-  ];
-  if (exitCode !== 0 && failed.length + broken.length === 0) {
+  if (exitCode !== 0 && findings.every(({ isOfTheDay }) => isOfTheDay)) {
     findings.push({ what: `${ending}, and no test says why` });
   }
   if (passed === 0) findings.push({ what: "no test of the trial passed" });
-  return {
-    ...{ findings, passed },
-    untried: tests
-      .filter(({ status }) => !["passed", "failed"].includes(status))
-      .map(({ fullName }) => fullName),
-  };
+  const untried = tests.filter(({ status }) => status !== "passed" && status !== "failed");
+  return { findings, passed, untried: untried.map(({ fullName }) => fullName) };
 }

@@ -1,9 +1,11 @@
-import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import type { JsonTestResults } from "vitest/node";
 import { PULUMI_RANGE, TERRAFORM_TRIED } from "../../docs/supportedVersionsPage.ts";
 import type { Manifest } from "../../scripts/release/artefacts.ts";
+import { licenceOf, licenceTexts, readBill, readProgramBill } from "../../scripts/release/bills.ts";
 import {
   changelogFindings,
   docsFindings,
@@ -16,7 +18,6 @@ import {
   toolVersions,
   versionFindings,
 } from "../../scripts/release/checks.ts";
-import { libraryIn, licenceOf, licenceTexts } from "../../scripts/release/libraries.ts";
 import { trialOf } from "../../scripts/release/trial.ts";
 import { migrationsFolder, readMigrations } from "../../server/db/migrations.ts";
 import { testFolder } from "../support/folder.ts";
@@ -57,47 +58,75 @@ describe("what stands against a release", () => {
     ]);
   });
 
-  it("is a licence that nobody agreed to, or that is not written as SPDX says", () => {
-    const library = (license: string) => ({ name: "lib", version: "1.0.0", license });
-    const fine = ["MIT", "(MIT OR GPL-3.0)", "(BSD-3-Clause AND Apache-2.0)", "(GPL-3.0-only OR CC0-1.0)"];
-    expect(licenceFindings(fine.map(library))).toEqual([]);
-    const others = ["GPL-3.0", "MIT AND GPL-3.0-only", "(MIT OR Apache-2.0) AND GPL-3.0-only", "MIT OR", ""];
-    for (const license of [...others, "SEE LICENSE IN LICENSE", "Apache-2.0 WITH LLVM-exception"]) {
-      expect(texts(licenceFindings([library(license)]))).toEqual([
-        `lib 1.0.0: its licence, ${license || "none"}, is not among those agreed to`,
+  const library = (licenses?: object[], more = {}) => ({
+    ...{ "bom-ref": "lib@1.0.0", purl: "pkg:npm/lib@1.0.0", ...more },
+    ...(licenses && { licenses }),
+  });
+
+  it("is a licence that is not on the list, or that is not written as SPDX says", () => {
+    const found = (...licenses: object[]) => texts(licenceFindings([library(licenses)], false));
+    for (const id of ["MIT", "0BSD", "Zlib"]) expect(found({ license: { id } })).toEqual([]);
+    const fine = ["(MIT OR GPL-3.0)", "(BSD-3-Clause AND Apache-2.0)", "(GPL-3.0-only OR CC0-1.0)"];
+    for (const expression of fine) expect(found({ expression })).toEqual([]);
+    for (const expression of [
+      ...["GPL-3.0", "MIT AND GPL-3.0-only", "(MIT OR Apache-2.0) AND GPL-3.0-only", "MIT OR", ""],
+      "Apache-2.0 WITH LLVM-exception",
+    ]) {
+      expect(found({ expression })).toEqual([
+        `lib@1.0.0: the licence, ${expression || "none"}, is not on the list`,
       ]);
     }
+    const named = found({ license: { name: "SEE LICENSE IN LICENSE" } });
+    expect(named).toEqual(["lib@1.0.0: the licence, SEE LICENSE IN LICENSE, is not on the list"]);
+    expect(found()).toEqual(["lib@1.0.0: the licence, none, is not on the list"]);
+    expect(found({ license: { id: "MIT" } }, { license: { id: "GPL-3.0" } })).toHaveLength(1);
   });
 
-  it("is a library without a text of its licence, of which all files are taken that are one", () => {
-    const folder = testFolder();
-    const write = (own: object) => writeFileSync(join(folder, "package.json"), JSON.stringify(own));
-    write({ name: "lib", version: "1.0.0", license: { type: "MIT" } });
-    expect(texts(licenceFindings([libraryIn(folder)]))).toEqual([
-      'lib 1.0.0: its licence, {"type":"MIT"}, is not among those agreed to',
-      "lib 1.0.0: it has no licence text to go along",
+  it("is a library inside a program without a text of its licence", () => {
+    const licenses = [{ license: { id: "MIT" } }];
+    expect(licenceFindings([library(licenses)], false)).toEqual([]);
+    expect(texts(licenceFindings([library(licenses)], true))).toEqual([
+      "lib@1.0.0: no file of the package has the licence",
     ]);
-    write({ name: "lib", version: "1.0.0", license: "MIT" });
-    for (const name of [
-      "LICENSE.md",
-      "license-asserts",
-      "NOTICE",
-      "Copying",
-      "CopyrightNotice.txt",
-      "README",
-    ]) {
-      writeFileSync(join(folder, name), `${name}\n`);
-    }
-    mkdirSync(join(folder, "licences"));
-    expect(licenceFindings([libraryIn(folder)])).toEqual([]);
-    expect(licenceTexts(folder).sort()).toEqual(
-      ["LICENSE.md", "license-asserts", "NOTICE", "Copying", "CopyrightNotice.txt"].sort(),
-    );
+    const content = Buffer.from("Copyright \u00a9 2026\n").toString("base64");
+    const withText = library(licenses, {
+      evidence: { licenses: [{ license: { name: "file: LICENSE", text: { content, encoding: "base64" } } }] },
+    });
+    expect(licenceFindings([withText], true)).toEqual([]);
+    expect(licenceTexts(withText)).toEqual(["Copyright \u00a9 2026"]);
   });
 
-  it("is a licence that somebody read in the file of another version", () => {
-    expect(licenceOf("ssh2", "1.17.0", "")).toBe("MIT");
-    expect(licenceOf("ssh2", "99.0.0", undefined)).toBe("");
+  it("is no licence that a person has read in the file of that version", () => {
+    const of = (version: string) => {
+      const components = [library(undefined, { purl: `pkg:npm/ssh2@${version}` })];
+      return readBill(JSON.stringify({ components })).components.map(licenceOf);
+    };
+    expect(of("1.17.0")).toEqual(["MIT"]);
+    expect(of("99.0.0")).toEqual([""]);
+  });
+
+  it("reads the bill of a program as the program's own, with purls as npm writes them", () => {
+    const ref = "gatehouse@1.2.3-rc.1#0123";
+    const read = readProgramBill(
+      JSON.stringify({
+        metadata: { component: { ...library(), "bom-ref": ref, name: "gatehouse" } },
+        components: [
+          library([], { purl: "pkg:npm/lib@1.0.0?vcs_url=git%2Bhttps%3A%2F%2Fexample.com%2Flib.git" }),
+        ],
+        dependencies: [{ ref, dependsOn: ["lib@1.0.0"] }],
+      }),
+      "program",
+    );
+    expect(read).toEqual({
+      metadata: {
+        component: {
+          ...{ "bom-ref": "program@1.2.3-rc.1", name: "program" },
+          purl: "pkg:generic/program@1.2.3-rc.1",
+        },
+      },
+      components: [library([])],
+      dependencies: [{ ref: "program@1.2.3-rc.1", dependsOn: ["lib@1.0.0"] }],
+    });
   });
 
   it("is a file that is missing in a package, or does not belong there", () => {
@@ -177,7 +206,7 @@ describe("what stands against a release", () => {
       })),
     });
     const trial = (exitCode: number | null, ...testResults: ReturnType<typeof file>[]) =>
-      trialOf({ testResults }, exitCode);
+      trialOf({ testResults } as unknown as JsonTestResults, exitCode);
     const fine = file("packaging/install.test.ts", ["passed", "skipped"]);
 
     expect(trial(0, fine, file("deploy/files.test.ts", ["skipped"]))).toEqual({
