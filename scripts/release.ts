@@ -1,7 +1,5 @@
 // `npm run release`: makes everything that a release consists of, checks it, and tries it. It publishes nothing:
 // docs/releasing.md says how a person does.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -14,7 +12,6 @@ import {
   packPlugin,
   packTerraformProvider,
   sums,
-  withFolder,
 } from "./release/artefacts.ts";
 import { type Bill, writeBill } from "./release/bills.ts";
 import { PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./release/bundle.ts";
@@ -31,7 +28,6 @@ import {
   toolVersions,
   versionFindings,
 } from "./release/checks.ts";
-import { type Trial, trialOf } from "./release/trial.ts";
 
 const HELP = `Usage: npm run release -- [--dry-run] [--out <folder>] [--no-trial]
 
@@ -83,7 +79,8 @@ async function make(out: string, version: string): Promise<Finding[]> {
     found.push(...licenceFindings(bill.components, false));
   }
   await writeFile(join(out, "SHA256SUMS"), await sums(out, (await readdir(out)).sort()));
-  return found;
+  // A library may be in several bills.
+  return [...new Map(found.map((finding) => [finding.what, finding])).values()];
 }
 
 /** What the repository itself says against a release. */
@@ -96,29 +93,6 @@ async function check(version: string): Promise<Finding[]> {
     ...gitFindings(version),
     ...toolFindings(toolVersions()),
   ];
-}
-
-/** Installs what was made into empty folders, and does what the README says. */
-async function trial(out: string): Promise<Trial> {
-  return withFolder(async (folder) => {
-    const report = join(folder, "report.json");
-    const args = [
-      "run",
-      "--project=processes",
-      "--reporter=json",
-      `--outputFile=${report}`,
-      "test/packaging",
-      "test/deploy",
-    ];
-    const child = spawn(process.execPath, [join(ROOT, "node_modules/vitest/vitest.mjs"), ...args], {
-      cwd: ROOT,
-      stdio: ["ignore", "ignore", "inherit"],
-      env: { ...process.env, GATEHOUSE_RELEASE: out },
-    });
-    const [exitCode] = (await once(child, "close")) as [number | null];
-    const read = existsSync(report) ? JSON.parse(await readFile(report, "utf8")) : undefined;
-    return trialOf(read, exitCode);
-  });
 }
 
 /**
@@ -138,17 +112,9 @@ async function assertReplaceable(out: string): Promise<void> {
 
 /** Prints what was made. */
 async function list(out: string): Promise<void> {
-  const checksums = new Map(
-    (await readFile(join(out, "SHA256SUMS"), "utf8"))
-      .trim()
-      .split("\n")
-      .map((line) => [line.slice(66), line.slice(0, 64)]),
-  );
   for (const name of (await readdir(out)).sort()) {
     const kib = (await stat(join(out, name))).size / 1024;
-    console.log(
-      `${name.padEnd(62)} ${kib.toFixed(0).padStart(6)} KiB  ${checksums.get(name)?.slice(0, 16) ?? ""}`,
-    );
+    console.log(`${name.padEnd(62)} ${kib.toFixed(0).padStart(6)} KiB`);
   }
 }
 
@@ -171,7 +137,12 @@ async function main(): Promise<number> {
   if (values.out !== undefined) await assertReplaceable(out);
   const found = await step("Checking the repository", () => check(version));
   found.push(...(await make(out, version)));
-  const tried = values.trial ? await step("Installing and trying it", () => trial(out)) : undefined;
+  const tried = values.trial
+    ? await step("Installing and trying it", async () => {
+        const { tryRelease } = await import("./release/trial.ts");
+        return tryRelease(out);
+      })
+    : undefined;
   found.push(...(tried?.findings ?? []));
 
   await list(out);

@@ -63,13 +63,12 @@ export interface Packed {
 
 /** Packs the packages into a folder. */
 export async function pack(out: string): Promise<Packed[]> {
-  const packed: Packed[] = [];
-  for (const name of PACKAGES) {
-    const answer = await npm(["pack", "--json", "--pack-destination", out], join(ROOT, name));
-    const [{ filename, files }] = JSON.parse(answer) as [{ filename: string; files: { path: string }[] }];
-    packed.push({ name, file: join(out, filename), files: files.map(({ path }) => path) });
-  }
-  return packed;
+  const answer = await npm(["pack", "--workspaces", "--json", "--pack-destination", out], ROOT);
+  const packed = JSON.parse(answer) as { name: string; filename: string; files: { path: string }[] }[];
+  return packed.map(({ name, filename, files }) => ({
+    ...{ name: name.replace(/^.*\//, ""), file: join(out, filename) },
+    files: files.map(({ path }) => path),
+  }));
 }
 
 /**
@@ -165,15 +164,12 @@ export async function billOfPackage(packed: readonly Packed[], name: string, pro
     const form = ["--sbom-format=cyclonedx", `--sbom-type=${manifest.bin ? "application" : "library"}`];
     return readBill(await npm(["sbom", "--package-lock-only", ...form], folder));
   });
-  // npm names it after its folder.
+  // npm writes the name of the folder.
   Object.assign(bill.metadata.component, { name: manifest.name });
   if (!program) return bill;
-  const [own, carried] = [bill, program].map(({ metadata }) => metadata.component["bom-ref"]) as [
-    string,
-    string,
-  ];
+  const refOf = ({ metadata }: Bill) => metadata.component["bom-ref"];
   bill.components.push(program.metadata.component, ...program.components);
-  bill.dependencies.find(({ ref }) => ref === own)?.dependsOn?.push(carried);
+  bill.dependencies.find(({ ref }) => ref === refOf(bill))?.dependsOn?.push(refOf(program));
   bill.dependencies.push(...program.dependencies);
   return bill;
 }

@@ -47,16 +47,15 @@ const FOOTER = `})(
 
 /**
  * Writes a program as one file, and beside it, as `<file>.LICENSES.txt`, the licences of the libraries in it.
- * @returns its bill of materials
+ * @returns the program's bill of materials, with the texts of the licences
  */
 export async function bundle({ name, source }: Program, file: string): Promise<Bill> {
   mkdirSync(dirname(file), { recursive: true });
-  // Each process writes files of its own, which a rename puts in their place: a process that starts the program meanwhile
-  // reads a complete file.
+  // The rename below is atomic: a process that starts the program meanwhile reads a complete file.
   const written = `${file}.${process.pid}`;
   const outputFile = `${written}.cdx.json`;
   const { outputFiles } = await build({
-    // A file that exists: the bill then has the provider as the program's own part.
+    // Any file of the provider: the plugin then lists the provider as what the program consists of.
     stdin: { contents: source, resolveDir: join(ROOT, "provider"), sourcefile: "package.json", loader: "ts" },
     outfile: file,
     absWorkingDir: ROOT,

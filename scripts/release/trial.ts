@@ -1,5 +1,5 @@
-import { join, relative, sep } from "node:path";
-import type { JsonTestResults } from "vitest/node";
+import { join } from "node:path";
+import { startVitest, type TestModule } from "vitest/node";
 import { ROOT } from "./bundle.ts";
 import type { Finding } from "./checks.ts";
 
@@ -11,34 +11,44 @@ export interface Trial {
   readonly untried: readonly string[];
 }
 
-const PACKAGING = join("test", "packaging") + sep;
+/** Installs the release in a folder into empty folders, and follows the README there: the tests of packaging do both. */
+export async function tryRelease(out: string): Promise<Trial> {
+  process.env.GATEHOUSE_RELEASE = out;
+  const options = { root: ROOT, project: "processes", watch: false, reporters: [{}] };
+  const vitest = await startVitest("test", ["test/packaging", "test/deploy"], options);
+  const trial = trialOf(vitest.state.getTestModules(), vitest.state.getUnhandledErrors());
+  await vitest.close();
+  return trial;
+}
 
-/**
- * Reads the result of a trial from the report of its tests.
- * @param report undefined where Vitest wrote none
- * @param exitCode Vitest's; null where a signal ended it
- */
-export function trialOf(report: JsonTestResults | undefined, exitCode: number | null): Trial {
-  const ending = `Vitest ended with exit code ${exitCode ?? "none"}`;
-  if (!report) return { findings: [{ what: `${ending}, and without a report` }], passed: 0, untried: [] };
-  const findings = report.testResults.flatMap(({ name, status, message, assertionResults }): Finding[] => {
-    const failed = assertionResults.filter((test) => test.status === "failed");
-    const file = relative(ROOT, name);
-    if (failed.length > 0) {
-      return failed.map(({ fullName, failureMessages }) => ({
-        what: `${fullName}: ${failureMessages?.[0]?.split("\n")[0]}`,
-      }));
-    }
-    if (status === "failed") return [{ what: `${file}: ${message.split("\n")[0]}` }];
-    if (!file.startsWith(PACKAGING) || assertionResults.some((test) => test.status === "passed")) return [];
-    return [{ what: `${file}: none of its tests ran`, isOfTheDay: true }];
+/** Reads the result of a trial from its tests. */
+export function trialOf(modules: readonly TestModule[], unhandled: readonly unknown[] = []): Trial {
+  const tests = modules.flatMap(({ children }) => [...children.allTests()]);
+  const withState = (state: string) => tests.filter((test) => test.result().state === state);
+  const passed = withState("passed");
+  const failure = (where: string, error?: unknown) => ({
+    what: `${where}: ${(error as Error | undefined)?.message.split("\n")[0]}`,
   });
-  const tests = report.testResults.flatMap(({ assertionResults }) => assertionResults);
-  const passed = tests.filter(({ status }) => status === "passed").length;
-  if (exitCode !== 0 && findings.every(({ isOfTheDay }) => isOfTheDay)) {
-    findings.push({ what: `${ending}, and no test says why` });
-  }
-  if (passed === 0) findings.push({ what: "no test of the trial passed" });
-  const untried = tests.filter(({ status }) => status !== "passed" && status !== "failed");
-  return { findings, passed, untried: untried.map(({ fullName }) => fullName) };
+  const broken = modules.flatMap((module) =>
+    [module, ...module.children.allSuites()].flatMap((suite) =>
+      suite.errors().map((error) => failure(module.relativeModuleId, error)),
+    ),
+  );
+  const idle = modules.filter(
+    (module) =>
+      module.relativeModuleId.startsWith(join("test", "packaging")) &&
+      module.ok() &&
+      !passed.some((test) => test.module === module),
+  );
+  return {
+    findings: [
+      ...withState("failed").map((test) => failure(test.fullName, test.result().errors?.[0])),
+      ...broken,
+      ...unhandled.map((error) => failure("Vitest", error)),
+      ...idle.map((one) => ({ what: `${one.relativeModuleId}: none of its tests ran`, isOfTheDay: true })),
+      ...(passed.length === 0 ? [{ what: "no test of the trial passed" }] : []),
+    ],
+    passed: passed.length,
+    untried: [...withState("skipped"), ...withState("pending")].map(({ fullName }) => fullName),
+  };
 }

@@ -2,7 +2,7 @@ import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import type { JsonTestResults } from "vitest/node";
+import type { TestModule } from "vitest/node";
 import { PULUMI_RANGE, TERRAFORM_TRIED } from "../../docs/supportedVersionsPage.ts";
 import type { Manifest } from "../../scripts/release/artefacts.ts";
 import { licenceOf, licenceTexts, readBill, readProgramBill } from "../../scripts/release/bills.ts";
@@ -195,43 +195,36 @@ describe("what stands against a release", () => {
     );
   });
 
-  it("is a trial that failed, that ended without a word, or in which nothing was tried", () => {
-    const file = (name: string, statuses: readonly string[], status = "passed", message = "") => ({
-      name: join(ROOT, "test", name),
-      ...{ status, message },
-      assertionResults: statuses.map((status, index) => ({
-        fullName: `${name} ${index}`,
-        status,
-        failureMessages: status === "failed" ? ["It broke\n  at once"] : [],
-      })),
-    });
-    const trial = (exitCode: number | null, ...testResults: ReturnType<typeof file>[]) =>
-      trialOf({ testResults } as unknown as JsonTestResults, exitCode);
-    const fine = file("packaging/install.test.ts", ["passed", "skipped"]);
+  it("is a trial that failed, that was broken, or in which no test ran", () => {
+    const error = { message: "It broke\n  at once" };
+    const module = (relativeModuleId: string, states: readonly string[], errors: readonly Error[] = []) => {
+      const made = { relativeModuleId, errors: () => errors, ok: () => errors.length === 0 };
+      const tests = states.map((state, index) => ({
+        ...{ fullName: `${relativeModuleId} ${index}`, module: made },
+        result: () => ({ state, errors: state === "failed" ? [error] : undefined }),
+      }));
+      const suites = [{ errors: () => [] }];
+      return Object.assign(made, { children: { allTests: () => tests, allSuites: () => suites } });
+    };
+    const trial = (modules: ReturnType<typeof module>[], unhandled?: readonly unknown[]) =>
+      trialOf(modules as unknown as TestModule[], unhandled);
+    const fine = module("test/packaging/install.test.ts", ["passed", "skipped"]);
 
-    expect(trial(0, fine, file("deploy/files.test.ts", ["skipped"]))).toEqual({
+    expect(trial([fine, module("test/deploy/files.test.ts", ["skipped"])])).toEqual({
       ...{ findings: [], passed: 1 },
-      untried: ["packaging/install.test.ts 1", "deploy/files.test.ts 0"],
+      untried: ["test/packaging/install.test.ts 1", "test/deploy/files.test.ts 0"],
     });
-    const failed = file("packaging/readme.test.ts", ["failed"], "failed");
-    const broken = file("deploy/files.test.ts", [], "failed", "No such module\n  at all");
-    expect(trial(1, fine, failed, broken).findings).toEqual([
-      { what: "packaging/readme.test.ts 0: It broke" },
-      { what: "test/deploy/files.test.ts: No such module" },
+    const failed = module("test/packaging/readme.test.ts", ["failed", "passed"]);
+    const broken = module("test/packaging/clone.test.ts", [], [new Error("No such module\n  at all")]);
+    expect(trial([fine, broken, failed], [error]).findings).toEqual([
+      { what: "test/packaging/readme.test.ts 0: It broke" },
+      { what: "test/packaging/clone.test.ts: No such module" },
+      { what: "Vitest: It broke" },
     ]);
-    expect(trial(1, fine).findings).toEqual([
-      { what: "Vitest ended with exit code 1, and no test says why" },
-    ]);
-    expect(trial(0, fine, file("packaging/readme.test.ts", ["skipped"])).findings).toEqual([
+    expect(trial([fine, module("test/packaging/readme.test.ts", ["skipped"])]).findings).toEqual([
       { what: "test/packaging/readme.test.ts: none of its tests ran", isOfTheDay: true },
     ]);
-    expect(texts(trial(1).findings)).toEqual([
-      "Vitest ended with exit code 1, and no test says why",
-      "no test of the trial passed",
-    ]);
-    expect(texts(trialOf(undefined, null).findings)).toEqual([
-      "Vitest ended with exit code none, and without a report",
-    ]);
+    expect(texts(trial([]).findings)).toEqual(["no test of the trial passed"]);
   });
 
   it.skipIf(!gitOnPath)("is a tree that is not committed and tagged, and where git cannot tell, that", () => {
