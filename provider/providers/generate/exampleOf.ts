@@ -9,23 +9,15 @@ export function exampleOf(name: string): string {
   return readFileSync(new URL(`../../../examples/resources/${file}`, import.meta.url), "utf8").trim();
 }
 
-/** By the language that documentation calls them by: how the files of examples/plugin end. */
-const LANGUAGES = {
-  typescript: "ts",
-  python: "py",
-  csharp: "cs",
-  go: "go",
-  java: "java",
-  yaml: "yaml",
-};
-
-/** The programs of `examples/plugin` that show a resource by the plugin, by language; none for what has no example. */
+/** The programs of `examples/plugin` that use a resource by the plugin, by language; none for a resource without examples. */
 export function pluginExamplesOf(name: string): Readonly<Record<string, string>> {
-  const base = `../../../examples/plugin/${name.charAt(0).toLowerCase()}${name.slice(1)}`;
-  return Object.fromEntries(
-    Object.entries(LANGUAGES).flatMap(([language, ending]) => {
-      const file = new URL(`${base}.${ending}`, import.meta.url);
-      return existsSync(file) ? [[language, readFileSync(file, "utf8").trim()]] : [];
-    }),
-  );
+  const page = `${name.charAt(0).toLowerCase()}${name.slice(1)}.md`;
+  const file = new URL(`../../../examples/plugin/${page}`, import.meta.url);
+  return existsSync(file) ? codeBlocks(readFileSync(file, "utf8")) : {};
 }
+
+/** The code blocks of a page in Markdown, by language. */
+export const codeBlocks = (page: string): Record<string, string> =>
+  Object.fromEntries(
+    [...page.matchAll(/^```(\w+)\n(.*?)\n```$/gms)].map(([, language = "", text = ""]) => [language, text]),
+  );
