@@ -1,8 +1,6 @@
 import { CombinedTransformer, JS, NFA, TooManyNodesError, Transformers, transform } from "refa";
 import { PATTERN_SIZE_MAX, patternSize } from "../contract/patternSize.ts";
-import type { Subject } from "./lint/finder.ts";
-import { patternTree } from "./patternTree.ts";
-import { RecentlyUsed } from "./recentlyUsed.ts";
+import { patternTree, RecentlyUsed, type Subject } from "./pattern.ts";
 
 const OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
-import type { AccessDomain, AccessPolicy } from "./facts.ts";
-import { samplesOf } from "./samples.ts";
+import type { AST } from "@eslint-community/regexpp";
+import type { AccessDomain, AccessPolicy } from "./decisions.ts";
+import { literalOf, patternOf, patternTree } from "./pattern.ts";
 
 /** A login name that every domain has, as most devices do. */
 export const DEFAULT_LOGIN = "root";
@@ -54,4 +55,98 @@ export function domainOf(policies: readonly AccessPolicy[], options: DomainOptio
 /** The text as an address, completed where it is the beginning of one; undefined where it is neither. */
 export function addressFrom(begin: string): string | undefined {
   return ENDS.map((end) => begin + end).find((text) => isIP(text) !== 0);
+}
+
+/** Most combinations of alternatives that are written out. */
+const COMBINATIONS_MAX = 16;
+/** Most repetitions that are written out. */
+const REPEATS_MAX = 64;
+
+/**
+ * Some texts in which a pattern is found, made of its literals. Each alternative of the pattern is in at least one of
+ * them, and where they are few all combinations are there. Each text was tried on the pattern. There are none for a
+ * pattern that does not compile, or that RE2 and JavaScript do not read alike.
+ * @param filler stands where the pattern takes almost any character; by default `x`
+ */
+export function samplesOf(pattern: string, filler = "x"): string[] {
+  const tree = patternTree(pattern);
+  if (!tree) return [];
+  // Before anything is written out: RE2 refuses repetitions of repetitions that would never end.
+  const compiled = patternOf(pattern);
+  if (!compiled) return [];
+  const texts = new Set(new Sampler(filler).alternatives(tree.alternatives, COMBINATIONS_MAX));
+  texts.delete("");
+  return [...texts].filter(compiled.test);
+}
+
+class Sampler {
+  readonly #filler: string;
+
+  constructor(filler: string) {
+    this.#filler = filler;
+  }
+
+  /** @param most how many combinations the branches may have together */
+  alternatives(branches: readonly AST.Alternative[], most: number): string[] {
+    const share = Math.floor(most / branches.length);
+    return branches.flatMap(({ elements }) => this.#sequence(elements, share));
+  }
+
+  #sequence(elements: readonly AST.Element[], most: number): string[] {
+    let texts = [""];
+    for (const element of elements) texts = combined(texts, this.#one(element, most), most);
+    return texts;
+  }
+
+  #one(element: AST.Element, most: number): string[] {
+    switch (element.type) {
+      case "Character":
+        return [characterOf(element)];
+      case "Group":
+      case "CapturingGroup":
+        return this.alternatives(element.alternatives, most);
+      case "CharacterSet":
+        return [this.#memberOf(element)];
+      case "CharacterClass":
+        return [this.#memberOfClass(element)];
+      case "Quantifier":
+        return this.#repeated(element, most);
+      default:
+        return [""];
+    }
+  }
+
+  #repeated({ element, min }: AST.Quantifier, most: number): string[] {
+    if (element.type === "Assertion" || min > REPEATS_MAX) return [""];
+    return this.#sequence(
+      Array.from({ length: min }, () => element),
+      most,
+    );
+  }
+
+  #memberOf(set: AST.CharacterSet): string {
+    if (set.kind === "digit") return set.negate ? this.#filler : "1";
+    if (set.kind === "space") return set.negate ? this.#filler : " ";
+    if (set.kind === "word") return set.negate ? "-" : "x";
+    return this.#filler;
+  }
+
+  #memberOfClass({ elements, negate }: AST.CharacterClass): string {
+    const [first] = elements;
+    if (negate || first === undefined) return this.#filler;
+    if (first.type === "CharacterClassRange") return characterOf(first.min);
+    if (first.type === "CharacterSet") return this.#memberOf(first);
+    return first.type === "Character" ? characterOf(first) : this.#filler;
+  }
+}
+
+const characterOf = (node: AST.Character) => literalOf(node) ?? String.fromCodePoint(node.value);
+
+/** Every start with every end; where that would be too many, each of them with one. */
+function combined(starts: readonly string[], ends: readonly string[], most: number): string[] {
+  if (starts.length * ends.length <= most) return starts.flatMap((start) => ends.map((end) => start + end));
+  return Array.from(
+    { length: Math.max(starts.length, ends.length) },
+    (_, index) => `${starts[index % starts.length]}${ends[index % ends.length]}`,
+  );
 }

@@ -1,6 +1,5 @@
-import type { Access } from "./access.ts";
-import type { DeviceSet } from "./deviceSets.ts";
-import type { AccessDomain, AccessKey, AccessRule } from "./facts.ts";
+import type { Access, DeviceSet } from "./access.ts";
+import type { AccessDomain, AccessKey, AccessRule } from "./decisions.ts";
 
 /** Logins that one rule allows the holder of one key. */
 export interface Grant {

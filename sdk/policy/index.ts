@@ -1,24 +1,28 @@
-export { Access, type Share, type Verdict } from "./access.ts";
-export type { DeviceSet } from "./deviceSets.ts";
-export { areDisjoint } from "./disjoint.ts";
-export { ANY_ADDRESS, ANY_LOGIN, DEFAULT_LOGIN, type DomainOptions, domainOf } from "./domain.ts";
-export { type ConsideredRule, type Explanation, explain, type Mismatch } from "./explain.ts";
-export type {
-  AccessDevice,
-  AccessDomain,
-  AccessKey,
-  AccessPolicy,
-  AccessQuestion,
-  AccessRule,
-} from "./facts.ts";
+export { Access, type DeviceSet, type Share, type Verdict } from "./access.ts";
 export {
+  type AccessDevice,
+  type AccessDomain,
+  type AccessKey,
+  type AccessPolicy,
+  type AccessQuestion,
+  type AccessRule,
+  type ConsideredRule,
+  type DeviceFacts,
+  type DeviceFilter,
+  type Explanation,
+  explain,
   type FirewallDecision,
   type FirewallRuleFacts,
+  filterMatches,
   firewallDecides,
+  type KeyRule,
+  keyAdmits,
   type LoginAttempt,
-} from "./firewallDecides.ts";
+  type Mismatch,
+} from "./decisions.ts";
+export { areDisjoint } from "./disjoint.ts";
+export { ANY_ADDRESS, ANY_LOGIN, DEFAULT_LOGIN, type DomainOptions, domainOf, samplesOf } from "./domain.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
-export { type DeviceFacts, type DeviceFilter, filterMatches, type KeyRule, keyAdmits } from "./keyAdmits.ts";
 export {
   expiryOf,
   type LintedApiKey,
@@ -26,10 +30,18 @@ export {
   type LintOptions,
   SOON_DAYS,
 } from "./lint/expiry.ts";
-export type { Subject } from "./lint/finder.ts";
-export type { Counterexample, Evidence, Field, Finding, FindingObject } from "./lint/finding.ts";
+export {
+  type Counterexample,
+  type Evidence,
+  type Field,
+  type Finding,
+  type FindingObject,
+  type LintCode,
+  type LintRule,
+  lintRules,
+  type Severity,
+} from "./lint/finding.ts";
 export { lint } from "./lint/lint.ts";
-export { type LintCode, type LintRule, lintRules, type Severity } from "./lint/lintRules.ts";
 export { type Mistaken, mistakenFor, mistakenText } from "./mistaken.ts";
 export {
   compilePattern,
@@ -38,5 +50,5 @@ export {
   type Pattern,
   PatternError,
   patternOf,
+  type Subject,
 } from "./pattern.ts";
-export { samplesOf } from "./samples.ts";

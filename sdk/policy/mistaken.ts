@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { Subject } from "./lint/finder.ts";
+import type { Subject } from "./pattern.ts";
 
 /** A notation that a pattern is written in, although the service takes it for a regular expression. */
 export interface Mistaken {

@@ -1,7 +1,29 @@
+import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { RE2JS } from "re2js";
 import { GatehouseError } from "../errors.ts";
-import { type Literals, literalsOf } from "./literals.ts";
-import { RecentlyUsed } from "./recentlyUsed.ts";
+
+/** The values that were used last, by their keys: a new one replaces the one whose last use is the longest ago. */
+export class RecentlyUsed<T> {
+  readonly #values = new Map<string, T>();
+  readonly #size: number;
+
+  /** @param size how many are kept */
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  /** The value of this key, which is made where it is not kept. @throws what `make` throws; then nothing is kept */
+  get(key: string, make: () => T): T {
+    const value = this.#values.has(key) ? (this.#values.get(key) as T) : make();
+    this.#values.delete(key);
+    this.#values.set(key, value);
+    if (this.#values.size > this.#size) {
+      const [oldest = ""] = this.#values.keys();
+      this.#values.delete(oldest);
+    }
+    return value;
+  }
+}
 
 /** Thrown when a pattern is not a regular expression in RE2 syntax. */
 export class PatternError extends GatehouseError {
@@ -11,6 +33,9 @@ export class PatternError extends GatehouseError {
     super({ code: "pattern", detail: `not a regular expression in RE2 syntax: ${reason}` }, options);
   }
 }
+
+/** What a pattern is about. */
+export type Subject = "login" | "address" | "device";
 
 /** A compiled pattern. */
 export interface Pattern {
@@ -98,4 +123,108 @@ function matcher(literals: Literals | undefined, engine: Pattern["test"]): Patte
     case "needs":
       return (input) => texts.some((text) => input.startsWith(text)) && engine(input);
   }
+}
+
+/** Most texts that a pattern may spell. */
+const TEXTS_MAX = 64;
+
+/**
+ * The texts in which a pattern is found, as far as it can be told without a regular expression engine, which is a
+ * hundred times slower:
+ * - `whole`: those that are one of `texts`;
+ * - `start`, `end`, `part`: those that begin with, end with or contain one of `texts`;
+ * - `line`: those that begin with one of `texts` and have no line break after it;
+ * - `needs`: some of those that begin with one of `texts`; which of them, only the engine knows.
+ */
+export interface Literals {
+  readonly kind: "whole" | "start" | "line" | "end" | "part" | "needs";
+  readonly texts: readonly string[];
+}
+
+/** The {@link Literals} of a pattern; undefined where nothing can be told. */
+export function literalsOf(text: string): Literals | undefined {
+  const tree = patternTree(text);
+  if (!tree) return undefined;
+  const parts = tree.alternatives.map(branch);
+  const [first] = parts;
+  const texts = parts.flatMap((part) => part?.texts ?? []);
+  if (!first || texts.length > TEXTS_MAX || parts.some((part) => part === undefined)) return undefined;
+  if (parts.every((part) => part?.kind === first.kind)) return { kind: first.kind, texts };
+  // Alternatives of different kinds have in common that a text must begin with one of theirs.
+  const anchored = parts.every((part) => part && part.kind !== "end" && part.kind !== "part");
+  return anchored ? { kind: "needs", texts } : undefined;
+}
+
+const isStart = (node: AST.Element | undefined) => node?.type === "Assertion" && node.kind === "start";
+const isEnd = (node: AST.Element | undefined) => node?.type === "Assertion" && node.kind === "end";
+/** `.*`, greedy or not. */
+const isAnything = (node: AST.Element | undefined): boolean =>
+  node?.type === "Quantifier" &&
+  node.min === 0 &&
+  node.max === Number.POSITIVE_INFINITY &&
+  node.element.type === "CharacterSet" &&
+  node.element.kind === "any";
+
+function branch({ elements }: AST.Alternative): Literals | undefined {
+  const anchored = isStart(elements[0]);
+  const { texts, rest } = spell(anchored ? elements.slice(1) : elements);
+  const [first, second, ...more] = rest;
+  if (anchored) {
+    if (first === undefined) return { kind: "start", texts };
+    if (isEnd(first) && second === undefined) return { kind: "whole", texts };
+    if (isAnything(first) && second === undefined) return { kind: "start", texts };
+    if (isAnything(first) && isEnd(second) && more.length === 0) return { kind: "line", texts };
+    return { kind: "needs", texts };
+  }
+  if (first === undefined) return { kind: "part", texts };
+  if (isEnd(first) && second === undefined) return { kind: "end", texts };
+  return isAnything(first) && second === undefined ? { kind: "part", texts } : undefined;
+}
+
+/** The texts that the first elements spell, and the rest: from the first element that stands for too many texts. */
+function spell(elements: readonly AST.Element[]): { texts: string[]; rest: readonly AST.Element[] } {
+  let texts = [""];
+  for (const [index, element] of elements.entries()) {
+    const next = textsOf(element);
+    if (next === undefined || texts.length * next.length > TEXTS_MAX)
+      return { texts, rest: elements.slice(index) };
+    texts = texts.flatMap((text) => next.map((more) => text + more));
+  }
+  return { texts, rest: [] };
+}
+
+function textsOf(element: AST.Element): string[] | undefined {
+  const literal = literalOf(element);
+  if (literal !== undefined) return [literal];
+  if (element.type !== "Group" && element.type !== "CapturingGroup") return undefined;
+  const branches = element.alternatives.map(({ elements }) => spell(elements));
+  return branches.every(({ rest }) => rest.length === 0) ? branches.flatMap(({ texts }) => texts) : undefined;
+}
+
+const parser = new RegExpParser();
+
+/**
+ * Finds what RE2 and JavaScript read differently, and what JavaScript does not know: escapes with letters (`\Q`, `\pN`,
+ * `\A`, …) other than the common classes, groups with flags or names, classes of classes, a class that begins with `]`,
+ * counts with leading zeros (literals to RE2), and characters beyond U+FFFF or halves of them (RE2 reads code points).
+ */
+const DIFFERENT = /\\[^\W_dDwWsSbB]|\(\?(?!:)|\[\^?\]|\[[^\]]*\[|\{(?:\d+,)?0\d|[\ud800-\udfff]/;
+
+/** The syntax tree of a pattern; undefined for a pattern that RE2 and JavaScript do not read alike. */
+export function patternTree(text: string): AST.Pattern | undefined {
+  if (DIFFERENT.test(text)) return undefined;
+  try {
+    return parser.parsePattern(text);
+  } catch {
+    // JavaScript does not know its syntax.
+    return undefined;
+  }
+}
+
+/** The character that a node stands for, written plainly or as punctuation behind a backslash; undefined for none. */
+export function literalOf(node: AST.Node): string | undefined {
+  if (node.type !== "Character") return undefined;
+  const { raw } = node;
+  if (!raw.startsWith("\\")) return raw;
+  return /^\\[!-/:-@[-`{-~]$/.test(raw) ? raw.slice(1) : undefined;
 }

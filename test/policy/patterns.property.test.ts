@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
 import { compilePattern, PatternError, samplesOf } from "../../sdk/policy/index.ts";
-import { type Literals, literalsOf } from "../../sdk/policy/literals.ts";
+import { type Literals, literalsOf } from "../../sdk/policy/pattern.ts";
 import { patternAndText, textsNear } from "./patternArbitraries.ts";
 
 /** RE2 itself; undefined for what it takes for no pattern. */

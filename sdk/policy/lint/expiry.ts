@@ -1,5 +1,4 @@
-import type { Finding, FindingObject } from "./finding.ts";
-import { quoted } from "./wording.ts";
+import { type Finding, type FindingObject, quoted } from "./finding.ts";
 
 /** What lint looks at in an API key. */
 export interface LintedApiKey {

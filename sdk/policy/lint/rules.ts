@@ -1,0 +1,285 @@
+import type { Access, DeviceSet, RuleSet } from "../access.ts";
+import type { AccessRule } from "../decisions.ts";
+import {
+  type Field,
+  type Finding,
+  fieldOf,
+  filterText,
+  listed,
+  objectId,
+  quoted,
+  ruleName,
+  ruleObject,
+  ruleText,
+} from "./finding.ts";
+
+/**
+ * Findings for active rules that never match, never decide, change nothing or contradict each other.
+ * @param explained ids of the objects with a wrong pattern, whose finding explains why they match nothing
+ */
+export function ruleFindings(access: Access, explained: ReadonlySet<string>): Finding[] {
+  const { policy, domain, rules } = access;
+  if (policy.devices.length === 0 || domain.logins.length === 0 || domain.addresses.length === 0) return [];
+  const situations = new Situations(access);
+  const decisions = new Decisions(access, situations);
+  const idsOf = (places: Iterable<number> = []) => [...places].flatMap((place) => rules[place]?.id ?? []);
+  return [
+    ...rules.flatMap((rule, place) => {
+      if (!decisions.matching.has(place)) {
+        return explained.has(objectId(ruleObject(rule)))
+          ? []
+          : [neverMatches(access, situations, rule, place)];
+      }
+      if (!decisions.deciding.has(place)) return [unreachable(rule, idsOf(decisions.stronger.get(place)))];
+      return decisions.needed.has(place) ? [] : [redundant(rule, idsOf(decisions.weaker.get(place)))];
+    }),
+    ...contradictions(access, decisions.disagreements),
+  ];
+}
+
+function unreachable(rule: AccessRule, by: readonly string[]): Finding {
+  const others =
+    by.length === 1 ? `the stronger rule ${listed(by)} decides` : `the stronger rules ${listed(by)} decide`;
+  return {
+    rule: "unreachable-rule",
+    severity: "warning",
+    message: `${ruleName(rule)} decides about no login of the domain: where it matches, ${others}.`,
+    object: ruleObject(rule),
+    field: "priority",
+    suggestion: `Raise its priority above ${by.length === 1 ? "that rule" : "those rules"}, or remove it.`,
+    evidence: { rules: by },
+  };
+}
+
+function redundant(rule: AccessRule, by: readonly string[]): Finding {
+  const otherwise =
+    by.length === 0
+      ? "without it no rule would match, which allows as well"
+      : `without it ${by.length === 1 ? "rule" : "the rules"} ${listed(by)} would decide the same`;
+  return {
+    rule: "redundant-rule",
+    severity: "info",
+    message: `${ruleName(rule)} changes no decision about a login of the domain: ${otherwise}.`,
+    object: ruleObject(rule),
+    suggestion: "Remove it, unless logins or devices are to come that only it is for.",
+    evidence: { rules: by },
+  };
+}
+
+function neverMatches(
+  access: Access,
+  { logins, addresses }: Situations,
+  rule: AccessRule,
+  place: number,
+): Finding {
+  const { action, username, sourceIp, filter } = rule;
+  const noDevice = access.devicesOf(filter, action === "deny").isEmpty();
+  const misses: { field: Field; text: string }[] = [];
+  const miss = (field: Field, text: string) => misses.push({ field, text });
+  if (noDevice) miss(fieldOf(filter), `${filterText(filter)} is for no device`);
+  if (!logins.some((text) => text.rules.has(place))) {
+    miss("username", `username ${quoted(username)} is for no login of the domain`);
+  }
+  if (!addresses.some((text) => text.rules.has(place))) {
+    miss("sourceIp", `sourceIp ${quoted(sourceIp)} is for no address of the domain`);
+  }
+  return {
+    rule: "never-matches",
+    severity: noDevice ? "warning" : "info",
+    message: `${ruleName(rule)} never matches: its ${misses.map(({ text }) => text).join(", and its ")}.`,
+    object: ruleObject(rule),
+    field: misses[0]?.field,
+    suggestion: noDevice
+      ? "Correct the filter, or remove the rule."
+      : "Correct the pattern, remove the rule, or add what it is for to the domain.",
+  };
+}
+
+function contradictions({ policy, rules }: Access, disagreements: readonly Disagreement[]): Finding[] {
+  const nameOf = new Map(policy.devices.map(({ uid, name }) => [uid, name]));
+  return disagreements.flatMap(({ winner, loser, login, address, uid }): Finding[] => {
+    const [later, earlier] = [rules[winner], rules[loser]];
+    const device = nameOf.get(uid);
+    if (!later || !earlier || device === undefined) return [];
+    return [
+      {
+        rule: "contradiction",
+        severity: "error",
+        message: `${ruleName(later)} and rule ${ruleText(earlier)} both match the login ${quoted(login)} from ${address} on ${quoted(device)}, and only that the former was made later makes it win.`,
+        object: ruleObject(later),
+        field: "priority",
+        suggestion: "Give the rule that is to win the higher priority.",
+        evidence: { rules: [earlier.id], counterexample: { login, address, device } },
+      },
+    ];
+  });
+}
+
+/** A rule by its place in the access's list, and the devices on which it decides in a situation. */
+interface Decision {
+  readonly place: number;
+  readonly devices: DeviceSet;
+}
+
+/** Two rules of one priority that decide differently about a login. */
+interface Disagreement {
+  /** Place of the rule that decides, because it was made later. */
+  readonly winner: number;
+  /** Place of the other rule. */
+  readonly loser: number;
+  readonly login: string;
+  readonly address: string;
+  readonly uid: string;
+}
+
+/** Which rules decide over a domain, and what would happen without each. Rules are named by their places. */
+class Decisions {
+  /** The rules that match some login. */
+  readonly matching = new Set<number>();
+  /** The rules that decide about some login. */
+  readonly deciding = new Set<number>();
+  /** The rules without which the decision about some login would be another one. */
+  readonly needed = new Set<number>();
+  /** For a rule that never decides: the rules that decide where it matches. */
+  readonly stronger = new Map<number, Set<number>>();
+  /** For a rule that is not needed: the rules that would decide without it. */
+  readonly weaker = new Map<number, Set<number>>();
+  readonly #disagreements = new Map<string, Disagreement>();
+  readonly #access: Access;
+  readonly #devices: readonly DeviceSet[];
+
+  constructor(access: Access, situations: Situations) {
+    this.#access = access;
+    this.#devices = access.rules.map(({ filter, action }) => access.devicesOf(filter, action === "deny"));
+    for (const situation of situations) {
+      for (const decision of this.#decide(situation)) {
+        const rest = situation.rules.slice(situation.rules.indexOf(decision.place) + 1);
+        this.#without(decision, rest);
+        this.#compare(decision, rest, situation);
+      }
+    }
+  }
+
+  get disagreements(): readonly Disagreement[] {
+    return [...this.#disagreements.values()];
+  }
+
+  #decide({ rules }: Situation): Decision[] {
+    const left = this.#access.devicesOf({}, false).clone();
+    const decisions: Decision[] = [];
+    for (const place of rules) {
+      const all = this.#devicesOf(place);
+      if (all.isEmpty()) continue;
+      this.matching.add(place);
+      const devices = all.new_intersection(left);
+      if (!devices.isEmpty()) {
+        this.deciding.add(place);
+        decisions.push({ place, devices });
+        left.difference(devices);
+      } else if (!this.deciding.has(place)) {
+        for (const above of decisions)
+          if (above.devices.intersects(all)) note(this.stronger, place, above.place);
+      }
+    }
+    return decisions;
+  }
+
+  /** Finds out what would be decided without the rule of a decision. */
+  #without({ place, devices }: Decision, rest: readonly number[]): void {
+    if (this.needed.has(place)) return;
+    const { action } = this.#ruleAt(place);
+    const left = devices.clone();
+    for (const other of rest) {
+      if (left.isEmpty()) return;
+      const all = this.#devicesOf(other);
+      if (!left.intersects(all)) continue;
+      note(this.weaker, place, other);
+      if (this.#ruleAt(other).action !== action) {
+        this.needed.add(place);
+        return;
+      }
+      left.difference(all);
+    }
+    if (action === "deny" && !left.isEmpty()) this.needed.add(place);
+  }
+
+  /** Finds rules of the same priority that would decide differently, had they been made later. */
+  #compare({ place, devices }: Decision, rest: readonly number[], { login, address }: Situation): void {
+    const { action, priority } = this.#ruleAt(place);
+    for (const other of rest) {
+      const rule = this.#ruleAt(other);
+      if (rule.priority !== priority) return;
+      const name = `${place},${other}`;
+      if (rule.action === action || this.#disagreements.has(name)) continue;
+      const [uid] = this.#access.uidsOf(devices.new_intersection(this.#devicesOf(other)));
+      if (uid === undefined) continue;
+      this.#disagreements.set(name, { winner: place, loser: other, login, address, uid });
+    }
+  }
+
+  #ruleAt = (place: number): AccessRule => at(this.#access.rules, place);
+  #devicesOf = (place: number): DeviceSet => at(this.#devices, place);
+}
+
+function at<T>(list: readonly T[], place: number): T {
+  const item = list[place];
+  if (item === undefined) throw new RangeError(`no rule has the place ${place}`);
+  return item;
+}
+
+function note(notes: Map<number, Set<number>>, place: number, other: number): void {
+  const known = notes.get(place);
+  if (known) known.add(other);
+  else notes.set(place, new Set([other]));
+}
+
+/** Texts in which the patterns of the same rules are found. */
+interface TextClass {
+  /** The first of them. */
+  readonly text: string;
+  /** Places of the rules whose pattern is found in it. */
+  readonly rules: RuleSet;
+}
+
+/** A login name and an address; they stand for all others that the same rules match. */
+interface Situation {
+  readonly login: string;
+  readonly address: string;
+  /** Places in the access's list of rules, strongest first. */
+  readonly rules: readonly number[];
+}
+
+/** The login names and addresses of a domain, one for each set of rules that match. */
+class Situations {
+  readonly logins: readonly TextClass[];
+  readonly addresses: readonly TextClass[];
+
+  constructor(access: Access) {
+    const { logins, addresses } = access.domain;
+    this.logins = classesOf(logins, (login) => access.rulesForLogin(login));
+    this.addresses = classesOf(addresses, (address) => access.rulesForAddress(address));
+  }
+
+  /** Each list of rules that match some login name from some address, once. */
+  *[Symbol.iterator](): Generator<Situation> {
+    const seen = new Set<string>();
+    for (const login of this.logins) {
+      for (const address of this.addresses) {
+        const rules = login.rules.new_intersection(address.rules).array();
+        const name = rules.join();
+        if (seen.has(name)) continue;
+        seen.add(name);
+        yield { login: login.text, address: address.text, rules };
+      }
+    }
+  }
+}
+
+function classesOf(texts: readonly string[], rulesOf: (text: string) => RuleSet): TextClass[] {
+  const classes = new Map<RuleSet, TextClass>();
+  for (const text of texts) {
+    const rules = rulesOf(text);
+    if (!classes.has(rules)) classes.set(rules, { text, rules });
+  }
+  return [...classes.values()];
+}
