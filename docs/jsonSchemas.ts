@@ -57,13 +57,13 @@ export const jsonDocuments: readonly JsonDocument[] = [
   {
     file: "access.schema.json",
     type: "AccessReport",
-    module: "access/json",
+    module: "access/answer",
     command: "gatehouse access --json",
   },
   {
     file: "access-explanation.schema.json",
     type: "AccessExplanationReport",
-    module: "access/json",
+    module: "access/answer",
     command: "gatehouse access --explain --json",
   },
 ];

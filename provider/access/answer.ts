@@ -1,12 +1,18 @@
+import {
+  type AccessDevice,
+  type AccessDomain,
+  type AccessKey,
+  type AccessRule,
+  ANY_ADDRESS,
+  type Grant,
+  grantsOf,
+} from "@gatehouse-access/sdk/policy";
 import type { Estate } from "../estate/namespaceState.ts";
-import { accessCsv } from "./csv.ts";
-import { domainLines, unknownLines } from "./domainText.ts";
-import { accessExplanation } from "./explain.ts";
-import { explanationText } from "./explainText.ts";
+import { keyText, listText, printable, ruleText } from "../words.ts";
+import { DeviceGroups } from "./deviceGroups.ts";
+import { type AccessExplanation, accessExplanation, explanationText } from "./explanation.ts";
 import type { AccessInquiry } from "./inquiry.ts";
-import { type AccessExplanationReport, accessJson } from "./json.ts";
-import { accessTable } from "./table.ts";
-import { type AccessView, accessView } from "./view.ts";
+import { type AccessView, accessView, domainLines, unknownLines } from "./view.ts";
 
 /** The answer to an inquiry about access. */
 export interface AccessAnswer {
@@ -43,4 +49,212 @@ function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
       ? `${JSON.stringify(report, null, 1)}\n`
       : explanationText(view, explanation);
   return { output: [output], refused: !explanation.allowed };
+}
+
+/** What one rule allows one key: each login name, from each address, on each device. */
+type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
+
+/** Everything that is allowed. It goes key by key, so that no more than the rows of one key are in memory at once. */
+function* accessRows({ access, keys }: AccessView): Generator<AccessRow> {
+  for (const key of keys) {
+    const rows: AccessRow[] = [];
+    for (const { login, ...grant } of grantsOf(access, [key])) {
+      const same = rows.find(
+        ({ rule, addresses, devices }) =>
+          rule === grant.rule && isSame(addresses, grant.addresses) && isSame(devices, grant.devices),
+      );
+      if (same) same.logins.push(login);
+      else rows.push({ ...grant, logins: [login] });
+    }
+    yield* rows;
+  }
+}
+
+const isSame = (left: readonly string[], right: readonly string[]): boolean =>
+  left.length === right.length && left.every((text, index) => text === right[index]);
+
+const TABLE_HEAD = ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"] as const;
+/** Widest a column becomes for one long cell; the cell itself is shown whole. */
+const COLUMN_MAX = 60;
+/** Most uids, of all sets of devices together, whose words are remembered. */
+const HELD_MAX = 1_000_000;
+/** Most addresses that `any but …` names. */
+const EXCEPTIONS_MAX = 3;
+
+/** Who can reach what, as a table for people, in parts that end with lines. */
+function* accessTable(view: AccessView): Generator<string> {
+  yield `${domainLines(view).join("\n")}\n\n`;
+  const { rows, useful } = tableOf(view);
+  if (rows.length > 0) yield* tableLines([TABLE_HEAD, ...rows]);
+  const useless = view.keys.filter((key) => !useful.has(key)).map(keyText);
+  if (rows.length === 0)
+    yield "No key reaches any of these devices, as these login names from these addresses.\n";
+  else if (useless.length > 0) yield `\nNone of these devices for ${printable(listText(useless))}\n`;
+  const unknown = unknownLines(view);
+  if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
+}
+
+/** The rows in words. They stay in memory for the widths of the columns; the devices of each row do not. */
+function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<AccessKey> } {
+  const summary = summaries(view);
+  const useful = new Set<AccessKey>();
+  const rows = Array.from(accessRows(view), ({ key, logins, addresses, devices, rule }) => {
+    useful.add(key);
+    const by = rule === null ? "none matches" : ruleText(rule);
+    return [keyText(key), listText(logins), addressText(addresses, view), summary(devices), by].map(
+      printable,
+    );
+  });
+  return { rows, useful };
+}
+
+function* tableLines(rows: readonly (readonly string[])[]): Generator<string> {
+  const widths = TABLE_HEAD.map((_, column) =>
+    rows.reduce((width, row) => Math.min(COLUMN_MAX, Math.max(width, row[column]?.length ?? 0)), 0),
+  );
+  for (const row of rows) {
+    yield `${row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd()}\n`;
+  }
+}
+
+/** Addresses that were asked about are never summed up. */
+function addressText(addresses: readonly string[], { inquiry, domain }: AccessView): string {
+  if (inquiry.addresses.length > 0) return listText(addresses);
+  if (addresses.length === domain.addresses.length) return "any";
+  const others = domain.addresses.filter((address) => !addresses.includes(address));
+  return addresses.includes(ANY_ADDRESS) && others.length <= EXCEPTIONS_MAX
+    ? `any but ${others.join(", ")}`
+    : listText(addresses);
+}
+
+/** Puts sets of devices into words, each set once, since many keys have the same one. */
+function summaries({ estate }: AccessView): (uids: readonly string[]) => string {
+  const groups = new DeviceGroups(estate.policy.devices);
+  let held = 0;
+  const known = new Map<string, { readonly uids: readonly string[]; readonly text: string }[]>();
+  return (uids) => {
+    const name = `${uids.length} ${uids[0]} ${uids.at(-1)}`;
+    const alike = known.get(name) ?? [];
+    const same = alike.find((other) => uids.every((uid, index) => uid === other.uids[index]));
+    if (same) return same.text;
+    const text = groups.of(uids);
+    held += uids.length;
+    if (held > HELD_MAX) {
+      known.clear();
+      held = uids.length;
+    }
+    known.set(name, [...(known.get(name) ?? []), { uids, text }]);
+    return text;
+  };
+}
+
+const CSV_HEAD = [
+  "key_fingerprint",
+  "key_name",
+  "login",
+  "addresses",
+  "device_uid",
+  "device_name",
+  "rule_id",
+  "rule_action",
+  "rule_priority",
+];
+
+/**
+ * Who can reach what, as CSV (RFC 4180), in parts that end with lines: one for each key, login name, group of addresses
+ * and device.
+ */
+function* accessCsv(view: AccessView): Generator<string> {
+  const names = new Map(view.devices.map(({ uid, name }) => [uid, name]));
+  yield line(CSV_HEAD);
+  for (const { key, logins, addresses, devices, rule } of accessRows(view)) {
+    const by = rule === null ? ["", "", ""] : [rule.id, rule.action, String(rule.priority)];
+    for (const login of logins) {
+      const about = [key.fingerprint, key.name, login, addresses.join(" ")];
+      yield devices.map((uid) => line([...about, uid, names.get(uid) ?? "", ...by])).join("");
+    }
+  }
+}
+
+const line = (cells: readonly string[]): string => `${cells.map(cell).join(",")}\r\n`;
+
+/** The beginnings of texts that spreadsheet programs take for formulas, also in full width. */
+const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+
+/** For spreadsheet programs an apostrophe makes a formula a text, and is not shown. */
+function cell(text: string): string {
+  const harmless = FORMULA.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
+}
+
+/** Access that a key gives: with each of the login names, from each of the addresses, on each of the devices. */
+export interface AccessGrant {
+  /** Fingerprint of the key. */
+  readonly key: string;
+  readonly logins: readonly string[];
+  readonly addresses: readonly string[];
+  /** Id of the rule that allows it; null where no rule matches, which allows. */
+  readonly rule: string | null;
+  /** Uids. */
+  readonly devices: readonly string[];
+}
+
+/** What every answer says of the namespace and of the inquiry. */
+interface AccessAnswered {
+  /** Id of the namespace. */
+  readonly namespace: string;
+  /** What could not be looked at, as sentences: the answer leaves it out. */
+  readonly unseen: readonly string[];
+  /** What else could not be read, as sentences. */
+  readonly unknown: readonly string[];
+  /** How the inquiry was understood, as sentences. */
+  readonly notes: readonly string[];
+}
+
+/** Who can reach what in a namespace: what `gatehouse access --json` prints. */
+export interface AccessReport extends AccessAnswered {
+  /** All login names and addresses that were looked at. */
+  readonly domain: AccessDomain & {
+    /** The address that stands for every one that no rule names. */
+    readonly anyAddress: string;
+  };
+  /** How many of the latest sessions were looked at for login names and addresses. */
+  readonly sessions: number;
+  /** The devices that are asked about. */
+  readonly devices: readonly AccessDevice[];
+  /** The keys that are asked about. */
+  readonly keys: readonly AccessKey[];
+  /** All rules of the namespace. */
+  readonly rules: readonly AccessRule[];
+  readonly grants: readonly AccessGrant[];
+}
+
+/** Why one login is allowed, or is not: what `gatehouse access --explain --json` prints. */
+export interface AccessExplanationReport extends AccessExplanation, AccessAnswered {}
+
+/** An {@link AccessReport} as JSON in parts: one object, in which each of `grants` stands on a line of its own. */
+function* accessJson(view: AccessView): Generator<string> {
+  const { estate, devices, keys, domain, notes } = view;
+  const head: Omit<AccessReport, "grants"> = {
+    namespace: estate.tenant,
+    domain: { ...domain, anyAddress: ANY_ADDRESS },
+    sessions: estate.seen.sessions,
+    unseen: estate.unseen,
+    unknown: estate.unknown,
+    notes,
+    devices,
+    keys,
+    rules: estate.policy.rules,
+  };
+  yield `${JSON.stringify(head, null, 1).slice(0, -2)},\n "grants": [`;
+  let separator = "\n";
+  for (const { key, rule, logins, addresses, devices } of accessRows(view)) {
+    const grant: AccessGrant = { key: key.fingerprint, logins, addresses, rule: rule?.id ?? null, devices };
+    yield `${separator}  ${JSON.stringify(grant)}`;
+    separator = ",\n";
+  }
+  yield "\n ]\n}\n";
 }

@@ -1,5 +1,5 @@
 import type { AccessDevice } from "@gatehouse-access/sdk/policy";
-import { byText } from "../words/order.ts";
+import { byText } from "../words.ts";
 
 /** What devices have in common: a tag, or the beginning of their names. */
 export interface Trait {

@@ -1,6 +1,8 @@
 import { isIP } from "node:net";
 import { GatehouseError } from "@gatehouse-access/sdk";
-import { readAddress } from "./network.ts";
+import type { AccessDevice, AccessKey } from "@gatehouse-access/sdk/policy";
+import { byText, counted, keyText, listText } from "../words.ts";
+import { globFits, readAddress } from "./matching.ts";
 
 /** The flags of `gatehouse access`. What is left out is asked for all there are. */
 export interface AccessFlags {
@@ -66,4 +68,146 @@ function normalAddress(text: string): string {
     throw new AccessInquiryError("from", `must be an IPv4 or IPv6 address, as 198.51.100.7, not ${text}`);
   }
   return readAddress(text).toString();
+}
+
+/** The devices or keys that selectors stand for. */
+interface Selected<T> {
+  /** In the order of the list that they are selected from. */
+  readonly items: readonly T[];
+  /** How selectors were understood that can be understood in several ways, as sentences. */
+  readonly notes: readonly string[];
+}
+
+interface Found<T> {
+  readonly items: readonly T[];
+  readonly note?: string;
+}
+
+/** Most names that an error suggests. */
+const NEAR_MAX = 3;
+/** The least likeness of a name that is near, from 0 to 1. */
+const NEAR_LEAST = 0.3;
+/** Fewest characters that can be meant as the beginning of a fingerprint. */
+const FINGERPRINT_MIN = 4;
+
+/**
+ * Devices that any of the selectors means. A selector is `uid:`, `name:` (with `*` and `?`) or `tag:` and a text; or the
+ * text alone, which means a name or uid where a device has it, and otherwise a tag. Without selectors: all devices.
+ * @throws AccessInquiryError naming a selector that means no device, with near names
+ */
+export function selectDevices<Device extends AccessDevice>(
+  devices: readonly Device[],
+  selectors: readonly string[],
+): Selected<Device> {
+  return select(devices, selectors, (selector) => {
+    const [, kind, text = selector] = /^(uid|name|tag):(.*)$/s.exec(selector) ?? [];
+    const found = foundDevices(devices, selector, kind, text);
+    if (found.items.length > 0) return found;
+    const names = devices.map(({ name }) => name);
+    const tags = devices.flatMap((device) => device.tags);
+    const near = kind === "name" ? names : kind === "tag" ? tags : [...names, ...tags];
+    throw unknown("device", selector, counted(devices.length, "accepted device"), text, near);
+  });
+}
+
+function foundDevices<Device extends AccessDevice>(
+  devices: readonly Device[],
+  selector: string,
+  kind: string | undefined,
+  text: string,
+): Found<Device> {
+  const wanted = text.toLowerCase();
+  const named = devices.filter(({ name }) => globFits(wanted, name.toLowerCase()));
+  const ofUid = devices.filter(({ uid }) => uid === wanted);
+  const tagged = devices.filter(({ tags }) => tags.includes(text));
+  if (kind === "name") return { items: named };
+  if (kind === "uid") return { items: ofUid };
+  if (kind === "tag") return { items: tagged };
+  if (named.length === 0 && ofUid.length === 0) {
+    return { items: tagged, note: `--device ${selector} is a tag, of ${counted(tagged.length, "device")}` };
+  }
+  const items = [...new Set([...ofUid, ...named])];
+  if (tagged.length === 0) return { items };
+  return { items, note: `--device ${selector} is a name here; the tag of that name is tag:${selector}` };
+}
+
+/**
+ * Keys that any of the selectors means. A selector is a fingerprint, a name, the beginning of a fingerprint (4 characters
+ * or more), or a name or fingerprint with `*` and `?`. Without selectors: all keys.
+ * @throws AccessInquiryError naming a selector that means no key, with near names
+ */
+export function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selected<AccessKey> {
+  return select(keys, selectors, (selector) => {
+    const found = foundKeys(keys, selector);
+    if (found.items.length > 0) return found;
+    const near = keys.flatMap(({ name, fingerprint }) => [name, fingerprint]);
+    throw unknown("key", selector, counted(keys.length, "public key"), selector, near);
+  });
+}
+
+function foundKeys(keys: readonly AccessKey[], selector: string): Found<AccessKey> {
+  // As ssh-keygen writes it.
+  const print = selector.replace(/^MD5:/, "");
+  const same = keys.filter(({ fingerprint }) => fingerprint === print);
+  if (same.length > 0) return { items: same };
+  const several = (items: readonly AccessKey[], what: string): Found<AccessKey> => {
+    const text = listText(items.map(keyText));
+    return items.length === 1 ? { items } : { items, note: `--key ${selector} is ${what}: ${text}` };
+  };
+  const named = keys.filter(({ name }) => name === selector);
+  const begun = print.length < FINGERPRINT_MIN ? [] : keys.filter((key) => key.fingerprint.startsWith(print));
+  const either = [...new Set([...named, ...begun])];
+  if (either.length > 0) return several(either, "several keys");
+  const like = keys.filter(
+    ({ name, fingerprint }) => globFits(selector, name) || globFits(selector, fingerprint),
+  );
+  return several(like, counted(like.length, "key"));
+}
+
+function select<T extends AccessDevice | AccessKey>(
+  items: readonly T[],
+  selectors: readonly string[],
+  find: (selector: string) => Found<T>,
+): Selected<T> {
+  if (selectors.length === 0) return { items, notes: [] };
+  const found = selectors.map(find);
+  const chosen = new Set(found.flatMap((one) => one.items));
+  return {
+    items: items.filter((item) => chosen.has(item)),
+    notes: found.flatMap(({ note }) => note ?? []),
+  };
+}
+
+function unknown(
+  flag: string,
+  selector: string,
+  all: string,
+  text: string,
+  names: readonly string[],
+): AccessInquiryError {
+  const near = nearNames(text, names).sort(byText);
+  const hint = near.length === 0 ? undefined : `near: ${near.join(", ")}`;
+  return new AccessInquiryError(flag, `${selector} is none of the namespace's ${all}`, hint);
+}
+
+/** The names nearest to a text, by the pairs of characters that they share (Dice's coefficient). */
+function nearNames(text: string, names: Iterable<string>): string[] {
+  const wanted = pairs(text);
+  return [...new Set(names)]
+    .map((name) => ({ name, likeness: likeness(wanted, pairs(name)) }))
+    .filter(({ likeness }) => likeness >= NEAR_LEAST)
+    .sort((left, right) => right.likeness - left.likeness || byText(left.name, right.name))
+    .slice(0, NEAR_MAX)
+    .map(({ name }) => name);
+}
+
+function pairs(text: string): ReadonlySet<string> {
+  // The ends count as well, so that single characters have pairs.
+  const framed = ` ${text.toLowerCase()} `;
+  return new Set(Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)));
+}
+
+function likeness(left: ReadonlySet<string>, right: ReadonlySet<string>): number {
+  const shared = [...left].filter((pair) => right.has(pair)).length;
+  return (2 * shared) / (left.size + right.size);
 }

@@ -76,7 +76,7 @@ function unsettled(resources: readonly OwnResource[]): EngineError {
 const SHOWN_MAX = 50;
 
 async function textOf({ stdout, env }: Io, found: NamespaceCoverage): Promise<string> {
-  const { printable } = await import("../words/printable.ts");
+  const { printable } = await import("../words.ts");
   const c = colours(stdout, env);
   const { managed, total, percent, kinds, unmanaged, unknown } = found;
   const more = unmanaged.length - SHOWN_MAX;

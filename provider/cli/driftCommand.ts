@@ -246,7 +246,7 @@ async function repaired(
   flags: Flags,
 ): Promise<boolean> {
   const { removable, removeObjects, restorable } = await import("../drift/repair.ts");
-  const { printable } = await import("../words/printable.ts");
+  const { printable } = await import("../words.ts");
   const { objectText } = await import("../estate/liveObjects.ts");
   const c = colours(told, io.env);
   told.write(`${await textOf(io, report)}\n`);

@@ -15,8 +15,7 @@ import {
 import type { Inventory, Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/program/model.ts";
 import type { Connection } from "../service/connection.ts";
-import { counted } from "../words/phrases.ts";
-import { printable } from "../words/printable.ts";
+import { counted, printable } from "../words.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { colours, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./withConnection.ts";

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
-import { printable, printableLines } from "../words/printable.ts";
+import { printable, printableLines } from "../words.ts";
 import { addAccessCommand } from "./accessCommand.ts";
 import { addCoverageCommand } from "./coverageCommand.ts";
 import { addDriftCommand } from "./driftCommand.ts";

@@ -180,7 +180,7 @@ async function namespaceOf({ client, namespaces }: Connection, name: string): Pr
 
 async function textOf(connection: Connection, tenant: string, words: string): Promise<string> {
   const { NotFoundError, PermissionError } = await import("@gatehouse-access/sdk");
-  const { printable } = await import("../words/printable.ts");
+  const { printable } = await import("../words.ts");
   const { url } = connection.client;
   try {
     const found = await connection.namespaces.find(tenant);

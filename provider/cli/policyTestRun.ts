@@ -87,7 +87,7 @@ async function test(io: Io, { folder, stack, result }: DoneRun, tested: Tested):
 
 /** What came of policy tests, and what they did not look at. */
 export async function testedText(c: Colours, tested: TestedNamespace, folder: string): Promise<string> {
-  const { printable } = await import("../words/printable.ts");
+  const { printable } = await import("../words.ts");
   return [
     policyTestsText(c, tested, relative("", resolve(folder))),
     ...tested.unseen.map((sentence) => c.red(`not looked at: ${printable(sentence)}`)),

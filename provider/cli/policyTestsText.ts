@@ -5,8 +5,7 @@ import type {
   PolicyTestReport,
   PolicyTestResult,
 } from "../policyTests/results.ts";
-import { counted, firstOf, ruleText } from "../words/phrases.ts";
-import { printable, printableLines } from "../words/printable.ts";
+import { counted, firstOf, printable, printableLines, ruleText } from "../words.ts";
 import type { Colours } from "./render.ts";
 
 /** Most login names and addresses that are listed. */

@@ -12,7 +12,7 @@ import {
   urnName,
   urnType,
 } from "../engine/index.ts";
-import { printable, printableLines } from "../words/printable.ts";
+import { printable, printableLines } from "../words.ts";
 import type { Output } from "./io.ts";
 
 /** Paints text, or leaves it as it is. */

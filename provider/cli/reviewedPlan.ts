@@ -73,7 +73,7 @@ async function requireAsReviewed(
   const { estatesOf } = await import("../review/reviewPlan.ts");
   const { capturePlan } = await import("../plan/saved/capturePlan.ts");
   const { planDifferences } = await import("../plan/saved/planDifferences.ts");
-  const { printable } = await import("../words/printable.ts");
+  const { printable } = await import("../words.ts");
   const { OutdatedPlanError } = await import("../plan/saved/OutdatedPlanError.ts");
   const { home, estates } = await estatesOf(connection, [plan]);
   if (home !== reviewed.home) {

@@ -13,7 +13,7 @@ import {
 } from "../engine/index.ts";
 import { OutdatedPlanError } from "../plan/saved/OutdatedPlanError.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
-import { printable, printableLines } from "../words/printable.ts";
+import { printable, printableLines } from "../words.ts";
 import { type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { Io, Output } from "./io.ts";
 import { openOnService, requireService, type Service } from "./openOnService.ts";

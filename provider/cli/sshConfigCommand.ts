@@ -3,9 +3,7 @@ import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
-import { byText } from "../words/order.ts";
-import { counted } from "../words/phrases.ts";
-import { printable } from "../words/printable.ts";
+import { byText, counted, printable } from "../words.ts";
 import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
 import { collect } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
@@ -107,7 +105,7 @@ async function selectedDevices(
   { tag = [], device = [], online }: Flags,
 ): Promise<readonly SshDevice[]> {
   const { devicesOf } = await import("../service/lookups.ts");
-  const { selectDevices } = await import("../access/selectors.ts");
+  const { selectDevices } = await import("../access/inquiry.ts");
   const selectors = [...tag.map((text) => `tag:${text}`), ...device];
   const selected = selectDevices(await devicesOf(connection, { status: "accepted" }), selectors);
   for (const note of selected.notes) stderr.write(`${printable(note)}\n`);

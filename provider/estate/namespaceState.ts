@@ -12,7 +12,7 @@ import type { TenantClient } from "../service/connection.ts";
 import { hasStatus, type Invitation } from "../service/invitations.ts";
 import type { ApiKey, Device, FirewallRule, Namespace } from "../service/listings.ts";
 import { isSilent } from "../service/missingObject.ts";
-import { byText, byTexts } from "../words/order.ts";
+import { byText, byTexts } from "../words.ts";
 
 /** The most recent sessions of a namespace whose login names and addresses are looked at. */
 const SESSIONS_MAX = 500;

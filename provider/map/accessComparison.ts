@@ -1,6 +1,6 @@
 import type { Access, AccessKey, AccessRule, DeviceSet } from "@gatehouse-access/sdk/policy";
 import type { MapChange } from "./data.ts";
-import { allowedBy, ruleInWords } from "./inWords.ts";
+import { allowedBy, ruleInWords } from "./ruleWords.ts";
 
 /** Devices on which a change means the same for one key, login name and address. */
 export interface ComparedDevices {

@@ -1,4 +1,4 @@
-import { byText } from "../words/order.ts";
+import { byText } from "../words.ts";
 import type { MapDevice, MapGroup, MapKey } from "./data.ts";
 
 /** Most devices of the same tags that stay one group; more devices are parted by their names. */

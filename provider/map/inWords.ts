@@ -1,4 +1,4 @@
-import { type AccessDomain, type AccessRule, ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
+import { type AccessDomain, ANY_ADDRESS, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 
 /** What the map says of {@link ANY_ADDRESS}. */
 const ANYWHERE = "any address that no rule names";
@@ -11,21 +11,6 @@ const ANYBODY = "any login that no pattern names";
 
 /** A login name of a domain as people read it. */
 export const loginInWords = (login: string): string => (login === ANY_LOGIN ? ANYBODY : login);
-
-/** What allows a login. */
-export const allowedBy = (rule: AccessRule | null): string =>
-  rule === null ? "allowed, as no rule matches" : `allowed by ${ruleInWords(rule)}`;
-
-/** A rule with everything that it asks for. */
-export function ruleInWords({ id, action, priority, username, sourceIp, filter }: AccessRule): string {
-  const asks = [
-    username === "" ? [] : [`login ${username}`],
-    sourceIp === "" ? [] : [`from ${sourceIp}`],
-    filter.hostname ? [`name ${filter.hostname}`] : [],
-    filter.tags && filter.tags.length > 0 && !filter.hostname ? [`tags ${filter.tags.join(", ")}`] : [],
-  ].flat();
-  return `rule ${id} (${[action, `priority ${priority}`, ...asks].join("; ")})`;
-}
 
 /** What access was evaluated for, as a sentence. */
 export function domainInWords({ logins, addresses }: AccessDomain): string {

@@ -4,8 +4,7 @@ import { holds, type Plan, type ResourceValues, type Shown, type Step } from "..
 import { definitionOf } from "../estate/liveObjects.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
-import { byText } from "../words/order.ts";
-import { firstOf } from "../words/phrases.ts";
+import { byText, firstOf } from "../words.ts";
 
 /** A step of a plan, as one namespace sees it: of a move to another namespace it has one half. */
 export interface PlannedStep {

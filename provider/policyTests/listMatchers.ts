@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { z } from "zod";
-import { counted, firstOf } from "../words/phrases.ts";
+import { counted, firstOf } from "../words.ts";
 import { answerOf, type Judge, type Judgement } from "./judgement.ts";
 
 /** What can be said of lists and other values. */

@@ -1,8 +1,7 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
 import { Access, type AccessDomain, type AccessPolicy, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
-import { globFits, globSamples } from "../access/glob.ts";
-import { type Network, parseNetwork } from "../access/network.ts";
+import { globFits, globSamples, type Network, parseNetwork } from "../access/matching.ts";
 import type { AccessQuery, DeviceQuery } from "./written/query.ts";
 
 /** A query that was checked, with networks instead of texts. */

@@ -1,4 +1,4 @@
-import { counted } from "../words/phrases.ts";
+import { counted } from "../words.ts";
 
 /** Work has not ended within its time limit. */
 export class TimeLimitError extends Error {

@@ -7,7 +7,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { DeviceGroups } from "../access/deviceGroups.ts";
 import { byDevice, domainFor, type Estate } from "../estate/namespaceState.ts";
-import { byText } from "../words/order.ts";
+import { byText } from "../words.ts";
 import type { ReviewedAccess } from "./report/review.ts";
 
 /** Who can reach what by two policies of a namespace, in a form in which the two can be compared. */

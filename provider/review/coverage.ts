@@ -5,7 +5,7 @@ import { definitionNamed, type LiveObject } from "../estate/liveObjects.ts";
 import type { ManagedObjects } from "../estate/managedObjects.ts";
 import { type Estate, withoutObjects } from "../estate/namespaceState.ts";
 import type { ManagedObject } from "../plan/planned/plannedEstate.ts";
-import { byTexts } from "../words/order.ts";
+import { byTexts } from "../words.ts";
 import { accesses, accessLines } from "./accessLines.ts";
 import type { Coverage, EstateObject, ReviewedAccess, UndeclaredObject } from "./report/review.ts";
 import { accessSentence, PLAIN, reachPhrase } from "./report/sections.ts";

@@ -10,7 +10,7 @@ import type { Plan } from "../engine/index.ts";
 import { type Estate, inOrder, type Member, type NamespaceState } from "../estate/namespaceState.ts";
 import { type PlannedEstate, plannedEstate } from "../plan/planned/plannedEstate.ts";
 import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
-import { byText, byTexts } from "../words/order.ts";
+import { byText, byTexts } from "../words.ts";
 import { accesses, accessLines } from "./accessLines.ts";
 import { coverageOf, type Elsewhere } from "./coverage.ts";
 import { type Actor, incapabilities } from "./guards/incapabilities.ts";

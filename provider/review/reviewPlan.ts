@@ -5,7 +5,7 @@ import { begunNotes } from "../plan/planned/plannedEstate.ts";
 import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
 import { policyTestFiles } from "../policyTests/policyTestFiles.ts";
 import type { Connection, Home } from "../service/connection.ts";
-import { byText, byTexts } from "../words/order.ts";
+import { byText, byTexts } from "../words.ts";
 import type { Elsewhere } from "./coverage.ts";
 import { actorOf } from "./guards/incapabilities.ts";
 import { protectedGroup } from "./guards/lockouts.ts";

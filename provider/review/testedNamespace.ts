@@ -6,7 +6,7 @@ import { namespacesOf, onService } from "../plan/steps.ts";
 import type { PolicyTestReport } from "../policyTests/results.ts";
 import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
 import type { Connection } from "../service/connection.ts";
-import { byText } from "../words/order.ts";
+import { byText } from "../words.ts";
 import { actorOf } from "./guards/incapabilities.ts";
 
 /** What came of the policy tests beside a program, on the stack's namespace. */

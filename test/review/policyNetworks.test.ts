@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseNetwork } from "../../provider/access/network.ts";
+import { parseNetwork } from "../../provider/access/matching.ts";
 
 const LAST_IPV6 = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
 

@@ -3,8 +3,7 @@ import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report
 import type { Section } from "../../review/report/sections.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
-import { counted } from "../../words/phrases.ts";
-import { printable } from "../../words/printable.ts";
+import { counted, printable } from "../../words.ts";
 import { type DriftReport, isDrift, openObjects } from "../driftReport.ts";
 import { driftSections } from "./sections.ts";
 

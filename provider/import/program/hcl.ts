@@ -1,4 +1,4 @@
-import { codeOf, escaping, printable } from "../../words/printable.ts";
+import { codeOf, escaping, printable } from "../../words.ts";
 import { HelperCode, lineOf, type Notation } from "./literal.ts";
 
 /** Escapes that have a letter. */

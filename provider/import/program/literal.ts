@@ -1,4 +1,4 @@
-import { escaping } from "../../words/printable.ts";
+import { escaping } from "../../words.ts";
 import type { HelperCall } from "./patterns.ts";
 
 /** Code that stands for a value, such as a call of a helper. */

@@ -1,5 +1,5 @@
 import type { Declarable } from "../../estate/liveObjects.ts";
-import { byTexts } from "../../words/order.ts";
+import { byTexts } from "../../words.ts";
 
 /** A resource of the program. */
 export interface NamedObject extends Declarable {

@@ -1,6 +1,6 @@
 import type { Declarable } from "../../estate/liveObjects.ts";
 import { packageManifest } from "../../packageFile.ts";
-import { printable } from "../../words/printable.ts";
+import { printable } from "../../words.ts";
 import { dataFiles } from "./dataFile.ts";
 import { importsOf, importText } from "./imports.ts";
 import { Code, construction, HelperCode, inline, jsonText, literal } from "./literal.ts";

@@ -1,6 +1,6 @@
 import { Document, Scalar, visit } from "yaml";
 import type { Declarable } from "../../estate/liveObjects.ts";
-import { escaping, printable } from "../../words/printable.ts";
+import { escaping, printable } from "../../words.ts";
 import { escapeOf } from "./hcl.ts";
 import { inline } from "./literal.ts";
 import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";

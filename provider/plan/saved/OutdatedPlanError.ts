@@ -1,5 +1,5 @@
 import { EngineError } from "../../engine/index.ts";
-import { printable } from "../../words/printable.ts";
+import { printable } from "../../words.ts";
 import type { PlanDifference } from "./planDifferences.ts";
 
 /** Most differences that the message names; all of them are in `differences`. */

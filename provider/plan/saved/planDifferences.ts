@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { firstOf } from "../../words/phrases.ts";
+import { firstOf } from "../../words.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./reviewedContent.ts";
 
 /** Something that is no longer as it was when the plan was reviewed. */

@@ -3,7 +3,7 @@ import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contra
 import type { StepOp } from "../../engine/index.ts";
 import type { Estate } from "../../estate/namespaceState.ts";
 import { hasOwnCredential, type PlannedStep } from "../../plan/steps.ts";
-import { byText, byTexts } from "../../words/order.ts";
+import { byText, byTexts } from "../../words.ts";
 
 type OperationId = keyof typeof operations;
 type Work = "create" | "update" | "delete";

@@ -1,7 +1,7 @@
 import { roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
 import type { Member } from "../../estate/namespaceState.ts";
-import { firstOf } from "../../words/phrases.ts";
+import { firstOf } from "../../words.ts";
 
 /** Most devices that the message of a lock-out names. */
 const NAMED_MAX = 5;

@@ -16,7 +16,7 @@ import {
 import type { Connection, Home, TenantClient } from "../../service/connection.ts";
 import { deviceKey, macOf, type Namespace } from "../../service/listings.ts";
 import { isNewer } from "../../service/release.ts";
-import { byTexts } from "../../words/order.ts";
+import { byTexts } from "../../words.ts";
 import { existingObjects } from "./existingObjects.ts";
 import { actorOf, incapabilities } from "./incapabilities.ts";
 

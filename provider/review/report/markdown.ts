@@ -1,5 +1,5 @@
 import type { PolicyTestResult } from "../../policyTests/results.ts";
-import { printable } from "../../words/printable.ts";
+import { printable } from "../../words.ts";
 import type { Review } from "./review.ts";
 import {
   type Allowed,

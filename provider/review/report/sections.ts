@@ -1,8 +1,7 @@
 import { ANY_ADDRESS, ANY_LOGIN, type FindingObject } from "@gatehouse-access/sdk/policy";
 import { retainedObjects, typeName } from "../../engine/index.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
-import { counted } from "../../words/phrases.ts";
-import { printable } from "../../words/printable.ts";
+import { counted, printable } from "../../words.ts";
 import type {
   MemberChange,
   NamespaceReview,

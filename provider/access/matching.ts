@@ -1,6 +1,40 @@
 import { BlockList, isIP, isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 
+/**
+ * True when the whole text fits the glob: `*` stands for any text, `?` for one character, all else for itself. The search
+ * goes back to the last `*` only, so that its time grows at most with the product of both lengths.
+ */
+export function globFits(glob: string, text: string): boolean {
+  const [wanted, given] = [[...glob], [...text]];
+  let at = 0;
+  let star: { readonly at: number; taken: number } | undefined;
+  for (let place = 0; place < given.length; ) {
+    if (wanted[at] === "*") {
+      star = { at, taken: place };
+      at += 1;
+    } else if (wanted[at] === "?" || wanted[at] === given[place]) {
+      at += 1;
+      place += 1;
+    } else if (star) {
+      star.taken += 1;
+      place = star.taken;
+      at = star.at + 1;
+    } else {
+      return false;
+    }
+  }
+  return wanted.slice(at).every((character) => character === "*");
+}
+
+/** Texts that fit the glob: with each `*` for nothing, and with each `*` for something. */
+export function globSamples(glob: string): string[] {
+  const filled = glob.replaceAll("?", "x");
+  return [...new Set([filled.replaceAll("*", ""), filled.replaceAll("*", "x")])].filter(
+    (text) => text !== "",
+  );
+}
+
 const V4 = { version: ipaddr.IPv4, bits: 32 };
 const V6 = { version: ipaddr.IPv6, bits: 128 };
 
