@@ -310,7 +310,8 @@ async function write(
 }
 
 async function mapOf({ report, meanings }: FoundDrift): Promise<string> {
-  const { accessMapData, accessMapHtml } = await import("../map/index.ts");
+  const { accessMapData } = await import("../map/accessMapData.ts");
+  const { accessMapHtml } = await import("../map/accessMapHtml.ts");
   const [home] = meanings;
   if (!home) throw new EngineError("usage", "--html: no service is set, so there is no access to draw.");
   const { project, stack, service = "", unseen, notes } = report;

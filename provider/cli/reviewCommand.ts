@@ -225,7 +225,8 @@ async function write(
 }
 
 async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
-  const { accessMapData, accessMapHtml } = await import("../map/index.ts");
+  const { accessMapData } = await import("../map/accessMapData.ts");
+  const { accessMapHtml } = await import("../map/accessMapHtml.ts");
   const { PLAIN, revisionsInWords, revisionsSentence } = await import("../review/report/sections.ts");
   const [home] = namespaces;
   if (!home) throw new EngineError("review", "there is no namespace to draw.");

@@ -1,9 +1,13 @@
-import type { Access, AccessKey } from "@gatehouse-access/sdk/policy";
-import { AccessComparison } from "./accessComparison.ts";
-import type { AccessMapData, MapDevice, MapKey, MapSubtitle } from "./data.ts";
-import { EdgeList } from "./edgeList.ts";
-import { groupDevices, groupKeys } from "./grouping.ts";
-import { addressInWords, domainInWords, loginInWords } from "./inWords.ts";
+import {
+  type Access,
+  type AccessDomain,
+  type AccessKey,
+  ANY_ADDRESS,
+  ANY_LOGIN,
+} from "@gatehouse-access/sdk/policy";
+import { byText, byTexts } from "../words.ts";
+import type { AccessMapData, MapDevice, MapGroup, MapKey, MapSubtitle } from "./data.ts";
+import { AccessComparison, EdgeList } from "./edges.ts";
 
 /** What a map says beside who can reach what. */
 export interface AccessMapMeta extends Omit<MapSubtitle, "domain"> {
@@ -21,8 +25,17 @@ export interface AccessMapMeta extends Omit<MapSubtitle, "domain"> {
 export function accessMapData(before: Access, after: Access, meta: AccessMapMeta): AccessMapData {
   checkComparable(before, after);
   const { title, owners = new Map<string, string>(), notes = [], ...subtitle } = meta;
-  const keys = groupKeys(both(before.policy.keys, after.policy.keys, "fingerprint").map(mapKey(owners)));
-  const devices = groupDevices(both(before.policy.devices, after.policy.devices, "uid").map(mapDevice));
+  const bothKeys = both(before.policy.keys, after.policy.keys, "fingerprint");
+  const keys = groupKeys(
+    bothKeys.map(({ fingerprint, name, state }) => {
+      const owner = owners.get(fingerprint);
+      return { fingerprint, name, ...(owner === undefined ? {} : { owner }), ...(state && { state }) };
+    }),
+  );
+  const bothDevices = both(before.policy.devices, after.policy.devices, "uid");
+  const devices = groupDevices(
+    bothDevices.map(({ uid, name, tags, state }) => ({ uid, name, tags, ...(state && { state }) })),
+  );
   const { deviceSets, texts, edges } = edgesOf(before, after, keys.items, devices.items);
   return {
     title,
@@ -77,26 +90,84 @@ function both<T, Id extends keyof T>(before: readonly T[], after: readonly T[], 
   const old = new Set(before.map((one) => one[id]));
   const now = new Set(after.map((one) => one[id]));
   return [
-    ...after.map((one) => ({ one, state: old.has(one[id]) ? undefined : ("new" as const) })),
-    ...before.filter((one) => !now.has(one[id])).map((one) => ({ one, state: "removed" as const })),
+    ...after.map((one) => ({ ...one, ...(old.has(one[id]) ? {} : { state: "new" as const }) })),
+    ...before.filter((one) => !now.has(one[id])).map((one) => ({ ...one, state: "removed" as const })),
   ];
 }
 
-interface Marked<T> {
-  readonly one: T;
-  readonly state: "new" | "removed" | undefined;
+/** Most devices of the same tags that stay one group; more devices are parted by their names. */
+const GROUP_MAX = 60;
+
+/** A list, sorted so that the members of each group stand side by side. */
+interface Grouped<T> {
+  readonly items: readonly T[];
+  readonly groups: readonly MapGroup[];
 }
 
-const mapKey =
-  (owners: ReadonlyMap<string, string>) =>
-  ({ one: { fingerprint, name }, state }: Marked<{ fingerprint: string; name: string }>): MapKey => {
-    const owner = owners.get(fingerprint);
-    return { fingerprint, name, ...(owner === undefined ? {} : { owner }), ...(state && { state }) };
-  };
+const byName = byTexts(({ name }: { readonly name: string }) => name);
 
-const mapDevice = ({ one: { uid, name, tags }, state }: Marked<MapDevice>): MapDevice => ({
-  uid,
-  name,
-  tags,
-  ...(state && { state }),
-});
+/** Groups keys by who holds them. A key whose holder is not known is a group of its own. */
+function groupKeys(keys: readonly MapKey[]): Grouped<MapKey> {
+  const named = [...Map.groupBy(keys, ({ owner, fingerprint }) => owner ?? `\0${fingerprint}`).values()];
+  const lists = named.map((list) => ({
+    name: list[0]?.owner ?? list[0]?.name ?? "",
+    items: list.toSorted(byName),
+  }));
+  return joined(lists.toSorted(byName));
+}
+
+/** Groups devices by their tags, and where many devices have the same tags, also by what their names have in common. */
+function groupDevices(devices: readonly MapDevice[]): Grouped<MapDevice> {
+  const sorted = devices.toSorted(byName);
+  const byTags = Map.groupBy(sorted, ({ tags }) => tags.toSorted(byText).join(" + "));
+  const lists = [...byTags]
+    .sort(([left], [right]) => Number(left === "") - Number(right === "") || byText(left, right))
+    .flatMap(([tags, items]) => partedByName(tags === "" ? "no tags" : tags, items));
+  return joined(lists);
+}
+
+interface NamedList<T> {
+  readonly name: string;
+  readonly items: readonly T[];
+}
+
+function partedByName(name: string, items: readonly MapDevice[]): NamedList<MapDevice>[] {
+  if (items.length <= GROUP_MAX) return [{ name, items }];
+  const parts = [...Map.groupBy(items, (device) => commonPart(device.name))];
+  const shared = parts.filter(([, part]) => part.length > 1);
+  const single = parts.filter(([, part]) => part.length === 1).flatMap(([, part]) => part);
+  const lists = shared.map(([part, items]) => ({ name: `${name} · ${part}*`, items }));
+  return single.length > 0 ? [...lists, { name: `${name} · other names`, items: single }] : lists;
+}
+
+/** A name without the number at its end: `edge-berlin-` of `edge-berlin-07`. */
+const commonPart = (name: string): string => name.replace(/(?<![0-9])[0-9]+$/, "");
+
+function joined<T>(lists: readonly NamedList<T>[]): Grouped<T> {
+  const groups: MapGroup[] = [];
+  let from = 0;
+  for (const { name, items } of lists) {
+    groups.push({ name, from, count: items.length });
+    from += items.length;
+  }
+  return { items: lists.flatMap(({ items }) => items), groups };
+}
+
+const addressInWords = (address: string): string =>
+  address === ANY_ADDRESS ? "any address that no rule names" : address;
+const loginInWords = (login: string): string =>
+  login === ANY_LOGIN ? "any login that no pattern names" : login;
+
+/** What access was evaluated for, as a sentence. */
+function domainInWords({ logins, addresses }: AccessDomain): string {
+  const from = addresses.map(addressInWords);
+  return `Looked at: ${counted(logins.map(loginInWords), "login")}, from ${counted(from, "address", "addresses")}.`;
+}
+
+const LISTED_MAX = 8;
+
+function counted(texts: readonly string[], one: string, many = `${one}s`): string {
+  const more = texts.length > LISTED_MAX ? [`and ${texts.length - LISTED_MAX} more`] : [];
+  const listed = [...texts.slice(0, LISTED_MAX), ...more].join(", ");
+  return `${texts.length} ${texts.length === 1 ? one : many}${listed === "" ? "" : ` (${listed})`}`;
+}

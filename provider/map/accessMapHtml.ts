@@ -4,13 +4,9 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { packageFile } from "../packageFile.ts";
 import type { AccessMapData } from "./data.ts";
-import { pageBody } from "./pageBody.ts";
 
 /** The page's scripts, in the order in which they are joined; without the ends of their names. */
-const PAGE_SCRIPTS = [
-  ...["model", "filter", "rows", "state", "columns", "keyboard"],
-  ...["links", "tables", "details", "list", "head", "main"],
-];
+const PAGE_SCRIPTS = ["model", "rows", "columns", "links", "tables", "main"];
 /** Libraries that draw, each after those that it needs; all hang themselves on one global `d3`. */
 const LIBRARIES = ["d3-path", "d3-selection", "d3-shape"];
 
@@ -77,3 +73,101 @@ function library(name: string): string {
   const code = readFileSync(join(folder, "dist", `${name}.min.js`), "utf8");
   return `/*! ${name}\n${licence.replaceAll("*/", "* /")}\n*/\n${code}`;
 }
+
+const ICONS = {
+  keys: "M10.5 1a4.5 4.5 0 0 0-4.3 5.8L1 12v3h3v-2h2v-2h2l1.2-1.2A4.5 4.5 0 1 0 10.5 1Zm1 2.5a1.3 1.3 0 1 1 0 2.6 1.3 1.3 0 0 1 0-2.6Z",
+  "keys-group": "M8 8a3.2 3.2 0 1 0 0-6.4A3.2 3.2 0 0 0 8 8Zm-6 6.5c0-3 2.7-5 6-5s6 2 6 5Z",
+  devices:
+    "M2 2.5h12a1 1 0 0 1 1 1v7a1 1 0 0 1-1 1H9.5v1.5H12V14.5H4V13h2.5v-1.5H2a1 1 0 0 1-1-1v-7a1 1 0 0 1 1-1Zm.7 1.7v5.6h10.6V4.2Z",
+  "devices-group":
+    "M2 1.5h12a.8.8 0 0 1 .8.8v3.4a.8.8 0 0 1-.8.8H2a.8.8 0 0 1-.8-.8V2.3A.8.8 0 0 1 2 1.5Zm0 8h12a.8.8 0 0 1 .8.8v3.4a.8.8 0 0 1-.8.8H2a.8.8 0 0 1-.8-.8v-3.4A.8.8 0 0 1 2 9.5Zm1.5-6v1.2h2V3.5Zm0 8v1.2h2v-1.2Z",
+};
+
+const icons = () =>
+  Object.entries(ICONS)
+    .map(([name, path]) => `<symbol id="icon-${name}" viewBox="0 0 16 16"><path d="${path}"/></symbol>`)
+    .join("");
+
+const SIGNS = { gained: "+", lost: "−", kept: "=" };
+
+const card = (change: keyof typeof SIGNS) =>
+  `<div class="card ${change}"><span class="sign" aria-hidden="true">${SIGNS[change]}</span>` +
+  `<div><strong id="card-${change}"></strong><span id="card-${change}-on"></span></div></div>`;
+
+const typed = (id: string, label: string, list: string) =>
+  `<label><span>${label}</span><input id="filter-${id}" list="${list}" autocomplete="off" placeholder="any">` +
+  `</label><datalist id="${list}"></datalist>`;
+
+const choice = (value: string, label: string, checked = "") =>
+  `<label class="choice"><input type="radio" name="change" value="${value}"${checked}><span>${label}</span></label>`;
+
+const column = (
+  id: string,
+  label: string,
+  numbers: string,
+  hint: string,
+) => `<section class="column" aria-labelledby="${id}-head">
+<div class="column-head"><h2 id="${id}-head">${label}</h2><span>${numbers}</span></div>
+<ul class="tree" id="${id}" role="tree" aria-labelledby="${id}-head" aria-describedby="keys-help"></ul>
+<p class="none" id="${id}-none" hidden>${hint}</p>
+</section>`;
+
+const legendLine = (change: string, path: string, text: string) =>
+  `<li><svg class="sample" viewBox="0 0 48 16" aria-hidden="true"><path class="link ${change} plain" d="M0,8H48"/>${path}</svg>${text}</li>`;
+
+const mark = (change: string, path: string) =>
+  `<g class="mark ${change}" transform="translate(24,8)"><circle r="7"/><path d="${path}"/></g>`;
+
+/** The page without anything of the data: its script fills it. */
+const pageBody = (): string => `<body>
+<a class="skip" href="#map">Skip to the map</a>
+<svg class="defs" aria-hidden="true">${icons()}</svg>
+<header>
+<div class="head"><svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><path class="shield" d="M16 2 28 6.5v8.7c0 7-4.8 12.3-12 14.8C8.8 27.5 4 22.2 4 15.2V6.5Z"/><path class="bars" d="M10.5 22v-9.5a5.5 5.5 0 0 1 11 0V22M16 7.2V22M10.5 16h11"/></svg>
+<div><p class="product">Gatehouse access map</p><h1 id="title"></h1></div>
+<button type="button" id="theme">Dark theme</button></div>
+<dl id="facts"></dl>
+<p id="domain"></p>
+</header>
+<noscript><p>This page draws itself with a script of its own, which this browser does not run.</p></noscript>
+<main>
+<section class="cards" aria-label="Summary">${card("gained")}${card("lost")}${card("kept")}</section>
+<form id="filters" role="search" aria-label="Filters" autocomplete="off">
+<label class="wide"><span>Search</span><input id="filter-text" type="search" autocomplete="off" placeholder="Key, person, device or tag"></label>
+${typed("person", "Person", "people")}
+${typed("key", "Key", "key-names")}
+${typed("device", "Device", "device-names")}
+${typed("tag", "Tag", "tags")}
+<label><span>Login</span><select id="filter-login"><option value="">any</option></select></label>
+<fieldset><legend>Access</legend>${choice("all", "All", " checked")}${choice("changed", "Changed")}${choice("gained", "+ Gained")}${choice("lost", "− Lost")}${choice("kept", "= Kept")}</fieldset>
+<button type="reset">Clear</button>
+</form>
+<div class="bar"><p id="status" role="status"></p>
+<ul class="legend" aria-label="Legend">
+${legendLine("gained", mark("gained", "M-3.5,0H3.5M0,-3.5V3.5"), "gained")}
+${legendLine("lost", mark("lost", "M-3.5,0H3.5"), "lost")}
+${legendLine("kept", "", "kept")}
+</ul></div>
+<div class="stage" id="stage">
+<div class="map" id="map" tabindex="-1">
+${column("keys", "Keys and people", "+ − devices", "No key has anything of what is asked for.")}
+<div class="middle" aria-hidden="true"><svg id="links"><g id="paths"></g><g id="marks"></g></svg></div>
+${column("devices", "Devices by tag", "+ − keys", "No device has anything of what is asked for.")}
+</div>
+<aside class="details" id="details" aria-labelledby="details-title">
+<div class="details-head"><h2><bdi id="details-title"></bdi></h2><button type="button" id="details-close" hidden>Close</button></div>
+<div id="details-body"></div>
+</aside>
+</div>
+<p class="help" id="keys-help">Tab goes from list to list; up and down move in one, right opens a group or goes to the
+first device of a key, left goes back; Enter chooses, Escape chooses nothing.</p>
+<section class="list" aria-labelledby="list-head">
+<h2 id="list-head">As a table</h2>
+<div id="list-body"></div>
+<button type="button" id="list-more" hidden>Show 100 more</button>
+</section>
+<section class="notes" id="notes" aria-labelledby="notes-head"><h2 id="notes-head">Notes</h2><ul id="notes-list"></ul></section>
+</main>
+<footer><p>An open group lists 200 of its members, and a list 400 groups; what is more is folded into one line, and a
+filter finds it. This file makes no request. It was drawn with d3-selection and d3-shape, whose licences stand in it.</p></footer>
+`;

@@ -1,6 +1,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { accessMapData, accessMapHtml } from "../../provider/map/index.ts";
+import { accessMapData } from "../../provider/map/accessMapData.ts";
+import { accessMapHtml } from "../../provider/map/accessMapHtml.ts";
 import { accessesOf, example, meta } from "./support/example.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 

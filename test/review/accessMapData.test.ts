@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { type AccessMapData, accessMapData } from "../../provider/map/index.ts";
+import { accessMapData } from "../../provider/map/accessMapData.ts";
+import type { AccessMapData } from "../../provider/map/data.ts";
 import {
   type Access,
   type AccessPolicy,

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { accessMapData } from "../../provider/map/index.ts";
+import { accessMapData } from "../../provider/map/accessMapData.ts";
 import { accessesOf, example, largeEstate, meta } from "./support/example.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 

@@ -1,4 +1,4 @@
-import type { AccessMapMeta } from "../../../provider/map/index.ts";
+import type { AccessMapMeta } from "../../../provider/map/accessMapData.ts";
 import {
   Access,
   type AccessDevice,

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { type AccessMapData, accessMapHtml } from "../../../provider/map/index.ts";
+import { accessMapHtml } from "../../../provider/map/accessMapHtml.ts";
+import type { AccessMapData } from "../../../provider/map/data.ts";
 
 /** An access map that is open in a browser without a network. */
 export interface OpenMap {

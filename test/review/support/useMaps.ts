@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
-import type { AccessMapData } from "../../../provider/map/index.ts";
+import type { AccessMapData } from "../../../provider/map/data.ts";
 import { type Started, startBrowser } from "../../support/browser.ts";
 import { type OpenMap, openMap } from "./page.ts";
 
