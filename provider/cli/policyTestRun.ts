@@ -1,7 +1,7 @@
 import { relative, resolve } from "node:path";
 import type { Command } from "commander";
 import { EngineError, type Result, type Stack, withoutValues } from "../engine/index.ts";
-import { policyTestFiles } from "../policyTests/policyTestFiles.ts";
+import { policyTestFiles } from "../policyTests/policyFiles.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Io } from "./io.ts";
 import { policyTestsText } from "./policyTestsText.ts";

@@ -2,7 +2,7 @@ import { issueText } from "@gatehouse-access/sdk/contract";
 import { Access, type AccessDomain, type AccessPolicy, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { globFits, globSamples, type Network, parseNetwork } from "../access/matching.ts";
-import type { AccessQuery, DeviceQuery } from "./written/query.ts";
+import type { AccessQuery, DeviceQuery } from "./written/types.ts";
 
 /** A query that was checked, with networks instead of texts. */
 export interface ReadQuery extends Omit<AccessQuery, "from"> {

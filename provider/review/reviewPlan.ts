@@ -3,7 +3,7 @@ import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index
 import { type Estate, readEstate } from "../estate/namespaceState.ts";
 import { begunNotes } from "../plan/planned/plannedEstate.ts";
 import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
-import { policyTestFiles } from "../policyTests/policyTestFiles.ts";
+import { policyTestFiles } from "../policyTests/policyFiles.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { byText, byTexts } from "../words.ts";
 import type { Elsewhere } from "./coverage.ts";

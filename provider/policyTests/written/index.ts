@@ -1,5 +1,6 @@
-export { expect } from "./expect.ts";
-export type {
+import type { Access } from "@gatehouse-access/sdk/policy";
+import { loading, MATCHERS, type MatcherName, running, stackAbove } from "./running.ts";
+import type {
   AccessMatchers,
   ApiKeyFacts,
   ApiKeyMatchers,
@@ -7,8 +8,71 @@ export type {
   ListMatchers,
   MemberFacts,
   MemberMatchers,
+  PolicyTestBody,
   ValueMatchers,
-} from "./matchers.ts";
-export { type PolicyTestOptions, policyTest, TIME_LIMIT } from "./policyTest.ts";
-export type { AccessQuery, Decision, DeviceQuery } from "./query.ts";
-export type { PolicyApiKey, PolicyMember, PolicySubjects, PolicyTestBody } from "./subjects.ts";
+} from "./types.ts";
+
+export type * from "./types.ts";
+
+/** Seconds that a test may take where it says nothing else. */
+export const TIME_LIMIT = 10;
+
+/** What a test may say about itself. */
+export interface PolicyTestOptions {
+  /**
+   * Seconds after which a test that waits for something has failed.
+   * @default {@link TIME_LIMIT}
+   */
+  readonly timeLimit?: number;
+}
+
+/**
+ * Declares what must hold about access, in a file `*.policy.ts` beside Pulumi.yaml.
+ * @example
+ * policyTest("contractors stay out of production", ({ access }) => {
+ *   expect(access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } });
+ * });
+ * @throws Error outside of a policy file that `gatehouse` loads
+ * @throws TypeError when the name is empty, the body no function, or the time limit not positive
+ */
+export function policyTest(name: string, body: PolicyTestBody, options: PolicyTestOptions = {}): void {
+  const { timeLimit = TIME_LIMIT } = options;
+  if (typeof name !== "string" || name.trim() === "") throw new TypeError("policyTest(): needs a name");
+  if (typeof body !== "function") throw new TypeError(`policyTest("${name}"): needs a function to run`);
+  if (!(timeLimit > 0)) {
+    throw new TypeError(`policyTest("${name}"): timeLimit must be a positive number of seconds`);
+  }
+  if (!loading.declare) {
+    throw new Error(
+      `policyTest("${name}"): declare tests while their file is loaded by gatehouse, for example by: gatehouse test`,
+    );
+  }
+  loading.declare({ name, body, timeLimit, stack: stackAbove(policyTest) });
+}
+
+/**
+ * Says what must hold; `.not` says the opposite. An assertion that fails, or makes no sense, fails its test but does not
+ * end it, so that one run shows everything that is wrong.
+ * @example expect(access).not.toAllow({ login: "root", from: "0.0.0.0/0" });
+ * @throws Error when a matcher is called outside of a running policy test
+ */
+export function expect(access: Access): Expectation<AccessMatchers>;
+export function expect<Item extends ApiKeyFacts>(apiKeys: readonly Item[]): Expectation<ApiKeyMatchers<Item>>;
+export function expect<Item extends MemberFacts>(members: readonly Item[]): Expectation<MemberMatchers<Item>>;
+export function expect<Item>(list: readonly Item[]): Expectation<ListMatchers<Item>>;
+export function expect<Value>(value: Value): Expectation<ValueMatchers<Value>>;
+export function expect(subject: unknown): unknown {
+  return { ...matchers(subject, false), not: matchers(subject, true) };
+}
+
+function matchers(subject: unknown, negated: boolean): Record<string, (...args: unknown[]) => void> {
+  return Object.fromEntries(MATCHERS.map((matcher) => [matcher, matcherOf(subject, matcher, negated)]));
+}
+
+function matcherOf(subject: unknown, matcher: MatcherName, negated: boolean): (...args: unknown[]) => void {
+  return function called(...args) {
+    const judge = running.getStore();
+    if (!judge) throw new Error(`expect(…).${matcher}(): may be called in a running policyTest only`);
+    judge({ matcher, negated, subject, args, stack: stackAbove(called) });
+  };
+}

@@ -1,6 +1,18 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { MatcherName } from "./matchers.ts";
-import type { PolicyTestBody } from "./subjects.ts";
+import type { PolicyTestBody } from "./types.ts";
+
+/** All matchers there are. */
+export const MATCHERS = [
+  "toAllow",
+  "onlyFrom",
+  "exactlyOneOwner",
+  "everyKeyExpires",
+  "toSatisfy",
+  "toAllSatisfy",
+] as const;
+
+/** One of {@link MATCHERS}. */
+export type MatcherName = (typeof MATCHERS)[number];
 
 /** A test as its file declares it. */
 export interface DeclaredTest {

@@ -1,16 +1,43 @@
+import { readdir } from "node:fs/promises";
 import { registerHooks } from "node:module";
-import { extname } from "node:path";
+import { extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { endedWithin } from "./timeLimit.ts";
-import { TIME_LIMIT } from "./written/policyTest.ts";
+import { counted } from "../words.ts";
+import { TIME_LIMIT } from "./written/index.ts";
 import { type DeclaredTest, loading } from "./written/running.ts";
+
+/** The folder beside Pulumi.yaml that may have policy tests too. */
+const FOLDER = "policy";
+/** The endings of their names: all forms of modules that Node.js loads. */
+const ENDINGS = ["ts", "mts", "cts", "js", "mjs", "cjs"].map((ending) => `.policy.${ending}`);
+
+/**
+ * The policy tests of a program, relative to its folder and in the order of their names: `*.policy.ts` in it and in
+ * `policy/`, also `.mts`, `.js`, `.mjs` and `.cjs`. A `.cts` is among them so that loading it can tell that it is no test.
+ * @throws Error when the folder cannot be read
+ */
+export async function policyTestFiles(folder: string): Promise<string[]> {
+  const [own, below] = await Promise.all([
+    readdir(folder, { withFileTypes: true }),
+    readdir(join(folder, FOLDER), { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];
+      throw error;
+    }),
+  ]);
+  const isTest = (entry: { readonly name: string; isDirectory(): boolean }) =>
+    !entry.isDirectory() && ENDINGS.some((ending) => entry.name.endsWith(ending));
+  return [
+    ...own.filter(isTest).map(({ name }) => name),
+    ...below.filter(isTest).map(({ name }) => `${FOLDER}/${name}`),
+  ].sort();
+}
 
 /** The name by which policy tests import `expect` and `policyTest`. */
 const PACKAGE = "@gatehouse-access/provider/policy";
 const OWN_COPY = new URL(`./written/index${extname(import.meta.url)}`, import.meta.url).href;
 
 /** A policy file that was loaded. */
-export interface LoadedFile {
+interface LoadedFile {
   readonly tests: readonly DeclaredTest[];
   /** Why it could not be loaded; undefined where it was. */
   readonly error?: unknown;
@@ -64,4 +91,26 @@ function addHooks(): void {
       return resolved.url.endsWith(".policy.js") ? { ...resolved, format: "module" } : resolved;
     },
   });
+}
+
+/** Work has not ended within its time limit. */
+export class TimeLimitError extends Error {
+  override readonly name = "TimeLimitError";
+}
+
+/**
+ * Waits for work to end. Work that takes too long goes on, since nothing can stop it.
+ * @throws TimeLimitError when it has not ended after so many seconds
+ */
+export async function endedWithin<T>(seconds: number, work: T | Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_, reject) => {
+    const error = new TimeLimitError(`it had not ended after ${counted(seconds, "second")}`);
+    timer = setTimeout(() => reject(error), seconds * 1000);
+  });
+  try {
+    return await Promise.race([work, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

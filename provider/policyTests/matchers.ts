@@ -1,0 +1,254 @@
+import { inspect } from "node:util";
+import {
+  type Access,
+  type AccessDevice,
+  type AccessKey,
+  type AccessRule,
+  explain,
+  filterMatches,
+  type Grant,
+  grantsOf,
+  keyAdmits,
+} from "@gatehouse-access/sdk/policy";
+import { z } from "zod";
+import { counted, firstOf } from "../words.ts";
+import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } from "./queriedAccess.ts";
+import type { LookedAt, PolicyCounterexample } from "./results.ts";
+import type { MatcherName } from "./written/running.ts";
+
+/** What a matcher found out, whether or not it was called by `not`. */
+interface Judgement {
+  /** Whether it is as the matcher says, without `not`. */
+  readonly holds: boolean;
+  /** Why it is so. */
+  readonly message: string;
+  readonly counterexamples?: readonly PolicyCounterexample[];
+  readonly cases?: number;
+  readonly lookedAt?: LookedAt;
+  /** Why the assertion would hold whatever the policy says; undefined where it would not. */
+  readonly vacuous?: string | undefined;
+}
+
+/**
+ * A matcher at work. It is told of `not`, since that decides which examples are worth showing. May throw TypeError, where
+ * the subject or the arguments are not for it.
+ */
+type Judge = (subject: unknown, args: readonly unknown[], negated: boolean) => Judgement;
+
+/** What `expect` can say: of access the first two, of lists and other values the rest. */
+export const matchers: Readonly<Record<MatcherName, Judge>> = {
+  toAllow,
+  onlyFrom,
+  exactlyOneOwner,
+  everyKeyExpires,
+  toSatisfy,
+  toAllSatisfy,
+};
+
+/**
+ * What a predicate says.
+ * @throws TypeError when it is neither true nor false: a promise, for one, would always count as true
+ */
+function answerOf(predicate: string, answer: unknown): boolean {
+  if (typeof answer === "boolean") return answer;
+  throw new TypeError(`${predicate} must answer true or false, and at once; it answered ${inspect(answer)}`);
+}
+
+function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated: boolean): Judgement {
+  if (more.length > 0) throw new TypeError("toAllow(): takes one query");
+  const queried = queriedAccess(accessOf("toAllow", subject), readQuery("toAllow", query));
+  const { count, examples } = allowedCases(queried);
+  const missing = missingOf(queried);
+  if (count > 0) return { ...found(queried, count), holds: true, counterexamples: examples };
+  return {
+    ...found(queried, 0),
+    holds: false,
+    message: missing === undefined ? "nothing of it is allowed" : `nothing of it is allowed: it ${missing}`,
+    counterexamples: negated ? [] : refusedExamples(queried),
+    vacuous: missing,
+  };
+}
+
+function onlyFrom(subject: unknown, [given, query = {}, ...more]: readonly unknown[]): Judgement {
+  if (more.length > 0) throw new TypeError("onlyFrom(): takes networks and a query");
+  const access = accessOf("onlyFrom", subject);
+  const networks = readNetworks("onlyFrom", given);
+  const read = readQuery("onlyFrom", query);
+  if (read.from) throw new TypeError("onlyFrom(): from: its networks are the first argument");
+  const outside = queriedAccess(access, read, networks, (address) => !within(networks, address));
+  const { count, examples } = allowedCases(outside);
+  const vacuous = missingOf(outside);
+  if (count > 0) {
+    const seen = found(outside, count);
+    const message = `${seen.message} from elsewhere`;
+    return { ...seen, holds: false, message, counterexamples: examples };
+  }
+  return { ...found(outside, 0), holds: true, message: "nothing is allowed from elsewhere", vacuous };
+}
+
+function found({ access }: QueriedAccess, cases: number) {
+  const { policy, domain } = access;
+  return {
+    message: cases === 1 ? "1 case is allowed" : `${cases} cases are allowed`,
+    cases,
+    lookedAt: { keys: policy.keys.length, devices: policy.devices.length, ...domain },
+  };
+}
+
+const missingOf = ({ missing }: QueriedAccess): string | undefined =>
+  missing.length > 0 ? `matched no ${missing.join(" and no ")}` : undefined;
+
+/** Access is known by its form, since a policy file may have another copy of the class. */
+function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "domain"> {
+  const { policy, domain } = (subject ?? {}) as Partial<Access>;
+  if (!policy || !domain) throw new TypeError(`${matcher}(): is for access, as a policy test gets it`);
+  return { policy, domain };
+}
+
+/** Most counterexamples that are shown of one assertion. */
+const SHOWN_MAX = 5;
+
+/** The cases that are allowed. Examples differ in key, login name or rule before they differ in the device alone. */
+function allowedCases(queried: QueriedAccess) {
+  const devices = new Map(queried.access.policy.devices.map((device) => [device.uid, device]));
+  const [first, more]: [PolicyCounterexample[], PolicyCounterexample[]] = [[], []];
+  let count = 0;
+  for (const grant of grantsOf(queried.access)) {
+    let known = first;
+    for (const uid of grant.devices) {
+      const device = devices.get(uid);
+      const address = device && addressOf(grant, device, queried);
+      if (!device || address === undefined) continue;
+      count += 1;
+      if (known.length < SHOWN_MAX) known.push(example(grant.key, grant.login, address, device, grant.rule));
+      known = more;
+    }
+  }
+  return { count, examples: [...first, ...more].slice(0, SHOWN_MAX) };
+}
+
+/** The first address from which the case fits the condition, if there is one. */
+function addressOf(grant: Grant, device: AccessDevice, { where }: QueriedAccess): string | undefined {
+  const { key, login, rule, addresses } = grant;
+  if (!where) return addresses[0];
+  return addresses.find((address) => answerOf("where", where({ key, login, address, device, rule })));
+}
+
+/** For some keys one login that is refused, the nearest to being allowed, and what refuses it. */
+function refusedExamples({ access: { policy, domain } }: QueriedAccess): PolicyCounterexample[] {
+  const [address] = domain.addresses;
+  return policy.keys.slice(0, SHOWN_MAX).flatMap((key) => {
+    const device =
+      policy.devices.find((candidate) => filterMatches(key.filter, candidate)) ?? policy.devices[0];
+    if (!device || address === undefined) return [];
+    const admits = (name: string) => keyAdmits({ username: key.username, filter: {} }, device, name);
+    const login = domain.logins.find(admits) ?? domain.logins[0] ?? "";
+    const { fingerprint } = key;
+    const { refusedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid });
+    // A login that is allowed here did not fulfil the condition of the query.
+    if (refusedBy === undefined || refusedBy === "key") return [];
+    return [{ ...example(key, login, address, device, rule), refusedBy }];
+  });
+}
+
+function example(
+  { fingerprint, name }: AccessKey,
+  login: string,
+  address: string,
+  device: AccessDevice,
+  rule: AccessRule | null,
+): PolicyCounterexample {
+  return {
+    login,
+    address,
+    device: { uid: device.uid, name: device.name },
+    key: { fingerprint, name },
+    rule: rule && { id: rule.id, action: rule.action, priority: rule.priority },
+  };
+}
+
+const DAY_MS = 86_400_000;
+/** Most elements that a message names. */
+const NAMED_MAX = 5;
+
+const memberList = z.array(z.object({ email: z.string(), role: z.string() }));
+const apiKeyList = z.array(z.object({ name: z.string(), expiresIn: z.number(), createdAt: z.string() }));
+const lifeLimit = z.strictObject({ withinDays: z.number().positive() });
+
+function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Judgement {
+  if (args.length > 0) throw new TypeError("exactlyOneOwner(): takes nothing");
+  const members = read(memberList, subject, "exactlyOneOwner(): is for members, as a policy test gets them");
+  const owners = members.filter(({ role }) => role === "owner").map(({ email }) => email);
+  const message =
+    owners.length === 0 ? "there is no owner" : `${counted(owners.length, "owner")}: ${named(owners)}`;
+  return { holds: owners.length === 1, message };
+}
+
+function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[]): Judgement {
+  if (more.length > 0) throw new TypeError("everyKeyExpires(): takes one limit");
+  const keys = read(apiKeyList, subject, "everyKeyExpires(): is for apiKeys, as a policy test gets them");
+  const days =
+    limit === undefined
+      ? undefined
+      : read(lifeLimit, limit, "everyKeyExpires(): takes { withinDays: a positive number }").withinDays;
+  const forEver = keys.filter(({ expiresIn }) => expiresIn <= 0).map(({ name }) => name);
+  const tooLong = keys
+    .filter(({ expiresIn, createdAt }) => {
+      const lifeMs = expiresIn * 1000 - Date.parse(createdAt);
+      return expiresIn > 0 && days !== undefined && !(lifeMs <= days * DAY_MS);
+    })
+    .map(({ name }) => name);
+  const faults = [
+    ...(forEver.length > 0 ? [`${counted(forEver.length, "API key")} for ever: ${named(forEver)}`] : []),
+    ...(tooLong.length > 0
+      ? [`${counted(tooLong.length, "API key")} for more than ${days} days: ${named(tooLong)}`]
+      : []),
+  ];
+  const message = faults.length > 0 ? faults.join("; ") : `all API keys expire: ${keys.length}`;
+  return { holds: faults.length === 0, message, vacuous: none(keys, "API key") };
+}
+
+function toSatisfy(subject: unknown, args: readonly unknown[]): Judgement {
+  const { predicate, what } = predicateOf("toSatisfy", args);
+  const holds = answerOf("toSatisfy(): the predicate", predicate(subject));
+  const text = what === undefined ? "" : `: ${what}`;
+  return { holds, message: holds ? `it is so${text}` : `it is not so${text}` };
+}
+
+function toAllSatisfy(subject: unknown, args: readonly unknown[]): Judgement {
+  const { predicate, what } = predicateOf("toAllSatisfy", args);
+  if (!Array.isArray(subject)) throw new TypeError("toAllSatisfy(): is for lists");
+  const list: readonly unknown[] = subject;
+  const others = list.filter((item) => !answerOf("toAllSatisfy(): the predicate", predicate(item)));
+  const text = what === undefined ? "" : ` (${what})`;
+  const message =
+    others.length === 0
+      ? `it is so of all${text}: ${list.length}`
+      : `it is not so of ${others.length} of ${list.length}${text}: ${named(others.map(nameOf))}`;
+  return { holds: others.length === 0, message, vacuous: none(list, "element") };
+}
+
+function predicateOf(matcher: string, [predicate, what, ...more]: readonly unknown[]) {
+  if (typeof predicate !== "function" || more.length > 0 || !["string", "undefined"].includes(typeof what)) {
+    throw new TypeError(`${matcher}(): takes a function, and what it says as text`);
+  }
+  return { predicate: predicate as (value: unknown) => unknown, what: what as string | undefined };
+}
+
+function read<T>(schema: z.ZodType<T>, value: unknown, otherwise: string): T {
+  const result = schema.safeParse(value);
+  if (!result.success) throw new TypeError(otherwise);
+  return result.data;
+}
+
+const none = (list: readonly unknown[], noun: string): string | undefined =>
+  list.length === 0 ? `there is no ${noun}` : undefined;
+
+const named = (names: readonly string[]): string => firstOf(names, NAMED_MAX);
+
+/** An element as the one who looks for it calls it. */
+function nameOf(item: unknown): string {
+  const { name, email, id } = (typeof item === "object" ? (item ?? {}) : {}) as Record<string, unknown>;
+  const own = [name, email, id].find((candidate) => typeof candidate === "string" && candidate !== "");
+  return own === undefined ? inspect(item, { depth: 1, breakLength: Number.POSITIVE_INFINITY }) : String(own);
+}
