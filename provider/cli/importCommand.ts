@@ -13,7 +13,7 @@ import {
   typeName,
 } from "../engine/index.ts";
 import type { Inventory, Undeclarable } from "../estate/liveObjects.ts";
-import { FORMATS, type Format, type Program, type ProgramFile } from "../import/program/model.ts";
+import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted, printable } from "../words.ts";
 import type { ActionOf, Io } from "./io.ts";
@@ -105,8 +105,8 @@ async function importing(io: Io, flags: Flags): Promise<number> {
   }
   const read = await withConnection(io, (connection) => readNamespace(io, connection, flags));
   const { declarable } = await import("../estate/liveObjects.ts");
-  const { writeProgram } = await import("../import/program/writeProgram.ts");
-  const { yamlText } = await import("../import/program/yaml.ts");
+  const { writeProgram } = await import("../import/writeProgram.ts");
+  const { yamlText } = await import("../import/yaml.ts");
   const { declarable: objects, undeclarable } = declarable(read.inventory.objects);
   const project = flags.project ?? named?.project ?? plainName(basename(resolve(out)));
   const stack = flags.stack ?? plainName(read.name);
@@ -225,7 +225,7 @@ async function forPlugin(
   stack: string,
   { resources }: Program,
 ): Promise<number> {
-  const { jsonText } = await import("../import/program/literal.ts");
+  const { jsonText } = await import("../import/literal.ts");
   await writeFile(join(out, "import.json"), jsonText({ resources }, 1));
   stdout.write(
     [

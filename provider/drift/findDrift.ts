@@ -19,7 +19,7 @@ import {
 } from "../estate/liveObjects.ts";
 import { ManagedObjects, type OwnResource } from "../estate/managedObjects.ts";
 import { readEstate } from "../estate/namespaceState.ts";
-import type { Format } from "../import/program/model.ts";
+import type { Format } from "../import/model.ts";
 import { onService } from "../plan/steps.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import type { Connection, Home, TenantClient } from "../service/connection.ts";

@@ -15,7 +15,7 @@ import {
   stackFilePath,
 } from "../engine/index.ts";
 import { SECRET, SIGNATURE } from "../valueMarks.ts";
-import type { ImportedResource } from "./program/model.ts";
+import type { ImportedResource } from "./model.ts";
 
 /** What the state of a program is made of. */
 export interface ImportRun {

@@ -1,4 +1,4 @@
-import type { Format } from "../../import/program/model.ts";
+import type { Format } from "../../import/model.ts";
 import { COMMENT_MAX, code, fittedSections, MARKDOWN } from "../../review/report/markdown.ts";
 import type { Section } from "../../review/report/sections.ts";
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";

@@ -1,4 +1,4 @@
-import { cidr, hostname, login } from "../../helpers/patterns.ts";
+import { cidr, hostname, login } from "../helpers/patterns.ts";
 
 /** A call of a helper that makes exactly a pattern. */
 export interface HelperCall {

@@ -1,11 +1,9 @@
 import { Document, Scalar, visit } from "yaml";
-import type { Declarable } from "../../estate/liveObjects.ts";
-import { escaping, printable } from "../../words.ts";
-import { escapeOf } from "./hcl.ts";
-import { inline } from "./literal.ts";
-import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
-import { named, UniqueNames } from "./names.ts";
-import { sharedValues } from "./shared.ts";
+import type { Declarable } from "../estate/liveObjects.ts";
+import { escaping, printable } from "../words.ts";
+import { sharedValues } from "./declarations.ts";
+import { characterEscape, inline } from "./literal.ts";
+import { type KindOfProgram, named, type ProgramFile, type ProgramOptions, UniqueNames } from "./model.ts";
 
 /** A program in YAML, for the plugin. Programs in YAML are one file, and read no others. */
 export function yamlFiles(
@@ -83,7 +81,7 @@ export function yamlText(value: unknown): string {
   const text = document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER });
   return text
     .split("\n")
-    .map((line) => escaping(line, escapeOf))
+    .map((line) => escaping(line, characterEscape))
     .join("\n");
 }
 

@@ -1,4 +1,4 @@
-import { escaping } from "../../words.ts";
+import { codeOf, escaping, printable } from "../words.ts";
 import type { HelperCall } from "./patterns.ts";
 
 /** Code that stands for a value, such as a call of a helper. */
@@ -21,7 +21,7 @@ export class HelperCode extends Code {
 }
 
 /** How a language writes values. */
-export interface Notation {
+interface Notation {
   text(text: string): string;
   code(code: Code): string;
   /** @param value the value as it is written */
@@ -37,12 +37,14 @@ const WIDTH = 110;
  */
 export const quoted = (text: string): string => escaped(JSON.stringify(text));
 
+/** With each unit of UTF-16 by its number, as TypeScript and JSON write it. */
 const escaped = (json: string): string =>
   escaping(json, (char) =>
-    Array.from({ length: char.length }, (_, index) => escapeOf(char.charCodeAt(index))).join(""),
+    Array.from(
+      { length: char.length },
+      (_, index) => `\\u${char.charCodeAt(index).toString(16).padStart(4, "0")}`,
+    ).join(""),
   );
-
-const escapeOf = (unit: number) => `\\u${unit.toString(16).padStart(4, "0")}`;
 
 /** A value as a file of JSON, likewise. @param indent spaces of each level */
 export const jsonText = (value: unknown, indent: number): string =>
@@ -67,7 +69,7 @@ export const inline = (value: unknown): string => lineOf(value, TYPESCRIPT);
 export const jsonLine = (value: unknown): string => lineOf(value, JSON_NOTATION);
 
 /** A value on one line, as a language writes it. */
-export function lineOf(value: unknown, notation: Notation): string {
+function lineOf(value: unknown, notation: Notation): string {
   const line = (part: unknown) => lineOf(part, notation);
   if (value instanceof Code) return notation.code(value);
   if (typeof value === "string") return notation.text(value);
@@ -110,4 +112,74 @@ export function construction(
   if (!options) return `${head}${literal(args, "", 0)});`;
   const parts = [quoted(name), literal(args, "  ", 0), literal(options, "  ", WIDTH - 3)];
   return [`new ${type}(`, ...parts.map((part) => `  ${part},`), ");"].join("\n");
+}
+
+/** Escapes that have a letter. */
+const LETTERS: Readonly<Record<string, string>> = {
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
+};
+
+/**
+ * A text as Terraform's language writes it, with no reference in it. As in other languages, what could steer an editor is
+ * escaped.
+ */
+const hclQuoted = (text: string): string => {
+  const plain = text.toWellFormed().replaceAll(/["\\]/g, "\\$&");
+  const escaped = escaping(plain, (char) => LETTERS[char] ?? characterEscape(char));
+  return `"${escaped.replaceAll(/[$%](?=\{)/g, "$&$&")}"`;
+};
+
+/** A character by its number, as Terraform's language and YAML write it. */
+export function characterEscape(char: string): string {
+  const digits = codeOf(char);
+  return digits.length > 4 ? `\\U${digits.padStart(8, "0")}` : `\\u${digits.padStart(4, "0")}`;
+}
+
+const hclKey = (key: string): string => (/^[A-Za-z_][\w-]*$/.test(key) ? key : hclQuoted(key));
+
+const HCL: Notation = {
+  text: hclQuoted,
+  code: (code) =>
+    code instanceof HelperCode
+      ? helperCall(code.call.helper, code.call.args.map(hclQuoted).join(", "))
+      : code.text,
+  member: (key, value) => `${hclKey(key)} = ${value}`,
+};
+
+/** A value on one line. */
+export const hcl = (value: unknown): string => lineOf(value, HCL);
+
+/** How calls of the provider's functions begin. */
+export const FUNCTIONS = "provider::gatehouse::";
+
+/** A call of a helper, which is a function of the provider. @param args as they are written */
+export const helperCall = (helper: string, args: string): string => `${FUNCTIONS}${helper}(${args})`;
+
+/** A comment of one line. */
+export const hclComment = (text: string): string => `# ${printable(text)}`;
+
+/** A block of a configuration. */
+export interface Block {
+  /** Its type and labels. */
+  readonly head: string;
+  /** Its attributes, in groups between which there is room. */
+  readonly groups: readonly Readonly<Record<string, unknown>>[];
+  readonly blocks?: readonly Block[];
+}
+
+/** A block as `terraform fmt` leaves it. */
+export function blockText({ head, groups, blocks = [] }: Block): string {
+  const parts = [...groups.map(groupText), ...blocks.map(blockText)].filter((text) => text !== "");
+  if (parts.length === 0) return `${head} {\n}`;
+  return `${head} {\n${parts.join("\n\n").replaceAll(/^(?=.)/gm, "  ")}\n}`;
+}
+
+/** Attributes, one a line, with their values below each other. */
+function groupText(attributes: Readonly<Record<string, unknown>>): string {
+  const width = Math.max(...Object.keys(attributes).map(({ length }) => length));
+  return Object.entries(attributes)
+    .map(([name, value]) => `${name.padEnd(width)} = ${hcl(value)}`)
+    .join("\n");
 }

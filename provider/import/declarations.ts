@@ -1,6 +1,5 @@
-import { HelperCode, inline } from "./literal.ts";
-import type { KindOfProgram } from "./model.ts";
-import { type NamedObject, UniqueNames } from "./names.ts";
+import { HelperCode, inline, jsonLine, quoted } from "./literal.ts";
+import { type KindOfProgram, type NamedObject, type ProgramFile, UniqueNames } from "./model.ts";
 import { namesIn, rangesIn } from "./patterns.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -95,4 +94,86 @@ function identifierOf(prefix: string, text: string): string {
     return `${name}${word.charAt(0).toUpperCase()}${word.slice(1)}`;
   }, prefix);
   return joined === prefix ? `${prefix}Pattern` : joined.slice(0, IDENTIFIER_MAX);
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** A pattern that a row may give by what a helper makes it of. */
+interface Column {
+  readonly input: string;
+  /** The row's field in its place. */
+  readonly field: string;
+  readonly helper: "login" | "cidr";
+  /** What the field has. */
+  readonly what: string;
+  readonly argsIn: (pattern: string) => { readonly args: readonly string[] } | undefined;
+}
+
+const COLUMNS: readonly Column[] = [
+  {
+    ...{ input: "username", field: "logins", helper: "login", what: "exact names" },
+    argsIn: (pattern) => namesIn("login", pattern),
+  },
+  {
+    ...{ input: "sourceIp", field: "ranges", helper: "cidr", what: "networks" },
+    argsIn: rangesIn,
+  },
+];
+
+/** Many objects of a kind as rows, by the resources' names. */
+export interface Table {
+  /** A file that people edit, one row a line. */
+  readonly data: ProgramFile;
+  /** The input that a row may leave out, since the resource's name says it; undefined where no row does. */
+  readonly fills: string | undefined;
+  readonly columns: readonly Column[];
+  /** What readers are told of the rows. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * The table of many objects.
+ * @param nameIn how an input is called in rows
+ */
+export function tableOf(
+  { file, objects, ...kind }: KindOfProgram,
+  nameIn = (input: string): string => input,
+): Table {
+  // Where an object says nothing of it, its row must not be taken to.
+  const naming = objects.every(({ inputs }) => kind.naming !== undefined && kind.naming in inputs)
+    ? kind.naming
+    : undefined;
+  const rows = objects.map((object) => rowOf(object, naming, nameIn));
+  const lines = objects.map(({ resource }, index) => `  ${quoted(resource)}: ${jsonLine(rows[index])}`);
+  const fills =
+    naming !== undefined && rows.some((row) => !(nameIn(naming) in row)) ? nameIn(naming) : undefined;
+  const columns = COLUMNS.filter(({ field }) => rows.some((row) => field in row)).map((column) => ({
+    ...column,
+    input: nameIn(column.input),
+  }));
+  return {
+    // In a folder of its own: Node.js takes `./keys` for keys.json rather than for keys.ts.
+    data: { path: `data/${file}.json`, text: `{\n${lines.join(",\n")}\n}\n` },
+    fills,
+    columns,
+    notes: [
+      ...(fills ? [`Where it has no ${fills}, that is the name too.`] : []),
+      ...columns.map(({ input, field, what }) => `Its ${field} are ${what}; a ${input} is a pattern.`),
+    ],
+  };
+}
+
+/** The inputs of an object, without the one that its resource's name says. */
+function rowOf(
+  { inputs, resource }: NamedObject,
+  naming: string | undefined,
+  nameIn: (input: string) => string,
+): Row {
+  const entries = Object.entries(inputs).flatMap(([name, value]): [string, unknown][] => {
+    if (name === naming && value === resource) return [];
+    const column = COLUMNS.find(({ input }) => input === name);
+    const args = column?.argsIn(String(value))?.args;
+    return [column && args ? [column.field, args] : [nameIn(name), value]];
+  });
+  return Object.fromEntries(entries);
 }

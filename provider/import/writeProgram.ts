@@ -1,10 +1,9 @@
-import { OWN_DYNAMIC, OWN_PLUGIN } from "../../engine/index.ts";
-import type { Declarable } from "../../estate/liveObjects.ts";
-import { typeNameOf } from "../../terraform/types.ts";
+import { OWN_DYNAMIC, OWN_PLUGIN } from "../engine/index.ts";
+import type { Declarable } from "../estate/liveObjects.ts";
+import { typeNameOf } from "../terraform/types.ts";
+import { withHelpers } from "./declarations.ts";
 import { construction } from "./literal.ts";
-import type { KindOfFile, KindOfProgram, Program, ProgramOptions } from "./model.ts";
-import { named } from "./names.ts";
-import { withHelpers } from "./shared.ts";
+import { type KindOfFile, type KindOfProgram, named, type Program, type ProgramOptions } from "./model.ts";
 import { terraformFiles } from "./terraform.ts";
 import { typescriptFiles } from "./typescript.ts";
 import { yamlFiles } from "./yaml.ts";

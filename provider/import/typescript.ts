@@ -1,11 +1,16 @@
-import type { Declarable } from "../../estate/liveObjects.ts";
-import { packageManifest } from "../../packageFile.ts";
-import { printable } from "../../words.ts";
-import { dataFiles } from "./dataFile.ts";
-import { importsOf, importText } from "./imports.ts";
+import type { Declarable } from "../estate/liveObjects.ts";
+import { packageManifest } from "../packageFile.ts";
+import { printable } from "../words.ts";
+import {
+  type Declaration,
+  declarationsOf,
+  type SharedValue,
+  sharedValues,
+  type Table,
+  tableOf,
+} from "./declarations.ts";
 import { Code, construction, HelperCode, inline, jsonText, literal } from "./literal.ts";
 import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
-import { type Declaration, declarationsOf, type SharedValue, sharedValues } from "./shared.ts";
 import { yamlText } from "./yaml.ts";
 
 const PROVIDER = "@gatehouse-access/provider";
@@ -19,17 +24,15 @@ export function typescriptFiles(
 ): ProgramFile[] {
   const declared = declarationsOf(kinds);
   const shared = sharedValues([...declared.values()].flat().map(({ args }) => args));
-  const from = options.plugin ? SDK : PROVIDER;
-  const { adopt } = options;
   return [
     ...projectFiles(options),
     { path: "index.ts", text: indexText(kinds, options, leftOut) },
     ...(shared.size > 0 ? [sharedFile([...shared.values()])] : []),
     ...kinds.flatMap((kind) => {
       const declarations = declared.get(kind);
-      return declarations
-        ? [declaredFile(kind, declarations, shared, { adopt, from })]
-        : dataFiles(kind, { adopt, from, helpersFrom: PROVIDER });
+      if (declarations) return [declaredFile(kind, declarations, shared, options)];
+      const table = tableOf(kind);
+      return [{ path: `${kind.file}.ts`, text: readerText(kind, table, options) }, table.data];
     }),
   ];
 }
@@ -80,7 +83,7 @@ function declaredFile(
   kind: KindOfProgram,
   declarations: readonly Declaration[],
   shared: ReadonlyMap<string, SharedValue>,
-  { adopt, from }: { readonly adopt: boolean; readonly from: string },
+  { adopt, plugin }: ProgramOptions,
 ): ProgramFile {
   const names = new Set<string>();
   const sharing = (value: unknown): unknown => {
@@ -96,7 +99,7 @@ function declaredFile(
   const helpers = helpersIn(statements.map(({ args }) => args));
   const texts = statements.map(({ resource, args }) => construction(kind.kind, resource, args, kind.options));
   const imports = [
-    ...importsOf({ classes: [kind.kind], from }, { helpers, from: PROVIDER }),
+    ...importsOf([kind.kind], plugin, helpers),
     ...(names.size > 0 ? [importText("./shared", [...names])] : []),
   ];
   return { path: `${kind.file}.ts`, text: `${[...imports, "", ...texts].join("\n")}\n` };
@@ -120,4 +123,68 @@ function helpersIn(value: unknown): string[] {
   };
   look(value);
   return [...found];
+}
+
+/** The program that reads the rows of a table. */
+function readerText(
+  { kind, file }: KindOfProgram,
+  { fills, columns, notes }: Table,
+  { adopt, plugin }: ProgramOptions,
+): string {
+  const resource = fills ?? "resource";
+  const row = [...columns.map(({ field }) => field), columns.length > 0 ? "...row" : "row"].join(", ");
+  const args = [
+    ...(fills ? [fills] : []),
+    "...row",
+    ...columns.map(
+      ({ input, field, helper }) => `${input}: ${field} ? ${helper}(...${field}) : row.${input}`,
+    ),
+    ...(adopt ? ["adopt: true"] : []),
+  ];
+  const classes = [kind, `type ${kind}Args`];
+  const helpers = columns.map(({ helper }) => helper);
+  const fields = [
+    ...(fills ? [`${fills}?: string`] : []),
+    ...columns.map(({ field }) => `${field}?: string[]`),
+  ];
+  const own = fills ? `Omit<${kind}Args, "${fills}">` : `${kind}Args`;
+  return [
+    'import { readFileSync } from "node:fs";',
+    'import { join } from "node:path";',
+    ...importsOf(classes, plugin, helpers),
+    "",
+    "/**",
+    ` * A row of data/${file}.json, by the resource's name.`,
+    ...notes.map((note) => ` * ${note}`),
+    " */",
+    `type Row = ${[own, ...(fields.length > 0 ? [`{ ${fields.join("; ")} }`] : [])].join(" & ")};`,
+    `const rows: Record<string, Row> = JSON.parse(readFileSync(join(__dirname, "data", "${file}.json"), "utf8"));`,
+    "",
+    `for (const [${resource}, ${columns.length > 0 ? `{ ${row} }` : row}] of Object.entries(rows)) {`,
+    ...construct(kind, resource, args),
+    "}",
+    "",
+  ].join("\n");
+}
+
+const LINE_MAX = 110;
+
+function construct(kind: string, resource: string, args: readonly string[]): string[] {
+  const line = `  new ${kind}(${resource}, { ${args.join(", ")} });`;
+  if (line.length <= LINE_MAX) return [line];
+  return [`  new ${kind}(${resource}, {`, ...args.map((arg) => `    ${arg},`), "  });"];
+}
+
+/** The imports of classes, which may come from the SDK of the plugin, and of helpers. */
+function importsOf(classes: readonly string[], plugin: boolean, helpers: readonly string[]): string[] {
+  if (!plugin) return [importText(PROVIDER, [...classes, ...helpers])];
+  return [importText(PROVIDER, helpers), importText(SDK, classes)].filter((text) => text !== "");
+}
+
+const nameIn = (specifier: string) => specifier.replace("type ", "");
+
+/** One import; nothing where it has no names. */
+function importText(from: string, names: readonly string[]): string {
+  const sorted = names.toSorted((left, right) => nameIn(left).localeCompare(nameIn(right), "en"));
+  return sorted.length === 0 ? "" : `import { ${sorted.join(", ")} } from "${from}";`;
 }

@@ -1,14 +1,26 @@
-import { type Declarable, definitionNamed } from "../../estate/liveObjects.ts";
-import { packageVersion } from "../../packageFile.ts";
-import { type Attribute, attributesOf } from "../../terraform/attributes.ts";
-import { SOURCE } from "../../terraform/source.ts";
-import { terraformName, toTerraform, typeNameOf } from "../../terraform/types.ts";
-import { type Table, tableOf } from "./dataFile.ts";
-import { type Block, blockText, FUNCTIONS, hclComment, helperCall } from "./hcl.ts";
-import { Code, inline } from "./literal.ts";
-import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
-import { type NamedObject, named, UniqueNames } from "./names.ts";
-import { type Declaration, declarationOf, declarationsOf, type SharedValue, sharedValues } from "./shared.ts";
+import { type Declarable, definitionNamed } from "../estate/liveObjects.ts";
+import { packageVersion } from "../packageFile.ts";
+import { type Attribute, attributesOf } from "../terraform/attributes.ts";
+import { SOURCE } from "../terraform/source.ts";
+import { terraformName, toTerraform, typeNameOf } from "../terraform/types.ts";
+import {
+  type Declaration,
+  declarationOf,
+  declarationsOf,
+  type SharedValue,
+  sharedValues,
+  type Table,
+  tableOf,
+} from "./declarations.ts";
+import { type Block, blockText, Code, FUNCTIONS, hclComment, helperCall, inline } from "./literal.ts";
+import {
+  type KindOfProgram,
+  type NamedObject,
+  named,
+  type ProgramFile,
+  type ProgramOptions,
+  UniqueNames,
+} from "./model.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -48,7 +60,7 @@ export function terraformFiles(kinds: readonly KindOfProgram[], options: Program
 }
 
 /** A configuration that is there already. */
-export interface ExistingModule {
+interface ExistingModule {
   /** The addresses of its resources. */
   readonly addresses: readonly string[];
   /** What new resources give as `provider`; undefined where they need not give it. */
