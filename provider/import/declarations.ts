@@ -1,5 +1,5 @@
 import { HelperCode, inline, jsonLine, quoted } from "./literal.ts";
-import { type KindOfProgram, type NamedObject, type ProgramFile, UniqueNames } from "./model.ts";
+import { type KindOfProgram, type NamedObject, type ProgramFile, uniqueNames } from "./model.ts";
 import { namesIn, rangesIn } from "./patterns.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -73,11 +73,11 @@ export function sharedValues(declarations: readonly Values[]): ReadonlyMap<strin
       else if (text.length >= LENGTH_MIN) counts.set(text, { input, value, count: 1 });
     }
   }
-  const names = new UniqueNames({ joiner: "" });
+  const unique = uniqueNames({ joiner: "" });
   const shared = new Map<string, SharedValue>();
   for (const [text, { input, value, count }] of counts) {
     if (count < SHARED_MIN) continue;
-    shared.set(text, { name: names.take(identifierOf(PREFIXES[input] ?? "", text)), value });
+    shared.set(text, { name: unique(identifierOf(PREFIXES[input] ?? "", text)), value });
   }
   return shared;
 }

@@ -91,49 +91,36 @@ export function named(
         ({ object }) => object.id,
       ),
     );
-  const names = new UniqueNames({ taken, wanted: wanted.map(({ name }) => name) });
-  return wanted.map(({ object, name }) => ({ ...object, resource: names.take(name) }));
+  const unique = uniqueNames({ taken, wanted: wanted.map(({ name }) => name) });
+  return wanted.map(({ object, name }) => ({ ...object, resource: unique(name) }));
 }
 
-/** Gives each name once: of several that are the same, all but the first get a number. */
-export class UniqueNames {
-  readonly #taken: Set<string>;
-  readonly #wanted: ReadonlySet<string>;
-  readonly #joiner: string;
+/**
+ * Gives each name once: of several that are the same, all but the first get a number.
+ * @param options.taken what is given already
+ * @param options.wanted names that no other one gets by its number
+ * @param options.joiner what stands before a number
+ */
+export function uniqueNames(options: {
+  readonly taken?: Iterable<string>;
+  readonly wanted?: Iterable<string>;
+  readonly joiner?: string;
+}): (name: string) => string {
+  const { joiner = "-" } = options;
+  const [taken, wanted] = [new Set(options.taken), new Set(options.wanted)];
   /** The last number that each name got. */
-  readonly #numbers = new Map<string, number>();
-
-  /**
-   * @param options.taken what is given already
-   * @param options.wanted names that no other one gets by its number
-   * @param options.joiner what stands before a number; default `-`
-   */
-  constructor({
-    taken = [],
-    wanted = [],
-    joiner = "-",
-  }: {
-    readonly taken?: Iterable<string>;
-    readonly wanted?: Iterable<string>;
-    readonly joiner?: string;
-  } = {}) {
-    this.#taken = new Set(taken);
-    this.#wanted = new Set(wanted);
-    this.#joiner = joiner;
-  }
-
-  /** The name, with a number where it is taken. */
-  take(name: string): string {
+  const numbers = new Map<string, number>();
+  return (name) => {
     let unique = name;
-    let number = this.#numbers.get(name) ?? 1;
-    while (this.#taken.has(unique) || (unique !== name && this.#wanted.has(unique))) {
+    let number = numbers.get(name) ?? 1;
+    while (taken.has(unique) || (unique !== name && wanted.has(unique))) {
       number += 1;
-      unique = `${name}${this.#joiner}${number}`;
+      unique = `${name}${joiner}${number}`;
     }
-    this.#numbers.set(name, number);
-    this.#taken.add(unique);
+    numbers.set(name, number);
+    taken.add(unique);
     return unique;
-  }
+  };
 }
 
 /** What engines take as a name and people can type: one line, without what divides the parts of a URN. */

@@ -19,7 +19,7 @@ import {
   named,
   type ProgramFile,
   type ProgramOptions,
-  UniqueNames,
+  uniqueNames,
 } from "./model.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -248,8 +248,7 @@ function labelsOf(
     const label = resource.replaceAll(/[^A-Za-z0-9]+/g, "_").replaceAll(/^_|_$/g, "");
     return /^[A-Za-z]/.test(label) ? label : [own, label].filter((part) => part !== "").join("_");
   });
-  const names = new UniqueNames({ taken, wanted, joiner: "_" });
-  return wanted.map((label) => names.take(label));
+  return wanted.map(uniqueNames({ taken, wanted, joiner: "_" }));
 }
 
 const notesOf = ({ kind }: KindOfProgram): string[] => (NOTES[kind] ?? []).map(hclComment);

@@ -3,7 +3,7 @@ import type { Declarable } from "../estate/liveObjects.ts";
 import { escaping, printable } from "../words.ts";
 import { sharedValues } from "./declarations.ts";
 import { characterEscape, inline } from "./literal.ts";
-import { type KindOfProgram, named, type ProgramFile, type ProgramOptions, UniqueNames } from "./model.ts";
+import { type KindOfProgram, named, type ProgramFile, type ProgramOptions, uniqueNames } from "./model.ts";
 
 /** A program in YAML, for the plugin. Programs in YAML are one file, and read no others. */
 export function yamlFiles(
@@ -17,11 +17,11 @@ export function yamlFiles(
     return found ? `\${${found.name}}` : literalText(value);
   };
   // All resources and variables of a program are of one space of names.
-  const keys = new UniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
+  const uniqueKey = uniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
   const resources = objects.map(({ kind, resource, inputs }) => {
     const properties = Object.entries(inputs).map(([name, value]) => [name, referring(value)]);
     const all = Object.fromEntries([...properties, ...(adopt ? [["adopt", true]] : [])]);
-    const [key, entry] = entryOf(kind.kind, resource, all, keys);
+    const [key, entry] = entryOf(kind.kind, resource, all, uniqueKey);
     return [key, { ...entry, ...(kind.options && { options: kind.options }) }];
   });
   const variables = [...shared.values()].map(({ name, value }) => [name, literalText(value)]);
@@ -43,11 +43,11 @@ export function yamlAdoptions(
   objects: readonly Declarable[],
   namesOf: (kind?: string) => Iterable<string>,
 ): string {
-  const keys = new UniqueNames({ taken: namesOf() });
+  const uniqueKey = uniqueNames({ taken: namesOf() });
   const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
   const entries = [...kinds].flatMap(([kind, some]) =>
     named(some, ({ name }) => name, namesOf(kind)).map(({ resource, inputs }) =>
-      entryOf(kind, resource, { ...(literalText(inputs) as object), adopt: true }, keys),
+      entryOf(kind, resource, { ...(literalText(inputs) as object), adopt: true }, uniqueKey),
     ),
   );
   return entries.length === 0 ? "" : yamlText(Object.fromEntries(entries)).trimEnd();
@@ -58,9 +58,9 @@ function entryOf(
   kind: string,
   resource: string,
   properties: object,
-  keys: UniqueNames,
+  uniqueKey: (key: string) => string,
 ): [key: string, entry: object] {
-  const key = keys.take(keyOf(resource));
+  const key = uniqueKey(keyOf(resource));
   const name = key === resource ? {} : { name: literalText(resource) };
   return [key, { type: `gatehouse:${kind}`, ...name, properties }];
 }

@@ -7,7 +7,7 @@ import {
 } from "@gatehouse-access/sdk/policy";
 import { byText, byTexts } from "../words.ts";
 import type { AccessMapData, MapDevice, MapGroup, MapKey, MapSubtitle } from "./data.ts";
-import { AccessComparison, EdgeList } from "./edges.ts";
+import { comparisonOf, EdgeList } from "./edges.ts";
 
 /** What a map says beside who can reach what. */
 export interface AccessMapMeta extends Omit<MapSubtitle, "domain"> {
@@ -68,15 +68,15 @@ function edgesOf(
 ): EdgeList {
   const indexOf = new Map(devices.map(({ uid }, index) => [uid, index]));
   const list = new EdgeList(after.uids.map((uid) => indexOf.get(uid) ?? -1));
-  const comparison = new AccessComparison(before, after);
+  const comparison = comparisonOf(before, after);
   const byFingerprint = (all: readonly AccessKey[]) => new Map(all.map((key) => [key.fingerprint, key]));
   const [old, now] = [byFingerprint(before.policy.keys), byFingerprint(after.policy.keys)];
   const { logins, addresses } = after.domain;
   for (const [index, { fingerprint }] of keys.entries()) {
-    const pair = { was: old.get(fingerprint), is: now.get(fingerprint) };
+    const [was, is] = [old.get(fingerprint), now.get(fingerprint)];
     for (const login of logins) {
       for (const address of addresses) {
-        for (const compared of comparison.of(pair, login, address))
+        for (const compared of comparison(was, is, login, address))
           list.add(compared, loginInWords(login), addressInWords(address));
       }
     }

@@ -12,12 +12,6 @@ interface ComparedDevices {
   readonly places: readonly number[];
 }
 
-/** A key before and after a change; undefined where there is none. */
-interface KeyPair {
-  readonly was: AccessKey | undefined;
-  readonly is: AccessKey | undefined;
-}
-
 /** What one of the two policies says to a key, with one login name and from one address. */
 interface Side {
   readonly key: AccessKey | undefined;
@@ -28,26 +22,26 @@ interface Side {
   readonly reach: DeviceSet | undefined;
 }
 
-/** Compares who can reach what by two policies, login by login, with the rule that decides and the cause. */
-export class AccessComparison {
-  readonly #before: Access;
-  readonly #after: Access;
-  readonly #present: { readonly before: ReadonlySet<number>; readonly after: ReadonlySet<number> };
+/** The devices that either policy allows a key, with one login name and from one address. */
+type Comparison = (
+  was: AccessKey | undefined,
+  is: AccessKey | undefined,
+  login: string,
+  address: string,
+) => Generator<ComparedDevices>;
 
-  /** @param before and `after` must have the same list of uids */
-  constructor(before: Access, after: Access) {
-    const placeOf = new Map(after.uids.map((uid, place) => [uid, place]));
-    const present = ({ policy }: Access) =>
-      new Set(policy.devices.map(({ uid }) => placeOf.get(uid)).filter((place) => place !== undefined));
-    this.#before = before;
-    this.#after = after;
-    this.#present = { before: present(before), after: present(after) };
-  }
-
-  /** The devices that either policy allows the key, with one login name and from one address. */
-  *of({ was, is }: KeyPair, login: string, address: string): Generator<ComparedDevices> {
-    const before = side(this.#before, was, this.#present.before, login, address);
-    const after = side(this.#after, is, this.#present.after, login, address);
+/**
+ * Compares who can reach what by two policies, login by login, with the rule that decides and the cause.
+ * @param accessBefore and `accessAfter` must have the same list of uids
+ */
+export function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
+  const placeOf = new Map(accessAfter.uids.map((uid, place) => [uid, place]));
+  const present = ({ policy }: Access) =>
+    new Set(policy.devices.map(({ uid }) => placeOf.get(uid)).filter((place) => place !== undefined));
+  const [presentBefore, presentAfter] = [present(accessBefore), present(accessAfter)];
+  return function* compare(was, is, login, address) {
+    const before = side(accessBefore, was, presentBefore, login, address);
+    const after = side(accessAfter, is, presentAfter, login, address);
     for (const { rule, devices } of reached(after)) {
       const old = before.reach && devices.new_intersection(before.reach);
       if (old && !old.isEmpty())
@@ -65,7 +59,7 @@ export class AccessComparison {
         }),
       );
     }
-  }
+  };
 }
 
 function side(

@@ -74,69 +74,65 @@ export function samplesOf(pattern: string, filler = "x"): string[] {
   // Before anything is written out: RE2 refuses repetitions of repetitions that would never end.
   const compiled = patternOf(pattern);
   if (!compiled) return [];
-  const texts = new Set(new Sampler(filler).alternatives(tree.alternatives, COMBINATIONS_MAX));
+  const texts = new Set(sampler(filler)(tree.alternatives, COMBINATIONS_MAX));
   texts.delete("");
   return [...texts].filter(compiled.test);
 }
 
-class Sampler {
-  readonly #filler: string;
+/** Gives the samples of branches, at most so many combinations of all together. */
+function sampler(filler: string): (branches: readonly AST.Alternative[], most: number) => string[] {
+  return alternatives;
 
-  constructor(filler: string) {
-    this.#filler = filler;
-  }
-
-  /** @param most how many combinations the branches may have together */
-  alternatives(branches: readonly AST.Alternative[], most: number): string[] {
+  function alternatives(branches: readonly AST.Alternative[], most: number): string[] {
     const share = Math.floor(most / branches.length);
-    return branches.flatMap(({ elements }) => this.#sequence(elements, share));
+    return branches.flatMap(({ elements }) => sequence(elements, share));
   }
 
-  #sequence(elements: readonly AST.Element[], most: number): string[] {
+  function sequence(elements: readonly AST.Element[], most: number): string[] {
     let texts = [""];
-    for (const element of elements) texts = combined(texts, this.#one(element, most), most);
+    for (const element of elements) texts = combined(texts, one(element, most), most);
     return texts;
   }
 
-  #one(element: AST.Element, most: number): string[] {
+  function one(element: AST.Element, most: number): string[] {
     switch (element.type) {
       case "Character":
         return [characterOf(element)];
       case "Group":
       case "CapturingGroup":
-        return this.alternatives(element.alternatives, most);
+        return alternatives(element.alternatives, most);
       case "CharacterSet":
-        return [this.#memberOf(element)];
+        return [memberOf(element)];
       case "CharacterClass":
-        return [this.#memberOfClass(element)];
+        return [memberOfClass(element)];
       case "Quantifier":
-        return this.#repeated(element, most);
+        return repeated(element, most);
       default:
         return [""];
     }
   }
 
-  #repeated({ element, min }: AST.Quantifier, most: number): string[] {
+  function repeated({ element, min }: AST.Quantifier, most: number): string[] {
     if (element.type === "Assertion" || min > REPEATS_MAX) return [""];
-    return this.#sequence(
+    return sequence(
       Array.from({ length: min }, () => element),
       most,
     );
   }
 
-  #memberOf(set: AST.CharacterSet): string {
-    if (set.kind === "digit") return set.negate ? this.#filler : "1";
-    if (set.kind === "space") return set.negate ? this.#filler : " ";
+  function memberOf(set: AST.CharacterSet): string {
+    if (set.kind === "digit") return set.negate ? filler : "1";
+    if (set.kind === "space") return set.negate ? filler : " ";
     if (set.kind === "word") return set.negate ? "-" : "x";
-    return this.#filler;
+    return filler;
   }
 
-  #memberOfClass({ elements, negate }: AST.CharacterClass): string {
+  function memberOfClass({ elements, negate }: AST.CharacterClass): string {
     const [first] = elements;
-    if (negate || first === undefined) return this.#filler;
+    if (negate || first === undefined) return filler;
     if (first.type === "CharacterClassRange") return characterOf(first.min);
-    if (first.type === "CharacterSet") return this.#memberOf(first);
-    return first.type === "Character" ? characterOf(first) : this.#filler;
+    if (first.type === "CharacterSet") return memberOf(first);
+    return first.type === "Character" ? characterOf(first) : filler;
   }
 }
 

@@ -4,9 +4,6 @@ interface Cell {
   readonly change?: Change;
 }
 
-const cell = (text: string): Cell => ({ text });
-const changeCell = (change: Change): Cell => ({ text: `${SIGN[change]} ${change}`, change });
-
 function made<K extends keyof HTMLElementTagNameMap>(
   name: K,
   options: { readonly text?: string; readonly className?: string } = {},
@@ -17,14 +14,33 @@ function made<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** A line of a table; what stands below belongs to it, and has the width of the table. */
-interface Line {
-  readonly cells: readonly Cell[];
-  readonly below?: string;
-}
+/** The columns of a table of edges. A key has its owner beside it in `Key` and not in `Name`, which is headed alike. */
+const COLUMNS = {
+  Change: ({ edge }) => ({ text: `${SIGN[edge.change]} ${edge.change}`, change: edge.change }),
+  Person: ({ edge }) => {
+    const owner = data.keys[edge.key]?.owner;
+    return { text: owner === undefined ? "not known" : shown(owner) };
+  },
+  Key: ({ edge }) => ({ text: keyTitle(edge.key) }),
+  Name: ({ edge }) => ({ text: keyName(edge.key) }),
+  Login: ({ edge }) => ({ text: listed(edge.logins) }),
+  Devices: ({ devices }) => ({ text: devicesInWords(devices) }),
+  From: ({ edge }) => ({ text: addressesOf(edge) }),
+  "Rule and reason": ({ edge }) => ({ text: reasonOf(edge) }),
+} as const satisfies Record<string, (edge: VisibleEdge) => Cell>;
 
-/** A table in a box that scrolls, for the keyboard too. */
-function tableOf(caption: string, heads: readonly string[], lines: readonly Line[]): HTMLElement {
+type Column = keyof typeof COLUMNS;
+
+/**
+ * A table of edges, in a box that scrolls, for the keyboard too.
+ * @param reasons whether the reason of each edge stands below its line, over the width of the table
+ */
+function tableOf(
+  caption: string,
+  columns: readonly Column[],
+  edges: readonly VisibleEdge[],
+  reasons: boolean,
+): HTMLElement {
   const box = made("div", { className: "scroll" });
   box.tabIndex = 0;
   box.setAttribute("role", "region");
@@ -32,28 +48,28 @@ function tableOf(caption: string, heads: readonly string[], lines: readonly Line
   const table = made("table");
   table.append(made("caption", { text: caption }));
   const head = table.createTHead().insertRow();
-  for (const text of heads) {
-    const column = made("th", { text });
-    column.scope = "col";
-    head.append(column);
+  for (const column of columns) {
+    const cell = made("th", { text: column === "Name" ? "Key" : column });
+    cell.scope = "col";
+    head.append(cell);
   }
-  for (const line of lines) table.append(partOf(line, heads.length));
+  for (const edge of edges) {
+    const part = made("tbody");
+    const line = part.insertRow();
+    for (const column of columns) {
+      const { text, change }: Cell = COLUMNS[column](edge);
+      line.insertCell().append(made("bdi", { text, ...(change && { className: `change ${change}` }) }));
+    }
+    if (reasons) {
+      const wide = part.insertRow().insertCell();
+      wide.colSpan = columns.length;
+      wide.className = "below";
+      wide.append(made("bdi", { text: reasonOf(edge.edge) }));
+    }
+    table.append(part);
+  }
   box.append(table);
   return box;
-}
-
-function partOf({ cells, below }: Line, width: number): HTMLElement {
-  const part = made("tbody");
-  const line = part.insertRow();
-  for (const { text, change } of cells) {
-    line.insertCell().append(made("bdi", { text, ...(change && { className: `change ${change}` }) }));
-  }
-  if (below === undefined) return part;
-  const wide = part.insertRow().insertCell();
-  wide.colSpan = width;
-  wide.className = "below";
-  wide.append(made("bdi", { text: below }));
-  return part;
 }
 
 /** Most names that stand in a cell. */
@@ -112,26 +128,21 @@ function drawDetails(state: Shown): void {
 }
 
 function drawOverview({ view }: Shown): void {
-  title("What changes");
+  byId("details-title").textContent = "What changes";
   const changed = inOrder(view.edges.filter(({ edge }) => edge.change !== "kept"));
   if (changed.length === 0) {
     panel.replaceChildren(made("p", { text: "Nobody gains or loses anything of what is shown." }));
     return;
   }
-  const rows = changed.map(({ edge, devices }) => ({
-    cells: [
-      changeCell(edge.change),
-      cell(keyTitle(edge.key)),
-      cell(listed(edge.logins)),
-      cell(devicesInWords(devices)),
-    ],
-  }));
   const hint = made("p", { className: "hint", text: "Choose a key or a device to see all about it." });
-  panel.replaceChildren(hint, ...limited("Gained and lost", ["Change", "Key", "Login", "Devices"], rows));
+  panel.replaceChildren(
+    hint,
+    ...limited("Gained and lost", ["Change", "Key", "Login", "Devices"], changed, false),
+  );
 }
 
 function drawRow({ view }: Shown, row: Row): void {
-  title(row.name);
+  byId("details-title").textContent = row.name;
   const members = new Set(row.members);
   const [facts, table] =
     row.side === "keys"
@@ -140,37 +151,23 @@ function drawRow({ view }: Shown, row: Row): void {
   panel.replaceChildren(factList(facts), ...table);
 }
 
-function title(text: string): void {
-  byId("details-title").textContent = text;
-}
-
 type Fact = readonly [name: string, value: string];
 
 function factsOfKeys({ members, counts }: Row): Fact[] {
+  const reach: Fact = ["Reach", countsInWords(counts, "device")];
+  if (members.length > 1) return [["Keys", members.map(keyName).join(", ")], reach];
   const [index = 0] = members;
-  const key = data.keys[index];
-  const own: Fact[] =
-    members.length > 1
-      ? [["Keys", members.map(keyName).join(", ")]]
-      : [
-          ["Key", keyName(index)],
-          ["Fingerprint", shown(key?.fingerprint ?? "")],
-          ["Person", key?.owner === undefined ? "not known" : shown(key.owner)],
-        ];
-  return [...own, ["Reach", countsInWords(counts, "device")]];
+  const { fingerprint = "", owner } = data.keys[index] ?? {};
+  const person = owner === undefined ? "not known" : shown(owner);
+  return [["Key", keyName(index)], ["Fingerprint", shown(fingerprint)], ["Person", person], reach];
 }
 
 function factsOfDevices({ members, counts }: Row): Fact[] {
+  const reached: Fact = ["Reached by", countsInWords(counts, "key")];
+  if (members.length > 1) return [["Devices", devicesInWords(members)], reached];
   const [index = 0] = members;
-  const device = data.devices[index];
-  const own: Fact[] =
-    members.length > 1
-      ? [["Devices", devicesInWords(members)]]
-      : [
-          ["Uid", shown(device?.uid ?? "")],
-          ["Tags", listed(device?.tags ?? []) || "none"],
-        ];
-  return [...own, ["Reached by", countsInWords(counts, "key")]];
+  const { uid = "", tags = [] } = data.devices[index] ?? {};
+  return [["Uid", shown(uid)], ["Tags", listed(tags) || "none"], reached];
 }
 
 const countsInWords = (counts: Counts, one: string): string =>
@@ -190,45 +187,28 @@ function factList(facts: readonly Fact[]): HTMLElement {
 
 function tableOfKeys({ edges }: View, members: ReadonlySet<number>): HTMLElement[] {
   const own = inOrder(edges.filter(({ edge }) => members.has(edge.key)));
-  const several = members.size > 1;
-  const lines = own.map(({ edge, devices }) => ({
-    cells: [
-      changeCell(edge.change),
-      ...(several ? [cell(keyName(edge.key))] : []),
-      cell(listed(edge.logins)),
-      cell(devicesInWords(devices)),
-      cell(addressesOf(edge)),
-    ],
-    below: reasonOf(edge),
-  }));
-  const heads = ["Change", ...(several ? ["Key"] : []), "Login", "Devices", "From"];
-  return limited("What it reaches, and why", heads, lines);
+  const key: readonly Column[] = members.size > 1 ? ["Name"] : [];
+  return limited("What it reaches, and why", ["Change", ...key, "Login", "Devices", "From"], own, true);
 }
 
 function tableOfDevices({ edges }: View, members: ReadonlySet<number>): HTMLElement[] {
   const own = edges
     .map(({ edge, devices }) => ({ edge, devices: devices.filter((device) => members.has(device)) }))
     .filter(({ devices }) => devices.length > 0);
-  const several = members.size > 1;
-  const lines = inOrder(own).map(({ edge, devices }) => ({
-    cells: [
-      changeCell(edge.change),
-      cell(keyTitle(edge.key)),
-      cell(listed(edge.logins)),
-      ...(several ? [cell(devicesInWords(devices))] : []),
-      cell(addressesOf(edge)),
-    ],
-    below: reasonOf(edge),
-  }));
-  const heads = ["Change", "Key", "Login", ...(several ? ["Devices"] : []), "From"];
-  return limited("Who reaches it, and why", heads, lines);
+  const some: readonly Column[] = members.size > 1 ? ["Devices"] : [];
+  return limited("Who reaches it, and why", ["Change", "Key", "Login", ...some, "From"], inOrder(own), true);
 }
 
-function limited(caption: string, heads: readonly string[], rows: readonly Line[]): HTMLElement[] {
-  if (rows.length === 0) return [made("p", { text: "No access, of what is shown." })];
-  const table = tableOf(caption, heads, rows.slice(0, DETAILS_MAX));
-  if (rows.length <= DETAILS_MAX) return [table];
-  const text = `${plural(rows.length - DETAILS_MAX, "more line")} are folded away: filter to see them.`;
+function limited(
+  caption: string,
+  columns: readonly Column[],
+  edges: readonly VisibleEdge[],
+  reasons: boolean,
+): HTMLElement[] {
+  if (edges.length === 0) return [made("p", { text: "No access, of what is shown." })];
+  const table = tableOf(caption, columns, edges.slice(0, DETAILS_MAX), reasons);
+  if (edges.length <= DETAILS_MAX) return [table];
+  const text = `${plural(edges.length - DETAILS_MAX, "more line")} are folded away: filter to see them.`;
   return [table, made("p", { className: "hint", text })];
 }
 
@@ -236,28 +216,17 @@ function limited(caption: string, heads: readonly string[], rows: readonly Line[
 const PAGE = 100;
 
 let listedLines = PAGE;
-const HEADS = ["Change", "Person", "Key", "Login", "Devices", "From", "Rule and reason"];
+const LISTED = ["Change", "Person", "Name", "Login", "Devices", "From", "Rule and reason"] as const;
 
 /** The whole view as a table: the same as the picture, for those who do not see it, and for paper. */
 function drawList({ view }: Shown, lines = PAGE): void {
   listedLines = lines;
   const edges = inOrder(view.edges);
-  const rows = edges.slice(0, lines).map(({ edge, devices }) => {
-    const key = data.keys[edge.key];
-    const cells = [
-      changeCell(edge.change),
-      cell(key?.owner === undefined ? "not known" : shown(key.owner)),
-      cell(keyName(edge.key)),
-      cell(listed(edge.logins)),
-      cell(devicesInWords(devices)),
-      cell(addressesOf(edge)),
-      cell(reasonOf(edge)),
-    ];
-    return { cells };
-  });
   const caption = `${Math.min(lines, edges.length).toLocaleString("en")} of ${plural(edges.length, "line")}`;
   byId("list-body").replaceChildren(
-    edges.length > 0 ? tableOf(caption, HEADS, rows) : made("p", { text: "Nothing to show." }),
+    edges.length > 0
+      ? tableOf(caption, LISTED, edges.slice(0, lines), false)
+      : made("p", { text: "Nothing to show." }),
   );
   byId("list-more").hidden = edges.length <= lines;
 }

@@ -20,15 +20,16 @@ import {
 export function ruleFindings(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { policy, domain, rules } = access;
   if (policy.devices.length === 0 || domain.logins.length === 0 || domain.addresses.length === 0) return [];
-  const situations = new Situations(access);
-  const decisions = new Decisions(access, situations);
+  const classes = {
+    logins: classesOf(domain.logins, (login) => access.rulesForLogin(login)),
+    addresses: classesOf(domain.addresses, (address) => access.rulesForAddress(address)),
+  };
+  const decisions = new Decisions(access, situationsOf(classes));
   const idsOf = (places: Iterable<number> = []) => [...places].flatMap((place) => rules[place]?.id ?? []);
   return [
     ...rules.flatMap((rule, place) => {
       if (!decisions.matching.has(place)) {
-        return explained.has(objectId(ruleObject(rule)))
-          ? []
-          : [neverMatches(access, situations, rule, place)];
+        return explained.has(objectId(ruleObject(rule))) ? [] : [neverMatches(access, classes, rule, place)];
       }
       if (!decisions.deciding.has(place)) return [unreachable(rule, idsOf(decisions.stronger.get(place)))];
       return decisions.needed.has(place) ? [] : [redundant(rule, idsOf(decisions.weaker.get(place)))];
@@ -68,7 +69,7 @@ function redundant(rule: AccessRule, by: readonly string[]): Finding {
 
 function neverMatches(
   access: Access,
-  { logins, addresses }: Situations,
+  { logins, addresses }: Classes,
   rule: AccessRule,
   place: number,
 ): Finding {
@@ -148,7 +149,7 @@ class Decisions {
   readonly #access: Access;
   readonly #devices: readonly DeviceSet[];
 
-  constructor(access: Access, situations: Situations) {
+  constructor(access: Access, situations: Iterable<Situation>) {
     this.#access = access;
     this.#devices = access.rules.map(({ filter, action }) => access.devicesOf(filter, action === "deny"));
     for (const situation of situations) {
@@ -250,27 +251,21 @@ interface Situation {
 }
 
 /** The login names and addresses of a domain, one for each set of rules that match. */
-class Situations {
+interface Classes {
   readonly logins: readonly TextClass[];
   readonly addresses: readonly TextClass[];
+}
 
-  constructor(access: Access) {
-    const { logins, addresses } = access.domain;
-    this.logins = classesOf(logins, (login) => access.rulesForLogin(login));
-    this.addresses = classesOf(addresses, (address) => access.rulesForAddress(address));
-  }
-
-  /** Each list of rules that match some login name from some address, once. */
-  *[Symbol.iterator](): Generator<Situation> {
-    const seen = new Set<string>();
-    for (const login of this.logins) {
-      for (const address of this.addresses) {
-        const rules = login.rules.new_intersection(address.rules).array();
-        const name = rules.join();
-        if (seen.has(name)) continue;
-        seen.add(name);
-        yield { login: login.text, address: address.text, rules };
-      }
+/** Each list of rules that match some login name from some address, once. */
+function* situationsOf({ logins, addresses }: Classes): Generator<Situation> {
+  const seen = new Set<string>();
+  for (const login of logins) {
+    for (const address of addresses) {
+      const rules = login.rules.new_intersection(address.rules).array();
+      const name = rules.join();
+      if (seen.has(name)) continue;
+      seen.add(name);
+      yield { login: login.text, address: address.text, rules };
     }
   }
 }
