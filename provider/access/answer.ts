@@ -14,13 +14,11 @@ import { type AccessExplanation, accessExplanation, explanationText } from "./ex
 import type { AccessInquiry } from "./inquiry.ts";
 import { type AccessView, accessView, domainLines, unknownLines } from "./view.ts";
 
-/** The answer to an inquiry about access. */
 export interface AccessAnswer {
   /** The parts of the text. Those of a large text are made while they are read. */
   readonly output: Iterable<string>;
   /** Lines for people that the form of the output has no place for. */
   readonly remarks: readonly string[];
-  /** Whether the login that is to be explained is refused. */
   readonly refused: boolean;
   /** Whether the answer leaves out what could not be looked at. */
   readonly unseen: boolean;

@@ -21,7 +21,6 @@ export interface Cover {
 const NAMES_MAX = 4;
 /** A trait of fewer devices is no shorter than their names. */
 const TRAIT_MIN = 3;
-/** Most traits of one cover. */
 const TRAITS_MAX = 16;
 
 /**
@@ -33,7 +32,6 @@ export class DeviceGroups {
   readonly #places: ReadonlyMap<string, number>;
   /** The best first. */
   readonly #traits: readonly Trait[];
-  /** The traits of each device, as places in the list of traits. */
   readonly #traitsOf: readonly (readonly number[])[];
 
   constructor(all: readonly AccessDevice[]) {
@@ -88,7 +86,6 @@ export class DeviceGroups {
     return { traits: withoutNeedless(chosen), left: [...left] };
   }
 
-  /** How many of the devices have each trait. */
   #countsOf(places: readonly number[]): Int32Array {
     const counts = new Int32Array(this.#traits.length);
     for (const place of places) {

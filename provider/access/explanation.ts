@@ -82,7 +82,6 @@ function only<T>(flag: string, items: readonly T[], textOf: (item: T) => string)
   );
 }
 
-/** A decision with its reasons, in lines for people. */
 export function explanationText(view: AccessView, explanation: AccessExplanation): string {
   const { allowed, key, login, address, device } = explanation;
   const lines = [

@@ -10,11 +10,9 @@ export interface AccessFlags {
   readonly device?: readonly string[];
   /** Fingerprints or names of keys, see `selectKeys`. */
   readonly key?: readonly string[];
-  /** Login names. */
   readonly login?: readonly string[];
   /** IP addresses of clients. */
   readonly from?: readonly string[];
-  /** Whether one decision is to be explained. */
   readonly explain?: boolean;
 }
 
@@ -70,7 +68,6 @@ function normalAddress(text: string): string {
   return readAddress(text).toString();
 }
 
-/** The devices or keys that selectors stand for. */
 interface Selected<T> {
   /** In the order of the list that they are selected from. */
   readonly items: readonly T[];
@@ -83,7 +80,6 @@ interface Found<T> {
   readonly note?: string;
 }
 
-/** Most names that an error suggests. */
 const NEAR_MAX = 3;
 /** The least likeness of a name that is near, from 0 to 1. */
 const NEAR_LEAST = 0.3;

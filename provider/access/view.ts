@@ -22,7 +22,6 @@ export interface AccessView {
   readonly keys: readonly AccessKey[];
   /** In order. Where login names or addresses are asked about, it has no others. */
   readonly domain: AccessDomain;
-  /** How the inquiry was understood, as sentences. */
   readonly notes: readonly string[];
 }
 

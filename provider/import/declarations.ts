@@ -25,11 +25,9 @@ const DECLARED_MAX = 12;
 
 /** An object that is declared by itself. */
 export interface Declaration extends NamedObject {
-  /** Its inputs with calls of helpers. */
   readonly args: Values;
 }
 
-/** An object as it is declared by itself. */
 export const declarationOf = (object: NamedObject): Declaration => ({
   ...object,
   args: withHelpers(object.inputs),
@@ -82,7 +80,6 @@ export function sharedValues(declarations: readonly Values[]): ReadonlyMap<strin
   return shared;
 }
 
-/** Longest identifier, in characters. */
 const IDENTIFIER_MAX = 40;
 
 /** `login("root", "ana")` as `loginRootAna`, `cidr("10.0.0.0/8")` as `from10_0_0_0_8`. */

@@ -17,7 +17,6 @@ import {
 import { SECRET, SIGNATURE } from "../valueMarks.ts";
 import type { ImportedResource } from "./model.ts";
 
-/** What the state of a program is made of. */
 export interface ImportRun {
   /** The program's folder, with the settings of the stack. */
   readonly folder: string;
@@ -31,7 +30,6 @@ export interface ImportRun {
   readonly onEvent: (event: EngineEvent) => void;
 }
 
-/** What came of it. */
 export interface Imported {
   readonly result: Result;
   /** What `up` would do afterwards. */

@@ -20,7 +20,6 @@ export class HelperCode extends Code {
   }
 }
 
-/** How a language writes values. */
 interface Notation {
   text(text: string): string;
   code(code: Code): string;
@@ -28,7 +27,6 @@ interface Notation {
   member(key: string, value: string): string;
 }
 
-/** Longest line, in characters. */
 const WIDTH = 110;
 
 /**
@@ -98,7 +96,6 @@ export function literal(value: unknown, indent = "", room = WIDTH): string {
   return [open, ...members, `${indent}${close}`].join("\n");
 }
 
-/** A statement that makes a resource. */
 export function construction(
   type: string,
   name: string,
@@ -157,10 +154,8 @@ export const FUNCTIONS = "provider::gatehouse::";
 /** A call of a helper, which is a function of the provider. @param args as they are written */
 export const helperCall = (helper: string, args: string): string => `${FUNCTIONS}${helper}(${args})`;
 
-/** A comment of one line. */
 export const hclComment = (text: string): string => `# ${printable(text)}`;
 
-/** A block of a configuration. */
 export interface Block {
   /** Its type and labels. */
   readonly head: string;

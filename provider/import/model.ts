@@ -1,19 +1,15 @@
 import type { Declarable } from "../estate/liveObjects.ts";
 import { byTexts } from "../words.ts";
 
-/** The languages of programs. */
 export const FORMATS = ["typescript", "yaml", "terraform"] as const;
 
 /** The language of a program; `terraform` is a root module in Terraform's own. */
 export type Format = (typeof FORMATS)[number];
 
-/** How a program is written. */
 export interface ProgramOptions {
-  /** Name of the Pulumi project. */
   readonly project: string;
   /** Name of the namespace, for comments. */
   readonly namespace: string;
-  /** Id of the namespace. */
   readonly tenant: string;
   /** Address of the service. */
   readonly service: string;
@@ -24,7 +20,6 @@ export interface ProgramOptions {
   readonly adopt: boolean;
 }
 
-/** A file of a program. */
 export interface ProgramFile {
   /** Relative to the program's folder. */
   readonly path: string;
@@ -63,7 +58,6 @@ export interface KindOfProgram extends KindOfFile {
   readonly objects: readonly NamedObject[];
 }
 
-/** A resource of the program. */
 export interface NamedObject extends Declarable {
   /** Its name in the program: one for each resource of a kind. */
   readonly resource: string;

@@ -24,7 +24,6 @@ import {
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** What is said of a kind. */
 const NOTES: Readonly<Record<string, readonly string[]>> = {
   ApiKey: [
     "Only who made a key knows its secret, so none is here: key_wo is needed for what makes a new key alone, such as",
@@ -61,7 +60,6 @@ export function terraformFiles(kinds: readonly KindOfProgram[], options: Program
 
 /** A configuration that is there already. */
 interface ExistingModule {
-  /** The addresses of its resources. */
   readonly addresses: readonly string[];
   /** What new resources give as `provider`; undefined where they need not give it. */
   readonly provider: string | undefined;

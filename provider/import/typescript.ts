@@ -114,7 +114,6 @@ function sharedFile(values: readonly SharedValue[]): ProgramFile {
   };
 }
 
-/** The helpers that values call. */
 function helpersIn(value: unknown): string[] {
   const found = new Set<string>();
   const look = (part: unknown): void => {

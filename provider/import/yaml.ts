@@ -53,7 +53,6 @@ export function yamlAdoptions(
   return entries.length === 0 ? "" : yamlText(Object.fromEntries(entries)).trimEnd();
 }
 
-/** A resource, by its key. */
 function entryOf(
   kind: string,
   resource: string,

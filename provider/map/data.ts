@@ -1,7 +1,6 @@
 /** Whether access is there only after the change, only before it, or both. */
 export type MapChange = "gained" | "lost" | "kept";
 
-/** A key of the map. */
 export interface MapKey {
   readonly fingerprint: string;
   readonly name: string;
@@ -11,7 +10,6 @@ export interface MapKey {
   readonly state?: "new" | "removed";
 }
 
-/** A device of the map. */
 export interface MapDevice {
   readonly uid: string;
   readonly name: string;

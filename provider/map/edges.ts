@@ -113,7 +113,6 @@ function difference(
 const sameKey = (left: AccessKey, right: AccessKey | undefined): boolean =>
   left.username === right?.username && JSON.stringify(left.filter) === JSON.stringify(right.filter);
 
-/** What allows a login. */
 const allowedBy = (rule: AccessRule | null): string =>
   rule === null ? "allowed, as no rule matches" : `allowed by ${ruleInWords(rule)}`;
 

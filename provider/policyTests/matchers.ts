@@ -20,7 +20,6 @@ import type { MatcherName } from "./written/running.ts";
 interface Judgement {
   /** Whether it is as the matcher says, without `not`. */
   readonly holds: boolean;
-  /** Why it is so. */
   readonly message: string;
   readonly counterexamples?: readonly PolicyCounterexample[];
   readonly cases?: number;
@@ -105,7 +104,6 @@ function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "d
   return { policy, domain };
 }
 
-/** Most counterexamples that are shown of one assertion. */
 const SHOWN_MAX = 5;
 
 /** The cases that are allowed. Examples differ in key, login name or rule before they differ in the device alone. */
@@ -168,7 +166,6 @@ function example(
 }
 
 const DAY_MS = 86_400_000;
-/** Most elements that a message names. */
 const NAMED_MAX = 5;
 
 const memberList = z.array(z.object({ email: z.string(), role: z.string() }));

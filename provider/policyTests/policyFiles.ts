@@ -36,7 +36,6 @@ export async function policyTestFiles(folder: string): Promise<string[]> {
 const PACKAGE = "@gatehouse-access/provider/policy";
 const OWN_COPY = new URL(`./written/index${extname(import.meta.url)}`, import.meta.url).href;
 
-/** A policy file that was loaded. */
 interface LoadedFile {
   readonly tests: readonly DeclaredTest[];
   /** Why it could not be loaded; undefined where it was. */

@@ -64,9 +64,7 @@ function subjectsOf({ policy, domain, members, apiKeys, unknown }: PolicyTestFac
   };
 }
 
-/** Where a test is. */
 interface TestPlace {
-  /** Absolute path of its file. */
   readonly path: string;
   /** The file as the report names it. */
   readonly file: string;

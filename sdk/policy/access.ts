@@ -133,7 +133,6 @@ export class Access {
   }
 }
 
-/** The union of sets, many of which are the same object. */
 function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
   const union = new TypedFastBitSet();
   for (const set of new Set(sets)) if (set) union.union(set);

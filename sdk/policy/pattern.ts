@@ -125,7 +125,6 @@ function matcher(literals: Literals | undefined, engine: Pattern["test"]): Patte
   }
 }
 
-/** Most texts that a pattern may spell. */
 const TEXTS_MAX = 64;
 
 /**

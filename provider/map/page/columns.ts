@@ -5,7 +5,6 @@ const lists: Readonly<Record<Side, HTMLElement>> = { keys: byId("keys"), devices
 /** The line of each list that the Tab key comes to. */
 const entry: Record<Side, string | undefined> = { keys: undefined, devices: undefined };
 
-/** Draws both lists. */
 function drawColumns(state: Shown): void {
   const lines = Math.max(state.rows.keys.length, state.rows.devices.length);
   byId("stage").style.setProperty("--lines", String(lines));
@@ -93,13 +92,11 @@ function focusLine(row: Row | undefined): void {
   line.scrollIntoView({ block: "nearest" });
 }
 
-/** What the lists ask of the page. */
 interface Commands {
   readonly state: () => Shown;
   /** Chooses the line, and opens or closes it where it is a group. */
   readonly choose: (row: Row) => void;
   readonly toggle: (row: Row) => void;
-  /** Chooses nothing any more. */
   readonly clear: () => void;
 }
 

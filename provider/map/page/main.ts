@@ -37,7 +37,6 @@ function drawCard(change: Change): void {
   byId(`card-${change}-on`).textContent = keys === 0 ? "" : `on ${plural(devices, "device")}`;
 }
 
-/** Fills the lists of what the filters can ask for. */
 function drawChoices(): void {
   const choices = {
     people: data.keys.flatMap(({ owner }) => owner ?? []),
@@ -88,7 +87,6 @@ function stateOf(view: View, selected: Selected | undefined): Shown {
   return { view, rows, between, selected: still };
 }
 
-/** Shows another view or choice. */
 function show(view: View, selected: Selected | undefined): void {
   const fresh = view !== state.view;
   state = stateOf(view, selected);

@@ -12,7 +12,6 @@ const BIT = { gained: 1, lost: 2, kept: 4 } as const;
 const CHANGES = ["gained", "lost", "kept"] as const;
 const SIGN: Readonly<Record<Change, string>> = { gained: "+", lost: "−", kept: "=" };
 
-/** An element that the page's markup has. */
 function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
   if (!found) throw new Error(`the page has no element #${id}`);
@@ -50,7 +49,6 @@ const plural = (count: number, one: string) =>
 const keyName = (index: number) => shown(data.keys[index]?.name ?? "");
 const deviceName = (index: number) => shown(data.devices[index]?.name ?? "");
 
-/** The key, and whose it is. */
 function keyTitle(index: number): string {
   const owner = data.keys[index]?.owner;
   return owner === undefined ? keyName(index) : `${shown(owner)} · ${keyName(index)}`;

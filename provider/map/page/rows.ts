@@ -147,14 +147,12 @@ function changesInWords({ side, counts }: Row): string {
   return said.join(", ") || "no access";
 }
 
-/** The line that was chosen. */
 interface Selected {
   readonly side: Side;
   readonly id: string;
   readonly members: ReadonlySet<number>;
 }
 
-/** Everything that the page shows at the moment. */
 interface Shown {
   readonly view: View;
   readonly rows: Readonly<Record<Side, readonly Row[]>>;

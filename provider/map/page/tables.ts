@@ -72,7 +72,6 @@ function tableOf(
   return box;
 }
 
-/** Most names that stand in a cell. */
 const NAMES_MAX = 4;
 
 /** Devices by name where they are few, and else by group. */
@@ -112,7 +111,6 @@ const inOrder = (edges: readonly VisibleEdge[]): VisibleEdge[] =>
       CHANGES.indexOf(left.change) - CHANGES.indexOf(right.change) || left.key - right.key,
   );
 
-/** Most lines of a table in the panel. */
 const DETAILS_MAX = 200;
 
 const panel = byId("details-body");

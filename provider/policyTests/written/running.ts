@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { PolicyTestBody } from "./types.ts";
 
-/** All matchers there are. */
 export const MATCHERS = [
   "toAllow",
   "onlyFrom",
@@ -11,7 +10,6 @@ export const MATCHERS = [
   "toAllSatisfy",
 ] as const;
 
-/** One of {@link MATCHERS}. */
 export type MatcherName = (typeof MATCHERS)[number];
 
 /** A test as its file declares it. */
@@ -20,18 +18,15 @@ export interface DeclaredTest {
   readonly body: PolicyTestBody;
   /** Seconds. */
   readonly timeLimit: number;
-  /** The call stack of the declaration. */
   readonly stack: string;
 }
 
-/** A matcher that was called. */
 export interface CalledMatcher {
   readonly matcher: MatcherName;
   readonly negated: boolean;
   /** What `expect` was given. */
   readonly subject: unknown;
   readonly args: readonly unknown[];
-  /** The call stack of the matcher. */
   readonly stack: string;
 }
 

@@ -178,7 +178,6 @@ export const lintRules = {
 /** The code of a kind of finding. */
 export type LintCode = keyof typeof lintRules;
 
-/** Most names that a sentence lists. */
 const NAMES_MAX = 3;
 
 /** A text that somebody else chose, within a sentence. */

@@ -19,7 +19,6 @@ export interface PatternUse {
   readonly object: FindingObject;
   /** The name of the object at the beginning of a sentence. */
   readonly who: string;
-  /** What the object does with the logins that match. */
   readonly effect: "admit" | "allow" | "deny";
   readonly field: Field;
   readonly subject: Subject;

@@ -126,7 +126,6 @@ interface Decision {
 interface Disagreement {
   /** Place of the rule that decides, because it was made later. */
   readonly winner: number;
-  /** Place of the other rule. */
   readonly loser: number;
   readonly login: string;
   readonly address: string;
@@ -135,7 +134,6 @@ interface Disagreement {
 
 /** Which rules decide over a domain, and what would happen without each. Rules are named by their places. */
 class Decisions {
-  /** The rules that match some login. */
   readonly matching = new Set<number>();
   /** The rules that decide about some login. */
   readonly deciding = new Set<number>();
@@ -236,7 +234,6 @@ function note(notes: Map<number, Set<number>>, place: number, other: number): vo
 
 /** Texts in which the patterns of the same rules are found. */
 interface TextClass {
-  /** The first of them. */
   readonly text: string;
   /** Places of the rules whose pattern is found in it. */
   readonly rules: RuleSet;

@@ -53,7 +53,6 @@ const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, afte
   device: [["not-", ""], ...around(["x", "1", "-", "_"])],
 };
 
-/** Names that a login or a device can have. */
 const POSSIBLE = { login: /^[\w.@-]+$/, device: /^[\w-]+$/ } as const;
 
 /**
