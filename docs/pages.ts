@@ -1,5 +1,4 @@
-import { ENGINE_DIFFERENCES } from "../provider/engine/embedded/engineDifferences.ts";
-import { UNSUPPORTED } from "../provider/engine/unsupported.ts";
+import { ENGINE_DIFFERENCES, UNSUPPORTED } from "../provider/engine/engineDifferences.ts";
 import { packageVersion } from "../provider/packageFile.ts";
 import { functions } from "../provider/providers/functions.ts";
 import { idSentence } from "../provider/providers/generate/classSource.ts";

@@ -144,8 +144,8 @@ const rooms: Readonly<Record<string, Room>> = {
     },
   },
   "provider/engine": {
-    common: filesOf("provider/engine", "index.ts", "openStack.ts"),
-    folders: { state: [], project: ["state"], embedded: ["project", "state"], cli: ["project", "state"] },
+    common: filesOf("provider/engine", "index.ts"),
+    folders: { state: [], embedded: ["state"], cli: ["state"] },
   },
   // A run goes down: from the files here to deploy, plan and program.
   "provider/engine/embedded": {

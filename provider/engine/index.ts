@@ -1,12 +1,14 @@
+import { EmbeddedStack } from "./embedded/embeddedStack.ts";
+import { NoEngineError } from "./errors.ts";
+import { findOnPath } from "./processes.ts";
+import { readProject } from "./project.ts";
+import type { Stack, StackOptions } from "./stack.ts";
+
 export * from "./errors.ts";
-export { fieldDiff, refreshedFields, shownValues } from "./fieldDiff.ts";
-export { findOnPath } from "./findOnPath.ts";
+export { isNoSuchFile, writeDurably } from "./files.ts";
 export * from "./model.ts";
-export { openStack } from "./openStack.ts";
-export { ENDING_SIGNALS, signalGroup, startInGroup } from "./processGroup.ts";
-export { backendUrlOf } from "./project/chooseBackend.ts";
-export { type Project, readProject } from "./project/project.ts";
-export { stackFilePath } from "./project/stackConfig.ts";
+export { ENDING_SIGNALS, findOnPath, signalGroup, startInGroup } from "./processes.ts";
+export { backendUrlOf, type Project, readProject, stackFilePath } from "./project.ts";
 export {
   type DestroyOptions,
   type PreviewOptions,
@@ -15,8 +17,28 @@ export {
   type Stack,
   type StackOptions,
   type StateResource,
+  type TargetOptions,
   type UpOptions,
 } from "./stack.ts";
-export { isNoSuchFile, writeDurably } from "./state/durableFile.ts";
-export type { TargetOptions } from "./targets.ts";
 export { makeUrn, OWN_DYNAMIC, OWN_PLUGIN, ownTypeName, typeName, urnName, urnType } from "./urn.ts";
+export { fieldDiff, refreshedFields, shownValues } from "./value.ts";
+
+/**
+ * Opens a stack with the engine asked for; without one, with the Pulumi CLI where it is installed.
+ * @throws NoEngineError, ProjectError, BackendError, StackSelectionError, UnsupportedError
+ */
+export async function openStack(options: StackOptions = {}): Promise<Stack> {
+  const env = withDirectGrpc(options.env ?? process.env);
+  const project = await readProject(options.folder ?? ".");
+  if (options.engine === "embedded") return EmbeddedStack.open(project, { ...options, env });
+  if (findOnPath("pulumi", env) === undefined) throw new NoEngineError(project.runtime);
+  // The CLI's side of the SDK is large: not loaded where it is not needed.
+  const { CliStack } = await import("./cli/cliStack.ts");
+  return CliStack.open(project, { ...options, env });
+}
+
+/** The environment, except that gRPC ignores its proxies on this machine. A program calls its engine at 127.0.0.1. */
+function withDirectGrpc(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const others = env.no_grpc_proxy || env.no_proxy;
+  return { ...env, no_grpc_proxy: others ? `${others},127.0.0.1` : "127.0.0.1" };
+}

@@ -1,6 +1,5 @@
-import { DeclinedError, StackSelectionError } from "./errors.ts";
+import { DeclinedError, EngineError, StackSelectionError } from "./errors.ts";
 import type { EngineEvent, EngineName, Plan, Result } from "./model.ts";
-import type { TargetOptions } from "./targets.ts";
 
 /** Options of a preview. */
 export interface PreviewOptions extends TargetOptions {
@@ -156,4 +155,29 @@ export interface Stack {
    * @throws PassphraseError where it was encrypted with another key, or changed since
    */
   decrypt(encrypted: string): Promise<string>;
+}
+
+/** Limits a run to some of the stack's resources. URNs may hold `*` (within a part of the URN) and `**`. */
+export interface TargetOptions {
+  /** URNs of the only resources that take part. */
+  readonly target?: readonly string[];
+  /** Resources that depend on a target take part as well. @default false */
+  readonly targetDependents?: boolean;
+  /** URNs of resources that take no part. Not together with `target`. */
+  readonly exclude?: readonly string[];
+  /** Resources that depend on an excluded one take no part either. @default false */
+  readonly excludeDependents?: boolean;
+}
+
+/** @throws EngineError (`usage`) where options contradict each other */
+export function checkTargetOptions(options: TargetOptions): void {
+  const targets = (options.target?.length ?? 0) > 0;
+  const excludes = (options.exclude?.length ?? 0) > 0;
+  if (targets && excludes) throw new EngineError("usage", "--target and --exclude cannot be combined.");
+  if (options.targetDependents && !targets) {
+    throw new EngineError("usage", "--target-dependents needs a --target.");
+  }
+  if (options.excludeDependents && !excludes) {
+    throw new EngineError("usage", "--exclude-dependents needs an --exclude.");
+  }
 }

@@ -48,6 +48,11 @@ export function makeUrn(stack: string, project: string, parent: string, type: st
   return `urn:pulumi:${stack}::${project}::${prefix}${type}::${name}`;
 }
 
+/** True for a resource of a dynamic provider. */
+export function isDynamicType(type: string): boolean {
+  return type.startsWith("pulumi-nodejs:");
+}
+
 /** Which of this package's resources a type is, dynamic or of the plugin; undefined for types of other packages. */
 export function ownTypeName(type: string): string | undefined {
   const own = [OWN_DYNAMIC, OWN_PLUGIN].find((prefix) => type.startsWith(prefix));
@@ -68,3 +73,37 @@ export const urnOfProvider = (reference: string): string => reference.slice(0, r
  * the version of the plugin behind it; any other name is of an instance that a program makes.
  */
 export const isDefaultInstance = (urn: string): boolean => /^default(_\d+_\d+_\d+.*)?$/.test(urnName(urn));
+
+/** A set of URNs, some of them given by wildcards. */
+export class UrnPatterns {
+  readonly #urns: ReadonlySet<string>;
+  readonly #globs: RegExp[];
+
+  constructor(patterns: readonly string[] = []) {
+    this.#urns = new Set(patterns.filter((pattern) => !pattern.includes("*")));
+    this.#globs = patterns.filter((pattern) => pattern.includes("*")).map(globExpression);
+  }
+
+  /** True where there is nothing in the set. */
+  get empty(): boolean {
+    return this.#urns.size === 0 && this.#globs.length === 0;
+  }
+
+  has(urn: string): boolean {
+    return this.#urns.has(urn) || this.#globs.some((glob) => glob.test(urn));
+  }
+
+  /** The URNs given without wildcards. */
+  get urns(): readonly string[] {
+    return [...this.#urns];
+  }
+}
+
+function globExpression(pattern: string): RegExp {
+  const part = (text: string): string => text.split("*").map(quoted).join("[^:]*");
+  return new RegExp(`^${pattern.split("**").map(part).join(".*")}$`);
+}
+
+function quoted(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+}

@@ -1,5 +1,5 @@
 import type { Declaration } from "@gatehouse-access/sdk";
-import { UrnPatterns } from "../engine/targets.ts";
+import { UrnPatterns } from "../engine/urn.ts";
 import { urnName, urnScope } from "../engine/urn.ts";
 import { Run } from "../lifecycle/run.ts";
 

@@ -2,22 +2,22 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { deletionBlockers } from "../../provider/engine/embedded/deploy/deletions.ts";
 import { ignoreChanges } from "../../provider/engine/embedded/plan/planResource.ts";
+import { fromStruct, toStruct } from "../../provider/engine/embedded/program/providerProcess.ts";
 import { splitWords } from "../../provider/engine/embedded/program/sdkProcess.ts";
-import { fromStruct, toStruct } from "../../provider/engine/embedded/program/struct.ts";
-import { fieldDiff, shown } from "../../provider/engine/fieldDiff.ts";
-import { newCrypter, openCrypter } from "../../provider/engine/state/crypter.ts";
+import { newCrypter, openCrypter, StateCodec } from "../../provider/engine/state/crypter.ts";
 import type { ResourceState } from "../../provider/engine/state/resourceState.ts";
-import { StateCodec } from "../../provider/engine/state/stateCodec.ts";
-import { topologicalOrder } from "../../provider/engine/state/topologicalOrder.ts";
+import { topologicalOrder } from "../../provider/engine/state/resourceState.ts";
 import { makeUrn, urnName, urnType } from "../../provider/engine/urn.ts";
 import {
   changedKeys,
   containsSecret,
   equal,
+  fieldDiff,
   markSecrets,
   type Props,
   plainProps,
   secret,
+  shown,
   type Value,
 } from "../../provider/engine/value.ts";
 

@@ -5,7 +5,7 @@
 //   GATEHOUSE_RECORD=1 npx vitest run test/engine/comparison.test.ts && npx biome check .
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { ENGINE_DIFFERENCES } from "../../provider/engine/embedded/engineDifferences.ts";
+import { ENGINE_DIFFERENCES } from "../../provider/engine/engineDifferences.ts";
 import { findOnPath } from "../../provider/engine/index.ts";
 import { observe } from "./comparison/observe.ts";
 import type { Outcome, Scenario } from "./comparison/scenario.ts";

@@ -217,7 +217,7 @@ test.runIf(existsSync("/dev/full"))("a run whose output cannot be written ends, 
 
 test("a signal that nothing handles ends the processes that this one has started", async () => {
   const child = `["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" }, "SIGKILL"`;
-  const module = JSON.stringify(join(import.meta.dirname, "../../provider/dist/engine/processGroup.js"));
+  const module = JSON.stringify(join(import.meta.dirname, "../../provider/dist/engine/processes.js"));
   const script = `import { startInGroup } from ${module};
     startInGroup(process.execPath, ${child});
     console.log("started");`;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HeldPlan } from "../../provider/engine/embedded/deploy/heldPlan.ts";
+import { HeldPlan } from "../../provider/engine/embedded/deploy/deployment.ts";
 import type { FieldChange, Plan, Step, StepOp } from "../../provider/engine/index.ts";
 
 const step = (op: StepOp, ...fields: FieldChange[]): Step => ({

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { findOnPath } from "../../provider/engine/findOnPath.ts";
 import { UpdateFailedError } from "../../provider/engine/index.ts";
+import { findOnPath } from "../../provider/engine/processes.ts";
 import { type Thing, Workspace } from "./workspace.ts";
 
 // Every run starts processes of its own, which takes long where all cores are busy.

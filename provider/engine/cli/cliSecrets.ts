@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { EngineError, PassphraseError } from "../errors.ts";
-import { parseYamlMap } from "../parseYamlMap.ts";
-import { isNoSuchFile } from "../state/durableFile.ts";
+import { isNoSuchFile, parseYamlMap } from "../files.ts";
 
 /** A stack, as commands of the CLI are told of it. */
 export interface CliTarget {

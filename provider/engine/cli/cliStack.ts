@@ -4,15 +4,32 @@ import { join } from "node:path";
 import {
   type EngineEvent as CliEvent,
   Stack as CliHandle,
+  ConcurrentUpdateError,
   type LocalWorkspace,
   StackNotFoundError,
 } from "@pulumi/pulumi/automation/index.js";
-import { StackSelectionError } from "../errors.ts";
-import { type Command, NOTHING_TO_DO, type Plan, type Result, summarise, toldSteps } from "../model.ts";
-import type { Project } from "../project/project.ts";
-import { stackFilePath } from "../project/stackConfig.ts";
+import {
+  CancelledError,
+  EngineError,
+  LockedError,
+  PassphraseError,
+  StackSelectionError,
+  UpdateFailedError,
+} from "../errors.ts";
+import {
+  type Command,
+  failedSteps,
+  hasChanges,
+  NOTHING_TO_DO,
+  type Plan,
+  type Result,
+  summarise,
+  toldSteps,
+} from "../model.ts";
+import { type Project, stackFilePath } from "../project.ts";
 import { RunLog } from "../runLog.ts";
 import {
+  checkTargetOptions,
   type DestroyOptions,
   onlyStack,
   type PreviewOptions,
@@ -22,18 +39,16 @@ import {
   type Stack,
   type StackOptions,
   type StateResource,
+  type TargetOptions,
   type UpOptions,
 } from "../stack.ts";
 import type { StoredDeployment } from "../state/fileBackend.ts";
-import { pendingWarning } from "../state/pendingWarning.ts";
-import { checkTargetOptions, type TargetOptions, UrnPatterns } from "../targets.ts";
-import { OWN_PROVIDER_TYPE, ownTypeName, urnType } from "../urn.ts";
+import { pendingWarning } from "../state/resourceState.ts";
+import { OWN_PROVIDER_TYPE, ownTypeName, UrnPatterns, urnType } from "../urn.ts";
 import { isSecret, type Props } from "../value.ts";
-import { CliEvents, shownOutputs } from "./cliEvents.ts";
-import { configFailure, runFailure } from "./cliFailures.ts";
+import { CliEvents, isNothingToDo, shownOutputs, TELL_ALL } from "./cliEvents.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
 import { type CliWorkspace, openWorkspace, stackNames } from "./cliWorkspace.ts";
-import { isNothingToDo, TELL_ALL } from "./isNothingToDo.ts";
 
 /** Options of every command of the CLI. */
 interface CliRun {
@@ -304,4 +319,41 @@ function targetOptions(options: TargetOptions): CliTargets {
   checkTargetOptions(options);
   const { target = [], exclude = [], targetDependents = false, excludeDependents = false } = options;
   return { target: [...target], exclude: [...exclude], targetDependents, excludeDependents };
+}
+
+/** The error of a run of the CLI that failed, for the result so far. */
+export function runFailure(failure: unknown, result: Result, log: RunLog, isAborted: boolean): EngineError {
+  const { command, steps, diagnostics } = result;
+  if (isAborted) return new CancelledError(result);
+  if (failure instanceof ConcurrentUpdateError || /currently locked by/.test(String(failure))) {
+    return lockedError(String(failure));
+  }
+  const said = diagnostics.some((diagnostic) => diagnostic.severity === "error");
+  if (!said && !hasChanges(result))
+    return new EngineError("cli", log.mask(String((failure as Error).message)));
+  const verb = command === "drift" ? "refresh" : command;
+  return new UpdateFailedError(failedSteps(steps) ?? `pulumi ${verb} failed.`, result);
+}
+
+/** The CLI says it several times, with a line for each lock of a file backend. */
+function lockedError(text: string): LockedError {
+  const locks = [...text.matchAll(/^ +(?:file:\/\/)?([^\s?]+)\S*: created by (.+) at (\S+)$/gm)];
+  const holders = locks.map(([, path, who, since]) => `${path}: ${who} since ${since}`);
+  return LockedError.heldBy([...new Set(holders)]);
+}
+
+/**
+ * The error of a configuration that the CLI could not read. It repeats the errors alone that the CLI wrote: other lines
+ * may have the configuration.
+ */
+export function configFailure(error: unknown): EngineError {
+  const { stderr = "" } = (error as { commandResult?: { stderr?: string } }).commandResult ?? {};
+  if (/incorrect passphrase/.test(stderr)) {
+    return new PassphraseError("The passphrase is not the one this stack was made with.");
+  }
+  const said = stderr.split("\n").filter((line) => line.startsWith("error: "));
+  return new EngineError(
+    "cli",
+    ["The Pulumi CLI could not read the stack's configuration.", ...said].join(" "),
+  );
 }

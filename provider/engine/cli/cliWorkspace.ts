@@ -1,9 +1,11 @@
-import { basename, dirname } from "node:path";
+import { once } from "node:events";
+import { mkdtemp, open, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, delimiter, dirname, isAbsolute, join } from "node:path";
+import * as sdkErrors from "@pulumi/pulumi/automation/errors.js";
 import { LocalWorkspace, PulumiCommand } from "@pulumi/pulumi/automation/index.js";
-import { findOnPath } from "../findOnPath.ts";
-import { chooseBackend } from "../project/chooseBackend.ts";
-import type { Project } from "../project/project.ts";
-import { withOwnRuns } from "./pulumiRuns.ts";
+import { findOnPath, signalGroup, startInGroup } from "../processes.ts";
+import { chooseBackend, type Project } from "../project.ts";
 
 /** A project as the Automation API works on it. */
 export interface CliWorkspace {
@@ -35,4 +37,87 @@ async function commandOf(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
 /** The names of all stacks of a project. */
 export async function stackNames(workspace: LocalWorkspace): Promise<string[]> {
   return (await workspace.listStacks()).map((stack) => stack.name);
+}
+
+/** What the Automation API expects of a command that has ended. */
+interface CommandResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number;
+}
+
+/** How the Automation API runs the CLI. */
+type Run = (
+  args: string[],
+  folder: string,
+  env: Readonly<Record<string, string>>,
+  onOutput?: (text: string) => void,
+  onError?: (text: string) => void,
+  signal?: AbortSignal,
+) => Promise<CommandResult>;
+
+const { createCommandError } = sdkErrors as unknown as {
+  createCommandError(result: CommandResult & { toString(): string }): Error;
+};
+
+/** The commands that run the program or change the state. */
+const RUNS: ReadonlySet<string | undefined> = new Set(["preview", "up", "refresh", "destroy"]);
+
+/**
+ * Makes the Automation API start runs in a process group of their own. So a run ends in order, its plugins with it, and
+ * releases the stack's lock, whatever becomes of this process: a signal of the terminal or the terminal's end does not
+ * reach the run, and its output goes to files, since a pipe without a reader would kill the CLI. When this process exits
+ * before the run ends, the CLI is cancelled, or terminated if it was cancelled before.
+ */
+export function withOwnRuns(command: PulumiCommand): PulumiCommand {
+  const sdk = command as unknown as { run: Run };
+  const others = sdk.run.bind(command);
+  sdk.run = (args, folder, env, ...rest) => {
+    const [, , signal] = rest;
+    return RUNS.has(args[0])
+      ? runPulumi(command.command, [...args, "--non-interactive"], folder, env, signal)
+      : others(args, folder, env, ...rest);
+  };
+  return command;
+}
+
+async function runPulumi(
+  command: string,
+  args: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>>,
+  signal: AbortSignal | undefined,
+): Promise<CommandResult> {
+  signal?.throwIfAborted();
+  const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
+  const paths = ["stdout", "stderr"].map((name) => join(folder, name));
+  const files = await Promise.all(paths.map((path) => open(path, "wx", 0o600)));
+  try {
+    const child = startInGroup(
+      command,
+      args,
+      { cwd, env: environmentOf(command, env), stdio: ["ignore", ...files.map(({ fd }) => fd)] },
+      "SIGTERM",
+    );
+    const cancel = (): void => signalGroup(child, "SIGINT");
+    signal?.addEventListener("abort", cancel, { once: true });
+    const [code] = (await once(child, "exit")) as [number | null];
+    signal?.removeEventListener("abort", cancel);
+    const [stdout = "", stderr = ""] = await Promise.all(paths.map((path) => readFile(path, "utf8")));
+    const result = { stdout, stderr, code: code ?? 128 };
+    if (code === 0) return result;
+    throw createCommandError({
+      ...result,
+      toString: () => `pulumi ${args[0]} ended with ${result.code}\n${stdout}\n${stderr}`,
+    });
+  } finally {
+    await Promise.all(files.map((file) => file.close()));
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** As the Automation API makes it: with the CLI's own folder first on the PATH, for the plugins that come with it. */
+function environmentOf(command: string, env: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  const all: NodeJS.ProcessEnv = { ...process.env, ...env, PULUMI_AUTOMATION_API: "true" };
+  return isAbsolute(command) ? { ...all, PATH: dirname(command) + delimiter + all.PATH } : all;
 }

@@ -1,3 +1,4 @@
+import { unsupportedUse } from "../engineDifferences.ts";
 import {
   CancelledError,
   ProgramError,
@@ -5,7 +6,6 @@ import {
   type UnsupportedUse,
   UpdateFailedError,
 } from "../errors.ts";
-import { shownProps } from "../fieldDiff.ts";
 import {
   type Command,
   type Diagnostic,
@@ -17,26 +17,22 @@ import {
   toldSteps,
   type Writable,
 } from "../model.ts";
-import { configProps } from "../project/stackConfig.ts";
+import { configProps } from "../project.ts";
 import { RunLog } from "../runLog.ts";
-import type { PreviewOptions } from "../stack.ts";
+import type { PreviewOptions, TargetOptions } from "../stack.ts";
+import { StateCodec, type StoredResource } from "../state/crypter.ts";
 import type { FileBackend } from "../state/fileBackend.ts";
-import { pendingWarning, WAY_OUT } from "../state/pendingWarning.ts";
-import { isProviderState } from "../state/resourceState.ts";
+import { isProviderState, pendingWarning, WAY_OUT } from "../state/resourceState.ts";
 import { Snapshot } from "../state/snapshot.ts";
-import { StateCodec, type StoredResource } from "../state/stateCodec.ts";
-import type { TargetOptions } from "../targets.ts";
-import { unsupportedUse } from "../unsupported.ts";
-import { DYNAMIC_PROVIDER_TYPE, isDefaultInstance, STACK_TYPE, urnName } from "../urn.ts";
+import { DYNAMIC_PROVIDER_TYPE, isDefaultInstance, isDynamicType, STACK_TYPE, urnName } from "../urn.ts";
 import type { Props } from "../value.ts";
+import { shownProps } from "../value.ts";
+import { Limiter, StopSwitch } from "./deploy/context.ts";
 import { deleteAll, leaveOut } from "./deploy/deletions.ts";
+import type { HeldPlan } from "./deploy/deployment.ts";
 import { Deployment } from "./deploy/deployment.ts";
-import type { HeldPlan } from "./deploy/heldPlan.ts";
-import { Limiter } from "./deploy/limiter.ts";
 import { Participants } from "./deploy/participants.ts";
 import { isSelected, refreshState } from "./deploy/refreshState.ts";
-import { StopSwitch } from "./deploy/stopSwitch.ts";
-import { isDynamicType } from "./program/goal.ts";
 import { type MonitorServer, startMonitorServer } from "./program/monitorServer.ts";
 import { ProviderProcess } from "./program/providerProcess.ts";
 import { type ProcessSettings, REPORTED, startProgram } from "./program/sdkProcess.ts";

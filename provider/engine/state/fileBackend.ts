@@ -3,11 +3,10 @@ import { existsSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
+import { unsupportedUse } from "../engineDifferences.ts";
 import { BackendError, UnsupportedError } from "../errors.ts";
-import { parseYamlMap } from "../parseYamlMap.ts";
-import { unsupportedUse } from "../unsupported.ts";
-import { isNoSuchFile, removeIfThere, writeDurably } from "./durableFile.ts";
-import type { StoredOperation, StoredResource } from "./stateCodec.ts";
+import { isNoSuchFile, parseYamlMap, removeIfThere, writeDurably } from "../files.ts";
+import type { StoredOperation, StoredResource } from "./crypter.ts";
 
 /** The content of a state file, its secrets still encrypted. */
 export interface Checkpoint {

@@ -2,8 +2,8 @@ import { type FileHandle, open, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
 import { BackendError, LockedError } from "../errors.ts";
-import { isNoSuchFile, removeIfThere, syncFolder } from "./durableFile.ts";
-import type { StoredOperation, StoredResource } from "./stateCodec.ts";
+import { isNoSuchFile, removeIfThere, syncFolder } from "../files.ts";
+import type { StoredOperation, StoredResource } from "./crypter.ts";
 
 /** One change of the state: an entry is set or removed. Entries have keys for the length of a run. */
 export type StoredMutation =

@@ -1,4 +1,5 @@
-import { makeUrn, urnName, urnOfProvider, urnQualifiedType, urnScope, urnType } from "../urn.ts";
+import type { Diagnostic } from "../model.ts";
+import { makeUrn, typeName, urnName, urnOfProvider, urnQualifiedType, urnScope, urnType } from "../urn.ts";
 import type { Props } from "../value.ts";
 
 /** One resource in the state, its secrets in clear but marked (see value.ts). Fields of newer versions are kept. */
@@ -112,4 +113,52 @@ export function withReferences(state: ResourceState, to: (urn: string) => string
     }),
     ...(ofProvider && { provider: ofProvider + provider.slice(provider.lastIndexOf("::")) }),
   };
+}
+
+/**
+ * Orders resources so that each comes after those it refers to; otherwise the given order is kept. That goes for objects
+ * that are marked for deletion as well. Circles cannot be ordered and stay as given.
+ */
+export function topologicalOrder(states: readonly ResourceState[]): ResourceState[] {
+  const byUrn = new Map<string, ResourceState[]>();
+  for (const state of states) {
+    const list = byUrn.get(state.urn);
+    if (list) list.push(state);
+    else byUrn.set(state.urn, [state]);
+  }
+  const ordered: ResourceState[] = [];
+  const seen = new Set<ResourceState>();
+  const visit = (start: ResourceState): void => {
+    const work: { state: ResourceState; next: ResourceState[]; at: number }[] = [];
+    const enter = (state: ResourceState): void => {
+      if (seen.has(state)) return;
+      seen.add(state);
+      work.push({ state, next: references(state).flatMap((urn) => byUrn.get(urn) ?? []), at: 0 });
+    };
+    enter(start);
+    while (work.length > 0) {
+      const frame = work[work.length - 1] as (typeof work)[number];
+      const dependency = frame.next[frame.at++];
+      if (dependency) enter(dependency);
+      else {
+        ordered.push(frame.state);
+        work.pop();
+      }
+    }
+  };
+  for (const state of states) visit(state);
+  return ordered;
+}
+
+/** How people get rid of the warning of an operation that nobody can settle. */
+export const WAY_OUT = "look for it, then `gatehouse refresh --clear-pending-creates` forgets the operation";
+
+/** The warning that a run was stopped while an operation was in flight, with a way out. */
+export function pendingWarning(type: PendingOperation["type"], urn: string): Diagnostic {
+  const advice =
+    type === "creating"
+      ? `nobody knows whether it was made; if its next creation does not settle that, ${WAY_OUT}.`
+      : "nobody knows whether that was done; `gatehouse refresh` finds out.";
+  const message = `An earlier run was stopped while ${type} the ${typeName(urnType(urn))} ${urnName(urn)}: ${advice}`;
+  return { severity: "warning", message, urn };
 }

@@ -1,7 +1,6 @@
+import type { StateCodec, StoredOperation, StoredResource } from "./crypter.ts";
 import type { Journal, JournalLine, StoredMutation } from "./journal.ts";
-import { type PendingOperation, type ResourceState, renameAll } from "./resourceState.ts";
-import type { StateCodec, StoredOperation, StoredResource } from "./stateCodec.ts";
-import { topologicalOrder } from "./topologicalOrder.ts";
+import { type PendingOperation, type ResourceState, renameAll, topologicalOrder } from "./resourceState.ts";
 
 /** A resource in the state, with the key that it has for the length of a run. */
 export interface Entry {

@@ -5,7 +5,7 @@ import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
 import { LockedError } from "../errors.ts";
-import { isNoSuchFile, removeIfThere, syncFolder } from "./durableFile.ts";
+import { isNoSuchFile, removeIfThere, syncFolder } from "../files.ts";
 
 const PROGRAM = "gatehouse";
 

@@ -1,6 +1,6 @@
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { pulumiHome } from "../../engine/project/chooseBackend.ts";
+import { pulumiHome } from "../../engine/project.ts";
 import { packageFile, packageVersion } from "../../packageFile.ts";
 
 /** A plugin that was installed. */

@@ -1,4 +1,4 @@
-import type { EngineDifferenceId } from "../../../provider/engine/embedded/engineDifferences.ts";
+import type { EngineDifferenceId } from "../../../provider/engine/engineDifferences.ts";
 import type { DestroyOptions, RefreshRunOptions, UpOptions } from "../../../provider/engine/index.ts";
 import type { ProgramPlan, Thing, Workspace } from "../workspace.ts";
 

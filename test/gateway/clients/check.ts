@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { buffer } from "node:stream/consumers";
-import { findOnPath } from "../../../provider/engine/findOnPath.ts";
+import { findOnPath } from "../../../provider/engine/processes.ts";
 import type { Target } from "./targets.ts";
 
 /** One operation of one client. */

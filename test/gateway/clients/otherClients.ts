@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findOnPath } from "../../../provider/engine/findOnPath.ts";
+import { findOnPath } from "../../../provider/engine/processes.ts";
 import {
   type Check,
   checksOf,

@@ -1,28 +1,12 @@
 import { ProtectedError } from "../../errors.ts";
-import { fieldDiff } from "../../fieldDiff.ts";
 import type { Step, Writable } from "../../model.ts";
 import type { RunLog } from "../../runLog.ts";
 import { isProviderState, type ResourceState, references } from "../../state/resourceState.ts";
-import type { Entry, Mutation, Snapshot } from "../../state/snapshot.ts";
-import { urnName } from "../../urn.ts";
-import { isDynamicType } from "../program/goal.ts";
-import { ProviderGoneError, type ProviderProcess } from "../program/providerProcess.ts";
-import type { Limiter } from "./limiter.ts";
-import type { StopSwitch } from "./stopSwitch.ts";
-
-/** What deleting needs. */
-export interface DeletionContext {
-  readonly provider: ProviderProcess;
-  readonly snapshot: Snapshot;
-  readonly log: RunLog;
-  readonly stop: StopSwitch;
-  readonly limiter: Limiter;
-  readonly dryRun: boolean;
-  /** URNs deleted in this run; deleting adds to them. */
-  readonly deleted: Set<string>;
-  /** Why a resource may not be deleted in this run; undefined where it may. */
-  readonly refuse: (urn: string) => string | undefined;
-}
+import type { Entry, Mutation } from "../../state/snapshot.ts";
+import { isDynamicType, urnName } from "../../urn.ts";
+import { fieldDiff } from "../../value.ts";
+import { ProviderGoneError } from "../program/providerProcess.ts";
+import type { DeletionContext } from "./context.ts";
 
 /** The step of a resource that stays as it is in the state. */
 export const objectStep = ({ urn, type, id }: ResourceState): Writable<Step> => ({

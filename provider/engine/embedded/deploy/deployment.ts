@@ -1,29 +1,25 @@
 import { randomUUID } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import { UNKNOWN } from "../../../valueMarks.ts";
-import { type EngineError, ProtectedError, type UnsupportedUse } from "../../errors.ts";
-import { changedFields, shownValues } from "../../fieldDiff.ts";
-import type { Step, Writable } from "../../model.ts";
-import { configProps } from "../../project/stackConfig.ts";
+import { EngineError, ProtectedError, type UnsupportedUse } from "../../errors.ts";
+import { type FieldChange, holds, type Plan, type Shown, type Step, type Writable } from "../../model.ts";
+import { configProps } from "../../project.ts";
 import type { RunLog } from "../../runLog.ts";
 import type { PreviewOptions } from "../../stack.ts";
 import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
-import { UrnPatterns } from "../../targets.ts";
-import { DYNAMIC_PROVIDER_TYPE, makeUrn, STACK_TYPE } from "../../urn.ts";
-import { equal, knownProps, mapProps, type Props } from "../../value.ts";
+import { DYNAMIC_PROVIDER_TYPE, makeUrn, STACK_TYPE, STATE_IDENTITY_TYPE, UrnPatterns } from "../../urn.ts";
+import { changedFields, equal, knownProps, mapProps, type Props, shownValues } from "../../value.ts";
 import { planResource, type ResourcePlan } from "../plan/planResource.ts";
 import { TakenEntries } from "../plan/takenEntries.ts";
 import { type Goal, goalReferences, type Scope } from "../program/goal.ts";
 import type { Monitor, Registered } from "../program/monitorServer.ts";
 import type { ProviderProcess } from "../program/providerProcess.ts";
 import type { ProcessSettings } from "../program/sdkProcess.ts";
+import { type DeploymentContext, Limiter, never, type StopSwitch } from "./context.ts";
 import { deleteAll, leaveOut } from "./deletions.ts";
-import { type DeploymentContext, keepState, writeState } from "./deploymentContext.ts";
-import { executePlan, registerComponent } from "./executePlan.ts";
-import type { HeldPlan } from "./heldPlan.ts";
-import { Limiter } from "./limiter.ts";
+import { executePlan, keepState, registerComponent, writeState } from "./executePlan.ts";
 import { Participants, requireKnown } from "./participants.ts";
-import { never, type StopSwitch } from "./stopSwitch.ts";
 
 // Resources are planned side by side: one that depends on another is registered only after that one is done, so
 // plans in the making never concern each other. More at once than this only wait for the one provider process.
@@ -276,3 +272,55 @@ function describePlan(plan: ResourcePlan, step: Writable<Step>): void {
 
 /** Names an object: an old one that its replacement has not deleted yet has the same URN as the new one. */
 const objectKey = ({ urn, id = "" }: Pick<ResourceState, "urn" | "id">) => `${urn} ${id}`;
+
+/** A plan that a run may not depart from: a program may declare something else while it runs than in its preview. */
+export class HeldPlan {
+  readonly #steps = new Map<string, Step>();
+
+  constructor({ steps }: Plan) {
+    // An old object that a replacement has not deleted yet has the same URN as the new one.
+    for (const step of steps) if (step.op !== "delete") this.#steps.set(step.urn, step);
+    for (const step of steps) if (!this.#steps.has(step.urn)) this.#steps.set(step.urn, step);
+  }
+
+  /**
+   * A value that the plan did not know yet may be any.
+   * @throws EngineError (`not_planned`) where the step is another one than was planned
+   */
+  require(step: Step): void {
+    if (step.type === STATE_IDENTITY_TYPE) return;
+    const planned = this.#steps.get(step.urn);
+    if (!planned) throw misfit(`${step.op} is not in the plan`);
+    const isOpen = planned.fields.some((field) => hasUnknown(field.new));
+    if (planned.op !== step.op && !(isOpen && (step.op === "same" || step.op === "update"))) {
+      throw misfit(`the plan has ${planned.op}, and it would be ${step.op}`);
+    }
+    const changed = new Set(step.fields.map(({ path }) => path));
+    const left = planned.fields.find(({ path }) => !changed.has(path));
+    if (left && !isOpen) throw notAs(left);
+    const meant = new Map(planned.fields.map((field) => [field.path, field]));
+    for (const field of step.fields) {
+      const other = meant.get(field.path) ?? unknownAbove(planned.fields, field.path);
+      if (!other || !(hasUnknown(other.new) || isDeepStrictEqual(other.new, field.new))) throw notAs(field);
+    }
+  }
+
+  /** @throws EngineError (`not_planned`) where the plan keeps the resource */
+  requireDeletion(urn: string): void {
+    const planned = this.#steps.get(urn);
+    if (planned && planned.op !== "delete" && planned.op !== "replace") {
+      throw misfit(`the plan has ${planned.op}, and it would be deleted`);
+    }
+  }
+}
+
+const misfit = (what: string) =>
+  new EngineError("not_planned", `${what}: the program declares something else than in its preview`);
+
+const notAs = ({ path }: FieldChange) => misfit(`${path} is not as planned`);
+
+/** The planned change of an object, not known yet, that a field is part of. */
+const unknownAbove = (fields: readonly FieldChange[], path: string) =>
+  fields.find((field) => path.startsWith(`${field.path}.`) && hasUnknown(field.new));
+
+const hasUnknown = (value: Shown | undefined) => holds(value, "[unknown]");

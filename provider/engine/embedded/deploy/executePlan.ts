@@ -1,13 +1,14 @@
-import { fieldDiff } from "../../fieldDiff.ts";
 import type { Step, Writable } from "../../model.ts";
+import { isStored } from "../../state/crypter.ts";
+import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry, Mutation } from "../../state/snapshot.ts";
-import { equal, markNamed, markSecrets, type Props } from "../../value.ts";
+import { equal, fieldDiff, markNamed, markSecrets, type Props } from "../../value.ts";
 import type { ImportPlan, ResourcePlan } from "../plan/planResource.ts";
 import type { Goal } from "../program/goal.ts";
 import type { Registered } from "../program/monitorServer.ts";
 import { InitFailedError, ProviderGoneError, type ProviderProcess } from "../program/providerProcess.ts";
+import type { DeploymentContext } from "./context.ts";
 import { deleteEntry } from "./deletions.ts";
-import { type DeploymentContext, keepState, newState } from "./deploymentContext.ts";
 
 /** Puts a component, which no provider knows of, into the state. */
 export function registerComponent(
@@ -170,3 +171,72 @@ function retired({ snapshot }: DeploymentContext, old: Entry | undefined): Mutat
   const now = snapshot.get(old.key) ?? old.state;
   return [now.pendingReplacement ? { drop: old.key } : { put: old.key, state: { ...now, delete: true } }];
 }
+
+/** What the provider, or the program, says of an object. */
+interface Found {
+  readonly id?: string;
+  readonly inputs: Props;
+  readonly outputs: Props;
+  readonly initErrors?: readonly string[];
+}
+
+/**
+ * The state of a resource as the program wants it now.
+ * @param old its state so far, whose times stay
+ * @param changed whether the object is another one than before
+ */
+export function newState(
+  goal: Goal,
+  provider: string,
+  { id, inputs, outputs, initErrors }: Found,
+  old: ResourceState | undefined,
+  changed: boolean,
+): ResourceState {
+  const now = new Date().toISOString();
+  const state = {
+    urn: goal.urn,
+    custom: goal.custom,
+    type: goal.type,
+    id,
+    inputs,
+    outputs,
+    parent: goal.parent,
+    protect: goal.protect,
+    dependencies: goal.dependencies,
+    initErrors,
+    provider,
+    propertyDependencies: goal.custom ? goal.propertyDependencies : {},
+    additionalSecretOutputs: goal.additionalSecretOutputs,
+    customTimeouts: goal.customTimeouts,
+    importID: goal.importId,
+    retainOnDelete: goal.retainOnDelete,
+    deletedWith: goal.deletedWith,
+    created: old?.created ?? now,
+    modified: changed || !old?.modified ? now : old.modified,
+    ignoreChanges: goal.ignoreChanges,
+    replaceOnChanges: goal.replaceOnChanges,
+  };
+  return stored(state) as ResourceState;
+}
+
+/** Notes what a resource is now, and writes it where the state holds something else. */
+export function keepState(
+  context: DeploymentContext,
+  urn: string,
+  old: Entry | undefined,
+  state: ResourceState,
+): void {
+  const put = context.taken.keep(urn, old, state);
+  if (!old || !equal(asValue(old.state), asValue(state))) writeState(context, [{ put, state }]);
+}
+
+/** Makes changes that no provider took part in; a dry run only notes that there are some. */
+export function writeState({ snapshot, dryRun }: DeploymentContext, mutations: readonly Mutation[]): void {
+  if (dryRun) snapshot.wouldChange();
+  else snapshot.change(mutations);
+}
+
+const stored = (state: object) =>
+  Object.fromEntries(Object.entries(state).filter(([key, value]) => isStored(key, value)));
+
+const asValue = (state: ResourceState) => JSON.parse(JSON.stringify(stored(state))) as Props;

@@ -1,9 +1,8 @@
 import { EngineError } from "../../errors.ts";
-import { type ResourceState, references } from "../../state/resourceState.ts";
+import type { TargetOptions } from "../../stack.ts";
+import { type ResourceState, references, topologicalOrder } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
-import { topologicalOrder } from "../../state/topologicalOrder.ts";
-import { type TargetOptions, UrnPatterns } from "../../targets.ts";
-import { STACK_TYPE, STATE_IDENTITY_TYPE, urnQualifiedType } from "../../urn.ts";
+import { STACK_TYPE, STATE_IDENTITY_TYPE, UrnPatterns, urnQualifiedType } from "../../urn.ts";
 
 /** The resources that take part in a run. A resource must be asked about after those that it refers to. */
 export class Participants {

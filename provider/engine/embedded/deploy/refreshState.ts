@@ -1,4 +1,3 @@
-import { fieldDiff, refreshedFields } from "../../fieldDiff.ts";
 import type { Step, Writable } from "../../model.ts";
 import type { RunLog } from "../../runLog.ts";
 import {
@@ -8,13 +7,13 @@ import {
   withReferences,
 } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
-import { equal, markNamed, markSecrets } from "../../value.ts";
-import { isDynamicType } from "../program/goal.ts";
+import { isDynamicType } from "../../urn.ts";
+import { equal, fieldDiff, markNamed, markSecrets, refreshedFields } from "../../value.ts";
 import type { ProviderProcess } from "../program/providerProcess.ts";
+import type { StopSwitch } from "./context.ts";
+import { Limiter } from "./context.ts";
 import { objectStep } from "./deletions.ts";
-import { Limiter } from "./limiter.ts";
 import type { Participants } from "./participants.ts";
-import type { StopSwitch } from "./stopSwitch.ts";
 
 /** What a refresh needs. */
 export interface RefreshOptions {

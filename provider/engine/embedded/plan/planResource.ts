@@ -1,10 +1,16 @@
 import { PROVIDER_KEY, UNKNOWN } from "../../../valueMarks.ts";
 import { ProtectedError } from "../../errors.ts";
-import { changedFields, type Known } from "../../fieldDiff.ts";
-import { type ResourceState, references } from "../../state/resourceState.ts";
+import { type ResourceState, references, topologicalOrder } from "../../state/resourceState.ts";
 import type { Entry } from "../../state/snapshot.ts";
-import { topologicalOrder } from "../../state/topologicalOrder.ts";
-import { changedKeys, containsUnknown, markSecrets, type Props, plainProps } from "../../value.ts";
+import {
+  changedFields,
+  changedKeys,
+  containsUnknown,
+  type Known,
+  markSecrets,
+  type Props,
+  plainProps,
+} from "../../value.ts";
 import type { Goal } from "../program/goal.ts";
 import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/providerProcess.ts";
 

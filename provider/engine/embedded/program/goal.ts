@@ -1,12 +1,12 @@
 import type { Alias } from "@pulumi/pulumi/proto/alias_pb.js";
 import type { RegisterResourceRequest } from "@pulumi/pulumi/proto/resource_pb.js";
+import { type UnsupportedId, unsupportedUse } from "../../engineDifferences.ts";
 import type { UnsupportedUse } from "../../errors.ts";
 import type { Writable } from "../../model.ts";
 import type { CustomTimeouts } from "../../state/resourceState.ts";
-import { type UnsupportedId, unsupportedUse } from "../../unsupported.ts";
-import { makeUrn, urnName, urnQualifiedType, urnType } from "../../urn.ts";
+import { isDynamicType, makeUrn, urnName, urnQualifiedType, urnType } from "../../urn.ts";
 import { containsAsset, type Props } from "../../value.ts";
-import { fromStruct } from "./struct.ts";
+import { fromStruct } from "./providerProcess.ts";
 
 /** What a program wants one resource to be. */
 export interface Goal {
@@ -146,11 +146,6 @@ export function unsupportedUses(request: RegisterResourceRequest, goal: Goal): U
 export function goalReferences(goal: Goal): string[] {
   const urns = [goal.parent, goal.deletedWith, ...goal.dependencies];
   return [...new Set([...urns, ...Object.values(goal.propertyDependencies).flat()])].filter(Boolean);
-}
-
-/** True for a resource of a dynamic provider. */
-export function isDynamicType(type: string): boolean {
-  return type.startsWith("pulumi-nodejs:");
 }
 
 function isNested(path: string): boolean {

@@ -5,13 +5,12 @@ import monitorRpc from "@pulumi/pulumi/proto/resource_grpc_pb.js";
 import type * as wire from "@pulumi/pulumi/proto/resource_pb.js";
 import proto from "@pulumi/pulumi/proto/resource_pb.js";
 import emptyProto, { type Empty } from "google-protobuf/google/protobuf/empty_pb.js";
+import { type UnsupportedId, unsupportedUse } from "../../engineDifferences.ts";
 import type { UnsupportedUse } from "../../errors.ts";
 import type { RunLog } from "../../runLog.ts";
-import { type UnsupportedId, unsupportedUse } from "../../unsupported.ts";
 import type { Props } from "../../value.ts";
 import { type Goal, readGoal, type Scope, unsupportedUses } from "./goal.ts";
-import { MESSAGE_LIMITS } from "./providerProcess.ts";
-import { fromStruct, toStruct } from "./struct.ts";
+import { fromStruct, MESSAGE_LIMITS, toStruct } from "./providerProcess.ts";
 
 /** What a program is told about a resource that it registered. */
 export interface Registered {

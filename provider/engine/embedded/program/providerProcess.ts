@@ -3,14 +3,13 @@ import rpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import type * as wire from "@pulumi/pulumi/proto/provider_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import statusProto from "@pulumi/pulumi/proto/status_pb.js";
+import structProto from "google-protobuf/google/protobuf/struct_pb.js";
 import { EngineError } from "../../errors.ts";
-import type { Known } from "../../fieldDiff.ts";
-import { configProps } from "../../project/stackConfig.ts";
+import { configProps } from "../../project.ts";
 import type { RunLog } from "../../runLog.ts";
 import { urnName } from "../../urn.ts";
-import { equal, markSecrets, type Props, plainProps } from "../../value.ts";
+import { equal, type Known, markSecrets, type Props, plainProps } from "../../value.ts";
 import { type ProcessSettings, type SdkProcess, startSdkProcess } from "./sdkProcess.ts";
-import { fromStruct, type Struct, toStruct } from "./struct.ts";
 
 /** Larger than any message that a program should send; the default of 4 MB is not. */
 export const MESSAGE_LIMITS = {
@@ -289,4 +288,17 @@ function meaning(error: grpc.ServiceError): Error {
     return new ProviderGoneError();
   }
   return new Error(error.details || error.message);
+}
+
+/** Properties as a message. */
+export type Struct = structProto.Struct;
+
+/** Properties as a message. */
+export function toStruct(props: Props): Struct {
+  return structProto.Struct.fromJavaScript(props as Parameters<typeof structProto.Struct.fromJavaScript>[0]);
+}
+
+/** The properties in a message; none where it is missing. */
+export function fromStruct(struct: Struct | undefined | null): Props {
+  return (struct ? struct.toJavaScript() : {}) as Props;
 }

@@ -5,9 +5,8 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { packageFile } from "../../../packageFile.ts";
 import { ProjectError } from "../../errors.ts";
-import { signalGroup, startInGroup } from "../../processGroup.ts";
-import type { Project } from "../../project/project.ts";
-import type { StackConfig } from "../../project/stackConfig.ts";
+import { signalGroup, startInGroup } from "../../processes.ts";
+import type { Project, StackConfig } from "../../project.ts";
 import type { RunLog } from "../../runLog.ts";
 
 /** How long a process has to end by itself, in milliseconds. */

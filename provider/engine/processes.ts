@@ -1,5 +1,7 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
-import { constants } from "node:os";
+import { accessSync, constants } from "node:fs";
+import { constants as system } from "node:os";
+import { delimiter, join } from "node:path";
 
 /** The signals that end a process unless it handles them. */
 export const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -50,5 +52,22 @@ function endAll(): void {
 }
 
 function exitUnlessHandled(name: NodeJS.Signals): void {
-  if (process.listenerCount(name) === 1) process.exit(128 + constants.signals[name]);
+  if (process.listenerCount(name) === 1) process.exit(128 + system.signals[name]);
+}
+
+/** The path of a command in one of the folders of PATH; undefined where none has it. */
+export function findOnPath(command: string, env: NodeJS.ProcessEnv): string | undefined {
+  const endings = process.platform === "win32" ? [".exe", ".cmd"] : [""];
+  for (const folder of (env.PATH ?? "").split(delimiter).filter((entry) => entry !== "")) {
+    for (const ending of endings) {
+      const path = join(folder, command + ending);
+      try {
+        accessSync(path, constants.X_OK);
+        return path;
+      } catch {
+        // Not in this folder: the next one is tried.
+      }
+    }
+  }
+  return undefined;
 }

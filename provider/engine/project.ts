@@ -1,0 +1,287 @@
+import { existsSync, statSync } from "node:fs";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { homedir, userInfo } from "node:os";
+import { basename, dirname, isAbsolute, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseJson } from "@gatehouse-access/sdk/json";
+import { isMap as isYamlMap, parseDocument } from "yaml";
+import { unsupportedUse } from "./engineDifferences.ts";
+import { BackendError, ProjectError, UnsupportedError } from "./errors.ts";
+import { asMap, isMap, isNoSuchFile, parseYamlMap, writeDurably } from "./files.ts";
+import { parseStackName } from "./stack.ts";
+import type { Crypter } from "./state/crypter.ts";
+import { type Props, secret } from "./value.ts";
+
+/** What Pulumi.yaml says. */
+export interface Project {
+  readonly name: string;
+  /** Folder of Pulumi.yaml. */
+  readonly root: string;
+  /** Pulumi.yaml itself. */
+  readonly file: string;
+  /** Folder in which the program runs. */
+  readonly programFolder: string;
+  /** The file of that folder that is run; "." for the one that package.json names as `main`. */
+  readonly entryPoint: string;
+  readonly runtime: string;
+  readonly runtimeOptions: {
+    readonly typescript: boolean;
+    readonly nodeargs: string;
+    readonly tsconfig?: string;
+  };
+  readonly backendUrl?: string;
+  /** Folder of the Pulumi.<stack>.yaml files. */
+  readonly configFolder: string;
+  /** The section `config`: values and defaults for all stacks. */
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** Reads the project in a folder. @throws ProjectError where there is none, or it cannot be understood */
+export async function readProject(folder: string): Promise<Project> {
+  const root = resolve(folder);
+  const file = ["Pulumi.yaml", "Pulumi.yml"].map((name) => join(root, name)).find((path) => existsSync(path));
+  if (!file) throw new ProjectError(`There is no Pulumi.yaml in ${root}.`);
+  const yaml = parseYamlMap(await readFile(file, "utf8"), file);
+  if (typeof yaml.name !== "string") throw new ProjectError(`${file} has no name.`);
+  const runtime = typeof yaml.runtime === "string" ? { name: yaml.runtime } : asMap(yaml.runtime);
+  const options = asMap(asMap(runtime).options);
+  const main = resolve(root, textOf(yaml.main) ?? ".");
+  const mainIsFolder = !existsSync(main) || statSync(main).isDirectory();
+  return {
+    name: yaml.name,
+    root,
+    file,
+    programFolder: mainIsFolder ? main : dirname(main),
+    entryPoint: mainIsFolder ? "." : basename(main),
+    runtime: String(runtime.name ?? ""),
+    runtimeOptions: {
+      typescript: options.typescript !== false,
+      nodeargs: textOf(options.nodeargs) ?? "",
+      tsconfig: textOf(options.tsconfig),
+    },
+    backendUrl: textOf(asMap(yaml.backend).url) || undefined,
+    configFolder: resolve(root, textOf(yaml.stackConfigDir) ?? "."),
+    config: asMap(yaml.config),
+  };
+}
+
+const textOf = (value: unknown) => (typeof value === "string" ? value : undefined);
+
+/** @throws UnsupportedError where the program is not one for Node.js */
+export function requireNodeRuntime(project: Project): void {
+  if (project.runtime !== "nodejs") {
+    throw new UnsupportedError([unsupportedUse("runtime", `${project.file} (${project.runtime})`)]);
+  }
+}
+
+/** Pulumi.<stack>.yaml as written. */
+export interface StackFile {
+  readonly path: string;
+  readonly exists: boolean;
+  readonly encryptionSalt?: string;
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** A value of a configuration as plain text. */
+interface ConfigValue {
+  readonly text: string;
+  readonly secret: boolean;
+}
+
+/** The configuration that a program gets. */
+export interface StackConfig {
+  /** By `namespace:key`. */
+  readonly values: ReadonlyMap<string, ConfigValue>;
+  /** As in the file, with secrets encrypted: for the history. */
+  readonly raw: Readonly<Record<string, unknown>>;
+}
+
+/** Where the stack's file is, or would be. @throws StackSelectionError as of {@link parseStackName} */
+export const stackFilePath = ({ configFolder }: Pick<Project, "configFolder">, stack: string): string =>
+  join(configFolder, `Pulumi.${parseStackName(stack).name}.yaml`);
+
+/**
+ * Reads the stack's file; a missing one is an empty one.
+ * @throws ProjectError where it cannot be read; UnsupportedError for an ESC environment or another secrets provider
+ */
+export async function readStackFile(project: Project, stack: string): Promise<StackFile> {
+  const path = stackFilePath(project, stack);
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if (isNoSuchFile(error)) return { path, exists: false, config: {} };
+    throw new ProjectError(`${path} cannot be read: ${(error as Error).message}`);
+  }
+  const yaml = parseYamlMap(text, path);
+  if (yaml.environment !== undefined) throw new UnsupportedError([unsupportedUse("environment", path)]);
+  const provider = yaml.secretsprovider;
+  if (typeof provider === "string" && !["", "default", "passphrase"].includes(provider)) {
+    throw new UnsupportedError([unsupportedUse("secrets-provider", `${path} (${provider.split(":")[0]})`)]);
+  }
+  const salt = typeof yaml.encryptionsalt === "string" ? yaml.encryptionsalt : undefined;
+  return { path, exists: true, encryptionSalt: salt, config: asMap(yaml.config) };
+}
+
+/** Adds the salt to the file, whose other content stays as it is; a missing file is made. */
+export async function writeSalt(file: StackFile, saltText: string): Promise<void> {
+  const line = `encryptionsalt: ${saltText}\n`;
+  if (!file.exists) return writeFile(file.path, line);
+  const before = await readFile(file.path, "utf8");
+  await appendFile(file.path, before === "" || before.endsWith("\n") ? line : `\n${line}`);
+}
+
+/**
+ * Sets a value of the configuration in plain text; comments stay.
+ * @throws ProjectError where the file is not valid YAML
+ */
+export async function writeConfig(
+  { path }: Pick<StackFile, "path">,
+  key: string,
+  text: string,
+): Promise<void> {
+  const document = parseDocument(await readFile(path, "utf8"));
+  const [error] = document.errors;
+  if (error) throw new ProjectError(`${path} is not valid YAML: ${error.message}`);
+  if (!isYamlMap(document.get("config", true))) document.set("config", document.createNode({}));
+  document.setIn(["config", key], text);
+  // A long line that was folded would be another text.
+  await writeDurably(path, document.toString({ lineWidth: 0 }));
+}
+
+/**
+ * The configuration of one stack: the project's values and defaults, then the stack's own. Secrets are decrypted.
+ * @throws PassphraseError for a secret of another passphrase; ProjectError for a key that must be set and is not
+ */
+export function resolveConfig(
+  project: Project,
+  file: StackFile,
+  crypter: Pick<Crypter, "decrypt">,
+): StackConfig {
+  const values = new Map<string, ConfigValue>();
+  for (const [key, declared] of Object.entries(project.config)) {
+    const full = fullKey(project, key);
+    const isDeclaration =
+      isMap(declared) && ("type" in declared || "default" in declared || "value" in declared);
+    const value = isDeclaration ? (declared.value ?? declared.default) : declared;
+    if (value !== undefined) {
+      values.set(full, asText(value, crypter));
+    } else if (isDeclaration && !Object.keys(file.config).some((own) => fullKey(project, own) === full)) {
+      throw new ProjectError(
+        `The stack has no value for the configuration ${full} (declared in ${project.file}).`,
+      );
+    }
+  }
+  for (const [key, value] of Object.entries(file.config))
+    values.set(fullKey(project, key), asText(value, crypter));
+  const raw = Object.fromEntries(Object.entries(file.config).map(([key, v]) => [fullKey(project, key), v]));
+  return { values, raw };
+}
+
+/** The configuration as the properties of the default provider, secrets marked. */
+export function configProps({ values }: StackConfig): Props {
+  return Object.fromEntries(
+    [...values].map(([key, { text, secret: hidden }]) => [key, hidden ? secret(text) : text]),
+  );
+}
+
+function fullKey(project: Project, key: string): string {
+  const full = key.includes(":") ? key : `${project.name}:${key}`;
+  return full.replace(/^([^:]+):config:/, "$1:");
+}
+
+function asText(value: unknown, crypter: Pick<Crypter, "decrypt">): ConfigValue {
+  if (isSecured(value)) return { text: crypter.decrypt(value.secure), secret: true };
+  if (typeof value !== "object" || value === null) return { text: String(value ?? ""), secret: false };
+  let hidden = false;
+  const opened = JSON.stringify(value, (_key, item: unknown) => {
+    if (!isSecured(item)) return item;
+    hidden = true;
+    return crypter.decrypt(item.secure);
+  });
+  return { text: opened, secret: hidden };
+}
+
+const isSecured = (value: unknown): value is { readonly secure: string } =>
+  isMap(value) && Object.keys(value).length === 1 && typeof value.secure === "string";
+
+/** Where the state is. */
+export interface BackendChoice {
+  readonly url: string;
+  /** The setting or file that says so. */
+  readonly source: string;
+}
+
+/** The folder of the Pulumi CLI: that of PULUMI_HOME, else `.pulumi` in the user's home folder. */
+export const pulumiHome = (env: NodeJS.ProcessEnv): string =>
+  env.PULUMI_HOME || join(homeOfUser(), ".pulumi");
+
+/** The home folder that the user database has, whatever HOME says: that is where the Pulumi CLI looks. */
+function homeOfUser(): string {
+  try {
+    return userInfo().homedir;
+  } catch {
+    // The database does not have the user, as in containers that run under any number.
+    return homedir();
+  }
+}
+
+/**
+ * Which backend is meant: that of PULUMI_BACKEND_URL, else of `backend.url` in Pulumi.yaml, else of the last
+ * `pulumi login`.
+ * @throws BackendError where none is named, or the file of that login cannot be read
+ */
+export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): Promise<BackendChoice> {
+  if (env.PULUMI_BACKEND_URL) return { url: env.PULUMI_BACKEND_URL, source: "PULUMI_BACKEND_URL" };
+  if (project.backendUrl) return { url: project.backendUrl, source: project.file };
+  const current = await loggedInTo(join(pulumiHome(env), "credentials.json"));
+  if (current) return { url: current, source: "pulumi login" };
+  if (env.PULUMI_ACCESS_TOKEN) return { url: "https://api.pulumi.com", source: "PULUMI_ACCESS_TOKEN" };
+  throw new BackendError(
+    "No state backend is chosen. Set PULUMI_BACKEND_URL (for example file://~ or file:///var/lib/state), " +
+      "or backend.url in Pulumi.yaml, or log in with `pulumi login`.",
+  );
+}
+
+/**
+ * The folder of a file:// backend; `~` is the home folder, a relative path begins at the project's folder.
+ * @throws UnsupportedError for any other kind of backend
+ */
+export function backendFolder(choice: BackendChoice, project: Project): string {
+  if (!choice.url.startsWith("file://")) {
+    const kind = `${choice.url.split("://")[0]}:// (from ${choice.source})`;
+    throw new UnsupportedError([unsupportedUse("backend", kind)]);
+  }
+  const path = decodeURIComponent(choice.url.slice("file://".length).split("?")[0] ?? "");
+  if (path === "~") return homeOfUser();
+  if (path.startsWith("~/")) return join(homeOfUser(), path.slice(2));
+  return resolve(project.root, path === "" ? "." : path);
+}
+
+/**
+ * The backend of the project in a folder, as a URL that means the same wherever a copy of the project is.
+ * @throws ProjectError where there is no project; BackendError where no backend is named
+ */
+export async function backendUrlOf(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const project = await readProject(folder);
+  const choice = await chooseBackend(project, env);
+  if (!choice.url.startsWith("file://")) return choice.url;
+  const [path = "", ...query] = choice.url.slice("file://".length).split("?");
+  if (isAbsolute(path) || path === "~" || path.startsWith("~/")) return choice.url;
+  return [pathToFileURL(backendFolder(choice, project)).href, ...query].join("?");
+}
+
+async function loggedInTo(file: string): Promise<string | undefined> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if (isNoSuchFile(error)) return undefined;
+    throw new BackendError(`${file} cannot be read: ${(error as Error).message}`);
+  }
+  try {
+    return (parseJson(text) as { current?: string }).current || undefined;
+  } catch (error) {
+    throw new BackendError(`${file} is not valid JSON: ${(error as Error).message}`);
+  }
+}
