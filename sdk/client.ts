@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { ApiKeyAuthorizer } from "./apiKeyAuthorizer.ts";
-import type { Authorization, Authorizer, AuthorizerHost, Identity } from "./authorizer.ts";
+import type { Authorization, Authorizer, AuthorizerHost } from "./authorizer.ts";
+import { ApiKeyAuthorizer } from "./authorizer.ts";
 import { fromWire } from "./case.ts";
 import type {
   AnyOperation,
@@ -9,6 +9,13 @@ import type {
   Client,
   ClientCore,
   ClientOptions,
+  Identity,
+  ItemOf,
+  ListId,
+  OperationId,
+  RequestArguments,
+  RequestOf,
+  RequestParts,
   RequestResult,
 } from "./clientTypes.ts";
 import {
@@ -21,11 +28,9 @@ import {
 } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import { AuthenticationError, ConfigurationError, TransportError } from "./errors.ts";
-import type { ItemOf, ListId, OperationId, RequestArguments, RequestOf } from "./operations.ts";
 import { iteratePages, type Page } from "./pages.ts";
-import { buildRequest, type RequestParts, type WireRequest } from "./request.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
-import { type Answer, Transport } from "./transport.ts";
+import { type Answer, buildRequest, Transport, type WireRequest } from "./transport.ts";
 import { sharedSession, UserSession } from "./userSession.ts";
 
 /** What {@link ClientOptions} mean where they are left out. */

@@ -1,8 +1,34 @@
 import { readFileSync } from "node:fs";
+import { inspect } from "node:util";
 import * as OTPAuth from "otpauth";
 import { ConfigurationError } from "./errors.ts";
 import type { RetryPolicy } from "./retry.ts";
-import { Secret } from "./secret.ts";
+
+/** A value that is not shown when it is printed, inspected, or converted to a string or JSON. */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  /** The value itself; hand it to the network only. */
+  reveal(): string {
+    return this.#value;
+  }
+
+  toString(): string {
+    return "[secret]";
+  }
+
+  toJSON(): string {
+    return "[secret]";
+  }
+
+  [inspect.custom](): string {
+    return "[secret]";
+  }
+}
 
 /** An API key: it belongs to one namespace, and cannot do what takes a user. */
 export interface ApiKeyCredential {

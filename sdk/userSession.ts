@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import * as OTPAuth from "otpauth";
-import type { Authorization, Authorizer, AuthorizerHost, Identity } from "./authorizer.ts";
-import type { PasswordCredential, TokenCredential } from "./credentials.ts";
+import type { Authorization, Authorizer, AuthorizerHost } from "./authorizer.ts";
+import type { Identity } from "./clientTypes.ts";
+import type { PasswordCredential, Secret, TokenCredential } from "./credentials.ts";
 import {
   AuthenticationError,
   GatehouseError,
@@ -12,7 +13,6 @@ import {
 } from "./errors.ts";
 import { expiredAt, readClaims } from "./jwt.ts";
 import type { Timing } from "./retry.ts";
-import type { Secret } from "./secret.ts";
 
 /** True when the server refused the login itself: trying again would bring the account closer to its lock. */
 function isRefusal(error: unknown): boolean {

@@ -5,6 +5,8 @@ import { pendingAddresses, userFields, userSession } from "./users.ts";
 
 const part = "Authentication and users";
 
+const ofUser = { part, auth: ["jwt"], scope: "user" } as const;
+
 // The list allows resendEmail 3 to 20 characters; users with a longer name could then never get their mail again.
 const account = z.union([username, email]).describe("Username or e-mail");
 
@@ -116,15 +118,13 @@ export const updateRecoverPassword = defineOperation({
 });
 
 export const updateUserData = defineOperation({
+  ...ofUser,
   id: "updateUserData",
-  part,
   summary:
     "Change the calling user without the password (older form of updateUser); addresses take effect when they are " +
     "confirmed",
   method: "PATCH",
   path: "/api/users/{id}/data",
-  auth: ["jwt"],
-  scope: "user",
   params: { id: userId },
   body: z.object(userFields),
   success: { body: pendingAddresses, mayBeEmpty: true },
@@ -137,13 +137,11 @@ export const updateUserData = defineOperation({
 });
 
 export const updateUserPassword = defineOperation({
+  ...ofUser,
   id: "updateUserPassword",
-  part,
   summary: "Change the calling user's password (older form of updateUser); ends the user's other logins",
   method: "PATCH",
   path: "/api/users/{id}/password",
-  auth: ["jwt"],
-  scope: "user",
   params: { id: userId },
   // Registration allows passwords of other lengths than a new one has here.
   body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
@@ -156,14 +154,12 @@ export const updateUserPassword = defineOperation({
 });
 
 export const deleteUser = defineOperation({
+  ...ofUser,
   id: "deleteUser",
-  part,
   summary: "Delete the calling user with its memberships",
   method: "DELETE",
   path: "/api/user",
   edition: "cloud",
-  auth: ["jwt"],
-  scope: "user",
   success: { status: 204 },
   errors: { 403: "caller owns a namespace, or called with an API key" },
 });

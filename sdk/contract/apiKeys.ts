@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { declaredBy } from "./declaration.ts";
-import { defineOperation } from "./operation.ts";
+import { declaredBy, defineOperation } from "./operation.ts";
 import {
   dateTime,
   model,
@@ -17,6 +16,14 @@ const part = "API keys";
 const ROLE_TOO_HIGH =
   "role below administrator, role asked for is above the caller's, or called with an API key";
 const UNKNOWN = "no key with that name in the namespace";
+
+const write = {
+  part,
+  auth: ["jwt"],
+  scope: "namespace",
+  object: "apiKey",
+  minRole: "administrator",
+} as const;
 
 const shape = {
   tenant_id: tenantId,
@@ -51,16 +58,12 @@ const name = z.string().min(3).max(20).regex(/^\S+$/, "must not hold white space
 const optionalRole = z.union([role, z.literal("")]).optional();
 
 export const createApiKey = defineOperation({
+  ...write,
   id: "createApiKey",
-  part,
   summary: "Make an API key; its secret is shown this once",
   method: "POST",
   path: "/api/namespaces/api-key",
-  auth: ["jwt"],
-  scope: "namespace",
-  object: "apiKey",
   creates: true,
-  minRole: "administrator",
   body: z.object({
     name,
     expires_at: z.literal(API_KEY_DAYS).describe("Days until it expires"),
@@ -95,15 +98,11 @@ export const listApiKeys = defineOperation({
 });
 
 export const updateApiKey = defineOperation({
+  ...write,
   id: "updateApiKey",
-  part,
   summary: "Rename an API key or change its role",
   method: "PATCH",
   path: "/api/namespaces/api-key/{key}",
-  auth: ["jwt"],
-  scope: "namespace",
-  object: "apiKey",
-  minRole: "administrator",
   params: { key: z.string().min(1).max(64) },
   body: z.object({ name: name.optional(), role: optionalRole }),
   errors: {
@@ -115,15 +114,11 @@ export const updateApiKey = defineOperation({
 });
 
 export const deleteApiKey = defineOperation({
+  ...write,
   id: "deleteApiKey",
-  part,
   summary: "Revoke an API key at once",
   method: "DELETE",
   path: "/api/namespaces/api-key/{key}",
-  auth: ["jwt"],
-  scope: "namespace",
-  object: "apiKey",
-  minRole: "administrator",
   params: { key: z.string().min(1).max(64) },
   errors: { 403: "role below administrator, or called with an API key", 404: UNKNOWN },
 });

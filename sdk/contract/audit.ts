@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { declaration } from "./declaration.ts";
-import { defineOperation } from "./operation.ts";
+import { declaration, defineOperation } from "./operation.ts";
 import { dateTime, model, paging, TOTAL_COUNT, tenantId } from "./schemas.ts";
 
 const part = "Audit trail";

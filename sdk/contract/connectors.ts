@@ -8,6 +8,8 @@ const BELOW_ADMINISTRATOR = "caller's role is below administrator";
 const UNKNOWN = "no such connector";
 const INVALID = "a field is invalid, or secure without tls";
 
+const common = { part, edition: "cloud", auth: ["jwt", "apikey"], scope: "namespace" } as const;
+
 const connectorUid = z.uuid();
 /** Longest certificate or key, in characters of PEM; room for a chain. */
 const PEM_MAX = 16_384;
@@ -50,28 +52,22 @@ const tls = z
   .describe("Required when secure; not kept otherwise");
 
 export const connectorCreate = defineOperation({
+  ...common,
   id: "connectorCreate",
-  part,
   summary: "Store a connector; enabled unless it says otherwise, and not connected yet",
   method: "POST",
   path: "/api/connector",
-  edition: "cloud",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "administrator",
   body: z.object({ enable: z.boolean().optional(), secure: z.boolean().optional(), address, port, tls }),
   errors: { 400: INVALID, 403: `${BELOW_ADMINISTRATOR}, or the namespace has its maximum of connectors` },
 });
 
 export const connectorList = defineOperation({
+  ...common,
   id: "connectorList",
-  part,
   summary: "The namespace's connectors, the latest first",
   method: "GET",
   path: "/api/connector",
-  edition: "cloud",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "observer",
   query: {
     enable: z.enum(["true", "false"]).optional().describe("Only those that are enabled, or are not"),
@@ -81,14 +77,11 @@ export const connectorList = defineOperation({
 });
 
 export const connectorGet = defineOperation({
+  ...common,
   id: "connectorGet",
-  part,
   summary: "One connector",
   method: "GET",
   path: "/api/connector/{uid}",
-  edition: "cloud",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   object: "connector",
   minRole: "observer",
   params: { uid: connectorUid },
@@ -97,14 +90,11 @@ export const connectorGet = defineOperation({
 });
 
 export const connectorUpdate = defineOperation({
+  ...common,
   id: "connectorUpdate",
-  part,
   summary: "Change what is sent of a connector",
   method: "PATCH",
   path: "/api/connector/{uid}",
-  edition: "cloud",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   object: "connector",
   minRole: "administrator",
   params: { uid: connectorUid },
@@ -120,14 +110,11 @@ export const connectorUpdate = defineOperation({
 });
 
 export const connectorDelete = defineOperation({
+  ...common,
   id: "connectorDelete",
-  part,
   summary: "Remove a connector",
   method: "DELETE",
   path: "/api/connector/{uid}",
-  edition: "cloud",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   object: "connector",
   minRole: "administrator",
   params: { uid: connectorUid },
@@ -135,14 +122,11 @@ export const connectorDelete = defineOperation({
 });
 
 export const connectorInfo = defineOperation({
+  ...common,
   id: "connectorInfo",
-  part,
   summary: "What the engine of a connector says of itself; 500 while the connector is not connected to it",
   method: "GET",
   path: "/api/connector/{uid}/info",
-  edition: "cloud",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "observer",
   params: { uid: connectorUid },
   success: { body: z.record(z.string(), z.unknown()) },

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { declaredBy } from "./declaration.ts";
-import { defineOperation, MALFORMED } from "./operation.ts";
+import { declaredBy, defineOperation, MALFORMED } from "./operation.ts";
 import {
   dateTime,
   filtering,
@@ -18,6 +17,10 @@ import {
 const part = "Devices and agents";
 const BELOW_OPERATOR = "caller's role is below operator";
 const UNKNOWN = "no such device in the namespace";
+
+const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
+const write = { ...common, object: "device", minRole: "operator" } as const;
+const writeTags = { ...write, object: "deviceTags" } as const;
 
 /** What has become of a device, or of its wish to enrol. */
 export const DEVICE_STATUSES = ["accepted", "rejected", "pending", "removed", "unused"] as const;
@@ -208,13 +211,11 @@ export const offlineDevice = defineOperation({
 });
 
 export const getDevices = defineOperation({
+  ...common,
   id: "getDevices",
-  part,
   summary: "The namespace's devices",
   method: "GET",
   path: "/api/devices",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "observer",
   query: {
     ...filtering,
@@ -227,13 +228,11 @@ export const getDevices = defineOperation({
 });
 
 export const getDevice = defineOperation({
+  ...common,
   id: "getDevice",
-  part,
   summary: "One device",
   method: "GET",
   path: "/api/devices/{uid}",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   object: "device",
   minRole: "observer",
   params: { uid },
@@ -242,13 +241,11 @@ export const getDevice = defineOperation({
 });
 
 export const deleteDevice = defineOperation({
+  ...common,
   id: "deleteDevice",
-  part,
   summary: "Remove a device with its sessions",
   method: "DELETE",
   path: "/api/devices/{uid}",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   object: "device",
   minRole: "administrator",
   params: { uid },
@@ -256,15 +253,11 @@ export const deleteDevice = defineOperation({
 });
 
 export const updateDevice = defineOperation({
+  ...write,
   id: "updateDevice",
-  part,
   summary: "Change name or public URL of a device",
   method: "PUT",
   path: "/api/devices/{uid}",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "device",
-  minRole: "operator",
   params: { uid },
   body: z.object({ name: deviceName.optional(), public_url: z.boolean().optional() }),
   errors: {
@@ -276,15 +269,11 @@ export const updateDevice = defineOperation({
 });
 
 export const renameDevice = defineOperation({
+  ...write,
   id: "renameDevice",
-  part,
   summary: "Change the name of a device",
   method: "PATCH",
   path: "/api/devices/{uid}",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "device",
-  minRole: "operator",
   params: { uid },
   body: z.object({ name: deviceName }),
   errors: {
@@ -305,30 +294,22 @@ const acceptErrors = {
 };
 
 export const acceptDevice = defineOperation({
+  ...write,
   id: "acceptDevice",
-  part,
   summary: "Accept a device; an accepted one stays so",
   method: "PATCH",
   path: "/api/devices/{uid}/accept",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "device",
-  minRole: "operator",
   params: { uid },
   errors: acceptErrors,
   repeatable: true,
 });
 
 export const updateDeviceStatus = defineOperation({
+  ...write,
   id: "updateDeviceStatus",
-  part,
   summary: "Change the status of a device: accept, reject, pending or unused",
   method: "PATCH",
   path: "/api/devices/{uid}/{status}",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "device",
-  minRole: "operator",
   params: { uid, status: z.enum(["accept", "reject", "pending", "unused"]) },
   errors: {
     400: "status not one of accept, reject, pending, unused; or the change is not allowed from the current state",
@@ -337,15 +318,11 @@ export const updateDeviceStatus = defineOperation({
 });
 
 export const createDeviceTag = defineOperation({
+  ...writeTags,
   id: "createDeviceTag",
-  part,
   summary: "Add a tag to a device",
   method: "POST",
   path: "/api/devices/{uid}/tags",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "deviceTags",
-  minRole: "operator",
   params: { uid },
   body: z.object({ tag }),
   idempotencyKey: true,
@@ -358,15 +335,11 @@ export const createDeviceTag = defineOperation({
 });
 
 export const updateDeviceTags = defineOperation({
+  ...writeTags,
   id: "updateDeviceTags",
-  part,
   summary: "Replace all tags of a device",
   method: "PUT",
   path: "/api/devices/{uid}/tags",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "deviceTags",
-  minRole: "operator",
   params: { uid },
   body: z.object({ tags }),
   errors: {
@@ -377,15 +350,11 @@ export const updateDeviceTags = defineOperation({
 });
 
 export const deleteDeviceTag = defineOperation({
+  ...writeTags,
   id: "deleteDeviceTag",
-  part,
   summary: "Remove a tag from a device",
   method: "DELETE",
   path: "/api/devices/{uid}/tags/{tag}",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "deviceTags",
-  minRole: "operator",
   params: { uid, tag },
   errors: { 400: MALFORMED, 403: BELOW_OPERATOR, 404: "no such device, or tag not on it" },
 });

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { declaredBy } from "./declaration.ts";
-import { defineOperation } from "./operation.ts";
+import { declaredBy, defineOperation } from "./operation.ts";
 import {
   filter,
   model,

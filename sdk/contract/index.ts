@@ -19,15 +19,12 @@ import type { Operation } from "./operation.ts";
 import * as peers from "./peers.ts";
 import * as publicKeys from "./publicKeys.ts";
 import * as saml from "./saml.ts";
-import * as sessionEntry from "./sessionEntry.ts";
 import * as sessions from "./sessions.ts";
 import * as support from "./support.ts";
 import * as tags from "./tags.ts";
 import * as tunnels from "./tunnels.ts";
 import * as users from "./users.ts";
 
-export * from "./declaration.ts";
-export { issueText } from "./issueText.ts";
 export * from "./operation.ts";
 export * from "./schemas.ts";
 export * from "./sshKey.ts";
@@ -52,7 +49,6 @@ export {
   peers,
   publicKeys,
   saml,
-  sessionEntry,
   sessions,
   support,
   tags,
@@ -111,7 +107,6 @@ export type Operations = typeof operations;
  */
 export const internalOperations = {
   ...operationsOf(internal),
-  ...operationsOf(sessionEntry),
   ...operationsOf(peers),
 };
 

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { namespaceBilling } from "./billing.ts";
-import { declaredBy } from "./declaration.ts";
-import { defineOperation, MALFORMED } from "./operation.ts";
+import { declaredBy, defineOperation, MALFORMED } from "./operation.ts";
 import {
   dateTime,
   email,
@@ -18,6 +17,22 @@ import {
 import { userSession } from "./users.ts";
 
 const part = "Namespaces and members";
+
+const change = {
+  part,
+  auth: ["jwt", "apikey"],
+  scope: "path",
+  object: "namespace",
+  params: { tenant: tenantId },
+} as const;
+const changeMember = {
+  part,
+  auth: ["jwt"],
+  scope: "path",
+  object: "member",
+  minRole: "administrator",
+} as const;
+
 export const member = model(
   "Member",
   "A user's membership of a namespace",
@@ -168,16 +183,12 @@ export const getNamespace = defineOperation({
 });
 
 export const editNamespace = defineOperation({
+  ...change,
   id: "editNamespace",
-  part,
   summary: "Change name or settings; what is not sent stays",
   method: "PUT",
   path: "/api/namespaces/{tenant}",
-  auth: ["jwt", "apikey"],
-  scope: "path",
-  object: "namespace",
   minRole: "administrator",
-  params: { tenant: tenantId },
   body: z.object({
     name: namespaceName.optional(),
     settings: z
@@ -198,16 +209,12 @@ export const editNamespace = defineOperation({
 });
 
 export const deleteNamespace = defineOperation({
+  ...change,
   id: "deleteNamespace",
-  part,
   summary: "Delete a namespace with its devices, keys, rules and sessions",
   method: "DELETE",
   path: "/api/namespaces/{tenant}",
-  auth: ["jwt", "apikey"],
-  scope: "path",
-  object: "namespace",
   minRole: "owner",
-  params: { tenant: tenantId },
   errors: {
     400: MALFORMED,
     402: "cloud: billing refuses the deletion",
@@ -237,16 +244,12 @@ export const leaveNamespace = defineOperation({
 });
 
 export const inviteMember = defineOperation({
+  ...changeMember,
   id: "inviteMember",
-  part,
   summary: "Add a member; on a cloud instance the membership is pending until accepted",
   method: "POST",
   path: "/api/namespaces/{tenant}/members",
-  auth: ["jwt"],
-  scope: "path",
-  object: "member",
   creates: true,
-  minRole: "administrator",
   params: { tenant: tenantId },
   body: z.object({ email, role }),
   idempotencyKey: true,
@@ -260,15 +263,11 @@ export const inviteMember = defineOperation({
 });
 
 export const updateMember = defineOperation({
+  ...changeMember,
   id: "updateMember",
-  part,
   summary: "Change a member's role",
   method: "PATCH",
   path: "/api/namespaces/{tenant}/members/{uid}",
-  auth: ["jwt"],
-  scope: "path",
-  object: "member",
-  minRole: "administrator",
   params: { tenant: tenantId, uid: userId },
   body: z.object({ role: role.optional() }),
   errors: {
@@ -280,15 +279,11 @@ export const updateMember = defineOperation({
 });
 
 export const removeMember = defineOperation({
+  ...changeMember,
   id: "removeMember",
-  part,
   summary: "End a membership",
   method: "DELETE",
   path: "/api/namespaces/{tenant}/members/{uid}",
-  auth: ["jwt"],
-  scope: "path",
-  object: "member",
-  minRole: "administrator",
   params: { tenant: tenantId, uid: userId },
   success: { body: namespace },
   errors: {
@@ -299,16 +294,12 @@ export const removeMember = defineOperation({
 });
 
 export const setSessionRecord = defineOperation({
+  ...change,
   id: "setSessionRecord",
-  part,
   summary: "Turn session recording on or off (older way than editNamespace)",
   method: "PUT",
   path: "/api/users/security/{tenant}",
-  auth: ["jwt", "apikey"],
-  scope: "path",
-  object: "namespace",
   minRole: "administrator",
-  params: { tenant: tenantId },
   body: z.object({ session_record: z.boolean().default(false) }),
   errors: {
     400: MALFORMED,

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { declaredBy } from "./declaration.ts";
-import { defineOperation } from "./operation.ts";
+import { declaredBy, defineOperation } from "./operation.ts";
 import {
   dateTime,
   filter,
@@ -19,6 +18,9 @@ import {
 const part = "Public keys";
 const NO_NAMESPACE = "user token without a namespace";
 const NOT_ADMINISTRATOR = "caller's role is below administrator";
+
+const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
+const write = { ...common, object: "publicKey", minRole: "administrator" } as const;
 
 export const publicKey = model(
   "PublicKey",
@@ -43,13 +45,11 @@ const settings = {
 };
 
 export const getPublicKeys = defineOperation({
+  ...common,
   id: "getPublicKeys",
-  part,
   summary: "The namespace's keys, oldest first",
   method: "GET",
   path: "/api/sshkeys/public-keys",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "observer",
   query: filtering,
   success: { headers: [TOTAL_COUNT], body: z.array(publicKey) },
@@ -57,16 +57,12 @@ export const getPublicKeys = defineOperation({
 });
 
 export const createPublicKey = defineOperation({
+  ...write,
   id: "createPublicKey",
-  part,
   summary: "Register a key",
   method: "POST",
   path: "/api/sshkeys/public-keys",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "publicKey",
   creates: true,
-  minRole: "administrator",
   body: z.object({
     data: z.base64().min(1).max(32_768).describe("Base64 of an authorized_keys line"),
     ...settings,
@@ -82,15 +78,11 @@ export const createPublicKey = defineOperation({
 });
 
 export const updatePublicKey = defineOperation({
+  ...write,
   id: "updatePublicKey",
-  part,
   summary: "Replace name, login pattern and filter of a key",
   method: "PUT",
   path: "/api/sshkeys/public-keys/{fingerprint}",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "publicKey",
-  minRole: "administrator",
   params: { fingerprint },
   body: z.object(settings),
   success: { body: publicKey },
@@ -102,29 +94,21 @@ export const updatePublicKey = defineOperation({
 });
 
 export const deletePublicKey = defineOperation({
+  ...write,
   id: "deletePublicKey",
-  part,
   summary: "Remove a key",
   method: "DELETE",
   path: "/api/sshkeys/public-keys/{fingerprint}",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "publicKey",
-  minRole: "administrator",
   params: { fingerprint },
   errors: { 403: NOT_ADMINISTRATOR, 404: "no such key in the namespace" },
 });
 
 export const addPublicKeyTag = defineOperation({
+  ...write,
   id: "addPublicKeyTag",
-  part,
   summary: "Add a tag to the filter of a key",
   method: "POST",
   path: "/api/sshkeys/public-keys/{fingerprint}/tags",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "publicKey",
-  minRole: "administrator",
   params: { fingerprint },
   body: z.object({ tag }),
   errors: {
@@ -136,15 +120,11 @@ export const addPublicKeyTag = defineOperation({
 });
 
 export const updatePublicKeyTags = defineOperation({
+  ...write,
   id: "updatePublicKeyTags",
-  part,
   summary: "Replace all tags of the filter of a key",
   method: "PUT",
   path: "/api/sshkeys/public-keys/{fingerprint}/tags",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "publicKey",
-  minRole: "administrator",
   params: { fingerprint },
   body: z.object({ tags }),
   errors: {
@@ -155,15 +135,11 @@ export const updatePublicKeyTags = defineOperation({
 });
 
 export const removePublicKeyTag = defineOperation({
+  ...write,
   id: "removePublicKeyTag",
-  part,
   summary: "Remove a tag from the filter of a key",
   method: "DELETE",
   path: "/api/sshkeys/public-keys/{fingerprint}/tags/{tag}",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  object: "publicKey",
-  minRole: "administrator",
   params: { fingerprint, tag },
   errors: {
     400: "the key has a hostname filter, or it is the last tag of its filter",

@@ -8,6 +8,8 @@ const UNKNOWN = "no such session in the namespace";
 const NOTHING_RECORDED = "no such session, or nothing recorded for that seat";
 const BELOW_ADMINISTRATOR = "caller's role is below administrator";
 
+const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
+
 /** Media type of a recording in the form that terminal players read. */
 export const ASCIICAST = "application/x-asciicast";
 
@@ -109,13 +111,11 @@ export const sessionRecord = model(
 );
 
 export const getSessions = defineOperation({
+  ...common,
   id: "getSessions",
-  part,
   summary: "The namespace's sessions, the latest first",
   method: "GET",
   path: "/api/sessions",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "observer",
   query: {
     ...paging,
@@ -127,13 +127,11 @@ export const getSessions = defineOperation({
 });
 
 export const getSession = defineOperation({
+  ...common,
   id: "getSession",
-  part,
   summary: "One session, with its events",
   method: "GET",
   path: "/api/sessions/{uid}",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "observer",
   params: { uid },
   query: {
@@ -164,13 +162,11 @@ export const setSessionAuthenticated = defineOperation({
 });
 
 export const closeSession = defineOperation({
+  ...common,
   id: "closeSession",
-  part,
   summary: "Close a session; a closed one stays so",
   method: "POST",
   path: "/api/sessions/{uid}/close",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "administrator",
   params: { uid },
   body: z.object({ device: uid.describe("Uid of the session's device") }),
@@ -207,16 +203,14 @@ export const recordSession = defineOperation({
 });
 
 export const getSessionRecord = defineOperation({
+  ...common,
   id: "getSessionRecord",
-  part,
   summary:
     "The recording of a seat, in the order of time; as asciicast v2 where `Accept` names " +
     `\`${ASCIICAST}\` or \`text/plain\`, and does not want JSON more`,
   method: "GET",
   path: "/api/sessions/{uid}/records/{seat}",
   edition: "enterprise",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "administrator",
   params: { uid, seat: seatInPath },
   // The array is the specification's, the text what terminal players take (rules D29).
@@ -225,27 +219,23 @@ export const getSessionRecord = defineOperation({
 });
 
 export const deleteSessionRecord = defineOperation({
+  ...common,
   id: "deleteSessionRecord",
-  part,
   summary: "Delete the recording of a seat",
   method: "DELETE",
   path: "/api/sessions/{uid}/records/{seat}",
   edition: "enterprise",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "administrator",
   params: { uid, seat: seatInPath },
   errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
 });
 
 export const getSessionRecordStatus = defineOperation({
+  ...common,
   id: "getSessionRecordStatus",
-  part,
   summary: "Whether the namespace has its sessions recorded",
   method: "GET",
   path: "/api/users/security",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "observer",
   success: { body: z.boolean() },
   errors: { 404: "token without a namespace" },

@@ -6,6 +6,8 @@ const part = "Devices and agents";
 const BELOW_ADMINISTRATOR = "caller's role is below administrator";
 const UNKNOWN_DEVICE = "no such device in the namespace";
 
+const common = { part, edition: "enterprise", auth: ["jwt", "apikey"], scope: "namespace" } as const;
+
 /** Longest life of a tunnel that expires, in seconds (models section 10). */
 export const TUNNEL_TTL_MAX = 9_223_372_036;
 
@@ -31,14 +33,11 @@ export const tunnel = model(
 );
 
 export const listTunnels = defineOperation({
+  ...common,
   id: "listTunnels",
-  part,
   summary: "The tunnels of a device that have not ended, the latest first",
   method: "GET",
   path: "/api/devices/{uid}/tunnels",
-  edition: "enterprise",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   minRole: "observer",
   params: { uid },
   query: paging,
@@ -47,14 +46,11 @@ export const listTunnels = defineOperation({
 });
 
 export const createTunnel = defineOperation({
+  ...common,
   id: "createTunnel",
-  part,
   summary: "Give a port that a device reaches a public address",
   method: "POST",
   path: "/api/devices/{uid}/tunnels",
-  edition: "enterprise",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   object: "tunnel",
   creates: true,
   minRole: "administrator",
@@ -76,14 +72,11 @@ export const createTunnel = defineOperation({
 });
 
 export const deleteTunnel = defineOperation({
+  ...common,
   id: "deleteTunnel",
-  part,
   summary: "End a tunnel",
   method: "DELETE",
   path: "/api/devices/{uid}/tunnels/{address}",
-  edition: "enterprise",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   object: "tunnel",
   minRole: "administrator",
   params: { uid, address: tunnelAddress },

@@ -4,6 +4,8 @@ import { email, model, password, role, tenantId, userId, username } from "./sche
 
 const part = "Authentication and users";
 
+const ofUser = { part, auth: ["jwt"], scope: "user" } as const;
+
 /** What every login answers (models section 1). */
 export const userSession = model(
   "UserSession",
@@ -79,13 +81,11 @@ export const authUser = defineOperation({
 });
 
 export const getUserInfo = defineOperation({
+  ...ofUser,
   id: "getUserInfo",
-  part,
   summary: "The session of the calling user",
   method: "GET",
   path: "/api/auth/user",
-  auth: ["jwt"],
-  scope: "user",
   success: { body: userSession },
   errors: { 403: "called with an API key", 404: "user no longer exists" },
 });
@@ -114,27 +114,23 @@ export const authMfa = defineOperation({
 });
 
 export const generateMfa = defineOperation({
+  ...ofUser,
   id: "generateMfa",
-  part,
   summary: "A new TOTP secret and recovery codes, not stored yet",
   method: "GET",
   path: "/api/user/mfa/generate",
   edition: "enterprise",
-  auth: ["jwt"],
-  scope: "user",
   success: { body: mfaCredentials },
   errors: { 403: "called with an API key" },
 });
 
 export const enableMfa = defineOperation({
+  ...ofUser,
   id: "enableMfa",
-  part,
   summary: "Turn MFA on for the calling user",
   method: "PUT",
   path: "/api/user/mfa/enable",
   edition: "enterprise",
-  auth: ["jwt"],
-  scope: "user",
   body: z.object({
     code: z.string().regex(/^\d{6}$/, "must be 6 digits"),
     secret: z.string().regex(/^[A-Z2-7]{16,128}$/, "must be base32, 16 to 128 characters"),
@@ -201,8 +197,8 @@ export const totpCode = z
   .describe("TOTP; empty counts as absent");
 
 export const updateUser = defineOperation({
+  ...ofUser,
   id: "updateUser",
-  part,
   summary:
     "Change the calling user; an empty string leaves a field unchanged. A new e-mail or recovery e-mail takes effect at " +
     "once with current_password, and with code where the user has MFA; else when it is confirmed, which the answer " +
@@ -210,8 +206,6 @@ export const updateUser = defineOperation({
     "the token that set it ends within an hour",
   method: "PATCH",
   path: "/api/users",
-  auth: ["jwt"],
-  scope: "user",
   body: z.object({
     ...userFields,
     password: orEmpty(password),

@@ -1,4 +1,4 @@
-import { type InternalOperations, sessionEntry, sessions } from "@gatehouse-access/sdk/contract";
+import { type InternalOperations, internal, sessions } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import { z } from "zod";
 import { ForbiddenError, InvalidError, NotFoundError } from "../../errors.ts";
@@ -8,7 +8,7 @@ import type { Services } from "../../services.ts";
 import { storeEvent } from "./entry.ts";
 import { appendRecord } from "./records.ts";
 
-type StreamedEvent = z.output<typeof sessionEntry.streamedEvent>;
+type StreamedEvent = z.output<typeof internal.streamedEvent>;
 type Size = Pick<z.output<typeof sessions.recordChunk>, "width" | "height">;
 
 /** The event with a seat's output, as the SSH service of version 0.19 sends it. */
@@ -113,7 +113,7 @@ function readEvent(message: string): StreamedEvent {
   } catch {
     throw malformed("messages must be JSON");
   }
-  const event = sessionEntry.streamedEvent.safeParse(value);
+  const event = internal.streamedEvent.safeParse(value);
   if (event.success) return event.data;
   // Names the field, but not its value.
   throw malformed(
