@@ -147,10 +147,10 @@ const rooms: Readonly<Record<string, Room>> = {
     common: filesOf("provider/engine", "index.ts"),
     folders: { state: [], embedded: ["state"], cli: ["state"] },
   },
-  // A run goes down: from the files here to deploy, plan and program.
+  // A run goes down: from the files here to deploy and program.
   "provider/engine/embedded": {
     common: [],
-    folders: { program: [], plan: ["program"], deploy: ["plan", "program"] },
+    folders: { program: [], deploy: ["program"] },
   },
   server: {
     common: filesOf("server", "app.ts", "main.ts"),

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { deletionBlockers } from "../../provider/engine/embedded/deploy/deletions.ts";
-import { ignoreChanges } from "../../provider/engine/embedded/plan/planResource.ts";
+import { ignoreChanges } from "../../provider/engine/embedded/deploy/planResource.ts";
 import { fromStruct, toStruct } from "../../provider/engine/embedded/program/providerProcess.ts";
 import { splitWords } from "../../provider/engine/embedded/program/sdkProcess.ts";
 import { newCrypter, openCrypter, StateCodec } from "../../provider/engine/state/crypter.ts";

@@ -16,7 +16,7 @@ import {
   type UpOptions,
 } from "../stack.ts";
 import { FileBackend, type HistoryEntry } from "../state/fileBackend.ts";
-import { Journal } from "../state/journal.ts";
+import { Journal } from "../state/snapshot.ts";
 import { takeLock } from "../state/stackLock.ts";
 import { HeldPlan } from "./deploy/deployment.ts";
 import {

@@ -11,8 +11,7 @@ import {
 } from "../project.ts";
 import { type Crypter, newCrypter, openCrypter, readPassphrase, StateCodec } from "../state/crypter.ts";
 import { type Checkpoint, FileBackend } from "../state/fileBackend.ts";
-import { appendCommit, type JournalLine, readJournal } from "../state/journal.ts";
-import { Snapshot } from "../state/snapshot.ts";
+import { appendCommit, type JournalLine, readJournal, Snapshot } from "../state/snapshot.ts";
 import { findLocks, removeLocks, takeLock } from "../state/stackLock.ts";
 
 /** What the files of a stack give a run. */

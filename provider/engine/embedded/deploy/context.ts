@@ -1,8 +1,8 @@
 import type { Step } from "../../model.ts";
 import type { RunLog } from "../../runLog.ts";
 import type { Snapshot } from "../../state/snapshot.ts";
-import type { TakenEntries } from "../plan/takenEntries.ts";
 import type { ProviderProcess } from "../program/providerProcess.ts";
+import type { TakenEntries } from "./participants.ts";
 
 /** Why a run stops before its end. */
 export type StopReason = "failed" | "cancelled" | "unsupported";

@@ -10,16 +10,15 @@ import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import { DYNAMIC_PROVIDER_TYPE, makeUrn, STACK_TYPE, STATE_IDENTITY_TYPE, UrnPatterns } from "../../urn.ts";
 import { changedFields, equal, knownProps, mapProps, type Props, shownValues } from "../../value.ts";
-import { planResource, type ResourcePlan } from "../plan/planResource.ts";
-import { TakenEntries } from "../plan/takenEntries.ts";
-import { type Goal, goalReferences, type Scope } from "../program/goal.ts";
 import type { Monitor, Registered } from "../program/monitorServer.ts";
+import { type Goal, goalReferences, type Scope } from "../program/monitorServer.ts";
 import type { ProviderProcess } from "../program/providerProcess.ts";
 import type { ProcessSettings } from "../program/sdkProcess.ts";
 import { type DeploymentContext, Limiter, never, type StopSwitch } from "./context.ts";
 import { deleteAll, leaveOut } from "./deletions.ts";
 import { executePlan, keepState, registerComponent, writeState } from "./executePlan.ts";
-import { Participants, requireKnown } from "./participants.ts";
+import { Participants, requireKnown, TakenEntries } from "./participants.ts";
+import { planResource, type ResourcePlan } from "./planResource.ts";
 
 // Resources are planned side by side: one that depends on another is registered only after that one is done, so
 // plans in the making never concern each other. More at once than this only wait for the one provider process.

@@ -3,12 +3,11 @@ import { isStored } from "../../state/crypter.ts";
 import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry, Mutation } from "../../state/snapshot.ts";
 import { equal, fieldDiff, markNamed, markSecrets, type Props } from "../../value.ts";
-import type { ImportPlan, ResourcePlan } from "../plan/planResource.ts";
-import type { Goal } from "../program/goal.ts";
-import type { Registered } from "../program/monitorServer.ts";
+import type { Goal, Registered } from "../program/monitorServer.ts";
 import { InitFailedError, ProviderGoneError, type ProviderProcess } from "../program/providerProcess.ts";
 import type { DeploymentContext } from "./context.ts";
 import { deleteEntry } from "./deletions.ts";
+import type { ImportPlan, ResourcePlan } from "./planResource.ts";
 
 /** Puts a component, which no provider knows of, into the state. */
 export function registerComponent(

@@ -11,7 +11,7 @@ import {
   type Props,
   plainProps,
 } from "../../value.ts";
-import type { Goal } from "../program/goal.ts";
+import type { Goal } from "../program/monitorServer.ts";
 import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/providerProcess.ts";
 
 /** The reason for a replacement where replaceOnChanges is `*` and the object was not in order. */
