@@ -88,35 +88,17 @@ export interface ClientOptions {
   readonly url: string;
   /** Proves the caller to the service. Left out, only operations that need none can be called. */
   readonly credential?: Credential;
-  /**
-   * Time to make a connection, TLS included.
-   * @default 5000
-   */
+  /** Time to make a connection, TLS included. @default 5000 */
   readonly connectTimeout?: number;
-  /**
-   * Time until the answer begins.
-   * @default 30000
-   */
+  /** Time until the answer begins. @default 30000 */
   readonly headersTimeout?: number;
-  /**
-   * Time between two parts of the answer.
-   * @default 30000
-   */
+  /** Time between two parts of the answer. @default 30000 */
   readonly bodyTimeout?: number;
-  /**
-   * Most connections at a time.
-   * @default 16
-   */
+  /** Most connections at a time. @default 16 */
   readonly connections?: number;
-  /**
-   * Most bytes of an answer: 64 MiB.
-   * @default 67108864
-   */
+  /** Most bytes of an answer: 64 MiB. @default 67108864 */
   readonly maxResponseSize?: number;
-  /**
-   * For how long requests are repeated; what is left out stays as it is.
-   * @default DEFAULT_RETRY
-   */
+  /** For how long requests are repeated; what is left out stays as it is. @default DEFAULT_RETRY */
   readonly retry?: Partial<RetryPolicy>;
   /** Called before every pause between attempts. It must not throw: the call would fail with its error. */
   readonly onWait?: (wait: RetryWait) => void;
@@ -127,17 +109,11 @@ export interface ClientOptions {
   readonly stopWaiting?: AbortSignal;
   /** Certificates (PEM) of authorities that are trusted beside those that Node trusts. */
   readonly ca?: string;
-  /**
-   * Sent as `User-Agent`.
-   * @default "gatehouse-sdk"
-   */
+  /** Sent as `User-Agent`. @default "gatehouse-sdk" */
   readonly userAgent?: string;
   /** Called after every attempt. It must not throw: the call would fail with its error. */
   readonly onRequest?: (report: RequestReport) => void;
-  /**
-   * Replaces the clock, the random numbers and the waiting, for tests.
-   * @default the real ones
-   */
+  /** Replaces the clock, the random numbers and the waiting, for tests. @default the real ones */
   readonly timing?: Partial<Timing>;
   /**
    * Sends the requests in place of the client's own connections, for a proxy say; the caller closes it.

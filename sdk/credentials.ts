@@ -64,10 +64,7 @@ function headerValue(text: string, what: string): Secret {
   return new Secret(text);
 }
 
-/**
- * The credential of an API key.
- * @throws ConfigurationError when the key cannot be sent in a header
- */
+/** The credential of an API key. @throws ConfigurationError when the key cannot be sent in a header */
 export function apiKeyCredential(key: string): ApiKeyCredential {
   return { kind: "apiKey", key: headerValue(key, "the API key") };
 }
@@ -127,10 +124,7 @@ export function environmentValue(env: Environment, name: string): string | undef
   return contentOf(path, fileName);
 }
 
-/**
- * A file's text without its last newline.
- * @param variable the one that names the file, for errors
- */
+/** A file's text without its last newline. @param variable the one that names the file, for errors */
 function contentOf(path: string, variable: string): string {
   let content: string;
   try {

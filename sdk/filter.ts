@@ -43,10 +43,7 @@ export class Filter {
     this.clauses = clauses;
   }
 
-  /**
-   * The filter as the wire has it.
-   * @throws ConfigurationError when it is longer than servers take
-   */
+  /** The filter as the wire has it. @throws ConfigurationError when it is longer than servers take */
   toString(): string {
     const items = this.clauses.flatMap((clause) => [
       ...clause,

@@ -14,20 +14,14 @@ export interface RetryPolicy {
    * @default 10000
    */
   readonly firstContact: number;
-  /**
-   * Most attempts of a call; 1: the request is never repeated.
-   * @default no limit
-   */
+  /** Most attempts of a call; 1: the request is never repeated. @default no limit */
   readonly attempts?: number;
   /**
    * Milliseconds after which a call is ended, with all its attempts and pauses.
    * @default none; an attempt is ended after a minute
    */
   readonly deadline?: number;
-  /**
-   * Longest first pause in milliseconds; each further one may be twice as long.
-   * @default 250
-   */
+  /** Longest first pause in milliseconds; each further one may be twice as long. @default 250 */
   readonly baseDelay: number;
   /**
    * Longest pause in milliseconds, unless the server asks for a longer one by `Retry-After`.

@@ -73,7 +73,6 @@ export function parseYamlMap(text: string, where: string): Record<string, unknow
   return parsed;
 }
 
-/** True for a parsed mapping. */
 export function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -88,7 +88,6 @@ export class RunLog {
     return step.op;
   }
 
-  /** Adds a step to the result. */
   step(step: Writable<Step>): void {
     this.steps.push(step);
   }

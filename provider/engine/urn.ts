@@ -35,7 +35,6 @@ export function urnType(urn: string): string {
   return urnQualifiedType(urn).split("$").at(-1) ?? "";
 }
 
-/** The stack and the project that a URN names. */
 export function urnScope(urn: string): { stack: string; project: string } {
   const [head = "", project = ""] = urn.split("::");
   return { stack: head.slice("urn:pulumi:".length), project };
@@ -48,7 +47,6 @@ export function makeUrn(stack: string, project: string, parent: string, type: st
   return `urn:pulumi:${stack}::${project}::${prefix}${type}::${name}`;
 }
 
-/** True for a resource of a dynamic provider. */
 export function isDynamicType(type: string): boolean {
   return type.startsWith("pulumi-nodejs:");
 }
@@ -84,7 +82,6 @@ export class UrnPatterns {
     this.#globs = patterns.filter((pattern) => pattern.includes("*")).map(globExpression);
   }
 
-  /** True where there is nothing in the set. */
   get empty(): boolean {
     return this.#urns.size === 0 && this.#globs.length === 0;
   }
@@ -93,7 +90,6 @@ export class UrnPatterns {
     return this.#urns.has(urn) || this.#globs.some((glob) => glob.test(urn));
   }
 
-  /** The URNs given without wildcards. */
   get urns(): readonly string[] {
     return [...this.#urns];
   }

@@ -12,7 +12,6 @@ export function isObject(value: Value | undefined): value is Props {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** True for a secret. */
 export function isSecret(value: Value | undefined): boolean {
   return isObject(value) && value[SIGNATURE] === SECRET;
 }
@@ -30,7 +29,6 @@ export function some(value: Value | undefined, test: (value: Value) => boolean):
   return isObject(value) && Object.values(value).some((item) => some(item, test));
 }
 
-/** True where a secret is anywhere in the value. */
 export function containsSecret(value: Value | undefined): boolean {
   return some(value, isSecret);
 }
@@ -65,14 +63,12 @@ export function plain(value: Value): Value {
   return mapProps(value, plain);
 }
 
-/** Applies a function to every property. */
 export function mapProps(props: Props, fn: (value: Value, key: string) => Value): Props {
   const out: Props = {};
   for (const [key, value] of Object.entries(props)) out[key] = fn(value, key);
   return out;
 }
 
-/** `plain` over all properties. */
 export function plainProps(props: Props): Props {
   return mapProps(props, plain);
 }
@@ -92,7 +88,6 @@ export function markSecrets(outs: Props, ins: Props): Props {
   return marked;
 }
 
-/** Makes the named properties secret, where they exist. */
 export function markNamed(props: Props, names: readonly string[] = []): Props {
   const marked: Props = { ...props };
   for (const name of names) {
@@ -138,7 +133,6 @@ export function shownProps(props: Props): Record<string, Shown> {
   return out;
 }
 
-/** Inputs and outputs as they may be shown. */
 export function shownValues({
   inputs = {},
   outputs = {},

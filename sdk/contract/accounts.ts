@@ -6,6 +6,7 @@ import { pendingAddresses, userFields, userSession } from "./users.ts";
 const part = "Authentication and users";
 
 const ofUser = { part, auth: ["jwt"], scope: "user" } as const;
+const byMail = { part, edition: "cloud", auth: ["none"], scope: "public" } as const;
 
 // The list allows resendEmail 3 to 20 characters; users with a longer name could then never get their mail again.
 const account = z.union([username, email]).describe("Username or e-mail");
@@ -49,14 +50,11 @@ export const registerUser = defineOperation({
 });
 
 export const validateAccount = defineOperation({
+  ...byMail,
   id: "validateAccount",
-  part,
   summary: "Confirm an account with the token of the activation mail, once within 24 hours",
   method: "GET",
   path: "/api/user/validation_account",
-  edition: "cloud",
-  auth: ["none"],
-  scope: "public",
   query: { email, token: mailToken },
   // A second run finds the token used.
   repeatable: false,
@@ -69,11 +67,8 @@ export const validateAccount = defineOperation({
 });
 
 const mailRequest = {
-  part,
+  ...byMail,
   method: "POST",
-  edition: "cloud",
-  auth: ["none"],
-  scope: "public",
   body: z.object({ username: account }),
   limit: { kind: "login", account: "username" },
 } as const;
@@ -103,14 +98,11 @@ export const recoverPassword = defineOperation({
 });
 
 export const updateRecoverPassword = defineOperation({
+  ...byMail,
   id: "updateRecoverPassword",
-  part,
   summary: "Set a new password with the token of the mail, once within 24 hours; ends all logins of the user",
   method: "POST",
   path: "/api/user/{uid}/update_password",
-  edition: "cloud",
-  auth: ["none"],
-  scope: "public",
   params: { uid: userId },
   body: z.object({ password, token: mailToken }),
   limit: { kind: "login", account: "token" },

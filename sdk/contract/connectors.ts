@@ -11,6 +11,14 @@ const INVALID = "a field is invalid, or secure without tls";
 const common = { part, edition: "cloud", auth: ["jwt", "apikey"], scope: "namespace" } as const;
 
 const connectorUid = z.uuid();
+
+const ofConnector = {
+  ...common,
+  path: "/api/connector/{uid}",
+  object: "connector",
+  params: { uid: connectorUid },
+} as const;
+
 /** Longest certificate or key, in characters of PEM; room for a chain. */
 const PEM_MAX = 16_384;
 
@@ -77,27 +85,21 @@ export const connectorList = defineOperation({
 });
 
 export const connectorGet = defineOperation({
-  ...common,
+  ...ofConnector,
   id: "connectorGet",
   summary: "One connector",
   method: "GET",
-  path: "/api/connector/{uid}",
-  object: "connector",
   minRole: "observer",
-  params: { uid: connectorUid },
   success: { body: connector },
   errors: { 404: UNKNOWN },
 });
 
 export const connectorUpdate = defineOperation({
-  ...common,
+  ...ofConnector,
   id: "connectorUpdate",
   summary: "Change what is sent of a connector",
   method: "PATCH",
-  path: "/api/connector/{uid}",
-  object: "connector",
   minRole: "administrator",
-  params: { uid: connectorUid },
   body: z.object({
     enable: z.boolean().optional(),
     secure: z.boolean().optional(),
@@ -110,14 +112,11 @@ export const connectorUpdate = defineOperation({
 });
 
 export const connectorDelete = defineOperation({
-  ...common,
+  ...ofConnector,
   id: "connectorDelete",
   summary: "Remove a connector",
   method: "DELETE",
-  path: "/api/connector/{uid}",
-  object: "connector",
   minRole: "administrator",
-  params: { uid: connectorUid },
   errors: { 403: BELOW_ADMINISTRATOR, 404: UNKNOWN },
 });
 

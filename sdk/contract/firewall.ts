@@ -62,6 +62,7 @@ const common = {
   scope: "namespace",
 } as const;
 const write = { ...common, object: "firewallRule", minRole: "administrator" } as const;
+const writeTags = { ...write, path: "/api/firewall/rules/{id}/tags", params: { id: ruleId } } as const;
 
 export const createFirewallRule = defineOperation({
   ...write,
@@ -127,12 +128,10 @@ export const deleteFirewallRule = defineOperation({
 });
 
 export const addFirewallRuleTag = defineOperation({
-  ...write,
+  ...writeTags,
   id: "addFirewallRuleTag",
   summary: "Add a tag to the filter of a rule",
   method: "POST",
-  path: "/api/firewall/rules/{id}/tags",
-  params: { id: ruleId },
   body: z.object({ tag }),
   errors: {
     400: "tag invalid, or the rule has a hostname filter",
@@ -143,12 +142,10 @@ export const addFirewallRuleTag = defineOperation({
 });
 
 export const removeFirewallRuleTag = defineOperation({
-  ...write,
+  ...writeTags,
   id: "removeFirewallRuleTag",
   summary: "Remove a tag from the filter of a rule; the tag is in the body",
   method: "DELETE",
-  path: "/api/firewall/rules/{id}/tags",
-  params: { id: ruleId },
   body: z.object({ tag }),
   errors: {
     400: "tag missing, the rule has a hostname filter, or it is the last tag of its filter",
@@ -158,12 +155,10 @@ export const removeFirewallRuleTag = defineOperation({
 });
 
 export const updateFirewallRuleTags = defineOperation({
-  ...write,
+  ...writeTags,
   id: "updateFirewallRuleTags",
   summary: "Replace all tags of the filter of a rule",
   method: "PUT",
-  path: "/api/firewall/rules/{id}/tags",
-  params: { id: ruleId },
   body: z.object({ tags }),
   errors: {
     400: "not 1..3 unique valid tags, or the rule has a hostname filter",

@@ -5,17 +5,15 @@ import { model, uid } from "./schemas.ts";
 
 const part = "Devices and agents";
 const NO_NAMESPACE = "user token without a namespace";
+const common = { part, auth: ["jwt", "apikey"], scope: "namespace", minRole: "observer" } as const;
 
 export const resolveDevice = defineOperation({
+  ...common,
   id: "resolveDevice",
-  part,
   summary: "One device, by uid or by name; the uid wins, and of devices with one name the accepted one",
   method: "GET",
   path: "/api/devices/resolve",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
   object: "device",
-  minRole: "observer",
   query: { uid: uid.optional(), hostname: deviceName.optional() },
   success: { body: device },
   errors: {
@@ -40,14 +38,11 @@ export const stats = model(
 );
 
 export const getStats = defineOperation({
+  ...common,
   id: "getStats",
-  part,
   summary: "How many devices and sessions the namespace has",
   method: "GET",
   path: "/api/stats",
-  auth: ["jwt", "apikey"],
-  scope: "namespace",
-  minRole: "observer",
   success: { body: stats },
   errors: { 403: NO_NAMESPACE },
 });

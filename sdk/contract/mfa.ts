@@ -12,6 +12,14 @@ const mailedCode = z.string().min(1).max(64);
 
 const LOCKED = "too many wrong codes; X-Account-Lockout is the unix second when it ends";
 const LOCKED_NETWORK = LOCKED.replace("codes", "codes from the caller's network");
+/** Of callers who cannot log in. */
+const open = {
+  part,
+  edition: "enterprise",
+  auth: ["none"],
+  scope: "public",
+  limit: { kind: "login" },
+} as const;
 
 export const disableMfa = defineOperation({
   id: "disableMfa",
@@ -40,16 +48,12 @@ export const disableMfa = defineOperation({
 });
 
 export const recoverMfa = defineOperation({
+  ...open,
   id: "recoverMfa",
-  part,
   summary: "Log in by a recovery code, which is then used; until X-Expires-At it still disables MFA, once",
   method: "POST",
   path: "/api/user/mfa/recover",
-  edition: "enterprise",
-  auth: ["none"],
-  scope: "public",
   body: z.object({ identifier, recovery_code: recoveryCode }),
-  limit: { kind: "login" },
   success: { headers: ["X-Expires-At"], body: userSession },
   errors: {
     400: "identifier or recovery_code missing",
@@ -59,16 +63,12 @@ export const recoverMfa = defineOperation({
 });
 
 export const requestResetMfa = defineOperation({
+  ...open,
   id: "requestResetMfa",
-  part,
   summary: "Mail two codes that together reset MFA, to the user's e-mail and recovery e-mail",
   method: "POST",
   path: "/api/user/mfa/reset",
-  edition: "enterprise",
-  auth: ["none"],
-  scope: "public",
   body: z.object({ identifier }),
-  limit: { kind: "login" },
   errors: {
     400: "identifier missing",
     // Rules section 10 lists it. It would tell who has an account (rules section 11, password recovery).
@@ -78,17 +78,13 @@ export const requestResetMfa = defineOperation({
 });
 
 export const resetMfa = defineOperation({
+  ...open,
   id: "resetMfa",
-  part,
   summary: "Turn MFA off by both mailed codes, and log in",
   method: "PUT",
   path: "/api/user/mfa/reset/{user-id}",
-  edition: "enterprise",
-  auth: ["none"],
-  scope: "public",
   params: { "user-id": userId },
   body: z.object({ main_email_code: mailedCode, recovery_email_code: mailedCode }),
-  limit: { kind: "login" },
   // A second run would find the codes used.
   repeatable: false,
   success: { body: userSession },

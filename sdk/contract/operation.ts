@@ -93,20 +93,11 @@ export interface Operation<
   readonly method: Method;
   /** Path with `{parameters}`, relative to the service's address. */
   readonly path: string;
-  /**
-   * Other paths under which it is served.
-   * @default []
-   */
+  /** Other paths under which it is served. @default [] */
   readonly aliases: readonly string[];
-  /**
-   * The lowest edition that has it.
-   * @default "community"
-   */
+  /** The lowest edition that has it. @default "community" */
   readonly edition: Edition;
-  /**
-   * `always`: lower editions serve it too, and answer that they do not have it.
-   * @default "by edition"
-   */
+  /** `always`: lower editions serve it too, and answer that they do not have it. @default "by edition" */
   readonly routed: "always" | "by edition";
   readonly auth: readonly A[];
   readonly scope: S;
@@ -121,26 +112,14 @@ export interface Operation<
   readonly success: {
     /** @default 200 */
     readonly status: number;
-    /**
-     * Response headers that a client may read, in the wire's spelling.
-     * @default []
-     */
+    /** Response headers that a client may read, in the wire's spelling. @default [] */
     readonly headers: readonly string[];
     readonly body: R;
-    /**
-     * Media type of the body; a body that is not JSON is a text.
-     * @default JSON_TYPE
-     */
+    /** Media type of the body; a body that is not JSON is a text. @default JSON_TYPE */
     readonly mediaType: string;
-    /**
-     * True when there is no body in a case that `summary` states.
-     * @default false
-     */
+    /** True when there is no body in a case that `summary` states. @default false */
     readonly mayBeEmpty: boolean;
-    /**
-     * Media types of texts that a caller can ask for in place of the body, by `Accept`.
-     * @default []
-     */
+    /** Media types of texts that a caller can ask for in place of the body, by `Accept`. @default [] */
     readonly alternatives: readonly string[];
   };
   /** What each error status means here, those included that every operation of the scope has. */
@@ -163,15 +142,9 @@ export interface Operation<
    * @default null
    */
   readonly object: ObjectKind | null;
-  /**
-   * True when it makes the object, so that there is nothing that `If-Match` could mean.
-   * @default false
-   */
+  /** True when it makes the object, so that there is nothing that `If-Match` could mean. @default false */
   readonly creates: boolean;
-  /**
-   * Largest request body in bytes: 64 KiB.
-   * @default 65536
-   */
+  /** Largest request body in bytes: 64 KiB. @default 65536 */
   readonly bodyLimit: number;
   /**
    * Requests that come too often are answered with 429 and `Retry-After`. An addition of this service.

@@ -204,15 +204,15 @@ export const recordSession = defineOperation({
 
 export const getSessionRecord = defineOperation({
   ...common,
+  path: "/api/sessions/{uid}/records/{seat}",
+  edition: "enterprise",
+  minRole: "administrator",
+  params: { uid, seat: seatInPath },
   id: "getSessionRecord",
   summary:
     "The recording of a seat, in the order of time; as asciicast v2 where `Accept` names " +
     `\`${ASCIICAST}\` or \`text/plain\`, and does not want JSON more`,
   method: "GET",
-  path: "/api/sessions/{uid}/records/{seat}",
-  edition: "enterprise",
-  minRole: "administrator",
-  params: { uid, seat: seatInPath },
   // The array is the specification's, the text what terminal players take (rules D29).
   success: { body: z.array(sessionRecord), alternatives: [ASCIICAST, "text/plain"] },
   errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
@@ -220,13 +220,13 @@ export const getSessionRecord = defineOperation({
 
 export const deleteSessionRecord = defineOperation({
   ...common,
-  id: "deleteSessionRecord",
-  summary: "Delete the recording of a seat",
-  method: "DELETE",
   path: "/api/sessions/{uid}/records/{seat}",
   edition: "enterprise",
   minRole: "administrator",
   params: { uid, seat: seatInPath },
+  id: "deleteSessionRecord",
+  summary: "Delete the recording of a seat",
+  method: "DELETE",
   errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
 });
 

@@ -5,6 +5,7 @@ import { email, model, password, role, tenantId, userId, username } from "./sche
 const part = "Authentication and users";
 
 const ofUser = { part, auth: ["jwt"], scope: "user" } as const;
+const open = { part, auth: ["none"], scope: "public" } as const;
 
 /** What every login answers (models section 1). */
 export const userSession = model(
@@ -50,10 +51,8 @@ const credentials = z.object({
 });
 
 const loginShape = {
-  part,
+  ...open,
   method: "POST",
-  auth: ["none"],
-  scope: "public",
   body: credentials,
   limit: { kind: "login", account: "username" },
   success: { headers: ["X-Account-Lockout", "X-MFA-Token"], body: userSession },
@@ -91,15 +90,13 @@ export const getUserInfo = defineOperation({
 });
 
 export const authMfa = defineOperation({
+  ...open,
   id: "authMfa",
-  part,
   summary: "Second step of a login with MFA",
   method: "POST",
   path: "/api/user/mfa/auth",
   aliases: ["/api/mfa/auth"],
   edition: "enterprise",
-  auth: ["none"],
-  scope: "public",
   body: z.object({
     token: z.uuid().describe("Value of X-MFA-Token"),
     code: z.string().regex(/^\d{6}$/, "must be 6 digits"),
@@ -144,10 +141,8 @@ export const enableMfa = defineOperation({
 });
 
 const switchNamespace = {
-  part,
+  ...ofUser,
   method: "GET",
-  auth: ["jwt"],
-  scope: "user",
   params: { tenant: tenantId },
   success: { body: userSession },
 } as const;
@@ -227,13 +222,11 @@ export const updateUser = defineOperation({
 });
 
 export const setup = defineOperation({
+  ...open,
   id: "setup",
-  part,
   summary: "Make the first user and its personal namespace",
   method: "POST",
   path: "/api/setup",
-  auth: ["none"],
-  scope: "public",
   query: { sign: z.string().min(1).max(256).describe("From `gatehouse-server admin setup-link`") },
   body: z.object({ name: z.string().min(3).max(20), email, username, password }),
   limit: { kind: "login" },
@@ -245,25 +238,21 @@ export const setup = defineOperation({
 });
 
 export const getInfo = defineOperation({
+  ...open,
   id: "getInfo",
-  part,
   summary: "Version, endpoints and set-up state of the instance",
   method: "GET",
   path: "/info",
   aliases: ["/api/info"],
-  auth: ["none"],
-  scope: "public",
   query: { agent_version: z.string().max(64).optional() },
   success: { body: instanceInfo },
 });
 
 export const healthcheck = defineOperation({
+  ...open,
   id: "healthcheck",
-  part,
   summary: "200 while the service answers",
   method: "GET",
   path: "/healthcheck",
   aliases: ["/api/healthcheck"],
-  auth: ["none"],
-  scope: "public",
 });

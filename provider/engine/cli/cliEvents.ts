@@ -70,7 +70,6 @@ export class CliEvents {
   readonly #steps = new Map<string, Writable<Step>>();
   /** Objects that this run replaces. */
   readonly #replaced = new Set<string>();
-  /** The operations in progress. */
   readonly #running = new Map<string, Operation>();
   /** The steps of which an operation has ended. */
   readonly #ended = new Set<Step>();
@@ -90,7 +89,6 @@ export class CliEvents {
     this.#values = values;
   }
 
-  /** Takes one event. */
   take(event: CliEvent): void {
     if (event.diagnosticEvent) this.#diagnostic(event.diagnosticEvent);
     if (event.resourcePreEvent) this.#begin(event.resourcePreEvent.metadata);

@@ -42,6 +42,7 @@ import {
   type TargetOptions,
   type UpOptions,
 } from "../stack.ts";
+import type { StoredResource } from "../state/crypter.ts";
 import type { StoredDeployment } from "../state/fileBackend.ts";
 import { pendingWarning } from "../state/resourceState.ts";
 import { OWN_PROVIDER_TYPE, ownTypeName, UrnPatterns, urnType } from "../urn.ts";
@@ -283,13 +284,8 @@ export class CliStack implements Stack {
 }
 
 /** True for a provider instance of this package whose credential is in the state. */
-const hasOwnCredential = ({
-  urn,
-  inputs = {},
-}: {
-  readonly urn?: unknown;
-  readonly inputs?: unknown;
-}): boolean => urnType(String(urn)) === OWN_PROVIDER_TYPE && Object.values(inputs as Props).some(isSecret);
+const hasOwnCredential = ({ urn, inputs = {} }: StoredResource): boolean =>
+  urnType(String(urn)) === OWN_PROVIDER_TYPE && Object.values(inputs as Props).some(isSecret);
 
 const PHASES = {
   preview: "preview",
@@ -299,30 +295,22 @@ const PHASES = {
   destroy: "destroy",
 } as const;
 
-/** Options of the Automation API that limit a run. */
-interface CliTargets {
-  readonly target: string[];
-  readonly targetDependents: boolean;
-  readonly exclude: string[];
-  readonly excludeDependents: boolean;
-}
-
 /** Options of the Automation API for previews and updates. */
-interface CliUpdate extends CliTargets {
+interface CliUpdate extends ReturnType<typeof targetOptions> {
   readonly refresh: boolean;
   readonly replace: string[];
   readonly plan?: string;
 }
 
-/** @throws EngineError (`usage`) where the options contradict each other */
-function targetOptions(options: TargetOptions): CliTargets {
+/** Options of the Automation API that limit a run. @throws EngineError (`usage`) where they contradict each other */
+function targetOptions(options: TargetOptions) {
   checkTargetOptions(options);
   const { target = [], exclude = [], targetDependents = false, excludeDependents = false } = options;
   return { target: [...target], exclude: [...exclude], targetDependents, excludeDependents };
 }
 
 /** The error of a run of the CLI that failed, for the result so far. */
-export function runFailure(failure: unknown, result: Result, log: RunLog, isAborted: boolean): EngineError {
+function runFailure(failure: unknown, result: Result, log: RunLog, isAborted: boolean): EngineError {
   const { command, steps, diagnostics } = result;
   if (isAborted) return new CancelledError(result);
   if (failure instanceof ConcurrentUpdateError || /currently locked by/.test(String(failure))) {
@@ -346,7 +334,7 @@ function lockedError(text: string): LockedError {
  * The error of a configuration that the CLI could not read. It repeats the errors alone that the CLI wrote: other lines
  * may have the configuration.
  */
-export function configFailure(error: unknown): EngineError {
+function configFailure(error: unknown): EngineError {
   const { stderr = "" } = (error as { commandResult?: { stderr?: string } }).commandResult ?? {};
   if (/incorrect passphrase/.test(stderr)) {
     return new PassphraseError("The passphrase is not the one this stack was made with.");

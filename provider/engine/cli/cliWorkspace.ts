@@ -34,7 +34,6 @@ async function commandOf(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
   return withOwnRuns(await PulumiCommand.get({ ...root, skipVersionCheck }));
 }
 
-/** The names of all stacks of a project. */
 export async function stackNames(workspace: LocalWorkspace): Promise<string[]> {
   return (await workspace.listStacks()).map((stack) => stack.name);
 }
@@ -69,7 +68,7 @@ const RUNS: ReadonlySet<string | undefined> = new Set(["preview", "up", "refresh
  * reach the run, and its output goes to files, since a pipe without a reader would kill the CLI. When this process exits
  * before the run ends, the CLI is cancelled, or terminated if it was cancelled before.
  */
-export function withOwnRuns(command: PulumiCommand): PulumiCommand {
+function withOwnRuns(command: PulumiCommand): PulumiCommand {
   const sdk = command as unknown as { run: Run };
   const others = sdk.run.bind(command);
   sdk.run = (args, folder, env, ...rest) => {

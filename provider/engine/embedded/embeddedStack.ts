@@ -1,4 +1,5 @@
 import { BackendError, StackSelectionError } from "../errors.ts";
+import { removeIfThere } from "../files.ts";
 import { type Command, hasChanges, NOTHING_TO_DO, type Plan, type Result, summarise } from "../model.ts";
 import { backendFolder, chooseBackend, type Project, requireNodeRuntime } from "../project.ts";
 import {
@@ -213,7 +214,7 @@ const destroying =
  * @param prepare makes a plan under the lock and gives the work; a result instead says that there is no work
  * @throws LockedError; BackendError where the state cannot be written; the errors of `prepare`, the work and `conclude`
  */
-export async function lockedRun(
+async function lockedRun(
   settings: RunSettings,
   kind: HistoryEntry["kind"],
   prepare: () => Promise<((pass: Pass) => Promise<Outcome>) | Result>,
@@ -269,7 +270,7 @@ async function save(
         (unsaved.length > 0 ? ` Not even the journal says what became of:${unsaved.join("")}` : ""),
     );
   }
-  await backend.removeJournal();
+  await removeIfThere(backend.journalFile);
 }
 
 /** Adds the run to the history; where that fails, the run itself has not. */

@@ -38,7 +38,6 @@ import { ProviderProcess } from "./program/providerProcess.ts";
 import { type ProcessSettings, REPORTED, startProgram } from "./program/sdkProcess.ts";
 import type { OpenedStack } from "./stackFiles.ts";
 
-/** What one run is given. */
 export interface RunSettings extends OpenedStack, ProcessSettings {
   readonly command: Command;
   readonly backend: FileBackend;
@@ -51,7 +50,6 @@ export interface RunSettings extends OpenedStack, ProcessSettings {
   told?: boolean;
 }
 
-/** One pass over the state. */
 export interface Pass {
   readonly log: RunLog;
   readonly stop: StopSwitch;
@@ -61,7 +59,6 @@ export interface Pass {
   readonly base: string;
 }
 
-/** What a pass did. */
 export interface Outcome {
   readonly steps: readonly Step[];
   readonly outputs: Props;
@@ -112,7 +109,6 @@ function refuseForeignResources(resources: readonly StoredResource[]): void {
   if (uses.length > 0) throw new UnsupportedError(uses);
 }
 
-/** The outputs of the stack's root resource in the state. */
 export function stackOutputs(snapshot: Snapshot): Props {
   const root = snapshot.entries().find(({ state }) => state.type === STACK_TYPE && !state.delete);
   return root?.state.outputs ?? {};

@@ -133,7 +133,6 @@ export class StateCodec {
     this.#crypter = crypter;
   }
 
-  /** Encrypts every secret of a resource. */
   encode(state: ResourceState): StoredResource {
     const stored = Object.entries(state).filter(([key, value]) => isStored(key, value));
     return Object.fromEntries(
@@ -160,7 +159,6 @@ export class StateCodec {
     };
   }
 
-  /** Encrypts every secret of an operation's resource. */
   encodeOperation(operation: PendingOperation): StoredOperation {
     return { resource: this.encode(operation.resource), type: operation.type };
   }

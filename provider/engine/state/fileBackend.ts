@@ -169,11 +169,6 @@ export class FileBackend {
     await removeIfThere(`${this.stateFile}.attrs`);
   }
 
-  /** Removes the journal, once its steps are in the state. */
-  async removeJournal(): Promise<void> {
-    await removeIfThere(this.journalFile);
-  }
-
   /** Adds a finished run to the history, and a copy of the state to the backups. */
   async record(entry: HistoryEntry): Promise<void> {
     const now = `${BigInt(Date.now()) * 1_000_000n + (process.hrtime.bigint() % 1_000_000n)}`;

@@ -50,7 +50,6 @@ export interface PendingOperation {
   readonly type: "creating" | "updating" | "deleting" | "reading" | "importing";
 }
 
-/** True for the entry of a provider. */
 export function isProviderState(state: Pick<ResourceState, "type">): boolean {
   return state.type.startsWith("pulumi:providers:");
 }

@@ -51,7 +51,6 @@ export class Snapshot {
     return [...this.#unsaved.values()];
   }
 
-  /** A key for a new entry. */
   newKey(): string {
     return `n${this.#nextKey++}`;
   }
@@ -61,12 +60,10 @@ export class Snapshot {
     return [...this.#entries].map(([key, state]) => ({ key, state }));
   }
 
-  /** The resource under a key. */
   get(key: string): ResourceState | undefined {
     return this.#entries.get(key);
   }
 
-  /** Operations that an earlier run left in flight. */
   get earlierPending(): readonly PendingOperation[] {
     return this.#earlierPending;
   }
@@ -81,7 +78,6 @@ export class Snapshot {
     this.#changed = true;
   }
 
-  /** Forgets operations of earlier runs that are settled. */
   settle(settled: (operation: PendingOperation) => boolean): void {
     const left = this.#earlierPending.filter((operation) => !settled(operation));
     this.#changed ||= left.length < this.#earlierPending.length;
@@ -201,7 +197,6 @@ export type StoredMutation =
   | { readonly put: string; readonly state: StoredResource }
   | { readonly drop: string };
 
-/** One line of a journal. */
 export type JournalLine =
   | { readonly line: "head"; readonly version: 1; readonly base: string; readonly time: string }
   | { readonly line: "begin"; readonly id: number; readonly operation: StoredOperation }

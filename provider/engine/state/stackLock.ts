@@ -28,7 +28,6 @@ interface LockContent extends ProcessIdentity {
   readonly program?: string;
 }
 
-/** A lock file of a stack. */
 export interface FoundLock {
   readonly path: string;
   readonly content: LockContent;
@@ -38,12 +37,10 @@ export interface FoundLock {
   readonly hiddenOwn: boolean;
 }
 
-/** A lock that this process holds. */
 export interface HeldLock {
   release(): Promise<void>;
 }
 
-/** All locks of a stack. */
 export async function findLocks(folder: string): Promise<FoundLock[]> {
   let names: string[];
   try {
@@ -104,7 +101,6 @@ export async function takeLock(folder: string): Promise<HeldLock> {
   return { release: () => removeIfThere(path) };
 }
 
-/** Removes the locks of dead processes. */
 export async function removeLocks(locks: readonly FoundLock[]): Promise<void> {
   for (const lock of locks) {
     await removeIfThere(lock.path);

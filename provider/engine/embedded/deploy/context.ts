@@ -4,7 +4,6 @@ import type { Snapshot } from "../../state/snapshot.ts";
 import type { ProviderProcess } from "../program/providerProcess.ts";
 import type { TakenEntries } from "./participants.ts";
 
-/** Why a run stops before its end. */
 export type StopReason = "failed" | "cancelled" | "unsupported";
 
 /** Pressed once, where a run must not start anything more; what is in flight is finished. */
@@ -30,7 +29,6 @@ export class StopSwitch {
     this.#press();
   }
 
-  /** Resolves once stopped. */
   get stopped(): Promise<void> {
     return this.#pressed;
   }
@@ -45,7 +43,6 @@ export class StopSwitch {
     return work;
   }
 
-  /** Resolves when nothing tracked is left. */
   async settled(): Promise<void> {
     while (this.#inFlight.size > 0) await Promise.allSettled([...this.#inFlight]);
   }
@@ -80,7 +77,6 @@ export class Limiter {
   }
 }
 
-/** What deleting needs. */
 export interface DeletionContext {
   readonly provider: ProviderProcess;
   readonly snapshot: Snapshot;

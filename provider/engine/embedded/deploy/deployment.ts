@@ -4,17 +4,15 @@ import { UNKNOWN } from "../../../valueMarks.ts";
 import { EngineError, ProtectedError, type UnsupportedUse } from "../../errors.ts";
 import { type FieldChange, holds, type Plan, type Shown, type Step, type Writable } from "../../model.ts";
 import { configProps } from "../../project.ts";
-import type { RunLog } from "../../runLog.ts";
 import type { PreviewOptions } from "../../stack.ts";
 import type { ResourceState } from "../../state/resourceState.ts";
-import type { Entry, Snapshot } from "../../state/snapshot.ts";
+import type { Entry } from "../../state/snapshot.ts";
 import { DYNAMIC_PROVIDER_TYPE, makeUrn, STACK_TYPE, STATE_IDENTITY_TYPE, UrnPatterns } from "../../urn.ts";
 import { changedFields, equal, knownProps, mapProps, type Props, shownValues } from "../../value.ts";
 import type { Monitor, Registered } from "../program/monitorServer.ts";
 import { type Goal, goalReferences, type Scope } from "../program/monitorServer.ts";
-import type { ProviderProcess } from "../program/providerProcess.ts";
 import type { ProcessSettings } from "../program/sdkProcess.ts";
-import { type DeploymentContext, Limiter, never, type StopSwitch } from "./context.ts";
+import { type DeletionContext, type DeploymentContext, Limiter, never } from "./context.ts";
 import { deleteAll, leaveOut } from "./deletions.ts";
 import { executePlan, keepState, registerComponent, writeState } from "./executePlan.ts";
 import { Participants, requireKnown, TakenEntries } from "./participants.ts";
@@ -24,14 +22,10 @@ import { planResource, type ResourcePlan } from "./planResource.ts";
 // plans in the making never concern each other. More at once than this only wait for the one provider process.
 const PLANNED_AT_ONCE = 8;
 
-/** What a deployment is given. */
-export interface DeploymentOptions extends ProcessSettings {
-  readonly dryRun: boolean;
+interface DeploymentOptions
+  extends ProcessSettings,
+    Pick<DeletionContext, "dryRun" | "snapshot" | "log" | "stop" | "provider"> {
   readonly parallel: number;
-  readonly snapshot: Snapshot;
-  readonly log: RunLog;
-  readonly stop: StopSwitch;
-  readonly provider: ProviderProcess;
   /** The run's targets, and the resources that it is to replace. */
   readonly asked: PreviewOptions;
   /** The plan that the run must not depart from. */
@@ -252,7 +246,6 @@ export class Deployment implements Monitor {
     }
   }
 
-  /** The outputs of the stack's root resource. */
   stackOutputs(): Props {
     return this.#context.taken.all().find(({ type }) => type === STACK_TYPE)?.outputs ?? {};
   }

@@ -110,9 +110,7 @@ export class TakenEntries {
   /** The entries of the state, by URN. */
   readonly #olds = new Map<string, Entry>();
   readonly #inState: ReadonlySet<string>;
-  /** The URNs that were registered. */
   readonly #registered = new Set<string>();
-  /** What registered resources are now, by URN. */
   readonly #kept = new Map<string, Entry>();
   /** The keys of entries that the program still has. */
   readonly #taken = new Set<string>();
@@ -198,12 +196,10 @@ export class TakenEntries {
     return key;
   }
 
-  /** What a registered resource is now. */
   kept(urn: string): Entry | undefined {
     return this.#kept.get(urn);
   }
 
-  /** All registered resources as they are now. */
   all(): ResourceState[] {
     return [...this.#kept.values()].map(({ state }) => state);
   }

@@ -40,7 +40,6 @@ export interface ImportPlan {
   readonly found: { readonly id: string; readonly outputs: Props };
 }
 
-/** What a plan is made from. */
 export interface PlanInput {
   readonly provider: ProviderProcess;
   readonly entries: () => Entry[];

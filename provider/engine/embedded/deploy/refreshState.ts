@@ -1,5 +1,4 @@
 import type { Step, Writable } from "../../model.ts";
-import type { RunLog } from "../../runLog.ts";
 import {
   isProviderState,
   type ResourceState,
@@ -9,18 +8,11 @@ import {
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import { isDynamicType } from "../../urn.ts";
 import { equal, fieldDiff, markNamed, markSecrets, refreshedFields } from "../../value.ts";
-import type { ProviderProcess } from "../program/providerProcess.ts";
-import type { StopSwitch } from "./context.ts";
-import { Limiter } from "./context.ts";
+import { type DeletionContext, Limiter } from "./context.ts";
 import { objectStep } from "./deletions.ts";
 import type { Participants } from "./participants.ts";
 
-/** What a refresh needs. */
-export interface RefreshOptions {
-  readonly snapshot: Snapshot;
-  readonly provider: ProviderProcess;
-  readonly log: RunLog;
-  readonly stop: StopSwitch;
+interface RefreshOptions extends Pick<DeletionContext, "snapshot" | "provider" | "log" | "stop"> {
   readonly parallel: number;
   readonly participants: Participants;
   /** Called where a read failed: that resource stays as it was. */

@@ -48,7 +48,6 @@ export interface Scope {
   aliasOf(urn: string): string | undefined;
 }
 
-/** Reads a registration. */
 export function readGoal(request: RegisterResourceRequest, scope: Scope): Goal {
   const type = request.getType();
   const name = request.getName();

@@ -41,7 +41,6 @@ export class ProviderGoneError extends Error {
   }
 }
 
-/** The resource that a call is about. */
 export interface Target {
   readonly urn: string;
   readonly type: string;
@@ -52,14 +51,12 @@ export interface KnownObject extends Known {
   readonly id?: string;
 }
 
-/** What a provider's diff says. */
 export interface ProviderDiff {
   readonly changes: boolean;
   readonly replaces: readonly string[];
   readonly deleteBeforeReplace: boolean;
 }
 
-/** An object as a read found it. */
 export interface ReadResult {
   readonly id: string;
   readonly outputs: Props;
@@ -290,10 +287,8 @@ function meaning(error: grpc.ServiceError): Error {
   return new Error(error.details || error.message);
 }
 
-/** Properties as a message. */
 export type Struct = structProto.Struct;
 
-/** Properties as a message. */
 export function toStruct(props: Props): Struct {
   return structProto.Struct.fromJavaScript(props as Parameters<typeof structProto.Struct.fromJavaScript>[0]);
 }

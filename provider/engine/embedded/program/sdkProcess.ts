@@ -20,7 +20,6 @@ export interface SdkProcess {
   stop(): Promise<void>;
 }
 
-/** What the program and its provider are run with. */
 export interface ProcessSettings {
   readonly project: Project;
   readonly stack: string;
@@ -28,7 +27,6 @@ export interface ProcessSettings {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** How a script of the SDK is started. */
 export interface SdkProcessOptions {
   /** Folder of the program, whose SDK is meant. */
   readonly programFolder: string;
@@ -36,9 +34,7 @@ export interface SdkProcessOptions {
   readonly script: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  /** Flags of Node.js. */
   readonly nodeArgs?: readonly string[];
-  /** Told each line of the output. */
   readonly onStdout: (line: string) => void;
   readonly onStderr: (line: string) => void;
 }
@@ -106,7 +102,6 @@ function lines(stream: NodeJS.ReadableStream | null, onLine: (line: string) => v
   return new Promise((resolve) => reader.on("close", resolve));
 }
 
-/** What a run of the program is given. */
 interface ProgramSettings extends ProcessSettings {
   readonly dryRun: boolean;
   readonly parallel: number;
