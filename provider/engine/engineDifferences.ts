@@ -1,13 +1,7 @@
 import type { UnsupportedUse } from "./errors.ts";
 
 /** A feature of Pulumi that the embedded engine does not have. */
-export interface UnsupportedFeature {
-  /** Stable name. */
-  readonly id: string;
-  readonly feature: string;
-  /** What to do instead. */
-  readonly hint: string;
-}
+type UnsupportedFeature = Omit<UnsupportedUse, "resource">;
 
 const CLI = "Use the Pulumi CLI (--engine cli) for this program.";
 
@@ -64,13 +58,6 @@ export function unsupportedUse(id: UnsupportedId, resource: string): Unsupported
   return { ...feature, resource };
 }
 
-/** Something that the embedded engine does otherwise than the Pulumi CLI, on purpose. */
-interface EngineDifference {
-  /** Stable name. */
-  readonly id: string;
-  readonly text: string;
-}
-
 /** In what both engines differ on purpose. The reference is generated from it, and the comparison test refers to it. */
 export const ENGINE_DIFFERENCES = [
   {
@@ -119,7 +106,7 @@ export const ENGINE_DIFFERENCES = [
       "What else was in flight is read by `up` before it plans anything; the CLI's `up` forgets it, and its `refresh` " +
       "reads it.",
   },
-] as const satisfies readonly EngineDifference[];
+] as const satisfies readonly { readonly id: string; readonly text: string }[];
 
 /** The names of these differences. */
 export type EngineDifferenceId = (typeof ENGINE_DIFFERENCES)[number]["id"];

@@ -9,17 +9,7 @@ export { isNoSuchFile, writeDurably } from "./files.ts";
 export * from "./model.ts";
 export { ENDING_SIGNALS, findOnPath, signalGroup, startInGroup } from "./processes.ts";
 export { backendUrlOf, type Project, readProject, stackFilePath } from "./project.ts";
-export {
-  type DestroyOptions,
-  type PreviewOptions,
-  parseStackName,
-  type RefreshRunOptions,
-  type Stack,
-  type StackOptions,
-  type StateResource,
-  type TargetOptions,
-  type UpOptions,
-} from "./stack.ts";
+export * from "./stack.ts";
 export { makeUrn, OWN_DYNAMIC, OWN_PLUGIN, ownTypeName, typeName, urnName, urnType } from "./urn.ts";
 export { fieldDiff, refreshedFields, shownValues } from "./value.ts";
 

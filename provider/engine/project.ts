@@ -205,8 +205,7 @@ function asText(value: unknown, crypter: Pick<Crypter, "decrypt">): ConfigValue 
 const isSecured = (value: unknown): value is { readonly secure: string } =>
   isMap(value) && Object.keys(value).length === 1 && typeof value.secure === "string";
 
-/** Where the state is. */
-export interface BackendChoice {
+interface BackendChoice {
   readonly url: string;
   /** The setting or file that says so. */
   readonly source: string;

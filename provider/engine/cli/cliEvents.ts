@@ -43,8 +43,7 @@ const OPS: Record<string, StepOp | undefined> = {
   "delete-replaced": "replace",
 };
 
-/** The run that the events come from. */
-export interface CliEventsOptions {
+interface CliEventsOptions {
   readonly command: Command;
   readonly planned: boolean;
   /** Every step tells what its resource is before and after. @default false */
@@ -53,7 +52,6 @@ export interface CliEventsOptions {
 
 /** An operation of the CLI on one object. */
 interface Operation {
-  /** The step that it is a part of. */
   readonly step: Step;
   /** False for a component, which has no object. */
   readonly custom: boolean;
@@ -68,10 +66,8 @@ export class CliEvents {
   readonly #values: boolean;
   /** By URN; those of old objects that an earlier replacement has not deleted, by their id too. */
   readonly #steps = new Map<string, Writable<Step>>();
-  /** Objects that this run replaces. */
   readonly #replaced = new Set<string>();
   readonly #running = new Map<string, Operation>();
-  /** The steps of which an operation has ended. */
   readonly #ended = new Set<Step>();
   readonly #errors = new Map<string, string>();
   /** Warnings that are about no resource: the CLI says some of them each time it starts a plugin. */

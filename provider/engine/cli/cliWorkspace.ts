@@ -45,7 +45,6 @@ interface CommandResult {
   readonly code: number;
 }
 
-/** How the Automation API runs the CLI. */
 type Run = (
   args: string[],
   folder: string,

@@ -62,7 +62,6 @@ export interface Pass {
 export interface Outcome {
   readonly steps: readonly Step[];
   readonly outputs: Props;
-  /** Why the program failed. */
   readonly programFailed?: string;
   /** Why the pass failed, where neither its steps nor the program say it. */
   readonly failed?: string;

@@ -90,7 +90,6 @@ export interface DeletionContext {
   readonly refuse: (urn: string) => string | undefined;
 }
 
-/** What the parts of a deployment share. */
 export interface DeploymentContext extends DeletionContext {
   readonly taken: TakenEntries;
   /** The steps of replacements, by URN: their old objects go. */
