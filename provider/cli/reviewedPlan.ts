@@ -1,6 +1,6 @@
 import { EngineError, type Plan, type Result, type Stack } from "../engine/index.ts";
 import type { OutdatedPlanError } from "../plan/saved/OutdatedPlanError.ts";
-import type { ReviewedContent } from "../plan/saved/reviewedContent.ts";
+import type { ReviewedContent } from "../plan/saved/planFile.ts";
 import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
 import type { ReviewedPlan } from "../review/reviewPlan.ts";
 import type { Connection } from "../service/connection.ts";

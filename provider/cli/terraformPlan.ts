@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
-import type { TerraformPlan } from "../plan/terraform/planFile.ts";
+import type { TerraformPlan } from "../plan/terraform/readTerraformPlan.ts";
 import type { Io } from "./io.ts";
 
 /** The flag that names a plan of Terraform or OpenTofu, as commander gives it. */
@@ -29,7 +29,7 @@ export function addTerraformFlag(command: Command, about: string, conflicts: rea
  * @throws EngineError (`plan_file`) where the plan is none, or it or the folder cannot be read
  */
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
-  const { readTerraformPlan } = await import("../plan/terraform/planFile.ts");
+  const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
   const { isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
   const { workspaceIn } = await import("../terraform/workspace.ts");
   // The policy tests and access.ignore beside the configuration would be missed.

@@ -9,12 +9,8 @@ import type { Estate } from "../../provider/estate/namespaceState.ts";
 import { capturePlan } from "../../provider/plan/saved/capturePlan.ts";
 import { OutdatedPlanError } from "../../provider/plan/saved/OutdatedPlanError.ts";
 import { planDifferences } from "../../provider/plan/saved/planDifferences.ts";
+import type { ReviewedContent, ReviewedObject, ReviewedStep } from "../../provider/plan/saved/planFile.ts";
 import { readPlan, savePlan } from "../../provider/plan/saved/planFile.ts";
-import type {
-  ReviewedContent,
-  ReviewedObject,
-  ReviewedStep,
-} from "../../provider/plan/saved/reviewedContent.ts";
 
 const step = (more: Partial<ReviewedStep> = {}): ReviewedStep => ({
   ...{ op: "update", title: 'PublicKey "ana"', about: { id: "1/ab:cd" } },

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { readTerraformPlan } from "../../provider/plan/terraform/planFile.ts";
+import { readTerraformPlan } from "../../provider/plan/terraform/readTerraformPlan.ts";
 import { workspaceIn } from "../../provider/terraform/workspace.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";

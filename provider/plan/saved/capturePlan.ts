@@ -4,7 +4,7 @@ import { definitionOf } from "../../estate/liveObjects.ts";
 import type { Estate } from "../../estate/namespaceState.ts";
 import { apiKeyIdentity, deviceKey, devicesByKey } from "../../service/listings.ts";
 import { tenantIn } from "../steps.ts";
-import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./reviewedContent.ts";
+import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
 /** Where and how a plan was made. */
 export interface PlanScope {
@@ -90,24 +90,15 @@ function picked(values: ReviewedFields, names: readonly string[]): ReviewedField
 /** Everything of a namespace that decides who can reach what, or who may change that, but for devices. */
 function objectsOf({ policy, members = [], apiKeys = [] }: Estate): Record<string, ReviewedObject> {
   return Object.fromEntries([
-    ...policy.keys.map(({ fingerprint, name, username, filter }) =>
-      entry("PublicKey", fingerprint, name, { name, username, filter: filterOf(filter) }),
+    ...policy.keys.map(({ fingerprint, filter, ...key }) =>
+      entry("PublicKey", fingerprint, key.name, { ...key, filter: filterOf(filter) }),
     ),
-    ...policy.rules.map(({ id, action, active, priority, sourceIp, username, filter }) =>
-      entry("FirewallRule", id, id, {
-        action,
-        active,
-        priority,
-        sourceIp,
-        username,
-        filter: filterOf(filter),
-      }),
+    ...policy.rules.map(({ id, filter, ...rule }) =>
+      entry("FirewallRule", id, id, { ...rule, filter: filterOf(filter) }),
     ),
     ...members.map(({ id, email, role }) => entry("Member", id, email, { email, role })),
-    ...apiKeys.map((key) =>
-      entry("ApiKey", apiKeyIdentity(key), key.name, {
-        ...{ name: key.name, role: key.role, expiresIn: key.expiresIn },
-      }),
+    ...apiKeys.map(({ name, role, expiresIn, ...key }) =>
+      entry("ApiKey", apiKeyIdentity(key), name, { name, role, expiresIn }),
     ),
   ]);
 }

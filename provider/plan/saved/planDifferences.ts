@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { firstOf } from "../../words.ts";
-import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./reviewedContent.ts";
+import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
 /** Something that is no longer as it was when the plan was reviewed. */
 export interface PlanDifference {
