@@ -10,13 +10,9 @@ import {
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { backendUrlOf, type Project } from "../../provider/engine/index.ts";
-import { backendFolder, pulumiHome } from "../../provider/engine/project.ts";
-import {
-  commitOf,
-  openRepository,
-  revisionProgram,
-  serviceDifferences,
-} from "../../provider/revisions/index.ts";
+import { backendFolder, pulumiHome } from "../../provider/engine/project/chooseBackend.ts";
+import { commitOf, openRepository } from "../../provider/revisions/repository.ts";
+import { revisionProgram, serviceDifferences } from "../../provider/revisions/revisionProgram.ts";
 import { testFolder } from "../support/folder.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 
