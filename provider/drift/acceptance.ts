@@ -8,6 +8,7 @@ import { terraformAdoptions } from "../import/terraform.ts";
 import { adoptions } from "../import/writeProgram.ts";
 import { literalText, yamlAdoptions } from "../import/yaml.ts";
 import { check } from "../lifecycle/check.ts";
+import { topOf } from "../plan/steps.ts";
 import { terraformName } from "../terraform/types.ts";
 import { changedFields } from "./changedFields.ts";
 
@@ -110,8 +111,6 @@ const assigned: Readonly<Record<Format, (field: string, value: unknown) => strin
 };
 
 type Values = Readonly<Record<string, Shown | undefined>>;
-
-const topOf = (path: string): string => path.split(".", 1)[0] ?? "";
 
 /** The values with another one at a path. */
 function withValue(values: Values, [name = "", ...inner]: readonly string[], now: Shown | undefined): Values {

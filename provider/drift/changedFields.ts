@@ -1,5 +1,6 @@
 import type { FieldChange, ShownStep } from "../engine/index.ts";
 import { definitionOf } from "../estate/liveObjects.ts";
+import { topOf } from "../plan/steps.ts";
 
 /**
  * The fields of a resource that somebody changed: those that a program may declare, whether this one does or not, and the
@@ -33,5 +34,3 @@ const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"
 
 // States of earlier versions do not have the status.
 const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;
-
-const topOf = (path: string): string => path.split(".", 1)[0] ?? "";

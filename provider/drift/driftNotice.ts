@@ -1,13 +1,13 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { LiveObject } from "../estate/liveObjects.ts";
-import { PLAIN, type ReportStyle } from "../review/report/sections.ts";
+import type { ReportStyle } from "../review/report/sections.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { counted, printable } from "../words.ts";
 import { changedFields } from "./changedFields.ts";
-import { type DriftReport, type FoundObject, openObjects } from "./driftReport.ts";
+import { countedObjects, type DriftReport, type FoundObject } from "./driftReport.ts";
 import type { FoundDrift } from "./findDrift.ts";
 import { summaryText } from "./report/reports.ts";
-import { driftedSentence, foundSentence } from "./report/sections.ts";
+import { driftedSentence, foundSentence, SENTENCES } from "./report/sections.ts";
 
 /** What `gatehouse drift --notify json` sends. It holds no more than the report, and of that the first findings. */
 export interface DriftNotice {
@@ -64,7 +64,7 @@ const [FINDINGS_MAX, FINDING_MAX] = [20, 500];
  * @param last the fingerprint that was last told; undefined where nothing was
  */
 export const driftNotice = (run: NotedRun, last: string | undefined): DriftNotice | undefined =>
-  noticeOf(run, last, PLAIN_STYLE);
+  noticeOf(run, last, SENTENCES);
 
 function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): DriftNotice | undefined {
   const { tests } = run;
@@ -163,7 +163,7 @@ type Counted = Pick<DriftReport, "drifted" | "expiring"> & { readonly open: read
 const countedOf = (report: DriftReport): Counted => ({
   drifted: report.drifted,
   expiring: report.expiring,
-  open: report.unmanagedCounts === "fail" ? openObjects(report) : [],
+  open: countedObjects(report),
 });
 
 /** What a run found before its repair, and not after it: the credential may not remove everything. */
@@ -216,8 +216,6 @@ function summaryOf({ found: { report, unread }, tests }: NotedRun): string {
   ].join(" ");
 }
 
-const PLAIN_STYLE: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
-
 const sentencesOf = ({ drifted, expiring, open }: Counted, style: ReportStyle): string[] => [
   ...drifted.map((one) => driftedSentence(one, style)),
   ...open.map((one) => foundSentence(one, style)),
@@ -250,4 +248,4 @@ const NO_LINK = "\u200b";
 
 const slackName = (name: string): string => `\`${slackText(name).replaceAll("`", "'")}\``;
 
-const SLACK_STYLE: ReportStyle = { ...PLAIN_STYLE, name: slackName, text: slackText };
+const SLACK_STYLE: ReportStyle = { ...SENTENCES, name: slackName, text: slackText };

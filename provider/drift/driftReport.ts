@@ -91,8 +91,10 @@ export type UnmanagedMode = "fail" | "warn" | "ignore";
 export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): readonly FoundObject[] =>
   unmanaged.filter(({ exception }) => exception === undefined);
 
+/** Those of them that count as findings: none unless `--unmanaged` is `fail`. */
+export const countedObjects = (report: DriftReport): readonly FoundObject[] =>
+  report.unmanagedCounts === "fail" ? openObjects(report) : [];
+
 /** True where somebody should look at it. */
 export const isDrift = (report: DriftReport): boolean =>
-  report.drifted.length > 0 ||
-  report.expiring.length > 0 ||
-  (report.unmanagedCounts === "fail" && openObjects(report).length > 0);
+  report.drifted.length > 0 || report.expiring.length > 0 || countedObjects(report).length > 0;

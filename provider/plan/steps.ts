@@ -30,6 +30,9 @@ export interface PlannedSteps {
 /** True when a value is secret, or not known before the change is made: in either case nobody can tell what it is. */
 export const isHidden = (value: Shown | undefined): boolean => holds(value, "[unknown]", "[secret]");
 
+/** The field of a resource that a path is in: `filter` of `filter.tags[0]`. */
+export const topOf = (path: string): string => path.split(".", 1)[0] ?? "";
+
 /** The namespace that values name; undefined where they name none. */
 export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined =>
   outputs.tenant ?? inputs.tenant;

@@ -10,7 +10,7 @@ import {
   typeName,
 } from "../engine/index.ts";
 import { definitionOf } from "../estate/liveObjects.ts";
-import { isHidden } from "../plan/steps.ts";
+import { isHidden, topOf } from "../plan/steps.ts";
 import { sameValue } from "../resources/values.ts";
 
 /** What becomes of the resources of a program from one revision to another. */
@@ -98,8 +98,6 @@ const nameOf = ({ urn, type, name, id }: Omit<Step, "op">) => ({
   ...{ urn, type, name },
   ...(id !== undefined && { id }),
 });
-
-const topOf = (path: string): string => path.split(".")[0] ?? "";
 
 /** For resources of other packages only the plan tells, where it replaces them itself. */
 const replaces = (step: Step, name: string): boolean =>

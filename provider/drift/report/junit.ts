@@ -1,10 +1,7 @@
 import { typeName } from "../../engine/index.ts";
-import { PLAIN } from "../../review/report/sections.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
-import { type DriftReport, openObjects } from "../driftReport.ts";
-import { driftedSentence, foundSentence } from "./sections.ts";
-
-const STYLE = { ...PLAIN, change: (_change: string, sentence: string) => sentence, test: () => [] };
+import { countedObjects, type DriftReport } from "../driftReport.ts";
+import { driftedSentence, foundSentence, SENTENCES } from "./sections.ts";
 
 /**
  * The report and the policy tests as JUnit XML, which pipelines show as test results: a failed case for each difference that
@@ -17,19 +14,18 @@ export function driftJunit(
   allowUnseen: boolean,
 ): string {
   const { project, stack, drifted, expiring, unmanagedCounts, durationMs } = report;
-  const open = unmanagedCounts === "fail" ? openObjects(report) : [];
   const unseen = allowUnseen ? [] : [...report.unseen, ...(tests?.unseen ?? [])];
   const failed = (op: DriftReport["drifted"][number]["op"]) =>
     drifted
       .filter((one) => one.op === op)
-      .map((one) => ({ name: `${typeName(one.type)} ${one.name}`, text: driftedSentence(one, STYLE) }));
+      .map((one) => ({ name: `${typeName(one.type)} ${one.name}`, text: driftedSentence(one, SENTENCES) }));
   const groups: Readonly<Record<string, readonly { readonly name: string; readonly text: string }[]>> = {
     "changed by hand": failed("update"),
     "deleted by hand": failed("delete"),
     ...(unmanagedCounts === "fail" && {
-      "in no program": open.map((one) => ({
+      "in no program": countedObjects(report).map((one) => ({
         name: `${one.kind} ${one.name}`,
-        text: foundSentence(one, STYLE),
+        text: foundSentence(one, SENTENCES),
       })),
     }),
     "expired or due": expiring.map(({ name, message }) => ({ name: `ApiKey ${name}`, text: message })),
@@ -62,7 +58,6 @@ export function driftJunit(
   ].join("\n");
 }
 
-/** A case of the suite. */
 interface Case {
   readonly xml: string;
   readonly isFailed: boolean;

@@ -2,6 +2,7 @@ import { type FieldChange, typeName } from "../../engine/index.ts";
 import {
   accessSentence,
   memberSentence,
+  PLAIN,
   type ReportStyle,
   type Section,
 } from "../../review/report/sections.ts";
@@ -19,6 +20,9 @@ import type { DeclaringResource } from "../whoChanged.ts";
 const VALUE_MAX = 60;
 /** Most fields of one resource that a sentence shows. */
 const FIELDS_MAX = 4;
+
+/** Sentences alone, without marks and policy tests. */
+export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
 /** What a report of drift says, list by list. */
 export function driftSections(report: DriftReport, style: ReportStyle): Section[] {

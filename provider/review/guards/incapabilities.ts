@@ -2,7 +2,7 @@ import type { Identity } from "@gatehouse-access/sdk";
 import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { StepOp } from "../../engine/index.ts";
 import type { Estate } from "../../estate/namespaceState.ts";
-import { hasOwnCredential, type PlannedStep } from "../../plan/steps.ts";
+import { hasOwnCredential, type PlannedStep, topOf } from "../../plan/steps.ts";
 import { byText, byTexts } from "../../words.ts";
 
 type OperationId = keyof typeof operations;
@@ -100,8 +100,7 @@ const neededBy = (planned: PlannedStep): readonly OperationId[] =>
 
 function isSent(work: Work, { step, definition: { name }, before, after }: PlannedStep): boolean {
   if (work === "create") return after !== undefined;
-  if (work === "update")
-    return step.fields.some(({ path }) => !UNSENT[name]?.includes(path.split(".")[0] ?? ""));
+  if (work === "update") return step.fields.some(({ path }) => !UNSENT[name]?.includes(topOf(path)));
   if (name === "Device" && before?.outputs.onDestroy !== "remove") return false;
   return before !== undefined && !before.retained;
 }
