@@ -29,7 +29,7 @@ import type { Drifted } from "./declaredEstate.ts";
 import { type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
 import type { DriftReport, ExpiringKey, Known, UnmanagedMode } from "./driftReport.ts";
 import { expiringKeys } from "./expiringKeys.ts";
-import type { FirstSeen } from "./firstSeen.ts";
+import type { FirstSeen } from "./KeptFile.ts";
 import { valueText } from "./report/sections.ts";
 import { nameText, type ObjectName, whoChanged } from "./whoChanged.ts";
 
