@@ -71,7 +71,7 @@ async function answer(io: Io, { json, csv, ...flags }: Flags): Promise<AccessAns
     flags.terraform === undefined ? undefined : await readTerraform(io, flags.folder, flags.terraform);
   const configuration = terraform?.settings ?? (await configurationOf(io, flags.folder, flags));
   const ask = async (connection: Connection) => {
-    if (!terraform) return accessAnswer(await readEstate(await connection.tenant(undefined)), inquiry);
+    if (!terraform) return accessAnswer(await readEstate(connection), inquiry);
     const { plannedNamespace } = await import("../review/testedNamespace.ts");
     const { after } = await plannedNamespace(connection, terraform.plan);
     return accessAnswer({ ...after, unseen: [...terraform.unseen, ...after.unseen] }, inquiry);

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
-import type { NamespaceCoverage, UnmanagedObject } from "../estate/coverage.ts";
-import type { OwnResource } from "../estate/managedObjects.ts";
+import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../estate/coverage.ts";
 import { addStackFlags, type StackFlags } from "./flags.ts";
 import type { ActionOf, Io } from "./io.ts";
 import { addWithStackFlag, otherResources, resourcesOf, type WithStackFlags } from "./managedBy.ts";
@@ -37,8 +36,7 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<number> {
   try {
     const found = await tellingOf(io.stderr, service.connection, async () => {
       const { inventoryOf, WATCHED_KINDS } = await import("../estate/liveObjects.ts");
-      const { coverageOf } = await import("../estate/coverage.ts");
-      const { ManagedObjects } = await import("../estate/managedObjects.ts");
+      const { coverageOf, ManagedObjects } = await import("../estate/coverage.ts");
       const { readExceptions } = await import("../estate/exceptions.ts");
       const { connection } = service;
       const { url } = connection.client;

@@ -129,7 +129,7 @@ async function terraformDrift(io: Io, folder: string, flags: Flags, file: string
   const notifying = await notifyingOf(io, folder, flags);
   const { plan, drift, resources, settings, unseen, provider } = await readTerraform(io, folder, file);
   const { findDrift } = await import("../drift/findDrift.ts");
-  const { ownResources } = await import("../estate/managedObjects.ts");
+  const { ownResources } = await import("../estate/coverage.ts");
   const find = async (connection: Connection) =>
     findDrift({
       ...{ connection, targets: {}, unmanaged: flags.unmanaged, language: "terraform" },

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { type EngineName, openStack, type Stack } from "../engine/index.ts";
-import type { OwnResource } from "../estate/managedObjects.ts";
+import type { OwnResource } from "../estate/coverage.ts";
 import type { Connection } from "../service/connection.ts";
 import { collect } from "./flags.ts";
 import type { Io } from "./io.ts";
@@ -23,7 +23,7 @@ export function addWithStackFlag(command: Command): Command {
 /** The resources of this package in a stack's state that are on a service. */
 export async function resourcesOf(stack: Stack, { client }: Connection): Promise<OwnResource[]> {
   // Loaded here, since most commands need no definition.
-  const { ownResources } = await import("../estate/managedObjects.ts");
+  const { ownResources } = await import("../estate/coverage.ts");
   return ownResources(await stack.resources(), client.url);
 }
 

@@ -5,7 +5,7 @@ import {
   type StackOptions,
   StackSelectionError,
 } from "../engine/index.ts";
-import type { OwnResource } from "../estate/managedObjects.ts";
+import type { OwnResource } from "../estate/coverage.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { type Io, withEnv } from "./io.ts";
 import { tellingOf } from "./withConnection.ts";
@@ -125,7 +125,7 @@ async function settled(
     const by = isSet(env, "GATEHOUSE_TENANT") ? "GATEHOUSE_TENANT" : "the stack's configuration";
     return { tenant: set, unsettled: undefined, isKept: true, words: `by ${by}${unneeded}` };
   }
-  const { ownResources } = await import("../estate/managedObjects.ts");
+  const { ownResources } = await import("../estate/coverage.ts");
   const [kept, ...others] = homesIn(ownResources(await stack.resources(), connection.client.url));
   if (others.length > 0) {
     const unsettled = new ConfigurationError(

@@ -2,8 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
-import type { Elsewhere } from "../review/coverage.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
+import type { Elsewhere } from "../review/unmanagedAccess.ts";
 import type { Connection } from "../service/connection.ts";
 import {
   addStackFlags,
@@ -160,7 +160,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
 /** What may be on the service although the reviewed program does not declare it. */
 async function elsewhereOf(io: Io, folder: string, flags: Flags, connection: Connection): Promise<Elsewhere> {
   const { readExceptions } = await import("../estate/exceptions.ts");
-  const { ManagedObjects } = await import("../estate/managedObjects.ts");
+  const { ManagedObjects } = await import("../estate/coverage.ts");
   return {
     managed: new ManagedObjects(await otherResources(io, folder, flags, connection)),
     exceptions: await readExceptions(folder),

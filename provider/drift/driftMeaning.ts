@@ -1,13 +1,15 @@
-import type { Access } from "@gatehouse-access/sdk/policy";
-import type { Plan } from "../engine/index.ts";
+import type { Access, AccessDevice, AccessPolicy } from "@gatehouse-access/sdk/policy";
+import type { Plan, Step } from "../engine/index.ts";
 import { idWithin, type LiveObject } from "../estate/liveObjects.ts";
 import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../estate/namespaceState.ts";
-import { accesses, accessLines } from "../review/accessLines.ts";
-import { firstSentences, sentencesByKey } from "../review/coverage.ts";
+import { plannedEstate } from "../plan/planned/plannedEstate.ts";
+import { accesses, accessLines, firstSentences, sentencesByKey } from "../review/accessLines.ts";
 import { accessSentence, memberSentence, PLAIN } from "../review/report/sections.ts";
 import { memberChanges } from "../review/reviewNamespace.ts";
-import { type Drifted, declaredEstate } from "./declaredEstate.ts";
 import type { DriftedNamespace } from "./driftReport.ts";
+
+/** The step of a resource whose object somebody changed or deleted. */
+export type Drifted = Step & { readonly op: "update" | "delete" };
 
 /** What drifted in one namespace. */
 export interface NamespaceDrift {
@@ -76,20 +78,12 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
     ] as const;
   });
   const ofObjects = unmanaged.map((object) => {
-    const id = idWithin(object);
     switch (object.definition.name) {
       case "PublicKey":
-        return [object, byKey.get(id) ?? ["opens nothing, as things are"]] as const;
+        return [object, byKey.get(idWithin(object)) ?? ["opens nothing, as things are"]] as const;
       case "FirewallRule":
-        return [
-          object,
-          each(() => ofPart({ ...live, policy: withoutObjects(live.policy, { rules: new Set([id]) }) })),
-        ] as const;
       case "DeviceTagAttachment":
-        return [
-          object,
-          each(() => ofPart({ ...live, policy: withoutObjects(live.policy, { tags: new Set([id]) }) })),
-        ] as const;
+        return [object, each(() => ofPart(withoutObjects(live, [object])))] as const;
       default:
         return [object, [rightsOf(object)]] as const;
     }
@@ -116,4 +110,58 @@ function rightsOf({ definition, state }: LiveObject): string {
   const may = `may do what ${/^[aeiou]/.test(role) ? "an" : "a"} ${role} may`;
   if (definition.name !== "ApiKey") return may;
   return state?.expiresAt ? `${may}, until ${String(state.expiresAt).slice(0, 10)}` : `${may}, for ever`;
+}
+
+/**
+ * What a namespace would be if nobody had changed it by hand: what drifted is as the program declares it, and what nobody
+ * declares is not there. What else the program would change stays as it is.
+ * @param plan a preview with values
+ * @param drifted what somebody changed or deleted
+ * @param unmanaged the objects that are not to be there
+ * @param home the namespace of resources that name none
+ */
+function declaredEstate(
+  estate: Estate,
+  plan: Plan,
+  drifted: readonly Drifted[],
+  unmanaged: readonly LiveObject[],
+  home: string,
+): NamespaceState {
+  const ops = new Map(drifted.map(({ urn, op }) => [urn, op]));
+  const planned = plannedEstate(estate, onlyDrifted(plan, ops), { home });
+  return withoutObjects({ ...planned, policy: devicesBefore(planned.policy, estate, drifted) }, unmanaged);
+}
+
+/** The policy with devices as they were named, and accepted or not, before somebody changed that. */
+function devicesBefore(policy: AccessPolicy, { devices }: Estate, drifted: readonly Drifted[]): AccessPolicy {
+  const were = new Map(
+    drifted.flatMap(({ fields, id = "" }) => {
+      const old = (path: string) => fields.find((field) => field.path === path)?.old;
+      const [name, status] = [old("deviceName"), old("deviceStatus")];
+      const [uid = ""] = idWithin({ id }).split("/");
+      return (name ?? status) === undefined ? [] : [[uid, { name, status }] as const];
+    }),
+  );
+  if (were.size === 0) return policy;
+  const accepted = new Map(policy.devices.map((device) => [device.uid, device]));
+  const others = policy.devices.filter(({ uid }) => !were.has(uid));
+  const changed = devices.flatMap((device): AccessDevice[] => {
+    const was = were.get(device.uid);
+    if (!was || (was.status ?? device.status) !== "accepted") return [];
+    const { uid, name, tags } = accepted.get(device.uid) ?? device;
+    return [{ uid, tags, name: typeof was.name === "string" ? was.name : name }];
+  });
+  return { ...policy, devices: [...others, ...changed] };
+}
+
+/** The plan in which everything stays that nobody changed by hand, and the rest becomes what the program says. */
+function onlyDrifted(plan: Plan, drifted: ReadonlyMap<string, Drifted["op"]>): Plan {
+  const steps = plan.steps.flatMap(({ before, ...step }): Step[] => {
+    const op = drifted.get(step.urn);
+    if (op === "delete") return step.after ? [{ ...step, op: "create" }] : [];
+    if (!before) return [];
+    if (op === undefined) return [{ ...step, op: "same", fields: [], before, after: before }];
+    return [{ ...step, op: step.op === "same" ? "update" : step.op, before }];
+  });
+  return { ...plan, steps };
 }

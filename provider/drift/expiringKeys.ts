@@ -1,7 +1,7 @@
 import { expiryOf, SOON_DAYS } from "@gatehouse-access/sdk/policy";
+import type { OwnResource } from "../estate/coverage.ts";
 import { type Exception, exceptionFor } from "../estate/exceptions.ts";
 import { definitionNamed } from "../estate/liveObjects.ts";
-import type { OwnResource } from "../estate/managedObjects.ts";
 import type { Estate } from "../estate/namespaceState.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import type { ExpiringKey } from "./driftReport.ts";

@@ -1,4 +1,3 @@
-import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import type { Declaration } from "@gatehouse-access/sdk/contract";
 import {
   type Plan,
@@ -8,7 +7,13 @@ import {
   type TargetOptions,
   typeName,
 } from "../engine/index.ts";
-import { shownObject, unmanagedOf } from "../estate/coverage.ts";
+import {
+  ManagedObjects,
+  type OwnResource,
+  shownObject,
+  type Unmanaged,
+  unmanagedOf,
+} from "../estate/coverage.ts";
 import { EXCEPTIONS_FILE, type Exception, hasEnded, isMeant } from "../estate/exceptions.ts";
 import {
   definitionOf,
@@ -17,16 +22,14 @@ import {
   type LiveObject,
   WATCHED_KINDS,
 } from "../estate/liveObjects.ts";
-import { ManagedObjects, type OwnResource } from "../estate/managedObjects.ts";
-import { readEstate } from "../estate/namespaceState.ts";
-import type { Format } from "../import/model.ts";
+import { readEach, readEstate } from "../estate/namespaceState.ts";
+import type { Format } from "../import/program/model.ts";
 import { onService } from "../plan/steps.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
-import type { Connection, Home, TenantClient } from "../service/connection.ts";
+import type { Connection, Home } from "../service/connection.ts";
 import { acceptanceOf } from "./acceptance.ts";
 import { changedFields, isDeviceAlone, withoutIgnored } from "./changedFields.ts";
-import type { Drifted } from "./declaredEstate.ts";
-import { type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
+import { type Drifted, type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
 import type { DriftReport, ExpiringKey, Known, UnmanagedMode } from "./driftReport.ts";
 import { expiringKeys } from "./expiringKeys.ts";
 import type { FirstSeen } from "./KeptFile.ts";
@@ -101,19 +104,9 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const isWhole = mode !== "ignore" && isWholeRun(search);
   const managed = new ManagedObjects([...own, ...search.others]);
   const looking = { ...search, plan, drifted: candidates, managed, isWhole };
-  const namespaces: NamespaceFound[] = [];
-  const unread: string[] = [];
-  const unseen = [...(search.unseen ?? [])];
-  for (const tenant of namespacesOf(own, home)) {
-    try {
-      namespaces.push(await lookAt(looking, tenant));
-    } catch (error) {
-      const isUnreadable = error instanceof PermissionError || error instanceof NotFoundError;
-      if (tenant === home.tenant || !isUnreadable) throw error;
-      unread.push(`the namespace ${tenant}`);
-      unseen.push(`the namespace ${tenant} could not be read: ${error.message}`);
-    }
-  }
+  const { found: namespaces, unreadable } = await readEach(namespacesOf(own, home), home.tenant, (tenant) =>
+    lookAt(looking, tenant),
+  );
   await search.seen.save();
   // What a device is called, or whether it is accepted, is drift where it changes who can reach what.
   const drifted = candidates.filter(
@@ -136,12 +129,12 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     service: connection.client.url,
     drifted: changed,
     unmanaged: namespaces.flatMap(({ tenant, unmanaged, meaning, originOf }) =>
-      unmanaged.map(({ object, exception }) => ({
-        ...shownObject(object, exception),
-        ...(object.declaredBy && { declaredBy: object.declaredBy }),
+      unmanaged.map((one) => ({
+        ...shownObject(one),
+        ...(one.object.declaredBy && { declaredBy: one.object.declaredBy }),
         tenant,
-        meaning: meaning.ofObjects.get(object) ?? [],
-        ...originOf(nameOf(object)),
+        meaning: meaning.ofObjects.get(one.object) ?? [],
+        ...originOf(nameOf(one.object)),
       })),
     ),
     unmanagedCounts: mode,
@@ -149,14 +142,22 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
     expiring: namespaces.flatMap(({ expiring }) => expiring),
     acceptance: acceptanceOf(changed, open, new Date(), { ...search, steps: preview.steps }),
-    unseen: [...unseen, ...namespaces.flatMap((found) => found.unseen)],
+    unseen: [
+      ...(search.unseen ?? []),
+      ...unreadable.values(),
+      ...namespaces.flatMap((found) => found.unseen),
+    ],
     notes,
   };
   return {
     report,
     meanings: namespaces.map(({ meaning }) => meaning),
     unmanaged: open,
-    unread: [...(search.unseen ?? []), ...unread, ...namespaces.flatMap((found) => found.unread)],
+    unread: [
+      ...(search.unseen ?? []),
+      ...[...unreadable.keys()].map((tenant) => `the namespace ${tenant}`),
+      ...namespaces.flatMap((found) => found.unread),
+    ],
   };
 }
 
@@ -191,8 +192,6 @@ function namespacesOf(own: readonly OwnResource[], { tenant: home, unsettled }: 
   return [...tenants].sort((left, right) => Number(right === home) - Number(left === home));
 }
 
-type Unmanaged = ReturnType<typeof unmanagedOf>[number];
-
 const isOpen = ({ exception }: Unmanaged) => exception === undefined;
 
 /** What one namespace has of drift. */
@@ -219,20 +218,18 @@ interface Looking extends DriftSearch {
 
 async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound> {
   const { connection, plan, drifted, managed, exceptions, home, isWhole } = looking;
-  const opened = await connection.tenant(tenant);
-  const [estate, inventory] = await Promise.all([
-    readEstate(opened),
-    inventoryOf(connection, tenant, isWhole ? WATCHED_KINDS : []),
-  ]);
+  const estate = await readEstate(connection, tenant);
+  // Of the lists that the estate was made from.
+  const inventory = await inventoryOf(connection, tenant, isWhole ? WATCHED_KINDS : []);
   const owners = await ownersOf(connection, tenant, drifted);
-  const unmanaged = unmanagedOf(inventory.objects, managed, exceptions, new Date());
+  const unmanaged = unmanagedOf(inventory.objects, managed, exceptions);
   const objects = unmanaged.filter(isOpen).map(({ object }) => object);
   const meaning = driftMeaning({ estate, plan, drifted, unmanaged: objects, home: home.tenant ?? "" });
   const names = [
     ...drifted.filter((step) => tenantOf(step) === tenant).flatMap((step) => stepName(step) ?? []),
     ...objects.map(nameOf),
   ];
-  const { originOf, notes } = await originsOf(looking, opened, names);
+  const { originOf, notes } = await originsOf(looking, tenant, names);
   return {
     tenant,
     meaning,
@@ -273,11 +270,12 @@ async function ownersOf(
 }
 
 async function originsOf(
-  { seen }: DriftSearch,
-  { client, tenant }: TenantClient,
+  { connection, seen }: DriftSearch,
+  tenant: string,
   names: readonly ObjectName[],
 ): Promise<Pick<NamespaceFound, "originOf" | "notes">> {
   if (names.length === 0) return { originOf: () => ({}), notes: [] };
+  const { client } = await connection.tenant(tenant);
   const { found, notes } = await whoChanged(client, tenant, names);
   const times = found ? undefined : await seen.of(names.map((name) => `${tenant} ${nameText(name)}`));
   const originOf = (name: ObjectName) => {

@@ -1,6 +1,58 @@
+import type { StateResource } from "../engine/index.ts";
+import { claimsOfId } from "../lifecycle/claims.ts";
+import type { ResourceDefinition } from "../resources/definition.ts";
+import { isSameService } from "../service/connection.ts";
 import { type Exception, exceptionFor } from "./exceptions.ts";
-import { type Inventory, idWithin, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
-import type { ManagedObjects } from "./managedObjects.ts";
+import { definitionOf, type Inventory, idWithin, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
+
+/** A resource of this package in a state. */
+export interface OwnResource extends StateResource {
+  readonly definition: ResourceDefinition;
+}
+
+/**
+ * The resources of this package in a state that are on a service: a program may have provider instances for several.
+ * @param service its address
+ */
+export function ownResources(resources: readonly StateResource[], service: string): OwnResource[] {
+  const urls = new Map(resources.map(({ urn, id, inputs }) => [`${urn}::${id}`, inputs?.url]));
+  return resources.flatMap((resource) => {
+    const definition = definitionOf(resource);
+    const url = urls.get(resource.provider ?? "");
+    const isHere = typeof url !== "string" || isSameService(url, service);
+    return definition && isHere ? [{ ...resource, definition }] : [];
+  });
+}
+
+/** The objects that resources in states manage. */
+export class ManagedObjects {
+  readonly #owners = new Map<string, string>();
+
+  constructor(resources: Iterable<OwnResource>) {
+    for (const { definition, id, urn, outputs = {} } of resources) {
+      if (id === undefined) continue;
+      const keys = definition.objectKeys?.(outputs) ?? ownKeys(definition, id);
+      for (const key of [...keys, ...(definition.keeps?.(outputs) ?? [])]) this.#owners.set(key, urn);
+    }
+  }
+
+  /** The URN of the resource that manages the object, or the whole that it is part of; undefined for none. */
+  ownerOf({ definition, id, state }: LiveObject): string | undefined {
+    const keys =
+      (state && definition.objectKeys?.(state)) ?? claimsOfId(definition, id).map((claim) => claim.key);
+    for (const key of keys) {
+      const owner = this.#owners.get(key);
+      if (owner !== undefined) return owner;
+    }
+    return undefined;
+  }
+}
+
+/** The keys that a resource alone has. What it shares, such as a device's tags, others may have parts of. */
+const ownKeys = (definition: ResourceDefinition, id: string): string[] =>
+  claimsOfId(definition, id)
+    .filter((claim) => !claim.shared)
+    .map((claim) => claim.key);
 
 /** An object that no stack manages. */
 export interface UnmanagedObject {
@@ -39,20 +91,30 @@ export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
   readonly unknown: readonly string[];
 }
 
-/** The objects that no stack manages, those with an exception that holds too. */
+/** An object that nothing manages. */
+export interface Unmanaged {
+  readonly object: LiveObject;
+  /** The exception for it that still holds; undefined for none. */
+  readonly exception: Exception | undefined;
+}
+
+/**
+ * The unmanaged objects, for every command: those without an owner. Objects with an exception are among them.
+ * @param managed who owns an object: a state, a plan, or both
+ */
 export function unmanagedOf(
   objects: readonly LiveObject[],
-  managed: ManagedObjects,
+  managed: Pick<ManagedObjects, "ownerOf">,
   exceptions: readonly Exception[],
-  now: Date,
-): { readonly object: LiveObject; readonly exception: Exception | undefined }[] {
+): Unmanaged[] {
+  const now = new Date();
   return objects
     .filter((object) => managed.ownerOf(object) === undefined)
     .map((object) => ({ object, exception: exceptionFor(exceptions, object, now) }));
 }
 
 /** An unmanaged object, as reports show it. */
-export const shownObject = (object: LiveObject, exception: Exception | undefined): UnmanagedObject => ({
+export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject => ({
   kind: object.definition.name,
   id: idWithin(object),
   name: object.name,
@@ -66,25 +128,32 @@ export function coverageOf(
   managed: ManagedObjects,
   exceptions: readonly Exception[],
 ): NamespaceCoverage {
-  const unmanaged = unmanagedOf(objects, managed, exceptions, new Date());
+  const unmanaged = unmanagedOf(objects, managed, exceptions);
   const kinds = WATCHED_KINDS.map((kind) => {
     const isOfKind = ({ definition }: LiveObject) => definition.name === kind;
-    const total = objects.filter(isOfKind).length;
-    return { kind, ...share(total - unmanaged.filter(({ object }) => isOfKind(object)).length, total) };
+    return {
+      kind,
+      ...share(
+        objects.filter(isOfKind),
+        unmanaged.filter(({ object }) => isOfKind(object)),
+      ),
+    };
   });
   return {
     version: 1,
     ...where,
-    ...share(objects.length - unmanaged.length, objects.length),
+    ...share(objects, unmanaged),
     kinds,
-    unmanaged: unmanaged.map(({ object, exception }) => shownObject(object, exception)),
+    unmanaged: unmanaged.map(shownObject),
     unknown,
   };
 }
 
-/** How much of a whole is managed. */
-export const share = (managed: number, total: number): Omit<KindCoverage, "kind"> => ({
-  managed,
-  total,
-  percent: total === 0 ? 100 : Math.floor((100 * managed) / total),
-});
+/** How much of some objects is managed. */
+export function share(
+  { length: total }: readonly LiveObject[],
+  unmanaged: readonly Unmanaged[],
+): Omit<KindCoverage, "kind"> {
+  const managed = total - unmanaged.length;
+  return { managed, total, percent: total === 0 ? 100 : Math.floor((100 * managed) / total) };
+}

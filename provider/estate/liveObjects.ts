@@ -78,11 +78,15 @@ async function readList(
   } catch (error) {
     // Services without a part of the interface, such as a firewall, say so with 404: there is nothing of that kind.
     if (error instanceof NotFoundError && name === "FirewallRule" && !isSilent(error)) return [];
-    if (!(error instanceof PermissionError || error instanceof NotFoundError)) throw error;
+    if (!isUnreadable(error)) throw error;
     unreadable.set(name, error.message);
     return [];
   }
 }
+
+/** True where the credential may not read something, or the service does not have it. */
+export const isUnreadable = (error: unknown): error is PermissionError | NotFoundError =>
+  error instanceof PermissionError || error instanceof NotFoundError;
 
 /** An object, and the inputs by which a program declares it as it is. */
 export interface Declarable extends Omit<LiveObject, "state" | "reason"> {

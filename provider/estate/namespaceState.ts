@@ -1,4 +1,4 @@
-import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import { type Client, NotFoundError } from "@gatehouse-access/sdk";
 import {
   type AccessDevice,
   type AccessDomain,
@@ -8,11 +8,12 @@ import {
   type DomainOptions,
   domainOf,
 } from "@gatehouse-access/sdk/policy";
-import type { TenantClient } from "../service/connection.ts";
+import type { Connection, TenantClient } from "../service/connection.ts";
 import { hasStatus, type Invitation } from "../service/invitations.ts";
 import type { ApiKey, Device, FirewallRule, Namespace } from "../service/listings.ts";
 import { isSilent } from "../service/missingObject.ts";
 import { byText, byTexts } from "../words.ts";
+import { idWithin, isUnreadable, type LiveObject, type WATCHED_KINDS } from "./liveObjects.ts";
 
 /** The most recent sessions of a namespace whose login names and addresses are looked at. */
 const SESSIONS_MAX = 500;
@@ -54,17 +55,19 @@ export interface Estate extends NamespaceState {
 }
 
 /**
- * Reads a namespace: the pages of its lists, once each. Members, API keys and sessions may be missing in the answer,
- * as `unknown` then says.
+ * Reads a namespace. Its lists are those of the connection, which reads each list once: `inventoryOf` the same connection
+ * needs no further requests for them. Members, API keys and sessions may be missing in the answer, as `unknown` then says.
+ * @param named id of the namespace; default that of resources that name none
  * @throws RequestError when devices, public keys or firewall rules cannot be read
  */
-export async function readEstate(opened: TenantClient): Promise<Estate> {
+export async function readEstate(connection: Connection, named?: string): Promise<Estate> {
+  const opened = await connection.tenant(named);
   const { tenant, client } = opened;
   const unknown: string[] = [];
   const unseen: string[] = [];
   const optional = <T>(what: string, read: Promise<T>) =>
     read.catch((error: unknown) => {
-      if (!(error instanceof PermissionError || error instanceof NotFoundError)) throw error;
+      if (!isUnreadable(error)) throw error;
       unknown.push(`${what} could not be read: ${error.message}`);
       return undefined;
     });
@@ -76,6 +79,7 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
     optional("API keys", opened.apiKeys.all()),
     optional("sessions", seenLogins(client)),
   ]);
+  if (namespace) connection.namespaces.put(namespace);
   // Services after 0.19 have invitations beside the members.
   const invitations = (namespace?.members ?? []).every(hasStatus)
     ? []
@@ -95,6 +99,29 @@ export async function readEstate(opened: TenantClient): Promise<Estate> {
     unseen,
     unknown,
   };
+}
+
+/**
+ * Reads several namespaces, one after the other. `unreadable` has a sentence about each one that the credential may not
+ * read, by id.
+ * @param home the namespace that must be readable
+ */
+export async function readEach<T>(
+  tenants: readonly string[],
+  home: string | undefined,
+  read: (tenant: string) => Promise<T>,
+): Promise<{ readonly found: readonly T[]; readonly unreadable: ReadonlyMap<string, string> }> {
+  const found: T[] = [];
+  const unreadable = new Map<string, string>();
+  for (const tenant of tenants) {
+    try {
+      found.push(await read(tenant));
+    } catch (error) {
+      if (tenant === home || !isUnreadable(error)) throw error;
+      unreadable.set(tenant, `the namespace ${tenant} could not be read: ${error.message}`);
+    }
+  }
+  return { found, unreadable };
 }
 
 /** The members, and beside them the people with an open invitation, as services list them that have one list of both. */
@@ -195,23 +222,30 @@ export function domainFor(
   return { logins: domain.logins.toSorted(byText), addresses: domain.addresses.toSorted(byText) };
 }
 
-/** Objects of a policy: fingerprints of keys, ids of rules, and tags on devices as `uid/tag`. */
-export interface PolicyObjects {
-  readonly keys?: ReadonlySet<string>;
-  readonly rules?: ReadonlySet<string>;
-  readonly tags?: ReadonlySet<string>;
-}
-
-/** A policy as it would be without some of its objects. */
-export function withoutObjects(policy: AccessPolicy, { keys, rules, tags }: PolicyObjects): AccessPolicy {
+/** A namespace as it would be without some of its objects. */
+export function withoutObjects<T extends Pick<NamespaceState, "policy" | "members" | "apiKeys">>(
+  state: T,
+  objects: readonly LiveObject[],
+): T {
+  const idsOf = (kind: (typeof WATCHED_KINDS)[number]) =>
+    new Set(objects.filter(({ definition }) => definition.name === kind).map(idWithin));
+  const [keys, rules, tags] = [idsOf("PublicKey"), idsOf("FirewallRule"), idsOf("DeviceTagAttachment")];
+  const [members, apiKeys] = [idsOf("Member"), idsOf("ApiKey")];
+  const { policy } = state;
   return {
-    keys: keys ? policy.keys.filter(({ fingerprint }) => !keys.has(fingerprint)) : policy.keys,
-    rules: rules ? policy.rules.filter(({ id }) => !rules.has(id)) : policy.rules,
-    devices: tags?.size
-      ? policy.devices.map((device) => ({
-          ...device,
-          tags: device.tags.filter((tag) => !tags.has(`${device.uid}/${tag}`)),
-        }))
-      : policy.devices,
+    ...state,
+    policy: {
+      keys: policy.keys.filter(({ fingerprint }) => !keys.has(fingerprint)),
+      rules: policy.rules.filter(({ id }) => !rules.has(id)),
+      devices:
+        tags.size === 0
+          ? policy.devices
+          : policy.devices.map((device) => ({
+              ...device,
+              tags: device.tags.filter((tag) => !tags.has(`${device.uid}/${tag}`)),
+            })),
+    },
+    members: state.members?.filter(({ id }) => !members.has(id)),
+    apiKeys: state.apiKeys?.filter(({ name }) => !apiKeys.has(name)),
   };
 }

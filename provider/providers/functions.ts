@@ -131,7 +131,7 @@ export const functions: readonly PluginFunction[] = [
       const { readEstate } = await import("../estate/namespaceState.ts");
       const inquiry = accessInquiry({ device: devices, key: keys, login: logins, from: addresses }, "json");
       // A program may ask for what it has changed before.
-      const estate = await readEstate(await service.fresh().tenant(tenant));
+      const estate = await readEstate(service.fresh(), tenant);
       try {
         return JSON.parse([...accessAnswer(estate, inquiry).output].join("")) as Values;
       } catch (error) {

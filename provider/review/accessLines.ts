@@ -9,6 +9,7 @@ import { DeviceGroups } from "../access/deviceGroups.ts";
 import { byDevice, domainFor, type Estate } from "../estate/namespaceState.ts";
 import { byText } from "../words.ts";
 import type { ReviewedAccess } from "./report/review.ts";
+import { PLAIN, reachPhrase } from "./report/sections.ts";
 
 /** Who can reach what by two policies of a namespace, in a form in which the two can be compared. */
 export function accesses(
@@ -62,4 +63,27 @@ export function accessLines(before: Access, after: Access): ReviewedAccess[] {
       right.devices.length - left.devices.length ||
       byText(left.keys[0]?.name ?? "", right.keys[0]?.name ?? ""),
   );
+}
+
+/** By fingerprint, what each key gains and loses, as sentences that follow on its name. */
+export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const line of access) {
+    const sentence = `${{ gained: "gives", lost: "gives no longer" }[line.change]} ${reachPhrase(line, PLAIN)}`;
+    for (const { fingerprint } of line.keys) {
+      const known = found.get(fingerprint);
+      if (known) known.push(sentence);
+      else found.set(fingerprint, [sentence]);
+    }
+  }
+  return found;
+}
+
+/** Most sentences about one object. */
+const SENTENCES_MAX = 3;
+
+/** The first sentences about one object, and how many more there are. */
+export function firstSentences(sentences: readonly string[]): string[] {
+  const more = sentences.length - SENTENCES_MAX;
+  return more > 0 ? [...sentences.slice(0, SENTENCES_MAX), `and ${more} more`] : [...sentences];
 }

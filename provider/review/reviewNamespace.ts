@@ -1,5 +1,6 @@
 import {
   type Access,
+  type AccessRule,
   type DomainOptions,
   expiryOf,
   type Finding,
@@ -12,11 +13,10 @@ import { type PlannedEstate, plannedEstate } from "../plan/planned/plannedEstate
 import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
 import { byText, byTexts } from "../words.ts";
 import { accesses, accessLines } from "./accessLines.ts";
-import { coverageOf, type Elsewhere } from "./coverage.ts";
 import { type Actor, incapabilities } from "./guards/incapabilities.ts";
 import { deviceLockouts, memberLockouts, type ProtectedGroup } from "./guards/lockouts.ts";
-import type { MemberChange, NamespaceReview, ReviewedFinding } from "./report/review.ts";
-import { undistinguished } from "./undistinguished.ts";
+import type { MemberChange, NamespaceReview, ReviewedAccess, ReviewedFinding } from "./report/review.ts";
+import { type Elsewhere, unmanagedAccess } from "./unmanagedAccess.ts";
 
 /** What a review of one namespace depends on, beside its objects and the plan. */
 export interface NamespaceReviewOptions extends DomainOptions {
@@ -84,7 +84,7 @@ export async function reviewNamespace(
       { access: before, ends: expiring(was, options.soonDays) },
       { access: after, ends: expiring(planned, options.soonDays) },
     ),
-    coverage: coverageOf(estate, planned.policy, planned.managed, options.elsewhere),
+    coverage: unmanagedAccess(estate, planned, options.elsewhere),
     tests:
       folder === undefined
         ? []
@@ -124,7 +124,6 @@ export function memberChanges(before: readonly Roled[], after: readonly Roled[])
   return changes.sort(byTexts(({ email }) => email));
 }
 
-/** What is linted. */
 interface Linted {
   readonly access: Access;
   readonly ends: LintOptions;
@@ -150,3 +149,47 @@ function findings(before: Linted, after: Linted): ReviewedFinding[] {
   const old = new Set(lint(before.access, before.ends).map(id));
   return lint(after.access, after.ends).map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
 }
+
+/**
+ * Patterns that change although nothing that was looked at tells the two apart. Only examples of login names, addresses
+ * and devices are looked at: without a word about such a change it would seem to mean nothing.
+ * @param changes the access that the change gives and takes
+ * @returns sentences
+ */
+function undistinguished(
+  before: Access,
+  after: Access,
+  changes: readonly Pick<ReviewedAccess, "keys">[],
+): string[] {
+  const seen = new Set(changes.flatMap(({ keys }) => keys.map(({ fingerprint }) => fingerprint)));
+  const oldKeys = new Map(before.policy.keys.map((key) => [key.fingerprint, key]));
+  const keys = after.policy.keys
+    .filter(({ fingerprint }) => !seen.has(fingerprint))
+    .flatMap((key) => differences(`key ${key.name}`, oldKeys.get(key.fingerprint), key));
+  // Where access changes, nobody can tell which rule changes it. The lines show that there is something to look at.
+  if (changes.length > 0) return keys;
+  const oldRules = new Map(before.policy.rules.map((rule) => [rule.id, rule]));
+  const rules = after.policy.rules.flatMap((rule) =>
+    differences(`rule ${rule.id}`, oldRules.get(rule.id), rule),
+  );
+  return [...keys, ...rules];
+}
+
+type Patterned = Pick<AccessRule, "username" | "filter"> & Partial<Pick<AccessRule, "sourceIp">>;
+
+function differences(title: string, old: Patterned | undefined, now: Patterned): string[] {
+  const before: Readonly<Record<string, string>> = patternsOf(old ?? now);
+  return Object.entries(patternsOf(now))
+    .filter(([field, pattern]) => before[field] !== pattern)
+    .map(
+      ([field, pattern]) =>
+        `${title}: ${field} changes from ${JSON.stringify(before[field])} to ${JSON.stringify(pattern)}, which no ` +
+        "login name, address or device that was looked at tells apart (--login and --from add some)",
+    );
+}
+
+const patternsOf = ({ username, sourceIp = "", filter: { hostname = "" } }: Patterned) => ({
+  username,
+  sourceIp,
+  hostname,
+});

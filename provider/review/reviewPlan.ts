@@ -1,18 +1,17 @@
-import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
-import { type Estate, readEstate } from "../estate/namespaceState.ts";
+import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
 import { begunNotes } from "../plan/planned/plannedEstate.ts";
 import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
 import { policyTestFiles } from "../policyTests/policyFiles.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { byText, byTexts } from "../words.ts";
-import type { Elsewhere } from "./coverage.ts";
 import { actorOf } from "./guards/incapabilities.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
 import { type PlanProblem, planProblems } from "./guards/planProblems.ts";
 import type { Review, Revisions } from "./report/review.ts";
 import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
+import type { Elsewhere } from "./unmanagedAccess.ts";
 
 /** Another revision of the program, which a plan is compared with instead of the live namespace. */
 export interface Baseline {
@@ -75,14 +74,12 @@ export async function reviewPlan(
   if (main === undefined && (await policyTestFiles(options.folder)).length > 0) unseen.push(UNTESTED);
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
-    const { logins, addresses, folder, soonDays, elsewhere } = options;
     namespaces.push(
       await reviewNamespace(estate, here, {
-        ...{ logins, addresses, protect, home },
+        ...options,
+        ...{ protect, home },
         // Policy tests are about the stack's own namespace, here as in `gatehouse test`.
-        folder: estate.tenant === main ? folder : undefined,
-        ...(soonDays !== undefined && { soonDays }),
-        ...(elsewhere && { elsewhere }),
+        folder: estate.tenant === main ? options.folder : undefined,
         ...(base && { base }),
         actor: actorOf(identity, estate),
         runningUser: identity.userId,
@@ -146,20 +143,14 @@ export async function estatesOf(connection: Connection, plans: readonly Plan[]):
     connection,
     here.map(({ plan }) => plan),
   );
-  const { home, main } = namespaces;
-  const estates: Estate[] = [];
-  const unseen = [...new Set(here.flatMap((one) => one.unseen))];
-  const unknown = [...new Set(here.flatMap((one) => one.unknown))];
-  for (const tenant of namespaces.tenants) {
-    try {
-      estates.push(await readEstate(await connection.tenant(tenant)));
-    } catch (error) {
-      const isUnreadable = error instanceof PermissionError || error instanceof NotFoundError;
-      if (tenant === home || !isUnreadable) throw error;
-      unseen.push(`the namespace ${tenant} could not be read: ${error.message}`);
-    }
-  }
-  return { home, main, estates, unseen, unknown, plans: here.map(({ plan }) => plan) };
+  const { home, main, tenants } = namespaces;
+  const { found, unreadable } = await readEach(tenants, home, (tenant) => readEstate(connection, tenant));
+  return {
+    ...{ home, main, estates: found },
+    unseen: [...new Set(here.flatMap((one) => one.unseen)), ...unreadable.values()],
+    unknown: [...new Set(here.flatMap((one) => one.unknown))],
+    plans: here.map(({ plan }) => plan),
+  };
 }
 
 function reviewOf(

@@ -25,7 +25,7 @@ export interface TestedNamespace extends PolicyTestReport {
  * @throws RequestError when the namespace cannot be read
  */
 export async function testLive(connection: Connection, folder: string): Promise<TestedNamespace> {
-  const estate = inOrder(await readEstate(await connection.tenant(undefined)));
+  const estate = inOrder(await readEstate(connection));
   const domain = domainFor(estate, [estate.policy]);
   const { tenant, unseen, unknown } = estate;
   return { ...(await runPolicyTests(folder, { ...estate, domain })), tenant, unseen, unknown };
@@ -68,7 +68,7 @@ export async function plannedNamespace(
       remedy: "set GATEHOUSE_TENANT to the id of the namespace to look at",
     });
   }
-  const before = await readEstate(await connection.tenant(main));
+  const before = await readEstate(connection, main);
   const { role: makerRole } = actorOf(await connection.client.identity(), before);
   const planned = plannedEstate(before, here.plan, { makerRole });
   const { policy, members, apiKeys } = planned;

@@ -85,7 +85,7 @@ async function make({ token, tenant }: TestUser, { devices, keys, rules }: Wante
 /** A namespace's policy, read as a review reads it. */
 async function read({ token, tenant }: TestUser): Promise<AccessPolicy> {
   const connection = new Connection(createClient({ url: app.url, credential: tokenCredential(token) }));
-  return (await readEstate(await connection.tenant(tenant))).policy;
+  return (await readEstate(connection, tenant)).policy;
 }
 
 /** Which of the keys admit the login to the device. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { StateResource } from "../../provider/engine/index.ts";
+import { ManagedObjects, ownResources } from "../../provider/estate/coverage.ts";
 import { type Exception, exceptionFor, exceptionLine, hasEnded } from "../../provider/estate/exceptions.ts";
 import { declarable, definitionNamed, type LiveObject } from "../../provider/estate/liveObjects.ts";
-import { ManagedObjects, ownResources } from "../../provider/estate/managedObjects.ts";
 import { selectorsOf } from "../../provider/resources/deviceSelector.ts";
 import type { Device } from "../../provider/service/listings.ts";
 import { sshKeyLine } from "./support/programs.ts";

@@ -1,5 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { inventoryOf, WATCHED_KINDS } from "../../provider/estate/liveObjects.ts";
+import { readEstate } from "../../provider/estate/namespaceState.ts";
 import { definitions } from "../../provider/resources/index.ts";
+import { Connection } from "../../provider/service/connection.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { Harness, type Program } from "./support/harness.ts";
@@ -60,6 +63,16 @@ describe("requests of one resource", () => {
       expect(await writesOf(() => harness.up({}))).toHaveLength(deletes);
     },
   );
+
+  it("none for the objects of a namespace whose facts were read", async () => {
+    const connection = new Connection(world.client);
+    await readEstate(connection, world.tenant);
+    const requests = await requestsDuring(world.service, async () => {
+      const { objects } = await inventoryOf(connection, world.tenant, WATCHED_KINDS);
+      expect(objects).not.toEqual([]);
+    });
+    expect(requests).toEqual([]);
+  });
 });
 
 /** Three pages and a part show what twelve do. */

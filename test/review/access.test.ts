@@ -10,7 +10,7 @@ let world: PolicyWorld;
 let estate: Estate;
 beforeAll(async () => {
   world = await startPolicyWorld();
-  estate = await readEstate(await new Connection(world.fleet.client).tenant(undefined));
+  estate = await readEstate(new Connection(world.fleet.client));
 });
 afterAll(() => world?.fleet.stop());
 

@@ -148,7 +148,7 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
       },
     });
   const estateNow = async (): Promise<Estate> =>
-    readEstate(await new Connection(fleet.client, { defaultTenant: fleet.tenant }).tenant(undefined));
+    readEstate(new Connection(fleet.client, { defaultTenant: fleet.tenant }));
 
   beforeAll(async () => {
     if (!available) return;

@@ -19,7 +19,7 @@ let estate: Estate;
 beforeAll(async () => {
   world = await startPolicyWorld();
   connection = new Connection(world.fleet.client);
-  estate = await readEstate(await connection.tenant(undefined));
+  estate = await readEstate(connection);
 });
 afterAll(() => world?.fleet.stop());
 

@@ -1,6 +1,6 @@
-import { isNotFound, PermissionError, RequestError } from "@gatehouse-access/sdk";
+import { RequestError } from "@gatehouse-access/sdk";
 import type { Plan, Step } from "../../engine/index.ts";
-import { definitionOf } from "../../estate/liveObjects.ts";
+import { definitionOf, isUnreadable } from "../../estate/liveObjects.ts";
 import { existsAlready } from "../../lifecycle/createOrAdopt.ts";
 import { diff } from "../../lifecycle/diff.ts";
 import { isHidden, tenantIn } from "../../plan/steps.ts";
@@ -105,8 +105,7 @@ async function whereReadable<T>(read: () => Promise<T | undefined> | undefined):
   try {
     return await read();
   } catch (error) {
-    const isDenied = isNotFound(error) || error instanceof PermissionError;
-    if (error instanceof RequestError && !isDenied) throw error;
+    if (error instanceof RequestError && !isUnreadable(error)) throw error;
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
-import { isNotFound, PermissionError } from "@gatehouse-access/sdk";
+import { isNotFound } from "@gatehouse-access/sdk";
 import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
-import { definitionOf } from "../../estate/liveObjects.ts";
+import { definitionOf, isUnreadable } from "../../estate/liveObjects.ts";
 import { readEstate } from "../../estate/namespaceState.ts";
 import { plannedEstate } from "../../plan/planned/plannedEstate.ts";
 import {
@@ -74,7 +74,9 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     add("tag", await missingTags(connection, opened, coming));
     add("quota", await fullNamespace(opened, namespace, coming));
     if (await mayContradict(opened, steps)) {
-      const planned = plannedEstate(await readEstate(opened), changes, { home: home.tenant ?? "" });
+      const planned = plannedEstate(await readEstate(connection, tenant), changes, {
+        home: home.tenant ?? "",
+      });
       add("order", planned.contradictions);
     }
   }
@@ -102,7 +104,7 @@ async function readable({ namespaces }: Connection, tenant: string): Promise<Nam
       `there is no namespace ${tenant}; look at the input tenant, or at GATEHOUSE_TENANT`
     );
   } catch (error) {
-    if (!(isNotFound(error) || error instanceof PermissionError)) throw error;
+    if (!isUnreadable(error)) throw error;
     return `the credential is of no member of the namespace ${tenant}; use another one, or name another namespace`;
   }
 }
