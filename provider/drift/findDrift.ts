@@ -23,7 +23,7 @@ import {
   WATCHED_KINDS,
 } from "../estate/liveObjects.ts";
 import { readEach, readEstate } from "../estate/namespaceState.ts";
-import type { Format } from "../import/program/model.ts";
+import type { Format } from "../import/model.ts";
 import { onService } from "../plan/steps.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import type { Connection, Home } from "../service/connection.ts";

@@ -1,6 +1,5 @@
 import type { Declaration } from "@gatehouse-access/sdk";
-import { UrnPatterns } from "../engine/urn.ts";
-import { urnName, urnScope } from "../engine/urn.ts";
+import { UrnPatterns, urnName, urnScope } from "../engine/urn.ts";
 import { Run } from "../lifecycle/run.ts";
 
 /** The part of a lifecycle's runtime that the two Pulumi front ends share: resources have URNs. */

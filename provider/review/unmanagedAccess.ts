@@ -3,7 +3,7 @@ import type { Exception } from "../estate/exceptions.ts";
 import { definitionNamed, idWithin, type LiveObject } from "../estate/liveObjects.ts";
 import { type Estate, withoutObjects } from "../estate/namespaceState.ts";
 import type { PlannedEstate } from "../plan/planned/plannedEstate.ts";
-import { byTexts } from "../words/order.ts";
+import { byTexts } from "../words.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "./accessLines.ts";
 import type { Coverage, EstateObject, UndeclaredObject } from "./report/review.ts";
 import { accessSentence, PLAIN } from "./report/sections.ts";

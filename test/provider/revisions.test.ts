@@ -10,7 +10,7 @@ import {
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { backendUrlOf, type Project } from "../../provider/engine/index.ts";
-import { backendFolder, pulumiHome } from "../../provider/engine/project/chooseBackend.ts";
+import { backendFolder, pulumiHome } from "../../provider/engine/project.ts";
 import { commitOf, openRepository } from "../../provider/revisions/repository.ts";
 import { revisionProgram, serviceDifferences } from "../../provider/revisions/revisionProgram.ts";
 import { testFolder } from "../support/folder.ts";

@@ -202,9 +202,14 @@ test("424 has the code of what went wrong with the payment", async () => {
   const { server, client } = await start();
   server.script({ status: 424, body: { message: "declined", code: "card_declined\u001b[0m" } });
   const error = await failure(client.createSubscription(), PaymentError);
-  expect(error).toMatchObject({ status: 424, code: "payment", gatewayCode: "card_declined [0m", serverMessage: "declined" });
+  expect(error).toMatchObject({
+    status: 424,
+    code: "payment",
+    gatewayCode: "card_declined [0m",
+    serverMessage: "declined",
+  });
   server.script({ status: 424, body: { message: "declined", code: 7 } });
-  expect((await failure(client.createSubscription(), PaymentError)).code).toBeUndefined();
+  expect((await failure(client.createSubscription(), PaymentError)).gatewayCode).toBeUndefined();
 });
 
 test.each([
