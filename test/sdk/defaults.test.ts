@@ -6,7 +6,7 @@ import { DEFAULT_RETRY } from "../../sdk/index.ts";
 /** The defaults that the doc comments of a file's fields give, if they are numbers or texts. */
 function documented(file: string): Record<string, unknown> {
   const source = readFileSync(new URL(`../../sdk/${file}`, import.meta.url), "utf8");
-  const found = source.matchAll(/@default (["\d].*)\n\s*\*\/\n\s*readonly (\w+)\??:/g);
+  const found = source.matchAll(/@default (["\d].*?)\s*\*\/\n\s*readonly (\w+)\??:/g);
   return Object.fromEntries([...found].map(([, value = "", name = ""]) => [name, JSON.parse(value)]));
 }
 
