@@ -252,6 +252,18 @@ describe("the gateway process", () => {
   });
 });
 
+describe("the Terraform provider", () => {
+  it("has no code of an engine and of Pulumi", () => {
+    const reached = new Set(["provider/providers/terraform/main.ts"]);
+    for (const file of reached) {
+      for (const name of importsOf(file, { types: false })) if (name.endsWith(".ts")) reached.add(name);
+    }
+    const packages = [...reached].flatMap((file) => importsOf(file, { types: false }));
+    expect([...reached].filter(from("provider/engine"))).toEqual([]);
+    expect(packages.filter(from("@pulumi/pulumi"))).toEqual([]);
+  });
+});
+
 describe("imports", () => {
   /** The files of one circle, each of which imports the next one; none where there is no circle. */
   function circle(): string[] {

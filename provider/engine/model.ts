@@ -1,4 +1,4 @@
-import { STATE_IDENTITY_TYPE } from "./urn.ts";
+import { STATE_IDENTITY_TYPE } from "../urn.ts";
 
 /** Which engine ran. */
 export type EngineName = "cli" | "embedded";

@@ -1,6 +1,6 @@
 import { type Adopted, readAdoptionNotice } from "../adoptionNotice.ts";
+import { STATE_IDENTITY_TYPE, typeName } from "../urn.ts";
 import type { Diagnostic, EngineEvent, Step, StepOp, Writable } from "./model.ts";
-import { STATE_IDENTITY_TYPE, typeName } from "./urn.ts";
 import { isSecret, type Value } from "./value.ts";
 
 /** A step, or one of the objects that it is about. */

@@ -1,11 +1,11 @@
 import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
-import { ownTypeName } from "../engine/index.ts";
 import { check } from "../lifecycle/check.ts";
 import type { Listed, ResourceDefinition } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { declaringInputs } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { isSilent } from "../service/missingObject.ts";
+import { ownTypeName } from "../urn.ts";
 
 /** An object that is on the service. */
 export interface LiveObject extends Listed {

@@ -33,6 +33,8 @@ export interface NamespaceState {
   readonly unseen: readonly string[];
   /** What else is not known of it, as sentences. */
   readonly unknown: readonly string[];
+  /** Why members or API keys are undefined. */
+  readonly unreadable: Readonly<Partial<Record<"members" | "apiKeys", string>>>;
 }
 
 /** The login names and addresses of the most recent sessions of a namespace. */
@@ -65,18 +67,21 @@ export async function readEstate(connection: Connection, named?: string): Promis
   const { tenant, client } = opened;
   const unknown: string[] = [];
   const unseen: string[] = [];
-  const optional = <T>(what: string, read: Promise<T>) =>
+  const unreadable: { members?: string; apiKeys?: string } = {};
+  const optional = <T>(what: string, read: Promise<T>, list?: keyof typeof unreadable) =>
     read.catch((error: unknown) => {
       if (!isUnreadable(error)) throw error;
-      unknown.push(`${what} could not be read: ${error.message}`);
+      const sentence = `${what} could not be read: ${error.message}`;
+      unknown.push(sentence);
+      if (list) unreadable[list] = sentence;
       return undefined;
     });
   const [devices, keys, rules, namespace, apiKeys, seen] = await Promise.all([
     opened.devices.all(),
     opened.keys.all(),
     rulesOf(opened, unseen),
-    optional("members", client.getNamespace({ params: { tenant } })),
-    optional("API keys", opened.apiKeys.all()),
+    optional("members", client.getNamespace({ params: { tenant } }), "members"),
+    optional("API keys", opened.apiKeys.all(), "apiKeys"),
     optional("sessions", seenLogins(client)),
   ]);
   if (namespace) connection.namespaces.put(namespace);
@@ -98,6 +103,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
     seen: seen ?? { sessions: 0, logins: [], addresses: [] },
     unseen,
     unknown,
+    unreadable,
   };
 }
 

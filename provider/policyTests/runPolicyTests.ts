@@ -42,11 +42,11 @@ export async function runPolicyTests(folder: string, facts: PolicyTestFacts): Pr
   return { ok: tests.every(({ ok }) => ok), tests };
 }
 
-function subjectsOf({ policy, domain, members, apiKeys, unknown }: PolicyTestFacts): PolicySubjects {
+function subjectsOf({ policy, domain, members, apiKeys, unreadable }: PolicyTestFacts): PolicySubjects {
   let access: Access | undefined;
-  const known = <T>(list: readonly T[] | undefined, what: string): readonly T[] => {
+  const known = <T>(list: readonly T[] | undefined, reason = "it could not be read"): readonly T[] => {
     if (list) return list;
-    throw new Error(unknown.find((sentence) => sentence.startsWith(what)) ?? `${what} could not be read`);
+    throw new Error(reason);
   };
   return {
     policy,
@@ -56,10 +56,10 @@ function subjectsOf({ policy, domain, members, apiKeys, unknown }: PolicyTestFac
       return access;
     },
     get members() {
-      return known(members, "members");
+      return known(members, unreadable.members);
     },
     get apiKeys() {
-      return known(apiKeys, "API keys");
+      return known(apiKeys, unreadable.apiKeys);
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Declaration } from "@gatehouse-access/sdk";
-import { UrnPatterns, urnName, urnScope } from "../engine/urn.ts";
 import { Run } from "../lifecycle/run.ts";
+import { UrnPatterns, urnName, urnScope } from "../urn.ts";
 
 /** The part of a lifecycle's runtime that the two Pulumi front ends share: resources have URNs. */
 export const pulumiRun = (env: NodeJS.ProcessEnv = process.env) => ({

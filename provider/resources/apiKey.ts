@@ -35,7 +35,7 @@ const previous = z.object({
   name: z.string().describe("Its name when it was replaced."),
   createdAt: dateTime.describe("When it was made."),
   createdBy: userId.describe("Who made it."),
-  until: dateTime.describe("It is revoked by the first up after this time."),
+  until: dateTime.describe("The first run after this time revokes it."),
 });
 
 const hasReplaced = ({ previous }: Readonly<Record<string, unknown>>): boolean =>
@@ -55,12 +55,12 @@ const inputs = {
     replaces: true,
   }),
   rotateBefore: optional(days.max(364), {
-    description: "The first up in this many days before it expires replaces it by a new one.",
+    description: "The first run in this many days before it expires replaces it by a new one.",
     default: 0,
   }),
   overlap: optional(days.max(90), {
     description:
-      "Days for which a replaced key goes on working; the first up after them revokes it. 0: it ends with the up that replaces it.",
+      "Days for which a replaced key goes on working; the first run after them revokes it. 0: it ends with the run that replaces it.",
     default: 0,
   }),
   keepers: optional(z.record(z.string(), z.string()), {

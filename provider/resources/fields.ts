@@ -5,7 +5,7 @@ import { optional, required } from "./definition.ts";
 
 /** The input for the namespace that an object is in. */
 export const tenantInput = optional(tenantId, {
-  description: "Namespace id. Left out: the stack's namespace.",
+  description: "Namespace id. Default: the namespace of the stack, or of the provider block.",
   replaces: true,
 });
 

@@ -86,9 +86,7 @@ export async function reviewNamespace(
     ),
     coverage: unmanagedAccess(estate, planned, options.elsewhere),
     tests:
-      folder === undefined
-        ? []
-        : (await runPolicyTests(folder, { ...planned, unknown: estate.unknown, domain: after.domain })).tests,
+      folder === undefined ? [] : (await runPolicyTests(folder, { ...planned, domain: after.domain })).tests,
     unseen: [...estate.unseen, ...unreadParts(estate), ...planned.unseen.toSorted(byText)],
     unknown: [
       ...estate.unknown,

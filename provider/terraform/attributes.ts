@@ -48,7 +48,7 @@ function inWords<M extends Member>(definition: ResourceDefinition, member: M): M
     }
     return "of" in type ? { ...type, of: typeInWords(type.of) } : type;
   };
-  const description = describedInTerraform(definition, member.description);
+  const description = describedInTerraform(member.description);
   return { ...member, description, type: typeInWords(member.type) };
 }
 

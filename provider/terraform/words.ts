@@ -1,5 +1,4 @@
 import type { Phrases, Words } from "../resourceError.ts";
-import type { ResourceDefinition } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { terraformName, typeNameOf } from "./types.ts";
 
@@ -20,23 +19,10 @@ export const terraformTerms: Words = (term) => {
   return term.value === undefined ? name : `${name} = ${JSON.stringify(term.value)}`;
 };
 
-/** What descriptions of definitions say in the words of Pulumi, and how it is said of Terraform. */
-const OTHER_WORDS: readonly (readonly [pulumi: string, terraform: string])[] = [
-  ["the next up", "the next apply"],
-  ["first up", "first apply"],
-  ["with the up", "with the apply"],
-  ["the stack's namespace", "that of the provider"],
-  ["the program goes on", "the apply goes on"],
-];
-
 const TYPES = new Map(definitions.map((definition) => [definition.name, typeNameOf(definition)]));
 
-/** A description of a definition in the names and the words of Terraform. */
-export function describedInTerraform({ inputs, outputs }: ResourceDefinition, text: string): string {
-  const names = [...Object.keys(inputs), ...Object.keys(outputs)].join("|");
-  const named = text.replaceAll(new RegExp(`\\b(${names})\\b`, "g"), (name) =>
-    /[A-Z]/.test(name) ? terraformName(name) : name,
+/** A description of a definition with Terraform's types in place of the names of resources, which stand in backticks. */
+export const describedInTerraform = (text: string): string =>
+  text.replaceAll(/`([A-Z]\w+)`/g, (code, name: string) =>
+    TYPES.has(name) ? `\`${TYPES.get(name)}\`` : code,
   );
-  const typed = named.replaceAll(/\b(?:[A-Z][a-z]+){2,}\b/g, (word) => TYPES.get(word) ?? word);
-  return OTHER_WORDS.reduce((said, [pulumi, terraform]) => said.replaceAll(pulumi, terraform), typed);
-}

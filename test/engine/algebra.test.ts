@@ -7,7 +7,7 @@ import { splitWords } from "../../provider/engine/embedded/program/sdkProcess.ts
 import { newCrypter, openCrypter, StateCodec } from "../../provider/engine/state/crypter.ts";
 import type { ResourceState } from "../../provider/engine/state/resourceState.ts";
 import { topologicalOrder } from "../../provider/engine/state/resourceState.ts";
-import { makeUrn, urnName, urnType } from "../../provider/engine/urn.ts";
+import { makeUrn, urnName, urnType } from "../../provider/urn.ts";
 import {
   changedKeys,
   containsSecret,

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { CliEvents } from "../../provider/engine/cli/cliEvents.ts";
 import type { Command, Step } from "../../provider/engine/index.ts";
 import { RunLog } from "../../provider/engine/runLog.ts";
-import { typeName } from "../../provider/engine/urn.ts";
+import { typeName } from "../../provider/urn.ts";
 
 type Props = Record<string, unknown>;
 type State = { id?: string; inputs: Props; outputs: Props; delete?: true };

@@ -1,6 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EngineEvent as CliEvent, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
 import {
+  DYNAMIC_PROVIDER_TYPE,
+  isDefaultInstance,
+  STACK_TYPE,
+  urnName,
+  urnOfProvider,
+  urnType,
+} from "../../urn.ts";
+import {
   type Command,
   type FieldChange,
   holds,
@@ -12,14 +20,6 @@ import {
 } from "../model.ts";
 import type { RunLog } from "../runLog.ts";
 import { isProviderState } from "../state/resourceState.ts";
-import {
-  DYNAMIC_PROVIDER_TYPE,
-  isDefaultInstance,
-  STACK_TYPE,
-  urnName,
-  urnOfProvider,
-  urnType,
-} from "../urn.ts";
 import {
   changedFields,
   fieldDiff,

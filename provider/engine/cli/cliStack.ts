@@ -8,6 +8,7 @@ import {
   type LocalWorkspace,
   StackNotFoundError,
 } from "@pulumi/pulumi/automation/index.js";
+import { OWN_PROVIDER_TYPE, ownTypeName, UrnPatterns, urnType } from "../../urn.ts";
 import {
   CancelledError,
   EngineError,
@@ -45,7 +46,6 @@ import {
 import type { StoredResource } from "../state/crypter.ts";
 import type { StoredDeployment } from "../state/fileBackend.ts";
 import { pendingWarning } from "../state/resourceState.ts";
-import { OWN_PROVIDER_TYPE, ownTypeName, UrnPatterns, urnType } from "../urn.ts";
 import { isSecret, type Props } from "../value.ts";
 import { CliEvents, isNothingToDo, shownOutputs, TELL_ALL } from "./cliEvents.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";

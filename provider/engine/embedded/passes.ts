@@ -1,3 +1,4 @@
+import { DYNAMIC_PROVIDER_TYPE, isDefaultInstance, isDynamicType, STACK_TYPE, urnName } from "../../urn.ts";
 import { unsupportedUse } from "../engineDifferences.ts";
 import {
   CancelledError,
@@ -24,7 +25,6 @@ import { StateCodec, type StoredResource } from "../state/crypter.ts";
 import type { FileBackend } from "../state/fileBackend.ts";
 import { isProviderState, pendingWarning, WAY_OUT } from "../state/resourceState.ts";
 import { Snapshot } from "../state/snapshot.ts";
-import { DYNAMIC_PROVIDER_TYPE, isDefaultInstance, isDynamicType, STACK_TYPE, urnName } from "../urn.ts";
 import type { Props } from "../value.ts";
 import { shownProps } from "../value.ts";
 import { Limiter, StopSwitch } from "./deploy/context.ts";

@@ -1,5 +1,5 @@
+import { makeUrn, typeName, urnName, urnOfProvider, urnQualifiedType, urnScope, urnType } from "../../urn.ts";
 import type { Diagnostic } from "../model.ts";
-import { makeUrn, typeName, urnName, urnOfProvider, urnQualifiedType, urnScope, urnType } from "../urn.ts";
 import type { Props } from "../value.ts";
 
 /** One resource in the state, its secrets in clear but marked (see value.ts). Fields of newer versions are kept. */

@@ -92,6 +92,7 @@ export function plannedEstate(
       ...steps.flatMap((planned) => pendingNote(draft, planned)),
       ...invitedNote(draft),
     ],
+    unreadable: estate.unreadable,
     contradictions: opposed.map(({ text }) => text),
     notes: begun.map(begunNote),
     steps,

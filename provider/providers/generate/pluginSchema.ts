@@ -1,7 +1,7 @@
-import { OWN_PLUGIN } from "../../engine/urn.ts";
 import type { InputField, OutputField, ResourceDefinition } from "../../resources/definition.ts";
 import { jsonSchema, type Schema } from "../../resources/jsonSchema.ts";
 import { SETTINGS, type Setting, settingText } from "../../service/newConnection.ts";
+import { OWN_PLUGIN } from "../../urn.ts";
 import { type PluginFunction, resultSchema } from "../functions.ts";
 import { idSentence } from "./classSource.ts";
 

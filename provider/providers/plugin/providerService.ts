@@ -3,7 +3,6 @@ import { AuthenticationError, ConfigurationError } from "@gatehouse-access/sdk";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
-import { isDefaultInstance, OWN_PLUGIN, urnName, urnType } from "../../engine/urn.ts";
 import type { Props } from "../../engine/value.ts";
 import { type Compared, noticeText, ResourceSteps, type Runtime } from "../../lifecycle/lifecycle.ts";
 import { plannedCreate, plannedUpdate } from "../../lifecycle/planned.ts";
@@ -12,6 +11,7 @@ import { type ResourceDefinition, UnfinishedError } from "../../resources/defini
 import { definitions } from "../../resources/index.ts";
 import type { Connection } from "../../service/connection.ts";
 import { SETTINGS, type Setting } from "../../service/newConnection.ts";
+import { isDefaultInstance, OWN_PLUGIN, urnName, urnType } from "../../urn.ts";
 import { PROVIDER_KEY } from "../../valueMarks.ts";
 import { ownValues, providerText } from "../dynamic/closure.ts";
 import { callFunction, functions } from "../functions.ts";

@@ -26,7 +26,7 @@ export const providerSchema = () => ({
   resourceSchemas: Object.fromEntries(
     [...resources].map(([typeName, { definition, attributes }]) => [
       typeName,
-      resourceSchema(describedInTerraform(definition, definition.description), attributes),
+      resourceSchema(describedInTerraform(definition.description), attributes),
     ]),
   ),
   dataSourceSchemas: Object.fromEntries(

@@ -1,9 +1,9 @@
+import { isDynamicType, urnName } from "../../../urn.ts";
 import { ProtectedError } from "../../errors.ts";
 import type { Step, Writable } from "../../model.ts";
 import type { RunLog } from "../../runLog.ts";
 import { isProviderState, type ResourceState, references } from "../../state/resourceState.ts";
 import type { Entry, Mutation } from "../../state/snapshot.ts";
-import { isDynamicType, urnName } from "../../urn.ts";
 import { fieldDiff } from "../../value.ts";
 import { ProviderGoneError } from "../program/providerProcess.ts";
 import type { DeletionContext } from "./context.ts";

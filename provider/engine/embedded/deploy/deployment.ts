@@ -1,5 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
+import {
+  DYNAMIC_PROVIDER_TYPE,
+  makeUrn,
+  STACK_TYPE,
+  STATE_IDENTITY_TYPE,
+  UrnPatterns,
+} from "../../../urn.ts";
 import { UNKNOWN } from "../../../valueMarks.ts";
 import { EngineError, ProtectedError, type UnsupportedUse } from "../../errors.ts";
 import { type FieldChange, holds, type Plan, type Shown, type Step, type Writable } from "../../model.ts";
@@ -7,7 +14,6 @@ import { configProps } from "../../project.ts";
 import type { PreviewOptions } from "../../stack.ts";
 import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry } from "../../state/snapshot.ts";
-import { DYNAMIC_PROVIDER_TYPE, makeUrn, STACK_TYPE, STATE_IDENTITY_TYPE, UrnPatterns } from "../../urn.ts";
 import { changedFields, equal, knownProps, mapProps, type Props, shownValues } from "../../value.ts";
 import type { Monitor, Registered } from "../program/monitorServer.ts";
 import { type Goal, goalReferences, type Scope } from "../program/monitorServer.ts";

@@ -1,8 +1,8 @@
+import { STACK_TYPE, STATE_IDENTITY_TYPE, UrnPatterns, urnQualifiedType } from "../../../urn.ts";
 import { EngineError } from "../../errors.ts";
 import type { TargetOptions } from "../../stack.ts";
 import { type ResourceState, references, topologicalOrder } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
-import { STACK_TYPE, STATE_IDENTITY_TYPE, UrnPatterns, urnQualifiedType } from "../../urn.ts";
 import type { Goal } from "../program/monitorServer.ts";
 
 /** The resources that take part in a run. A resource must be asked about after those that it refers to. */

@@ -1,3 +1,4 @@
+import { isDynamicType } from "../../../urn.ts";
 import type { Step, Writable } from "../../model.ts";
 import {
   isProviderState,
@@ -6,7 +7,6 @@ import {
   withReferences,
 } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
-import { isDynamicType } from "../../urn.ts";
 import { equal, fieldDiff, markNamed, markSecrets, refreshedFields } from "../../value.ts";
 import { type DeletionContext, Limiter } from "./context.ts";
 import { objectStep } from "./deletions.ts";

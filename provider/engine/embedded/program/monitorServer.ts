@@ -7,12 +7,12 @@ import type * as wire from "@pulumi/pulumi/proto/resource_pb.js";
 import type { RegisterResourceRequest } from "@pulumi/pulumi/proto/resource_pb.js";
 import proto from "@pulumi/pulumi/proto/resource_pb.js";
 import emptyProto, { type Empty } from "google-protobuf/google/protobuf/empty_pb.js";
+import { isDynamicType, makeUrn, urnName, urnQualifiedType, urnType } from "../../../urn.ts";
 import { type UnsupportedId, unsupportedUse } from "../../engineDifferences.ts";
 import type { UnsupportedUse } from "../../errors.ts";
 import type { Writable } from "../../model.ts";
 import type { RunLog } from "../../runLog.ts";
 import type { CustomTimeouts } from "../../state/resourceState.ts";
-import { isDynamicType, makeUrn, urnName, urnQualifiedType, urnType } from "../../urn.ts";
 import { containsAsset, type Props } from "../../value.ts";
 import { fromStruct, MESSAGE_LIMITS, toStruct } from "./providerProcess.ts";
 

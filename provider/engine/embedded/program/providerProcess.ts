@@ -4,10 +4,10 @@ import type * as wire from "@pulumi/pulumi/proto/provider_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import statusProto from "@pulumi/pulumi/proto/status_pb.js";
 import structProto from "google-protobuf/google/protobuf/struct_pb.js";
+import { urnName } from "../../../urn.ts";
 import { EngineError } from "../../errors.ts";
 import { configProps } from "../../project.ts";
 import type { RunLog } from "../../runLog.ts";
-import { urnName } from "../../urn.ts";
 import { equal, type Known, markSecrets, type Props, plainProps } from "../../value.ts";
 import { type ProcessSettings, type SdkProcess, startSdkProcess } from "./sdkProcess.ts";
 
