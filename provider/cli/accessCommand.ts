@@ -1,14 +1,11 @@
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { type Command, Option } from "commander";
-import type { AccessAnswer } from "../access/answer.ts";
 import type { AccessFlags } from "../access/inquiry.ts";
 import type { Connection } from "../service/connection.ts";
-import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
-import { allowUnseenOption, collect } from "./flags.ts";
-import type { ActionOf, Io, Output } from "./io.ts";
-import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
-import { withConnection } from "./withConnection.ts";
+import { addConfigurationFlags, allowUnseenOption, type ConfigurationFlags, collect } from "./flags.ts";
+import type { Io } from "./io.ts";
+import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
+import { addTerraformFlag, planOrConfiguration, type TerraformFlags } from "./planFiles.ts";
+import { withConnection } from "./service.ts";
 
 interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
   readonly folder: string;
@@ -17,17 +14,13 @@ interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {
   readonly csv?: boolean;
 }
 
-/** The exit code where the login of `--explain` is refused, or the answer leaves out what could not be looked at. */
-export const REFUSED = 2;
-
 const EXIT_CODES = `
 Asks the service that GATEHOUSE_URL names, with the credential and in the namespace of the other GATEHOUSE_ variables.
 With --stack, what they leave open is read from that stack's configuration: gatehouse:url, gatehouse:token, …
 
 Exit codes: 0 answered, also where nobody can reach anything; 1 an error: connection, service, a wrong flag;
-${REFUSED} the login of --explain is refused, or the answer leaves out what could not be looked at.`;
+${BLOCKED} the login of --explain is refused, or the answer leaves out what could not be looked at.`;
 
-/** Adds access, which says who can reach what, and why. */
 export function addAccessCommand(program: Command, action: ActionOf): void {
   const command = program
     .command("access")
@@ -48,42 +41,26 @@ export function addAccessCommand(program: Command, action: ActionOf): void {
     .addOption(new Option("--json", "print the whole answer as JSON").conflicts("csv"))
     .addOption(allowUnseenOption())
     .option("--csv", "print one line for each key, login name, group of addresses and device");
-  addTerraformFlag(command, "as this plan of Terraform or OpenTofu will leave it", ["stack", "engine"]);
+  addTerraformFlag(command, "as this plan of Terraform or OpenTofu will leave it");
   addConfigurationFlags(command)
     .option("--folder <folder>", "folder with Pulumi.yaml, for --stack", ".")
     .addHelpText("after", EXIT_CODES)
     .action(action(access));
 }
 
-async function access(io: Io, flags: Flags): Promise<number> {
-  const { refused, unseen, remarks, output } = await answer(io, flags);
-  for (const remark of remarks) io.stderr.write(`${remark}\n`);
-  await print(io.stdout, output);
-  return refused || (unseen && !flags.allowUnseen) ? REFUSED : 0;
-}
-
-async function answer(io: Io, { json, csv, ...flags }: Flags): Promise<AccessAnswer> {
+async function access(io: Io, { json, csv, ...flags }: Flags): Promise<Outcome> {
   const { accessAnswer } = await import("../access/answer.ts");
   const { accessInquiry } = await import("../access/inquiry.ts");
   const { readEstate } = await import("../estate/namespaceState.ts");
   const inquiry = accessInquiry(flags, json ? "json" : csv ? "csv" : "text");
-  const terraform =
-    flags.terraform === undefined ? undefined : await readTerraform(io, flags.folder, flags.terraform);
-  const configuration = terraform?.settings ?? (await configurationOf(io, flags.folder, flags));
-  const ask = async (connection: Connection) => {
+  const { terraform, configuration } = await planOrConfiguration(io, flags.folder, flags);
+  const answer = async (connection: Connection) => {
     if (!terraform) return accessAnswer(await readEstate(connection), inquiry);
     const { plannedNamespace } = await import("../review/testedNamespace.ts");
     const { after } = await plannedNamespace(connection, terraform.plan);
     return accessAnswer({ ...after, unseen: [...terraform.unseen, ...after.unseen] }, inquiry);
   };
-  return withConnection(io, ask, configuration);
-}
-
-async function print(stdout: Output, output: Iterable<string>): Promise<void> {
-  try {
-    await pipeline(Readable.from(output), stdout, { end: false });
-  } catch (error) {
-    // What the output cannot take is handled for all commands alike.
-    if ((error as NodeJS.ErrnoException).syscall !== "write") throw error;
-  }
+  const { refused, unseen, remarks, output } = await withConnection(io, configuration, answer);
+  for (const remark of remarks) io.stderr.write(`${remark}\n`);
+  return { parts: output, exitCode: refused || (unseen && !flags.allowUnseen) ? BLOCKED : 0 };
 }

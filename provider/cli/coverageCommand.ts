@@ -1,23 +1,26 @@
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
-import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../estate/coverage.ts";
+import type { NamespaceCoverage, UnmanagedObject } from "../estate/coverage.ts";
+import type { OwnResource } from "../estate/coverage.ts";
 import { addStackFlags, type StackFlags } from "./flags.ts";
-import type { ActionOf, Io } from "./io.ts";
-import { addWithStackFlag, otherResources, resourcesOf, type WithStackFlags } from "./managedBy.ts";
-import { readerOptions } from "./openForReview.ts";
-import { openOnService, requireService } from "./openOnService.ts";
+import type { Io } from "./io.ts";
+import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
 import { colours } from "./render.ts";
-import { tellingOf } from "./withConnection.ts";
-
-/** The exit code of `gatehouse coverage --fail-on-unmanaged` where something is unmanaged. */
-export const UNMANAGED = 2;
+import {
+  addWithStackFlag,
+  openOnService,
+  otherResources,
+  readerOptions,
+  requireService,
+  resourcesOf,
+  type WithStackFlags,
+  withReleaseNote,
+} from "./service.ts";
 
 interface Flags extends StackFlags, WithStackFlags {
   readonly failOnUnmanaged: boolean;
-  readonly json: boolean;
 }
 
-/** Adds coverage, which says what of the live namespace no stack manages. */
 export function addCoverageCommand(program: Command, action: ActionOf): void {
   addWithStackFlag(addStackFlags(program.command("coverage")))
     .description("say how much of the live namespace is declared: what no stack manages, by kind and name")
@@ -30,18 +33,17 @@ export function addCoverageCommand(program: Command, action: ActionOf): void {
     .action(action(coverage));
 }
 
-async function coverage(io: Io, folder: string, flags: Flags): Promise<number> {
+async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   const { stack, io: onService, ...opened } = await openOnService(io, readerOptions(io, folder, flags));
   const service = requireService(opened.service);
+  const { connection, tenant } = service;
   try {
-    const found = await tellingOf(io.stderr, service.connection, async () => {
+    const found = await withReleaseNote(io, connection, async () => {
       const { inventoryOf, WATCHED_KINDS } = await import("../estate/liveObjects.ts");
-      const { coverageOf, ManagedObjects } = await import("../estate/coverage.ts");
+      const { coverageOf } = await import("../estate/coverage.ts");
+      const { ManagedObjects } = await import("../estate/coverage.ts");
       const { readExceptions } = await import("../estate/exceptions.ts");
-      const { connection } = service;
-      const { url } = connection.client;
-      const { tenant } = service;
-      if (tenant === undefined) throw unsettled(await resourcesOf(stack, connection));
+      if (tenant === undefined) throw missingNamespace(await resourcesOf(stack, connection));
       io.stderr.write(`Namespace: ${service.text}\n`);
       const exceptions = await readExceptions(folder);
       const managed = new ManagedObjects([
@@ -49,19 +51,19 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<number> {
         ...(await otherResources(onService, folder, flags, connection)),
       ]);
       const inventory = await inventoryOf(connection, tenant, WATCHED_KINDS);
-      return coverageOf(inventory, { service: url, tenant }, managed, exceptions);
+      return coverageOf(inventory, { service: connection.client.url, tenant }, managed, exceptions);
     });
-    io.stdout.write(`${flags.json ? JSON.stringify(found, null, 2) : await textOf(io, found)}\n`);
-    const isOpen = found.unmanaged.some(({ exception }) => exception === undefined);
+    const isUnmanaged = found.unmanaged.some(({ exception }) => exception === undefined);
     // What could not be read may hold something unmanaged.
-    return flags.failOnUnmanaged && (isOpen || found.unknown.length > 0) ? UNMANAGED : 0;
+    const isBlocked = flags.failOnUnmanaged && (isUnmanaged || found.unknown.length > 0);
+    return { result: found, text: () => textOf(io, found), exitCode: isBlocked ? BLOCKED : 0 };
   } finally {
-    await service.connection.client.close();
+    await connection.client.close();
   }
 }
 
 /** Coverage is about one namespace, also of a program whose resources are in several. */
-function unsettled(resources: readonly OwnResource[]): EngineError {
+function missingNamespace(resources: readonly OwnResource[]): EngineError {
   const found = new Set(resources.map(({ outputs }) => String(outputs?.tenant)));
   const where = found.size === 0 ? "" : `; the stack has objects in ${[...found].sort().join(", ")}`;
   return new EngineError(
@@ -70,7 +72,6 @@ function unsettled(resources: readonly OwnResource[]): EngineError {
   );
 }
 
-/** Most objects that a terminal is shown. */
 const SHOWN_MAX = 50;
 
 async function textOf({ stdout, env }: Io, found: NamespaceCoverage): Promise<string> {

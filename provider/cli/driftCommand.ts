@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import type { NotedRun, NoticeKept } from "../drift/driftNotice.ts";
 import { type DriftReport, isDrift, type UnmanagedMode } from "../drift/driftReport.ts";
 import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
-import { EngineError, type Plan, readProject, typeName } from "../engine/index.ts";
+import { EngineError, type Plan, readProject, typeName, withoutValues } from "../engine/index.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Connection } from "../service/connection.ts";
 import {
@@ -15,28 +15,23 @@ import {
   targetsOf,
   YES,
 } from "./flags.ts";
-import type { ActionOf, Io, Output } from "./io.ts";
-import { addWithStackFlag, otherResources, resourcesOf, type WithStackFlags } from "./managedBy.ts";
-import type { Service } from "./openOnService.ts";
+import type { Io, Output } from "./io.ts";
+import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
+import { addTerraformFlag, readTerraform, type TerraformFlags } from "./planFiles.ts";
+import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
+import { colours, writeAccessMap } from "./render.ts";
 import {
-  addNoTestsFlag,
-  hasPolicyTests,
-  isTestsFailed,
-  printTested,
-  TESTING,
-  TESTS_FAILED,
-} from "./policyTestRun.ts";
-import { colours } from "./render.ts";
-import { printResult, type RunFlags, type Running, run } from "./run.ts";
-import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
-import { tellingOf, withConnection } from "./withConnection.ts";
+  addWithStackFlag,
+  otherResources,
+  resourcesOf,
+  type WithStackFlags,
+  withConnection,
+  withReleaseNote,
+} from "./service.ts";
+import { type RunFlags, type Running, withStack } from "./withStack.ts";
 
-/** How messages are written: as this project's JSON, or as Slack's incoming webhooks take them. */
+/** Formats of messages: this project's JSON, or that of Slack's incoming webhooks. */
 const NOTICE_FORMS = ["json", "slack"] as const;
-type NoticeForm = (typeof NOTICE_FORMS)[number];
-
-/** The exit code of `gatehouse drift` where something differs. */
-export const DRIFT_FOUND = 2;
 
 interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
   readonly unmanaged: UnmanagedMode;
@@ -45,13 +40,12 @@ interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
   readonly markdown?: string;
   readonly junit?: string;
   readonly html?: string;
-  readonly notify?: NoticeForm;
+  readonly notify?: (typeof NOTICE_FORMS)[number];
   readonly notified?: string;
 }
 
-/** Adds drift, which compares program, state and live service. */
 export function addDriftCommand(program: Command, action: ActionOf): void {
-  const drift = addStackFlags(addTargetFlags(program.command("drift")))
+  const command = addStackFlags(addTargetFlags(program.command("drift")))
     .description(
       `show what somebody changed or deleted by hand, and what is there but in no program, and ${TESTING} is; exits ` +
         "with 2 where there is any of it, a test fails, an API key has expired or is due, or something could not be " +
@@ -88,76 +82,55 @@ export function addDriftCommand(program: Command, action: ActionOf): void {
       "what was last sent; default access.notified.<stack>.json beside the program",
     );
   addTerraformFlag(
-    drift,
+    command,
     "report what this plan of Terraform or OpenTofu found changed, instead of a Pulumi stack",
-    OF_PULUMI,
+    ["stack", "engine", "target", "exclude", "repair", "adoptFrom", "offline"],
   );
-  addNoTestsFlag(addWithStackFlag(drift)).action(
-    action((io, folder: string, flags: Flags) =>
-      flags.terraform === undefined
-        ? stackDrift(io, folder, flags)
-        : terraformDrift(io, folder, flags, flags.terraform),
-    ),
-  );
+  addNoTestsFlag(addWithStackFlag(command)).action(action(drift));
 }
 
-/** Flags about what only a Pulumi program has; Terraform repairs by an apply. */
-const OF_PULUMI = ["stack", "engine", "target", "exclude", "repair", "adoptFrom", "offline"];
-
-const codeOf = (report: DriftReport, { allowUnseen = false }: Flags): number =>
-  isDrift(report) || (report.unseen.length > 0 && !allowUnseen) ? DRIFT_FOUND : 0;
-
-/** Drift of a Pulumi stack. */
-async function stackDrift(io: Io, folder: string, flags: Flags): Promise<number> {
-  const notifying = await notifyingOf(io, folder, flags);
-  let drifted: Drifted | undefined;
-  const work = async (running: Running) => {
-    drifted = await drifting(running, folder, flags);
-    return drifted.found.report;
+async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+  const notify = await notifierOf(io, folder, flags);
+  const outcomeOf = (run: NotedRun, policyTests: Outcome["policyTests"]): Outcome => {
+    const { report } = run.found;
+    const isBlocked = isDrift(report) || (report.unseen.length > 0 && !flags.allowUnseen);
+    return {
+      result: withoutValues(report),
+      text: () => textOf(io, report),
+      exitCode: isBlocked ? BLOCKED : 0,
+      policyTests,
+      async afterPrint(tests) {
+        await writeReports(io.stderr, run.found, tests, flags);
+        await notify?.({ ...run, tests });
+      },
+    };
   };
-  const after = async (tests?: TestedNamespace) => {
-    if (!drifted) return;
-    await write(io.stderr, drifted.found, tests, flags);
-    await notifying?.({ ...drifted, tests });
-  };
-  const code = (report: DriftReport) => codeOf(report, flags);
-  return run(io, folder, flags, work, { tested: "live", code, text: textOf, after, isWriting: flags.repair });
+  if (flags.terraform !== undefined) {
+    const terraform = await readTerraform(io, folder, flags.terraform);
+    const { plan, drift, resources, settings, unseen, provider } = terraform;
+    const { findDrift } = await import("../drift/findDrift.ts");
+    const { ownResources } = await import("../estate/coverage.ts");
+    const find = async (connection: Connection) =>
+      findDrift({
+        ...{ connection, targets: {}, unmanaged: flags.unmanaged, language: "terraform", unseen, provider },
+        home: await connection.homeIfAny(),
+        stack: { drift: async () => drift, preview: async () => plan },
+        own: ownResources(resources, connection.client.url),
+        ...(await managedOrExcepted(io, folder, flags, plan.stack, connection)),
+      });
+    const found = await withConnection(io, settings, find);
+    const policyTests = () => runPolicyTests(io, folder, flags, settings);
+    return outcomeOf({ found }, (await hasPolicyTests(folder, flags)) ? policyTests : undefined);
+  }
+  return withStack(io, folder, { ...flags, isWriting: flags.repair }, async (running) => {
+    const hasTests = await hasPolicyTests(folder, flags);
+    const policyTests = async () => runPolicyTests(running.io, folder, flags, await running.stack.config());
+    return outcomeOf(await stackDrift(running, folder, flags), hasTests ? policyTests : undefined);
+  });
 }
 
-/** Drift as a plan of Terraform has found it. */
-async function terraformDrift(io: Io, folder: string, flags: Flags, file: string): Promise<number> {
-  const notifying = await notifyingOf(io, folder, flags);
-  const { plan, drift, resources, settings, unseen, provider } = await readTerraform(io, folder, file);
-  const { findDrift } = await import("../drift/findDrift.ts");
-  const { ownResources } = await import("../estate/coverage.ts");
-  const find = async (connection: Connection) =>
-    findDrift({
-      ...{ connection, targets: {}, unmanaged: flags.unmanaged, language: "terraform" },
-      home: await connection.homeIfAny(),
-      stack: { drift: async () => drift, preview: async () => plan },
-      own: ownResources(resources, connection.client.url),
-      unseen,
-      ...(provider !== undefined && { provider }),
-      ...(await besideOf(io, folder, flags, plan.stack, connection)),
-    });
-  const found = await withConnection(io, find, settings);
-  const { report } = found;
-  const shown = flags.json ? undefined : await textOf(io, report);
-  const withTests = flags.tests !== false && (await hasPolicyTests(folder));
-  const stack = { config: async () => settings };
-  if (!withTests) printResult(io, report, shown);
-  const tests = withTests
-    ? await printTested(io, { folder, stack, result: report, shown }, "live")
-    : undefined;
-  await write(io.stderr, found, tests, flags);
-  await notifying?.({ found, tests });
-  return isTestsFailed(tests, flags) ? TESTS_FAILED : codeOf(report, flags);
-}
-
-/** What a run ends with, and what it found before it repaired that. */
-type Drifted = Pick<NotedRun, "found" | "repaired">;
-
-async function drifting(running: Running, folder: string, flags: Flags): Promise<Drifted> {
+/** Drift of a Pulumi stack, after the repair if there was one. */
+async function stackDrift(running: Running, folder: string, flags: Flags): Promise<NotedRun> {
   const { io, stack, service } = running;
   const { runtime } = await readProject(folder);
   const how = { targets: targetsOf(flags), language: runtime === "yaml" ? runtime : "typescript" } as const;
@@ -165,24 +138,47 @@ async function drifting(running: Running, folder: string, flags: Flags): Promise
     const { stateDrift } = await import("../drift/findDrift.ts");
     return { found: await stateDrift(stack, how) };
   }
-  return tellingOf(io.stderr, service.connection, async () => {
+  const { connection } = service;
+  return withReleaseNote(io, connection, async () => {
     const { findDrift } = await import("../drift/findDrift.ts");
-    const search = { ...(await searchOf(running, service, folder, flags)), ...how };
+    const search: DriftSearch = {
+      ...{ connection, stack, home: service, unmanaged: flags.unmanaged },
+      own: await resourcesOf(stack, connection),
+      ...(await managedOrExcepted(io, folder, flags, stack.stack, connection)),
+      ...how,
+    };
     const found = await findDrift(search);
-    const isRepaired =
-      flags.repair && isDrift(found.report) && (await repaired(running, search, found, flags));
-    if (!isRepaired) return { found };
-    await service.connection.forget();
-    const left = await findDrift({ ...search, own: await resourcesOf(running.stack, search.connection) });
+    if (!flags.repair || !isDrift(found.report) || !(await repair(running, connection, found, flags)))
+      return { found };
+    await connection.forget();
+    const left = await findDrift({ ...search, own: await resourcesOf(stack, connection) });
     return { found: left, repaired: found.report };
   });
 }
 
+/** What is managed elsewhere or excepted, and since when unmanaged objects exist. */
+async function managedOrExcepted(
+  io: Io,
+  folder: string,
+  flags: Flags,
+  stack: string,
+  connection: Connection,
+): Promise<Pick<DriftSearch, "others" | "exceptions" | "seen">> {
+  const { readExceptions } = await import("../estate/exceptions.ts");
+  const { FirstSeen } = await import("../drift/firstSeen.ts");
+  const { KeptFile, keptPath } = await import("../drift/KeptFile.ts");
+  return {
+    others: await otherResources(io, folder, flags, connection),
+    exceptions: await readExceptions(folder),
+    seen: new FirstSeen(new KeptFile(keptPath(folder, "seen", stack))),
+  };
+}
+
 /**
- * What tells a webhook of a run; undefined where nobody asks for it.
- * @throws ConfigurationError where the address of the webhook or a proxy is missing or wrong, before anything else is done
+ * Sends the findings of a run to the webhook; undefined without `--notify`.
+ * @throws ConfigurationError if the address of the webhook or a proxy is missing or wrong
  */
-async function notifyingOf(
+async function notifierOf(
   { env, stderr }: Io,
   folder: string,
   { notify: form, notified }: Flags,
@@ -196,8 +192,8 @@ async function notifyingOf(
   return async (run) => {
     const { stack } = run.found.report;
     const kept = new KeptFile<NoticeKept>(notified ?? keptPath(folder, "notified", stack));
-    const told = (await kept.read())?.fingerprint;
-    const message = form === "slack" ? slackMessage(run, told) : driftNotice(run, told);
+    const lastSent = (await kept.read())?.fingerprint;
+    const message = form === "slack" ? slackMessage(run, lastSent) : driftNotice(run, lastSent);
     if (message) {
       await sendToWebhook(url, message, { proxies });
       stderr.write(`${url.host} was told of it\n`);
@@ -206,49 +202,18 @@ async function notifyingOf(
   };
 }
 
-async function searchOf(
-  { io, stack }: Running,
-  service: Service,
-  folder: string,
-  flags: Flags,
-): Promise<Omit<DriftSearch, "targets" | "language">> {
-  const { connection } = service;
-  return {
-    ...{ connection, stack, home: service, unmanaged: flags.unmanaged },
-    own: await resourcesOf(stack, connection),
-    ...(await besideOf(io, folder, flags, stack.stack, connection)),
-  };
-}
-
-/** What is managed elsewhere or excepted, and since when what nobody manages is there. */
-async function besideOf(
-  io: Io,
-  folder: string,
-  flags: Flags,
-  stack: string,
+/** Repairs what was found, after a confirmation; false if nothing was done. */
+async function repair(
+  { io, stack, prompt, preflight, progress }: Running,
   connection: Connection,
-): Promise<Pick<DriftSearch, "others" | "exceptions" | "seen">> {
-  const { readExceptions } = await import("../estate/exceptions.ts");
-  const { FirstSeen, KeptFile, keptPath } = await import("../drift/KeptFile.ts");
-  return {
-    others: await otherResources(io, folder, flags, connection),
-    exceptions: await readExceptions(folder),
-    seen: new FirstSeen(new KeptFile(keptPath(folder, "seen", stack))),
-  };
-}
-
-/** Repairs what was found, after a question; false where there was nothing to do. */
-async function repaired(
-  { io, stack, ask, check, told }: Running,
-  { connection }: DriftSearch,
   { report, unmanaged }: FoundDrift,
   flags: Flags,
 ): Promise<boolean> {
   const { removable, removeObjects, restorable } = await import("../drift/repair.ts");
   const { printable } = await import("../words.ts");
   const { objectText } = await import("../estate/liveObjects.ts");
-  const c = colours(told, io.env);
-  told.write(`${await textOf(io, report)}\n`);
+  const c = colours(progress, io.env);
+  progress.write(`${await textOf(io, report)}\n`);
   const objects = flags.unmanaged === "fail" ? unmanaged : [];
   const { project, stack: name } = report;
   const repairer = {
@@ -258,24 +223,24 @@ async function repaired(
   const { done: removed, left } = removable(objects, repairer);
   const restored = restorable(report.drifted, repairer);
   const title = (object: (typeof objects)[number]) => printable(objectText(object));
-  const isLeft = (what: string, reason: string) =>
-    told.write(c.yellow(`   ${what} is left: ${printable(reason)}\n`));
-  for (const { item, reason } of left) isLeft(title(item), reason);
+  const printLeft = (what: string, reason: string) =>
+    progress.write(c.yellow(`   ${what} is left: ${printable(reason)}\n`));
+  for (const { item, reason } of left) printLeft(title(item), reason);
   for (const { item, reason } of restored.left)
-    isLeft(`${typeName(item.type)} ${printable(item.name)}`, reason);
-  for (const object of removed) told.write(c.red(` -  ${title(object)}, in no program, goes\n`));
-  const { confirm = async () => true } = ask("Repair all this?");
+    printLeft(`${typeName(item.type)} ${printable(item.name)}`, reason);
+  for (const object of removed) progress.write(c.red(` -  ${title(object)}, in no program, goes\n`));
+  const { confirm = async () => true } = prompt("Repair all this?");
   const remove = () =>
-    removeObjects(connection, removed, (object) => told.write(` -  ${title(object)} removed\n`));
-  // Before anything is made again: an API key may need the name of one that is removed.
-  const confirmed = async (plan: Plan) => {
-    await check(plan);
+    removeObjects(connection, removed, (object) => progress.write(` -  ${title(object)} removed\n`));
+  // Before anything is created again: an API key may need the name of one that is removed.
+  const confirmAndRemove = async (plan: Plan) => {
+    await preflight(plan);
     if (!(await confirm(plan))) return false;
     await remove();
     return true;
   };
   const target = restored.done.map(({ urn }) => urn);
-  if (target.length > 0) await stack.up({ refresh: true, values: true, target, confirm: confirmed });
+  if (target.length > 0) await stack.up({ refresh: true, values: true, target, confirm: confirmAndRemove });
   else if (removed.length === 0 || !(await confirm(report))) return false;
   else await remove();
   return true;
@@ -286,8 +251,7 @@ async function textOf(io: Io, report: DriftReport): Promise<string> {
   return driftText(colours(io.stdout, io.env), report);
 }
 
-/** Writes the reports, which have the policy tests too. */
-async function write(
+async function writeReports(
   stderr: Output,
   found: FoundDrift,
   tests: TestedNamespace | undefined,
@@ -303,20 +267,12 @@ async function write(
     await writeFile(junit, driftJunit(report, tests, allowUnseen));
   }
   if (html !== undefined) {
-    await writeFile(html, await mapOf(found));
-    stderr.write(`The access map is in ${html}\n`);
+    const [home] = found.meanings;
+    if (!home) throw new EngineError("usage", "--html: no service is set, so there is no access to draw.");
+    const { project, stack, service = "", unseen, notes } = report;
+    await writeAccessMap(stderr, html, home, {
+      title: `Drift of access to ${home.namespace.name}: as declared, and as it is`,
+      ...{ project, stack, service, notes: [...unseen, ...notes] },
+    });
   }
-}
-
-async function mapOf({ report, meanings }: FoundDrift): Promise<string> {
-  const { accessMapData } = await import("../map/accessMapData.ts");
-  const { accessMapHtml } = await import("../map/accessMapHtml.ts");
-  const [home] = meanings;
-  if (!home) throw new EngineError("usage", "--html: no service is set, so there is no access to draw.");
-  const { project, stack, service = "", unseen, notes } = report;
-  const data = accessMapData(home.before, home.after, {
-    title: `Drift of access to ${home.namespace.name}: as declared, and as it is`,
-    ...{ project, stack, service, when: new Date().toISOString(), notes: [...unseen, ...notes] },
-  });
-  return accessMapHtml(data);
 }

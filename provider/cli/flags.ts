@@ -1,7 +1,14 @@
 import { type Command, Option } from "commander";
-import { EngineError, type EngineName, type StackOptions, type TargetOptions } from "../engine/index.ts";
+import {
+  EngineError,
+  type EngineName,
+  openStack,
+  type StackOptions,
+  type TargetOptions,
+} from "../engine/index.ts";
+import type { Io } from "./io.ts";
 
-/** The flags of every command that works on a stack, as commander gives them. */
+/** The flags of every command that works on a stack. */
 export interface StackFlags {
   readonly stack?: string;
   readonly engine?: EngineName;
@@ -17,32 +24,53 @@ export function addStackFlags(command: Command): Command {
     .option("--parallel <n>", "objects worked on at once", positive("--parallel"), 16);
 }
 
-/** The flag by which a missing stack is made. */
 export const createOption = (): Option =>
   new Option("--create", "make the stack where there is none of that name").default(false);
 
-/** What `--yes` means, for a command that writes. */
+/** Description of `--yes`. */
 export const YES = "skip the confirmation prompt; required without a terminal and with --json";
 
-/** The flag by which what could not be looked at is no reason to fail. */
 export const allowUnseenOption = (): Option =>
   new Option("--allow-unseen", "ignore what could not be checked").default(false);
 
-/** The flag that chooses the engine. */
-export const engineOption = (about: string): Option =>
+const engineOption = (about: string): Option =>
   new Option("--engine <engine>", about).choices(["cli", "embedded"]);
 
 /** The options of {@link StackFlags} for the engine. */
-export function stackOptionsOf(folder: string, { stack, engine, parallel }: StackFlags): StackOptions {
-  return {
-    folder,
-    parallel,
-    ...(stack === undefined ? {} : { stack }),
-    ...(engine === undefined ? {} : { engine }),
-  };
+export const stackOptionsOf = (folder: string, { stack, engine, parallel }: StackFlags): StackOptions => ({
+  folder,
+  stack,
+  engine,
+  parallel,
+});
+
+/** The flags that select a stack only for its configuration. */
+export interface ConfigurationFlags {
+  readonly stack?: string;
+  readonly engine?: EngineName;
 }
 
-/** The flags that limit a run to some resources, as commander gives them. */
+export function addConfigurationFlags(command: Command): Command {
+  return command
+    .option("-s, --stack <name>", "take what the environment leaves open from this stack's configuration")
+    .addOption(engineOption("what reads that configuration; default cli"));
+}
+
+/**
+ * The configuration of the selected stack, by `namespace:key` and with secrets decrypted; empty without `--stack`.
+ * @throws EngineError (`usage`) for an engine without a stack, and what opening the stack throws
+ */
+export async function configurationOf(
+  { env }: Io,
+  folder: string,
+  { stack, engine }: ConfigurationFlags,
+): Promise<ReadonlyMap<string, string>> {
+  if (stack !== undefined) return (await openStack({ folder, stack, env, engine })).config();
+  if (engine !== undefined) throw new EngineError("usage", "--engine is for the stack that --stack names.");
+  return new Map();
+}
+
+/** The flags that limit a run to some resources. */
 export interface TargetFlags {
   readonly target?: string[];
   readonly targetDependents?: boolean;
@@ -50,7 +78,6 @@ export interface TargetFlags {
   readonly excludeDependents?: boolean;
 }
 
-/** Adds the flags of {@link TargetFlags}. */
 export function addTargetFlags(command: Command): Command {
   return command
     .option("-t, --target <urn>", "only this resource; may be repeated; * and ** stand for any text", collect)
@@ -63,22 +90,18 @@ export function addTargetFlags(command: Command): Command {
     .option("--exclude-dependents", "leave out what depends on an excluded resource as well");
 }
 
-/** Adds the flag that replaces a resource. */
 export function addReplaceFlag(command: Command): Command {
   return command.option("--replace <urn>", "replace this resource; may be repeated, as --target", collect);
 }
 
-/** The options of {@link TargetFlags} for the engine. */
-export function targetsOf(flags: TargetFlags): TargetOptions {
-  return {
-    target: flags.target ?? [],
-    targetDependents: flags.targetDependents ?? false,
-    exclude: flags.exclude ?? [],
-    excludeDependents: flags.excludeDependents ?? false,
-  };
-}
+export const targetsOf = ({
+  target = [],
+  targetDependents = false,
+  exclude = [],
+  excludeDependents = false,
+}: TargetFlags): TargetOptions => ({ target, targetDependents, exclude, excludeDependents });
 
-/** Collects the values of a flag that may be repeated. */
+/** Collects the values of a repeated flag. */
 export const collect = (value: string, earlier: readonly string[] = []): string[] => [...earlier, value];
 
 /**

@@ -12,15 +12,16 @@ import {
   stackFilePath,
   typeName,
 } from "../engine/index.ts";
-import type { Inventory, Undeclarable } from "../estate/liveObjects.ts";
+import type { Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
-import { counted, printable } from "../words.ts";
-import type { ActionOf, Io } from "./io.ts";
+import { counted } from "../words.ts";
+import { printable } from "../words.ts";
+import type { Io } from "./io.ts";
+import type { ActionOf, Outcome } from "./outcome.ts";
 import { colours, progressLine, resultText } from "./render.ts";
-import { withConnection } from "./withConnection.ts";
+import { withConnection } from "./service.ts";
 
-/** The kinds that are imported, by the resource that declares them. */
 const KINDS = ["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "DeviceTags"] as const;
 
 interface Flags {
@@ -45,7 +46,6 @@ written: a plan shows the imports, and an apply makes the state of them. --plugi
 
 Exit codes: 0 the program is written, and, but for a root module, its preview is empty; 1 an error.`;
 
-/** Adds import, which writes a program for what is there already. */
 export function addImportCommand(program: Command, action: ActionOf): void {
   program
     .command("import")
@@ -84,18 +84,17 @@ export function addImportCommand(program: Command, action: ActionOf): void {
     .action(action(importing));
 }
 
-/** What was read of the namespace. */
-interface Read {
+/** The flags, with defaults from the namespace. */
+interface ImportFlags extends Flags {
+  readonly project: string;
+  readonly stack: string;
   readonly tenant: string;
-  readonly name: string;
-  readonly service: string;
-  readonly inventory: Inventory;
 }
 
-async function importing(io: Io, flags: Flags): Promise<number> {
-  const { out, plugin: byPlugin, format } = flags;
-  if (format === "terraform") refuseOfPulumi(flags);
-  const plugin = byPlugin || format === "yaml";
+async function importing(io: Io, flags: Flags): Promise<Outcome> {
+  const { out, format, adopt } = flags;
+  if (format === "terraform") rejectPulumiFlags(flags);
+  const plugin = flags.plugin || format === "yaml";
   const named = flags.stack === undefined ? undefined : parseStackName(flags.stack);
   if (flags.project !== undefined && named?.project !== undefined && flags.project !== named.project) {
     throw new EngineError(
@@ -103,56 +102,73 @@ async function importing(io: Io, flags: Flags): Promise<number> {
       `--stack ${flags.stack} is of the project ${named.project}, and --project is ${flags.project}.`,
     );
   }
-  const read = await withConnection(io, (connection) => readNamespace(io, connection, flags));
+  const live = await withConnection(io, new Map(), (connection) => readNamespace(io, connection, flags));
+  const { name: namespace, tenant, service, inventory } = live;
   const { declarable } = await import("../estate/liveObjects.ts");
   const { writeProgram } = await import("../import/writeProgram.ts");
   const { yamlText } = await import("../import/yaml.ts");
-  const { declarable: objects, undeclarable } = declarable(read.inventory.objects);
+  const { declarable: objects, undeclarable } = declarable(inventory.objects);
   const project = flags.project ?? named?.project ?? plainName(basename(resolve(out)));
-  const stack = flags.stack ?? plainName(read.name);
-  const program = writeProgram(objects, {
-    ...{ project, namespace: read.name, tenant: read.tenant, service: read.service },
-    ...{ format, plugin, adopt: flags.adopt },
-  });
+  const stack = flags.stack ?? plainName(namespace);
+  const program = writeProgram(objects, { project, namespace, tenant, service, format, plugin, adopt });
   const settings = {
     path: stackFilePath({ configFolder: "" }, stack),
-    text: yamlText({ config: { "gatehouse:url": read.service, "gatehouse:tenant": read.tenant } }),
+    text: yamlText({ config: { "gatehouse:url": service, "gatehouse:tenant": tenant } }),
   };
   await writeFolder(out, [...program.files, ...(format === "terraform" ? [] : [settings])]);
   const why = format === "terraform" ? NOT_NORMAL : "it cannot be adopted";
   const left = program.leftOut.map(
     ({ definition, name }) => `${definition.name} ${name} is left out: ${why}`,
   );
-  const notes = [...read.inventory.unknown, ...undeclarable.map(reasonText), ...left];
-  await tellWritten(io, out, program, notes);
-  if (format === "terraform") return forTerraform(io, out);
-  if (flags.adopt || flags.state === "none") {
-    io.stdout.write(`Next: gatehouse preview ${out} --stack ${stack} --create\n`);
-    return 0;
+  printWritten(io, out, program, [...inventory.unknown, ...undeclarable.map(reasonText), ...left]);
+  const next = await nextSteps(io, { ...flags, plugin, project, stack, tenant }, program);
+  return { text: () => next };
+}
+
+/** Creates the state, if there is to be one. @returns what the user does next */
+async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Promise<string> {
+  const { out, format, plugin, stack, adopt, state } = flags;
+  if (format === "terraform") {
+    // Import blocks are in the root module already.
+    const { programsFor } = await import("../terraform/install.ts");
+    const command = programsFor(io.env)[0]?.command;
+    return `Next, in ${out}, with the provider (gatehouse terraform install):
+  ${command} init
+  ${command} plan     # imports alone: nothing to add, to change or to destroy
+  ${command} apply    # makes the state, and writes nothing to the service`;
   }
-  if (plugin) return forPlugin(io, out, stack, program);
-  return withState(io, { ...flags, project, stack, tenant: read.tenant }, program);
+  if (adopt || state === "none") return `Next: gatehouse preview ${out} --stack ${stack} --create`;
+  if (plugin) {
+    // The plugin's own import takes a list.
+    const { jsonText } = await import("../import/literal.ts");
+    await writeFile(join(out, "import.json"), jsonText({ resources }, 1));
+    return `Next, in ${out}, with the plugin (gatehouse pulumi install):
+  pulumi stack init ${stack}
+  pulumi import --file import.json --generate-code=false --protect=false --yes
+  gatehouse preview`;
+  }
+  return createState(io, flags, resources);
 }
 
 /** Why Terraform cannot import an object. */
 const NOT_NORMAL =
   "Terraform would ask for another id, since it turns all text into Unicode's normal form C; rename it first";
 
-/** @throws EngineError (`usage`) naming a flag that means nothing for Terraform */
-function refuseOfPulumi({ state, plugin, adopt, project, stack }: Flags): void {
-  const no = (flag: string, why: string): never => {
+/** @throws EngineError (`usage`) naming a flag that Terraform does not have */
+function rejectPulumiFlags({ state, plugin, adopt, project, stack }: Flags): void {
+  const reject = (flag: string, why: string): never => {
     throw new EngineError("usage", `${flag} is not for --format terraform: ${why}.`);
   };
   if (state !== undefined && state !== "none") {
-    no(
+    reject(
       `--state ${state}`,
       "no state is written for it; a plan shows what the import blocks import, and an apply makes the state",
     );
   }
-  if (plugin) no("--plugin", "its resources are those of the Terraform provider");
-  if (adopt) no("--adopt", "import blocks take the objects over");
-  if (project !== undefined) no("--project", "projects are Pulumi's");
-  if (stack !== undefined) no("--stack", "stacks are Pulumi's");
+  if (plugin) reject("--plugin", "its resources are those of the Terraform provider");
+  if (adopt) reject("--adopt", "import blocks take the objects over");
+  if (project !== undefined) reject("--project", "projects are Pulumi's");
+  if (stack !== undefined) reject("--stack", "stacks are Pulumi's");
 }
 
 /** A name for a project or a stack: what Pulumi takes of it. */
@@ -161,7 +177,7 @@ const plainName = (name: string) => name.replaceAll(/[^A-Za-z0-9_.-]+/g, "-").sl
 const reasonText = ({ object: { definition, name, id }, reason }: Undeclarable) =>
   `${definition.name} ${name} (${id}) is left out: ${reason}`;
 
-async function readNamespace({ stderr }: Io, connection: Connection, { tenant, only }: Flags): Promise<Read> {
+async function readNamespace({ stderr }: Io, connection: Connection, { tenant, only }: Flags) {
   const { inventoryOf } = await import("../estate/liveObjects.ts");
   const { namespaceOf } = await import("../service/lookups.ts");
   const { tenantId } = await import("@gatehouse-access/sdk/contract");
@@ -173,13 +189,13 @@ async function readNamespace({ stderr }: Io, connection: Connection, { tenant, o
   return { tenant: id, name, service, inventory: await inventoryOf(connection, id, only ?? KINDS) };
 }
 
-/** Writes files that are not there yet. @throws EngineError (`usage`) naming one that is */
+/** Writes files that do not exist yet. @throws EngineError (`usage`) naming one that exists */
 async function writeFolder(out: string, files: readonly ProgramFile[]): Promise<void> {
-  const there = files.find(({ path }) => existsSync(join(out, path)));
-  if (there) {
+  const existing = files.find(({ path }) => existsSync(join(out, path)));
+  if (existing) {
     throw new EngineError(
       "usage",
-      `--out ${out}: there is a ${there.path} already; name a folder without a program.`,
+      `--out ${out}: there is a ${existing.path} already; name a folder without a program.`,
     );
   }
   for (const { path, text } of files) {
@@ -188,12 +204,12 @@ async function writeFolder(out: string, files: readonly ProgramFile[]): Promise<
   }
 }
 
-async function tellWritten(
+function printWritten(
   { stdout, stderr, env }: Io,
   out: string,
   { files, resources }: Program,
   notes: readonly string[],
-): Promise<void> {
+): void {
   const counts = Map.groupBy(resources, ({ type }) => typeName(type));
   const text = [...counts].map(([kind, some]) => `${some.length} ${kind}`).join(", ");
   stdout.write(`Written to ${out}: ${files.map(({ path }) => path).join(", ")}\n`);
@@ -202,62 +218,19 @@ async function tellWritten(
   for (const note of notes) stderr.write(`${c.yellow(`note: ${printable(note)}`)}\n`);
 }
 
-/** Import blocks are in the root module already. */
-async function forTerraform({ env, stdout }: Io, out: string): Promise<number> {
-  const { programsFor } = await import("../terraform/install.ts");
-  const command = programsFor(env)[0]?.command;
-  stdout.write(
-    [
-      `Next, in ${out}, with the provider (gatehouse terraform install):`,
-      `  ${command} init`,
-      `  ${command} plan     # imports alone: nothing to add, to change or to destroy`,
-      `  ${command} apply    # makes the state, and writes nothing to the service`,
-      "",
-    ].join("\n"),
-  );
-  return 0;
-}
-
-/** The plugin's own import takes a list. */
-async function forPlugin(
-  { stdout }: Io,
-  out: string,
-  stack: string,
-  { resources }: Program,
-): Promise<number> {
-  const { jsonText } = await import("../import/literal.ts");
-  await writeFile(join(out, "import.json"), jsonText({ resources }, 1));
-  stdout.write(
-    [
-      `Next, in ${out}, with the plugin (gatehouse pulumi install):`,
-      `  pulumi stack init ${stack}`,
-      "  pulumi import --file import.json --generate-code=false --protect=false --yes",
-      "  gatehouse preview",
-      "",
-    ].join("\n"),
-  );
-  return 0;
-}
-
-async function withState(
+async function createState(
   io: Io,
-  {
-    out,
-    project,
-    stack,
-    tenant,
-    state,
-  }: Flags & { readonly project: string; readonly stack: string; readonly tenant: string },
-  { resources }: Program,
-): Promise<number> {
+  { out, project, stack, tenant, state }: ImportFlags,
+  resources: Program["resources"],
+): Promise<string> {
   const { hasPackages, importState } = await import("../import/importRun.ts");
   if (!hasPackages(out)) await installPackages(io, out);
-  const direct = state === "file" ? undefined : await fileBackendOf(io, out, state);
+  const backend = await fileBackendOf(io, out, state);
   const c = colours(io.stderr, io.env);
   const { name } = parseStackName(stack);
   const { preview, deployment } = await importState({
-    // A state that goes into a file is made in a backend of files, which has no organizations.
-    ...{ folder: out, project, stack: direct === undefined ? name : stack, backend: direct, resources },
+    // A state for a file is created in a file backend, which has no organizations.
+    ...{ folder: out, project, stack: backend === undefined ? name : stack, backend, resources },
     env: { ...io.env, GATEHOUSE_TENANT: tenant },
     onEvent: (event) => {
       const isMessage = event.kind === "diagnostic" && event.diagnostic.severity !== "info";
@@ -271,29 +244,21 @@ async function withState(
       `the preview of the imported program is not empty:\n${resultText(c, preview)}`,
     );
   }
-  if (direct !== undefined) {
-    io.stdout.write(
-      `The stack ${stack} has them all; its preview is empty. Next: gatehouse preview ${out} --stack ${stack}\n`,
-    );
-    return 0;
-  }
+  if (backend !== undefined)
+    return `The stack ${stack} has them all; its preview is empty. Next: gatehouse preview ${out} --stack ${stack}`;
   const file = `${name}.state.json`;
   await writeFile(join(out, file), JSON.stringify(deployment));
-  io.stdout.write(
-    `The preview is empty with the state in ${join(out, file)}. Next, in ${out}:\n  pulumi stack init ${stack}\n  pulumi stack import --file ${file}\n`,
-  );
-  return 0;
+  return `The preview is empty with the state in ${join(out, file)}. Next, in ${out}:
+  pulumi stack init ${stack}
+  pulumi stack import --file ${file}`;
 }
 
 /**
- * The backend of files that takes the state; undefined where the state becomes a file.
- * @throws EngineError (`usage`) where the state is to go into the stack, but the backend is not of files
+ * The file backend that takes the state; undefined if the state becomes a file.
+ * @throws EngineError (`usage`) for `--state stack` if the backend is no file backend
  */
-async function fileBackendOf(
-  { env }: Io,
-  folder: string,
-  state: Exclude<Flags["state"], "file">,
-): Promise<string | undefined> {
+async function fileBackendOf({ env }: Io, folder: string, state: Flags["state"]) {
+  if (state === "file") return undefined;
   const backend = await backendUrlOf(folder, env).catch((error: unknown) => {
     if (state === undefined && error instanceof BackendError) return undefined;
     throw error;

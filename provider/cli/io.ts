@@ -7,26 +7,20 @@ export interface Io {
   readonly stderr: Output;
 }
 
-/** Where answers to questions come from; nothing is asked unless it is a terminal. */
+/** The input for prompts; commands prompt only if it is a terminal. */
 export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
-/** Where text goes; a terminal gets it in colours. */
+/** The output; a terminal gets colours. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
-/** Turns the work of a command, which resolves with the exit code, into the function that commander calls. */
-export type ActionOf = <Words extends unknown[]>(
-  work: (io: Io, ...words: Words) => Promise<number>,
-) => (...words: Words) => Promise<void>;
-
-/** The same with other environment variables. */
 export function withEnv({ stdin, stdout, stderr }: Io, env: NodeJS.ProcessEnv): Io {
   return { stdin, stdout, stderr, env };
 }
 
-/** Errors of a stream whose reader is gone: a pipe, a socket, a terminal. */
+/** Errors of a stream without a reader any more: a pipe, a socket, a terminal. */
 const GONE = ["EPIPE", "ECONNRESET", "EIO"];
 
-/** What else went wrong with a stream, such as a full disk under a file. */
+/** Other errors of a stream, such as a full disk. */
 const failures = new WeakMap<Output, NodeJS.ErrnoException>();
 
 function onError(this: Output, error: NodeJS.ErrnoException): void {
@@ -34,8 +28,8 @@ function onError(this: Output, error: NodeJS.ErrnoException): void {
 }
 
 /**
- * Lets a command go on to its end when nobody reads its output any more, as with `| head`: a stream error without a
- * listener would end the process, in the middle of a run. Any other failure is kept for {@link outputFailure}.
+ * Lets a command finish when its output has no reader any more, as with `| head`: a stream error without a listener
+ * would end the process in the middle of a run. {@link outputFailure} returns any other error.
  */
 export function surviveLostReaders({ stdout, stderr }: Pick<Io, "stdout" | "stderr">): void {
   for (const stream of [stdout, stderr]) {
@@ -43,7 +37,7 @@ export function surviveLostReaders({ stdout, stderr }: Pick<Io, "stdout" | "stde
   }
 }
 
-/** Why a part of the output was not written although somebody may read it; undefined where all was, or nobody does. */
+/** The error because of which output is missing; undefined if all of it was written, or it has no reader. */
 export async function outputFailure({ stdout }: Pick<Io, "stdout">): Promise<Error | undefined> {
   // The callback of a write comes after the errors of all writes before it.
   await new Promise((written) => stdout.write("", written));

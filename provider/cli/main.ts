@@ -1,18 +1,17 @@
 import { Command, CommanderError } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
-import { printable, printableLines } from "../words.ts";
 import { addAccessCommand } from "./accessCommand.ts";
 import { addCoverageCommand } from "./coverageCommand.ts";
 import { addDriftCommand } from "./driftCommand.ts";
 import { addImportCommand } from "./importCommand.ts";
-import { type ActionOf, type Io, outputFailure, surviveLostReaders } from "./io.ts";
-import { addPulumiCommand } from "./pulumiCommand.ts";
+import { addInstallCommands } from "./installCommands.ts";
+import { type Io, outputFailure, surviveLostReaders } from "./io.ts";
+import { type ActionOf, messageOf, printOutcome } from "./outcome.ts";
+import { addTestCommand } from "./policyTests.ts";
 import { addReviewCommand } from "./reviewCommand.ts";
 import { addRunCommands } from "./runCommands.ts";
 import { addSshConfigCommand } from "./sshConfigCommand.ts";
-import { addTerraformCommand } from "./terraformCommand.ts";
-import { addTestCommand } from "./testCommand.ts";
 
 /** Width of the lines of help outside of a terminal. */
 const HELP_WIDTH = 80;
@@ -27,10 +26,10 @@ const HELP_WIDTH = 80;
  */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   let code = 0;
-  const action: ActionOf =
-    (work) =>
-    async (...words) => {
-      code = await work(io, ...words);
+  const action: ActionOf = (command) =>
+    async function (...words) {
+      const outcome = await command(io, ...words);
+      code = await printOutcome(io, outcome, this.opts().json === true);
     };
   const program = new Command("gatehouse")
     .description("Access policy as code")
@@ -51,8 +50,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   addTestCommand(program, action);
   addImportCommand(program, action);
   addCoverageCommand(program, action);
-  addPulumiCommand(program, action);
-  addTerraformCommand(program, action);
+  addInstallCommands(program, action);
   surviveLostReaders(io);
   try {
     await program.parseAsync(args, { from: "user" });
@@ -65,16 +63,4 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     io.stderr.write(`error: ${await messageOf(error)}\n`);
     return 1;
   }
-}
-
-/**
- * The message of an error, for people.
- * @throws the error itself where it is a bug, for its stack trace
- */
-async function messageOf(error: unknown): Promise<string> {
-  if (error instanceof EngineError) return printableLines(error.message);
-  // Loaded here, since most commands need no client unless something fails.
-  const { GatehouseError } = await import("@gatehouse-access/sdk");
-  if (error instanceof GatehouseError) return printable(error.message);
-  throw error;
 }

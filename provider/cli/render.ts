@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import type { Access } from "@gatehouse-access/sdk/policy";
 import pc from "picocolors";
 import {
   type Diagnostic,
@@ -12,42 +14,25 @@ import {
   urnName,
   urnType,
 } from "../engine/index.ts";
+import type { AccessMapMeta } from "../map/accessMapHtml.ts";
 import { printable, printableLines } from "../words.ts";
 import type { Output } from "./io.ts";
 
 /** Paints text, or leaves it as it is. */
 export type Colours = ReturnType<typeof pc.createColors>;
 
-const SIGNS: Record<StepOp | "refresh", string> = {
-  create: "+ ",
-  update: "~ ",
-  replace: "+-",
-  delete: "- ",
-  import: "= ",
-  same: "  ",
-  refresh: "  ",
-};
-
-const WORDS: Record<StepOp, [planned: string, done: string]> = {
-  create: ["to create", "created"],
-  update: ["to update", "updated"],
-  replace: ["to replace", "replaced"],
-  delete: ["to delete", "deleted"],
-  import: ["to adopt", "adopted"],
-  same: ["unchanged", "unchanged"],
-};
+const OPERATIONS = {
+  create: { sign: "+ ", colour: "green", planned: "to create", done: "created", drifted: "changed" },
+  update: { sign: "~ ", colour: "yellow", planned: "to update", done: "updated", drifted: "changed" },
+  replace: { sign: "+-", colour: "magenta", planned: "to replace", done: "replaced", drifted: "changed" },
+  delete: { sign: "- ", colour: "red", planned: "to delete", done: "deleted", drifted: "gone" },
+  import: { sign: "= ", colour: "green", planned: "to adopt", done: "adopted", drifted: "changed" },
+  same: { sign: "  ", colour: "dim", planned: "unchanged", done: "unchanged", drifted: "as in the state" },
+} as const satisfies Record<StepOp, object>;
 
 /** Colours for a terminal; none elsewhere or where NO_COLOR is set. */
 export function colours(stream: Output, env: NodeJS.ProcessEnv): Colours {
   return pc.createColors(stream.isTTY === true && !env.NO_COLOR);
-}
-
-function paint(c: Colours, op: StepOp | "refresh", text: string): string {
-  if (op === "create" || op === "import") return c.green(text);
-  if (op === "update") return c.yellow(text);
-  if (op === "replace") return c.magenta(text);
-  if (op === "delete") return c.red(text);
-  return c.dim(text);
 }
 
 /** Longest value shown whole; `--json` shows all of every value. */
@@ -61,17 +46,20 @@ function value(shown: Shown | undefined): string {
   return text.length <= VALUE_WIDTH ? text : `${text.slice(0, 44)} … ${text.slice(-24)}`;
 }
 
-const title = ({ type, name }: { type: string; name: string }) => printable(`${typeName(type)} ${name}`);
+const title = ({ type, name }: Pick<Step, "type" | "name">) => printable(`${typeName(type)} ${name}`);
+
+function signedTitle(c: Colours, step: Pick<Step, "type" | "name"> & { op: StepOp | "refresh" }): string {
+  const { sign, colour } = OPERATIONS[step.op === "refresh" ? "same" : step.op];
+  return c[colour](`${sign} ${title(step)}`);
+}
 
 function fieldLine(c: Colours, step: Step, field: FieldChange): string {
   const forced = step.replaceKeys?.includes(field.path.split(".")[0] ?? "") ? c.magenta("  [replaces]") : "";
-  if (field.outputOnly)
-    return `      ${c.dim(`~ ${printable(field.path)}: ${value(field.old)} => ${value(field.new)} (output)`)}`;
-  if (field.old === undefined)
-    return `      ${c.green(`+ ${printable(field.path)}: ${value(field.new)}`)}${forced}`;
-  if (field.new === undefined)
-    return `      ${c.red(`- ${printable(field.path)}: ${value(field.old)}`)}${forced}`;
-  return `      ${c.yellow(`~ ${printable(field.path)}: ${value(field.old)} => ${value(field.new)}`)}${forced}`;
+  const [path, old, now] = [printable(field.path), value(field.old), value(field.new)];
+  if (field.outputOnly) return `      ${c.dim(`~ ${path}: ${old} => ${now} (output)`)}`;
+  if (field.old === undefined) return `      ${c.green(`+ ${path}: ${now}`)}${forced}`;
+  if (field.new === undefined) return `      ${c.red(`- ${path}: ${old}`)}${forced}`;
+  return `      ${c.yellow(`~ ${path}: ${old} => ${now}`)}${forced}`;
 }
 
 /** One resource and its changed fields. A deletion shows none, all of it goes; a failure shows its reason. */
@@ -79,7 +67,7 @@ function stepLines(c: Colours, step: Step): string[] {
   const failed = step.error === undefined ? "" : c.red(`  failed: ${printableLines(step.error)}`);
   const which = step.op === "replace" ? "the old object" : "the object";
   const stays = step.retained ? `  ${c.yellow(`${which} stays, unmanaged`)}` : "";
-  const head = ` ${paint(c, step.op, `${SIGNS[step.op]} ${title(step)}`)}${stays}${failed}`;
+  const head = ` ${signedTitle(c, step)}${stays}${failed}`;
   if (step.op === "delete" || step.op === "same" || step.error !== undefined) return [head];
   const { fields } = step;
   if (step.op === "create") {
@@ -89,7 +77,7 @@ function stepLines(c: Colours, step: Step): string[] {
   return [head, ...fields.map((field) => fieldLine(c, step, field))];
 }
 
-/** A message; an error names the resource as steps do, all else tells its urn, for a flag that wants it. */
+/** A message. An error names the resource as steps do; other messages have its URN, for flags that take one. */
 function diagnosticLine(c: Colours, { severity, message, urn }: Diagnostic): string {
   const of = !urn
     ? ""
@@ -102,7 +90,7 @@ function diagnosticLine(c: Colours, { severity, message, urn }: Diagnostic): str
   return text;
 }
 
-/** One line for one finished step, while the run goes on; undefined for what needs none. */
+/** The line for an event of a run, such as a finished step; undefined for events without one. */
 export function progressLine(c: Colours, event: EngineEvent): string | undefined {
   if (event.kind === "phase")
     return c.bold(
@@ -114,46 +102,39 @@ export function progressLine(c: Colours, event: EngineEvent): string | undefined
     return event.diagnostic.severity === "debug" ? undefined : diagnosticLine(c, event.diagnostic);
   }
   if (event.kind === "started" || event.op === "same") return undefined;
-  // Reads are counted by whoever shows them: a line for each would hide what was found.
+  // The caller counts reads: a line for each would hide what was found.
   if (event.op === "refresh" && event.error === undefined) return undefined;
-  const sign = paint(c, event.op, `${SIGNS[event.op]} ${title(event)}`);
   const time = c.dim(`(${(event.ms / 1000).toFixed(1)}s)`);
-  return event.error === undefined ? ` ${sign} ${time}` : ` ${sign} ${time} ${c.red("failed")}`;
+  return ` ${signedTitle(c, event)} ${time}${event.error === undefined ? "" : ` ${c.red("failed")}`}`;
 }
 
 /** The whole result as text: changed resources, outputs, counts. */
 export function resultText(c: Colours, result: Result): string {
+  const isDrift = result.command === "drift";
   const lines: string[] = [];
   const changed = result.steps.filter((step) => worthShowing(step, result.planned));
-  if (changed.length > 0)
-    lines.push(c.bold(result.command === "drift" ? "Differences from the state" : "Resources"));
+  if (changed.length > 0) lines.push(c.bold(isDrift ? "Differences from the state" : "Resources"));
   for (const step of changed) lines.push(...stepLines(c, step));
   const outputs = Object.entries(result.outputs);
-  if (outputs.length > 0 && result.command !== "drift") {
+  if (outputs.length > 0 && !isDrift) {
     lines.push(c.bold("Outputs"), ...outputs.map(([key, shown]) => `   ${printable(key)}: ${value(shown)}`));
   }
   const left = retainedObjects(result.steps);
   const summary = { ...result.summary, delete: result.summary.delete - left };
-  const tense = result.planned ? 0 : 1;
-  const counts = (Object.keys(WORDS) as StepOp[])
+  const tense = isDrift ? "drifted" : result.planned ? "planned" : "done";
+  const counts = (Object.keys(OPERATIONS) as StepOp[])
     .filter((op) => summary[op] > 0)
-    .map((op) =>
-      paint(c, op, `${summary[op]} ${result.command === "drift" ? drifted(op) : WORDS[op][tense]}`),
-    );
-  if (left > 0) counts.push(c.yellow(`${left} ${["to leave unmanaged", "left unmanaged"][tense]}`));
+    .map((op) => c[OPERATIONS[op].colour](`${summary[op]} ${OPERATIONS[op][tense]}`));
+  if (left > 0) counts.push(c.yellow(`${left} ${result.planned ? "to leave" : "left"} unmanaged`));
   lines.push(`${counts.length > 0 ? counts.join(", ") : "No resources"}${summaryTail(c, result)}`);
   return lines.join("\n");
 }
 
-/** Of what was done, creations and deletions were shown as they went, and hold no difference. */
+/** The progress has shown creations and deletions that are done; they hold no difference. */
 function worthShowing(step: Step, planned: boolean): boolean {
   if (step.error !== undefined) return true;
   if (step.op === "same") return false;
   return planned || (step.op !== "create" && step.op !== "delete");
-}
-
-function drifted(op: StepOp): string {
-  return op === "delete" ? "gone" : op === "same" ? "as in the state" : "changed";
 }
 
 function summaryTail(c: Colours, result: Result): string {
@@ -161,4 +142,17 @@ function summaryTail(c: Colours, result: Result): string {
   return c.dim(
     ` (${result.project}/${result.stack}, by ${engine}, ${(result.durationMs / 1000).toFixed(1)}s)`,
   );
+}
+
+/** Writes the access map of a namespace before and after a change. */
+export async function writeAccessMap(
+  stderr: Output,
+  file: string,
+  { before, after }: { readonly before: Access; readonly after: Access },
+  meta: Omit<AccessMapMeta, "when">,
+): Promise<void> {
+  const { accessMapData, accessMapHtml } = await import("../map/accessMapHtml.ts");
+  const data = accessMapData(before, after, { ...meta, when: new Date().toISOString() });
+  await writeFile(file, accessMapHtml(data));
+  stderr.write(`The access map is in ${file}\n`);
 }

@@ -2,9 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
+import type { Allowed } from "../review/report/sections.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
-import type { Elsewhere } from "../review/unmanagedAccess.ts";
-import type { Connection } from "../service/connection.ts";
 import {
   addStackFlags,
   allowUnseenOption,
@@ -13,21 +12,26 @@ import {
   positive,
   type StackFlags,
 } from "./flags.ts";
-import type { ActionOf, Io } from "./io.ts";
-import { addWithStackFlag, otherResources, type WithStackFlags } from "./managedBy.ts";
-import { openForReview } from "./openForReview.ts";
-import { colours } from "./render.ts";
-import { outdatedWork, saveReviewed } from "./reviewedPlan.ts";
+import type { Io, Output } from "./io.ts";
+import { type ActionOf, BLOCKED, type Outcome, report } from "./outcome.ts";
+import {
+  addTerraformFlag,
+  outdatedWork,
+  readTerraform,
+  saveReviewed,
+  type TerraformFlags,
+} from "./planFiles.ts";
+import { colours, writeAccessMap } from "./render.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
-import { report } from "./run.ts";
-import { temporaryFolder } from "./temporaryFolder.ts";
-import { addTerraformFlag, readTerraform, type TerraformFlags } from "./terraformPlan.ts";
-import { withConnection } from "./withConnection.ts";
+import {
+  addWithStackFlag,
+  openForReview,
+  otherResources,
+  type WithStackFlags,
+  withConnection,
+} from "./service.ts";
 
-/** The exit code of `gatehouse review` where something stands against the change. */
-export const OBJECTED = 2;
-
-interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
+interface Flags extends StackFlags, WithStackFlags, TerraformFlags, Allowed {
   readonly create: boolean;
   readonly refresh: boolean;
   readonly base?: string;
@@ -35,11 +39,6 @@ interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
   readonly login: string[];
   readonly from: string[];
   readonly protect: string[];
-  readonly allowLockout: boolean;
-  readonly allowUnmanaged: boolean;
-  readonly allowMissingRights: boolean;
-  readonly allowFindings: boolean;
-  readonly allowUnseen: boolean;
   readonly soonDays?: number;
   readonly json: boolean;
   readonly markdown?: string;
@@ -48,17 +47,15 @@ interface Flags extends StackFlags, WithStackFlags, TerraformFlags {
   readonly sameAs?: string;
 }
 
-/** Flags about what only a Pulumi program has. */
-const OF_PULUMI = ["stack", "engine", "create", "base", "head"];
-
-/** Adds review, which says what `up` would mean for who can reach what. */
 export function addReviewCommand(program: Command, action: ActionOf): void {
   const command = addWithStackFlag(addStackFlags(program.command("review")));
-  addTerraformFlag(
-    command,
-    "review this plan of Terraform or OpenTofu instead of a Pulumi program",
-    OF_PULUMI,
-  )
+  addTerraformFlag(command, "review this plan of Terraform or OpenTofu instead of a Pulumi program", [
+    "stack",
+    "engine",
+    "create",
+    "base",
+    "head",
+  ])
     .description(
       "say what up would mean for who can reach what; exits with 2 where something stands against it: a failing " +
         "policy test, a lock-out, an object declared twice, a finding that the change brings, what the service would " +
@@ -110,7 +107,7 @@ export function addReviewCommand(program: Command, action: ActionOf): void {
     .action(action(review));
 }
 
-async function review(io: Io, folder: string, flags: Flags): Promise<number> {
+async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   if (flags.sameAs !== undefined && flags.terraform === undefined) {
     throw new EngineError(
       "usage",
@@ -120,51 +117,49 @@ async function review(io: Io, folder: string, flags: Flags): Promise<number> {
   // Loaded here: the other commands need none of it, and it would slow the start of them all.
   const { accessInquiry } = await import("../access/inquiry.ts");
   const { logins, addresses } = accessInquiry({ login: flags.login, from: flags.from }, "text");
-  return withPlans(io, folder, flags, async (all) => {
-    const { plan, stack, work, configuration, io: onService, ...planned } = all;
+  return withPlans(io, folder, flags, async (plans) => {
+    const { plan, stack, work, configuration, io: onService, ...planned } = plans;
     if (work && flags.sameAs !== undefined) {
       const outdated = await outdatedWork(flags.sameAs, work());
-      if (outdated) return report(io, outdated, flags);
+      if (outdated) return { exitCode: report(io, outdated, flags) };
     }
     const { reviewPlan } = await import("../review/reviewPlan.ts");
-    const options: ReviewOptions = {
-      ...{ ...planned, logins, addresses, protect: flags.protect },
-      ...(flags.soonDays !== undefined && { soonDays: flags.soonDays }),
-    };
-    const reviewed = await withConnection(
-      onService,
-      async (connection) => {
-        const elsewhere = await elsewhereOf(onService, folder, flags, connection);
-        return reviewPlan(connection, plan, { ...options, elsewhere });
-      },
-      configuration,
-    );
-    await write(io, reviewed, flags);
+    const { protect, soonDays } = flags;
+    const options: ReviewOptions = { ...planned, logins, addresses, protect, soonDays };
+    const reviewed = await withConnection(onService, configuration, async (connection) => {
+      const { readExceptions } = await import("../estate/exceptions.ts");
+      const { ManagedObjects } = await import("../estate/coverage.ts");
+      const others = await otherResources(onService, folder, flags, connection);
+      const elsewhere = { managed: new ManagedObjects(others), exceptions: await readExceptions(folder) };
+      return reviewPlan(connection, plan, { ...options, elsewhere });
+    });
+    await writeReports(io, reviewed, flags);
     const { objections } = await import("../review/report/sections.ts");
-    const isFree = objections(reviewed.review, flags).length === 0;
-    if (flags.save !== undefined && !isFree) {
-      io.stderr.write(`${flags.save} was not written: something stands against this change\n`);
-    } else if (flags.save !== undefined) {
-      if (stack) await saveReviewed(flags.save, stack, { plan, reviewed, refresh: flags.refresh });
-      if (work) await writeFile(flags.save, `${JSON.stringify(work(), null, 2)}\n`);
-      io.stderr.write(
-        stack
-          ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`
-          : `${flags.save} tells this plan from others; review --same-as ${flags.save} compares a later one with it\n`,
-      );
-    }
-    return isFree ? 0 : OBJECTED;
+    const isBlocked = objections(reviewed.review, flags).length > 0;
+    const text = async () => {
+      const { reviewText } = await import("../review/report/text.ts");
+      return reviewText(colours(io.stdout, io.env), reviewed.review, flags);
+    };
+    return {
+      result: reviewed.review,
+      ...(flags.markdown !== "-" && { text }),
+      exitCode: isBlocked ? BLOCKED : 0,
+      async afterPrint() {
+        if (flags.save === undefined) return;
+        if (isBlocked) {
+          io.stderr.write(`${flags.save} was not written: something stands against this change\n`);
+          return;
+        }
+        if (stack) await saveReviewed(flags.save, stack, plan, reviewed, flags.refresh);
+        if (work) await writeFile(flags.save, `${JSON.stringify(work(), null, 2)}\n`);
+        io.stderr.write(
+          stack
+            ? `The plan is in ${flags.save}; up --plan does it as long as it is what was reviewed\n`
+            : `${flags.save} tells this plan from others; review --same-as ${flags.save} compares a later one with it\n`,
+        );
+      },
+    };
   });
-}
-
-/** What may be on the service although the reviewed program does not declare it. */
-async function elsewhereOf(io: Io, folder: string, flags: Flags, connection: Connection): Promise<Elsewhere> {
-  const { readExceptions } = await import("../estate/exceptions.ts");
-  const { ManagedObjects } = await import("../estate/coverage.ts");
-  return {
-    managed: new ManagedObjects(await otherResources(io, folder, flags, connection)),
-    exceptions: await readExceptions(folder),
-  };
 }
 
 /** The plan that is reviewed; without a baseline it is compared with the live namespace. */
@@ -172,7 +167,7 @@ type Planned = Omit<RevisionPlans, "baseline" | "stack"> &
   Partial<RevisionPlans> &
   Pick<ReviewOptions, "unseen"> & { readonly work?: () => PlannedWork };
 
-/** Works with a plan of what `up` would do, and with `--base`, also with the one that it is compared with. */
+/** Does work with a plan of what `up` would do, and with `--base`, also with the plan that it is compared with. */
 async function withPlans<T>(
   io: Io,
   folder: string,
@@ -184,14 +179,10 @@ async function withPlans<T>(
     return work({ io, plan, configuration: settings, unseen, folder, work: planned });
   }
   if (base !== undefined) {
-    const { revisionPlans } = await import("./revisionPlans.ts");
-    const revisions = { ...flags, base, ...(head !== undefined && { head }) };
-    const temporary = temporaryFolder(io.env);
-    try {
-      return await work(await revisionPlans(io, folder, revisions, temporary.path));
-    } finally {
-      temporary.remove();
-    }
+    const { revisionPlans, withTemporaryFolder } = await import("./revisionPlans.ts");
+    return withTemporaryFolder(io.env, async (temporary) =>
+      work(await revisionPlans(io, folder, { ...flags, base, head }, temporary)),
+    );
   }
   if (head !== undefined) {
     throw new EngineError("usage", "--head is the revision to compare with --base, which is missing.");
@@ -201,15 +192,14 @@ async function withPlans<T>(
   return work({ ...opened, plan, configuration: await opened.stack.config(), folder });
 }
 
-async function write(
-  { stdout, stderr, env }: Io,
+async function writeReports(
+  { stdout, stderr }: Io,
   reviewed: ReviewedPlan,
-  { json, markdown, html, ...allowed }: Flags,
+  { markdown, html, ...allowed }: Flags,
 ): Promise<void> {
   const { review } = reviewed;
   if (html !== undefined) {
-    await writeMap(html, reviewed);
-    stderr.write(`The access map is in ${html}\n`);
+    await writeMap(stderr, html, reviewed);
   }
   if (markdown !== undefined) {
     const { reviewMarkdown } = await import("../review/report/markdown.ts");
@@ -217,30 +207,17 @@ async function write(
     if (markdown === "-") stdout.write(text);
     else await writeFile(markdown, text);
   }
-  if (json) stdout.write(`${JSON.stringify(review, null, 2)}\n`);
-  else if (markdown !== "-") {
-    const { reviewText } = await import("../review/report/text.ts");
-    stdout.write(`${reviewText(colours(stdout, env), review, allowed)}\n`);
-  }
 }
 
-async function writeMap(file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
-  const { accessMapData } = await import("../map/accessMapData.ts");
-  const { accessMapHtml } = await import("../map/accessMapHtml.ts");
+async function writeMap(stderr: Output, file: string, { review, namespaces }: ReviewedPlan): Promise<void> {
   const { PLAIN, revisionsInWords, revisionsSentence } = await import("../review/report/sections.ts");
   const [home] = namespaces;
   if (!home) throw new EngineError("review", "there is no namespace to draw.");
   const { project, stack, service, revisions, unseen, unknown } = review;
-  const data = accessMapData(home.before, home.after, {
+  const gaps = [...unseen, ...unknown, ...home.review.unseen, ...home.review.unknown];
+  await writeAccessMap(stderr, file, home, {
     title: `Access to ${home.review.name}${revisions ? `: ${revisionsInWords(revisions, PLAIN)}` : ""}`,
-    ...{ project, stack, service, when: new Date().toISOString() },
-    notes: [
-      ...(revisions ? [revisionsSentence(revisions, PLAIN)] : []),
-      ...unseen,
-      ...unknown,
-      ...home.review.unseen,
-      ...home.review.unknown,
-    ],
+    ...{ project, stack, service },
+    notes: [...(revisions ? [revisionsSentence(revisions, PLAIN)] : []), ...gaps],
   });
-  await writeFile(file, accessMapHtml(data));
 }

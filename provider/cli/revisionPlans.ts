@@ -1,11 +1,19 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { constants, homedir } from "node:os";
 import { join } from "node:path";
-import { backendUrlOf, EngineError, type Plan, type Stack } from "../engine/index.ts";
+import {
+  backendUrlOf,
+  ENDING_SIGNALS,
+  EngineError,
+  openStack,
+  type Plan,
+  type Stack,
+} from "../engine/index.ts";
 import type { Baseline } from "../review/reviewPlan.ts";
 import type { StackFlags } from "./flags.ts";
 import { type Io, withEnv } from "./io.ts";
-import { openForReview, openRevision } from "./openForReview.ts";
+import { openForReview, readerOptions } from "./service.ts";
 
-/** The flags of a review that compares two revisions. */
 export interface RevisionFlags extends StackFlags {
   readonly refresh: boolean;
   readonly base: string;
@@ -15,14 +23,13 @@ export interface RevisionFlags extends StackFlags {
 /** The plan that is reviewed, and the one that it is compared with. */
 export interface RevisionPlans {
   readonly plan: Plan;
-  /** The stack that {@link plan} is a plan of. */
   readonly stack: Stack;
   /** Its configuration, by `namespace:key`. */
   readonly configuration: ReadonlyMap<string, string>;
   /** The folder of the program that is reviewed. */
   readonly folder: string;
   readonly baseline: Baseline;
-  /** For all that follows: its settings name the namespace, see {@link openForReview}. */
+  /** Its settings name the namespace. Use it for everything that follows. */
   readonly io: Io;
 }
 
@@ -35,9 +42,9 @@ interface Side {
 }
 
 /**
- * Previews two revisions of a program on one state, which is only read. Either both previews read the real objects, or
- * none does: then both plans undo the same drift, and it is no difference between them.
- * @param temporary a folder for the programs of the revisions, which stay there until it is removed
+ * Previews two revisions of a program on one state, which is only read. Either both previews read the live objects, or
+ * neither does: then both plans undo the same drift, and it is no difference between them.
+ * @param temporary a folder for the programs of the revisions, which must exist while the plans are used
  * @throws EngineError saying which of the two previews has failed
  */
 export async function revisionPlans(
@@ -46,8 +53,9 @@ export async function revisionPlans(
   flags: RevisionFlags,
   temporary: string,
 ): Promise<RevisionPlans> {
-  const { commitOf, openRepository } = await import("../revisions/repository.ts");
-  const { revisionProgram, serviceDifferences } = await import("../revisions/revisionProgram.ts");
+  const { commitOf, openRepository, revisionProgram, serviceDifferences } = await import(
+    "../revisions/index.ts"
+  );
   const repository = openRepository(folder, io.env);
   const base = { name: flags.base, commit: commitOf(repository, flags.base, "--base") };
   const head =
@@ -66,14 +74,15 @@ export async function revisionPlans(
       commit === null
         ? name
         : `the ${side} revision ${name}${name === commit ? "" : ` (${commit.slice(0, 10)})`}`;
-    return failing(title, async () => {
+    return withTitle(title, async () => {
       const checkedOut =
         commit === null
           ? { folder, unknown: [] }
           : await revisionProgram(repository, { name, commit }, { root: join(temporary, side), stack });
       unknown.push(...checkedOut.unknown);
       const { folder: program } = checkedOut;
-      return { title, folder: program, stack: await openRevision(here, program, { ...flags, stack }) };
+      const options = readerOptions(here, program, { ...flags, stack });
+      return { title, folder: program, stack: await openStack({ ...options, env: here.env }) };
     });
   };
   const [before, after] = [await open("base", base), await open("head", head)];
@@ -87,9 +96,9 @@ export async function revisionPlans(
   const baseline = { plan: await previewOf(io, before, flags), revisions: { base, head }, unknown };
   const plan = await previewOf(io, after, flags);
   const configuration = await after.stack.config();
-  const apart = serviceDifferences(await before.stack.config(), configuration);
+  const differing = serviceDifferences(await before.stack.config(), configuration);
   unknown.push(
-    ...apart.map(
+    ...differing.map(
       (key) => `${key} differs: what is live is read where the configuration of ${after.title} says`,
     ),
   );
@@ -98,15 +107,41 @@ export async function revisionPlans(
 
 async function previewOf({ stderr }: Io, { title, stack }: Side, { refresh }: RevisionFlags): Promise<Plan> {
   stderr.write(`Previewing ${title}\n`);
-  return failing(title, () => stack.preview({ refresh, values: true, create: false }));
+  return withTitle(title, () => stack.preview({ refresh, values: true, create: false }));
 }
 
-async function failing<T>(title: string, work: () => Promise<T>): Promise<T> {
+async function withTitle<T>(title: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     const { code, detail, field, remedy } = error;
     throw new EngineError(code, detail, { field: [`In ${title}`, ...(field ?? [])], remedy, cause: error });
+  }
+}
+
+/**
+ * Does work with a temporary folder that only this user can read. It is also removed when this process ends earlier, by
+ * itself or by a signal that can be caught; such a signal ends the process at once.
+ */
+export async function withTemporaryFolder<T>(
+  env: NodeJS.ProcessEnv,
+  work: (path: string) => Promise<T>,
+): Promise<T> {
+  // Not below a folder where all users may write: Node looks for packages in all folders above.
+  const above = join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "gatehouse");
+  mkdirSync(above, { recursive: true, mode: 0o700 });
+  const path = mkdtempSync(join(realpathSync(above), "review-"));
+  // With retries: programs that are being ended may still write to it.
+  const removeFiles = () => rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+  const leave = (name: (typeof ENDING_SIGNALS)[number]) => process.exit(128 + constants.signals[name]);
+  process.on("exit", removeFiles);
+  for (const name of ENDING_SIGNALS) process.on(name, leave);
+  try {
+    return await work(path);
+  } finally {
+    process.off("exit", removeFiles);
+    for (const name of ENDING_SIGNALS) process.off(name, leave);
+    removeFiles();
   }
 }

@@ -10,10 +10,11 @@ import {
   targetsOf,
   YES,
 } from "./flags.ts";
-import type { ActionOf, Io } from "./io.ts";
-import { addNoTestsFlag, TESTING } from "./policyTestRun.ts";
-import { upAsReviewed } from "./reviewedPlan.ts";
-import { type RunFlags, type Running, run } from "./run.ts";
+import type { Io } from "./io.ts";
+import { type ActionOf, type Outcome, runOutcome } from "./outcome.ts";
+import { upAsReviewed } from "./planFiles.ts";
+import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
+import { type RunFlags, withStack } from "./withStack.ts";
 
 interface Flags extends TargetFlags, RunFlags {
   readonly create?: boolean;
@@ -22,39 +23,20 @@ interface Flags extends TargetFlags, RunFlags {
   readonly skipPreview?: boolean;
   readonly refresh?: boolean;
   readonly clearPendingCreates?: boolean;
-  readonly createNamespace?: string;
 }
 
-/** Adds preview, up, refresh and destroy. */
 export function addRunCommands(program: Command, action: ActionOf): void {
-  const preview = addReplaceFlag(
-    command(
-      program,
-      "preview",
-      `show what up would do, and ${TESTING} will be; exits with 2 where one fails`,
-    ),
-  )
-    .option("--refresh", "read the real objects first")
-    .option("--offline", "do not ask the service whether it would do this; no policy tests");
-  addNoTestsFlag(preview.addOption(createOption()).addOption(allowUnseenOption())).action(
-    action((io, folder: string, flags: Flags) =>
-      run(
-        io,
-        folder,
-        flags,
-        async ({ stack, check }) => {
-          const plan = await stack.preview({
-            ...updating(flags),
-            values: true,
-            create: flags.create ?? false,
-          });
-          await check(plan);
-          return plan;
-        },
-        { tested: "planned" },
-      ),
-    ),
+  const previewCommand = command(
+    program,
+    "preview",
+    `show what up would do, and ${TESTING} will be; exits with 2 where one fails`,
   );
+  addReplaceFlag(previewCommand)
+    .option("--refresh", "read the real objects first")
+    .option("--offline", "do not ask the service whether it would do this; no policy tests")
+    .addOption(createOption())
+    .addOption(allowUnseenOption());
+  addNoTestsFlag(previewCommand).action(action(preview));
   addReplaceFlag(command(program, "up", "make what the program says real; a missing stack is made"))
     .option("--refresh", "read the real objects first, so that drift is repaired")
     .option("-y, --yes", YES)
@@ -81,62 +63,11 @@ export function addRunCommands(program: Command, action: ActionOf): void {
   command(program, "refresh", "bring the state up to what really is")
     .option("--clear-pending-creates", "forget creations that were interrupted")
     .option("-y, --yes", YES)
-    .action(
-      action((io, folder: string, flags: Flags) =>
-        run(
-          io,
-          folder,
-          flags,
-          ({ stack, ask }) =>
-            stack.refresh({
-              ...targetsOf(flags),
-              clearPendingCreates: flags.clearPendingCreates ?? false,
-              ...ask("Write this to the state?"),
-            }),
-          { isWriting: true },
-        ),
-      ),
-    );
+    .action(action(refresh));
   command(program, "destroy", "delete all resources of the stack")
     .option("--refresh", "read the real objects first")
     .option("-y, --yes", YES)
-    .action(
-      action((io, folder: string, flags: Flags) =>
-        run(
-          io,
-          folder,
-          flags,
-          ({ stack, ask }) =>
-            stack.destroy({ ...targetsOf(flags), ...refreshing(flags), ...ask("Delete all this?") }),
-          { isWriting: true },
-        ),
-      ),
-    );
-}
-
-/** Makes what the program says real. */
-function up(io: Io, folder: string, flags: Flags): Promise<number> {
-  const update = async ({ io: onService, stack, check, ask, pin }: Running) => {
-    if (flags.plan !== undefined) return upAsReviewed(onService, flags.plan, stack);
-    let isAgreed = flags.skipPreview === true;
-    const confirm = async (plan: Plan) => {
-      await check(plan);
-      isAgreed = (await ask("Do this?").confirm?.(plan)) ?? true;
-      return isAgreed;
-    };
-    const how = flags.skipPreview ? { skipPreview: true } : { values: true, confirm };
-    try {
-      const result = await stack.up({ ...updating(flags), ...how });
-      isAgreed = true;
-      return result;
-    } finally {
-      // Also after a run that failed halfway: its objects are in that namespace.
-      if (isAgreed) await pin();
-    }
-  };
-  // Whoever saved a plan has agreed to it.
-  const isWriting = flags.plan === undefined;
-  return run(io, folder, flags, update, { createNamespace: flags.createNamespace, isWriting });
+    .action(action(destroy));
 }
 
 function command(program: Command, name: string, description: string): Command {
@@ -145,10 +76,60 @@ function command(program: Command, name: string, description: string): Command {
     .option("--json", "print the result as JSON");
 }
 
-function refreshing(flags: Flags): { refresh: boolean } {
-  return { refresh: flags.refresh ?? false };
+const updateOptions = (flags: Flags): PreviewOptions => ({
+  ...targetsOf(flags),
+  refresh: flags.refresh ?? false,
+  replace: flags.replace ?? [],
+});
+
+function preview(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+  return withStack(io, folder, flags, async ({ io: onService, stack, preflight }) => {
+    const hasTests = await hasPolicyTests(folder, flags);
+    const { create = false } = flags;
+    const plan = await stack.preview({ ...updateOptions(flags), values: true, create });
+    await preflight(plan);
+    const policyTests = async () => runPolicyTests(onService, folder, flags, await stack.config(), { plan });
+    return { ...runOutcome(io, plan), policyTests: hasTests ? policyTests : undefined };
+  });
 }
 
-function updating(flags: Flags): PreviewOptions {
-  return { ...targetsOf(flags), ...refreshing(flags), replace: flags.replace ?? [] };
+function up(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+  const { plan: planFile, skipPreview = false } = flags;
+  const isWriting = planFile === undefined;
+  return withStack(io, folder, { ...flags, isWriting }, async (running) => {
+    const { stack, service, preflight, prompt, progress } = running;
+    if (planFile !== undefined) return runOutcome(io, await upAsReviewed(running.io, planFile, stack));
+    let isConfirmed = skipPreview;
+    const confirm = async (plan: Plan) => {
+      await preflight(plan);
+      isConfirmed = (await prompt("Do this?").confirm?.(plan)) ?? true;
+      return isConfirmed;
+    };
+    const how = skipPreview ? { skipPreview } : { values: true, confirm };
+    try {
+      const result = await stack.up({ ...updateOptions(flags), ...how });
+      isConfirmed = true;
+      return runOutcome(io, result);
+    } finally {
+      // Also after a run that failed halfway: its objects are in that namespace.
+      const note = isConfirmed ? await service?.pin() : undefined;
+      if (note !== undefined) progress.write(`${note}\n`);
+    }
+  });
+}
+
+function refresh(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+  const { clearPendingCreates = false } = flags;
+  return withStack(io, folder, { ...flags, isWriting: true }, async ({ stack, prompt }) => {
+    const options = { ...targetsOf(flags), clearPendingCreates, ...prompt("Write this to the state?") };
+    return runOutcome(io, await stack.refresh(options));
+  });
+}
+
+function destroy(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+  return withStack(io, folder, { ...flags, isWriting: true }, async ({ stack, prompt }) => {
+    const { refresh = false } = flags;
+    const options = { ...targetsOf(flags), refresh, ...prompt("Delete all this?") };
+    return runOutcome(io, await stack.destroy(options));
+  });
 }

@@ -3,14 +3,13 @@ import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
-import { byText, counted, printable } from "../words.ts";
-import { addConfigurationFlags, type ConfigurationFlags, configurationOf } from "./configurationFlags.ts";
-import { collect } from "./flags.ts";
-import type { ActionOf, Io } from "./io.ts";
-import { withConnection } from "./withConnection.ts";
-
-/** The exit code if the configuration lacks a device, because its name is unsafe in it. */
-const SKIPPED = 2;
+import { byText } from "../words.ts";
+import { counted } from "../words.ts";
+import { printable } from "../words.ts";
+import { addConfigurationFlags, type ConfigurationFlags, collect, configurationOf } from "./flags.ts";
+import type { Io } from "./io.ts";
+import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
+import { withConnection } from "./service.ts";
 
 interface Flags extends ConfigurationFlags {
   readonly tag?: readonly string[];
@@ -48,10 +47,9 @@ Example:
   # at the top of ~/.ssh/config:  Include gatehouse.conf
   ssh web-01
 
-Exit codes: 0 = OK, 1 = error, or no device matches, ${SKIPPED} = devices were skipped because their names are unsafe in an SSH
+Exit codes: 0 = OK, 1 = error, or no device matches, ${BLOCKED} = devices were skipped because their names are unsafe in an SSH
 configuration.`;
 
-/** Adds ssh-config, which prints a configuration of the OpenSSH client for the devices of a namespace. */
 export function addSshConfigCommand(program: Command, action: ActionOf): void {
   const command = program
     .command("ssh-config")
@@ -74,7 +72,7 @@ export function addSshConfigCommand(program: Command, action: ActionOf): void {
     .action(action(sshConfig));
 }
 
-async function sshConfig(io: Io, flags: Flags): Promise<number> {
+async function sshConfig(io: Io, flags: Flags): Promise<Outcome> {
   const login = readLogin(flags.login);
   const given = flags.gateway === undefined ? undefined : readGateway(flags.gateway);
   const configuration = await configurationOf(io, flags.folder, flags);
@@ -82,20 +80,20 @@ async function sshConfig(io: Io, flags: Flags): Promise<number> {
     devices: await selectedDevices(io, connection, flags),
     gateway: given ?? (await publishedGateway(connection)),
   });
-  const { devices, gateway } = await withConnection(io, work, configuration);
+  const { devices, gateway } = await withConnection(io, configuration, work);
   // The service checks names too, but a name with a line break would add settings such as ProxyCommand.
   const contract = await import("@gatehouse-access/sdk/contract");
   const { deviceName } = contract.devices;
   const { namespaceName } = contract.namespaces;
   const isSafe = ({ name, namespace }: SshDevice) =>
     deviceName.safeParse(name).success && namespaceName.safeParse(namespace).success;
-  io.stdout.write(sshConfigText(devices.filter(isSafe), login, gateway));
   const skipped = devices.filter((device) => !isSafe(device));
   for (const { name, namespace } of skipped) {
     const address = printable(`${namespace}.${name}`);
     io.stderr.write(`skipped ${address}: its name is unsafe in an SSH configuration\n`);
   }
-  return skipped.length > 0 ? SKIPPED : 0;
+  const text = sshConfigText(devices.filter(isSafe), login, gateway);
+  return { text: () => text, exitCode: skipped.length > 0 ? BLOCKED : 0 };
 }
 
 /** @throws EngineError (`usage`) if no device matches */
@@ -167,5 +165,5 @@ function sshConfigText(devices: readonly SshDevice[], login: string, { host, por
     `  User ${login}@${namespace}.${name}`,
     "  ServerAliveInterval 30",
   ]);
-  return `${[HEADER, `# ${counted(devices.length, "device")}.`, ...blocks.flat()].join("\n")}\n`;
+  return [HEADER, `# ${counted(devices.length, "device")}.`, ...blocks.flat()].join("\n");
 }

@@ -1,6 +1,6 @@
 import pc from "picocolors";
 import { expect, test } from "vitest";
-import { policyTestsText } from "../../provider/cli/policyTestsText.ts";
+import { policyTestsText } from "../../provider/cli/policyTests.ts";
 import type { PolicyCounterexample, PolicyTestResult } from "../../provider/policyTests/results.ts";
 
 const textOf = (more: Partial<PolicyTestResult>) => {

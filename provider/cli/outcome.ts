@@ -1,0 +1,114 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { Command } from "commander";
+import { EngineError, type Result, RunError, withoutValues } from "../engine/index.ts";
+import { OutdatedPlanError } from "../plan/saved/OutdatedPlanError.ts";
+import type { TestedNamespace } from "../review/testedNamespace.ts";
+import { printable, printableLines } from "../words.ts";
+import type { Io, Output } from "./io.ts";
+import { colours, resultText } from "./render.ts";
+
+/** The exit code of a command that did its work and has blocking findings. */
+export const BLOCKED = 2;
+
+/** What a command returns. {@link printOutcome} prints it. */
+export interface Outcome<R extends object = object> {
+  /** Printed with `--json`. */
+  readonly result?: R;
+  /** The result for a terminal. */
+  readonly text?: () => string | Promise<string>;
+  /** A large output, printed in place of the result and the text. Its parts are created while they are printed. */
+  readonly parts?: Iterable<string>;
+  /** @default 0 */
+  readonly exitCode?: number;
+  /** Runs the policy tests beside the program. Their exit code wins if they fail. */
+  readonly policyTests?: (() => Promise<Outcome<TestedNamespace>>) | undefined;
+  /** What the command does after everything is printed. */
+  readonly afterPrint?: (tests: TestedNamespace | undefined) => Promise<void>;
+}
+
+/** Turns a command into the function that commander calls with its arguments and flags. */
+export type ActionOf = <Words extends unknown[]>(
+  command: (io: Io, ...words: Words) => Promise<Outcome>,
+) => (this: Command, ...words: Words) => Promise<void>;
+
+/** The outcome of a run of an engine: changed resources, outputs, counts. */
+export const runOutcome = (io: Io, result: Result): Outcome => ({
+  result: withoutValues(result),
+  text: () => textOf(io, result),
+});
+
+const textOf = ({ stdout, env }: Io, result: Result): string =>
+  resultText(colours(stdout, env), withoutValues(result));
+
+/**
+ * Prints the result, then the policy tests; as JSON both are one object. If the policy tests cannot run, the result is
+ * printed nevertheless.
+ * @returns the exit code
+ * @throws what the policy tests and {@link Outcome.afterPrint} throw
+ */
+export async function printOutcome({ stdout, env }: Io, outcome: Outcome, json: boolean): Promise<number> {
+  const { result, text, parts, exitCode = 0, policyTests, afterPrint } = outcome;
+  const print = (printed: string) => stdout.write(`${printed}\n`);
+  if (parts) await printParts(stdout, parts);
+  if (text && !json) print(await text());
+  let tests: Outcome<TestedNamespace> | undefined;
+  try {
+    tests = await policyTests?.();
+  } finally {
+    if (result && json)
+      print(JSON.stringify({ ...result, ...(tests && { policyTests: tests.result }) }, null, 2));
+  }
+  if (tests && !json) print(`${colours(stdout, env).bold("Policy tests")}\n${await tests.text?.()}`);
+  await afterPrint?.(tests?.result);
+  return tests?.exitCode || exitCode;
+}
+
+async function printParts(stdout: Output, parts: Iterable<string>): Promise<void> {
+  try {
+    await pipeline(Readable.from(parts), stdout, { end: false });
+  } catch (error) {
+    // `outputFailure` reports write errors of all commands.
+    if ((error as NodeJS.ErrnoException).syscall !== "write") throw error;
+  }
+}
+
+/** Errors of the service and of the settings as those of an engine; all others as they are. */
+export async function asEngineError(error: unknown): Promise<unknown> {
+  if (error instanceof EngineError) return error;
+  const { GatehouseError } = await import("@gatehouse-access/sdk");
+  if (!(error instanceof GatehouseError)) return error;
+  return new EngineError("service", printable(error.message), { cause: error });
+}
+
+/**
+ * Prints an error of an engine.
+ * @returns the exit code
+ * @throws any other error
+ */
+export function report(io: Io, error: unknown, flags: { readonly json?: boolean }): number {
+  if (!(error instanceof EngineError)) throw error;
+  const result = error instanceof RunError ? error.result : undefined;
+  if (result && (flags.json || result.steps.length > 0)) {
+    const text = flags.json ? JSON.stringify(withoutValues(result), null, 2) : textOf(io, result);
+    io.stdout.write(`${text}\n`);
+  } else if (flags.json) {
+    const { code, message } = error;
+    const more = error instanceof OutdatedPlanError ? { differences: error.differences } : {};
+    io.stdout.write(`${JSON.stringify({ ok: false, error: { code, message, ...more } }, null, 2)}\n`);
+  }
+  io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${printableLines(error.message)}`)}\n`);
+  return error instanceof OutdatedPlanError ? BLOCKED : 1;
+}
+
+/**
+ * The message of an error that ends a command, for people.
+ * @throws the error itself where it is a bug, for its stack trace
+ */
+export async function messageOf(error: unknown): Promise<string> {
+  if (error instanceof EngineError) return printableLines(error.message);
+  // Loaded here, since most commands need no client unless something fails.
+  const { GatehouseError } = await import("@gatehouse-access/sdk");
+  if (error instanceof GatehouseError) return printable(error.message);
+  throw error;
+}

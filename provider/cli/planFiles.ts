@@ -1,0 +1,147 @@
+import { readdir, readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
+import { type Command, Option } from "commander";
+import { EngineError, type Plan, type Result, type Stack } from "../engine/index.ts";
+import type { OutdatedPlanError } from "../plan/saved/OutdatedPlanError.ts";
+import type { ReviewedContent } from "../plan/saved/reviewedContent.ts";
+import type { TerraformPlan } from "../plan/terraform/readTerraformPlan.ts";
+import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
+import type { ReviewedPlan } from "../review/reviewPlan.ts";
+import type { Connection } from "../service/connection.ts";
+import { type ConfigurationFlags, configurationOf } from "./flags.ts";
+import type { Io } from "./io.ts";
+import { withConnection } from "./service.ts";
+
+/** The flag that names a plan of Terraform or OpenTofu. */
+export interface TerraformFlags {
+  readonly terraform?: string;
+}
+
+/**
+ * Adds the flag of {@link TerraformFlags}.
+ * @param conflicts names of flags that are for Pulumi alone
+ */
+export function addTerraformFlag(
+  command: Command,
+  about: string,
+  conflicts: readonly string[] = ["stack", "engine"],
+): Command {
+  return command.addOption(
+    new Option(
+      "--terraform <file>",
+      `${about}, as "terraform show -json" or "tofu show -json" writes it; - for the standard input`,
+    ).conflicts([...conflicts]),
+  );
+}
+
+/**
+ * Reads the plan that `--terraform` names.
+ * @param folder the root module's
+ * @throws EngineError (`plan_file`) if the plan is invalid, or it or the folder cannot be read
+ */
+export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
+  const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
+  const { isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
+  const { workspaceIn } = await import("../terraform/workspace.ts");
+  // The policy tests and access.ignore beside the configuration would be missed.
+  await readdir(folder).catch(unreadable(folder));
+  const isStdin = file === "-";
+  const content = isStdin ? await text(io.stdin) : await readFile(file, "utf8").catch(unreadable(file));
+  return readTerraformPlan(content, {
+    name: isStdin ? "the standard input" : file,
+    workspace: workspaceIn(folder, io.env),
+    isUrlAlone: (key, variable) => isUrlAlone(folder, key, variable),
+  });
+}
+
+/** The plan of `--terraform`, and the configuration to connect with: that of the plan, or of the stack of `--stack`. */
+export async function planOrConfiguration(
+  io: Io,
+  folder: string,
+  flags: TerraformFlags & ConfigurationFlags,
+): Promise<{ terraform?: TerraformPlan; configuration: ReadonlyMap<string, string> }> {
+  if (flags.terraform === undefined) return { configuration: await configurationOf(io, folder, flags) };
+  const terraform = await readTerraform(io, folder, flags.terraform);
+  return { terraform, configuration: terraform.settings };
+}
+
+const unreadable =
+  (path: string) =>
+  (cause: NodeJS.ErrnoException): never => {
+    throw new EngineError("plan_file", `Cannot read ${path} (${cause.code})`, { cause });
+  };
+
+/**
+ * Writes a reviewed plan to a file, for `up --plan`.
+ * @param refresh whether the plan was made after reading the live objects
+ */
+export async function saveReviewed(
+  file: string,
+  stack: Stack,
+  plan: Plan,
+  { home, estates, review }: ReviewedPlan,
+  refresh: boolean,
+): Promise<void> {
+  const { capturePlan } = await import("../plan/saved/capturePlan.ts");
+  const { savePlan } = await import("../plan/saved/planFile.ts");
+  await savePlan(file, stack, capturePlan(plan, { service: review.service, home, refresh, estates }));
+}
+
+/**
+ * Carries out a reviewed plan, or does nothing.
+ * @throws OutdatedPlanError naming what has changed since the review; EngineError if the file cannot be used
+ */
+export async function upAsReviewed(io: Io, file: string, stack: Stack): Promise<Result> {
+  const { readPlan } = await import("../plan/saved/planFile.ts");
+  const reviewed = await readPlan(file, stack);
+  const { refresh, service } = reviewed;
+  return withConnection(io, await stack.config(), async (connection) => {
+    const { url } = connection.client;
+    if (url !== service) {
+      throw new EngineError("plan_file", `--plan ${file} was reviewed on ${service}, and this is ${url}.`);
+    }
+    const confirm = async (plan: Plan) => {
+      await requireAsReviewed(io, connection, plan, reviewed);
+      return true;
+    };
+    return stack.up({ refresh, values: true, held: true, confirm });
+  });
+}
+
+async function requireAsReviewed(
+  { stderr }: Io,
+  connection: Connection,
+  plan: Plan,
+  reviewed: ReviewedContent,
+): Promise<void> {
+  const { estatesOf } = await import("../review/reviewPlan.ts");
+  const { capturePlan } = await import("../plan/saved/capturePlan.ts");
+  const { planDifferences } = await import("../plan/saved/planDifferences.ts");
+  const { printable } = await import("../words.ts");
+  const { OutdatedPlanError } = await import("../plan/saved/OutdatedPlanError.ts");
+  const { home, estates } = await estatesOf(connection, [plan]);
+  if (home !== reviewed.home) {
+    throw new EngineError(
+      "plan_file",
+      `the plan was reviewed with the namespace ${reviewed.home ?? "that each resource names"}, and the credential's is ${home ?? "not settled"}.`,
+    );
+  }
+  const { service, refresh } = reviewed;
+  const now = capturePlan(plan, { service, home, refresh, estates });
+  const { differences, notes } = planDifferences(reviewed, now);
+  // Devices choose their names.
+  for (const note of notes) stderr.write(`${printable(note)}\n`);
+  if (differences.length > 0) throw new OutdatedPlanError(differences);
+}
+
+/**
+ * Compares what a plan of Terraform does with what `review --save` has written; undefined if it is the same.
+ * @throws EngineError (`plan_file`) if the file cannot be used
+ */
+export async function outdatedWork(file: string, work: PlannedWork): Promise<OutdatedPlanError | undefined> {
+  const { parseWork, workDifferences } = await import("../plan/terraform/plannedWork.ts");
+  const { OutdatedPlanError } = await import("../plan/saved/OutdatedPlanError.ts");
+  const saved = await readFile(file, "utf8").catch(unreadable(file));
+  const differences = workDifferences(parseWork(saved, file), work);
+  return differences.length > 0 ? new OutdatedPlanError(differences) : undefined;
+}

@@ -1,0 +1,164 @@
+import { relative, resolve } from "node:path";
+import type { Command } from "commander";
+import { EngineError, type Plan } from "../engine/index.ts";
+import { policyTestFiles } from "../policyTests/policyFiles.ts";
+import type {
+  LookedAt,
+  PolicyCounterexample,
+  PolicyFailure,
+  PolicyTestReport,
+  PolicyTestResult,
+} from "../policyTests/results.ts";
+import type { TestedNamespace } from "../review/testedNamespace.ts";
+import { counted, firstOf, ruleText } from "../words.ts";
+import { printable, printableLines } from "../words.ts";
+import { addConfigurationFlags, allowUnseenOption, type ConfigurationFlags } from "./flags.ts";
+import type { Io } from "./io.ts";
+import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
+import { addTerraformFlag, planOrConfiguration, type TerraformFlags } from "./planFiles.ts";
+import { type Colours, colours } from "./render.ts";
+import { withConnection } from "./service.ts";
+
+interface Flags extends ConfigurationFlags, TerraformFlags {
+  readonly allowUnseen: boolean;
+}
+
+export function addTestCommand(program: Command, action: ActionOf): void {
+  const command = addConfigurationFlags(program.command("test"));
+  addTerraformFlag(command, "on the namespace as this plan of Terraform or OpenTofu will leave it")
+    .description(
+      "run the policy tests (*.policy.ts) on the namespace as it is; exits with 2 where one fails, or where something could not be looked at",
+    )
+    .argument("[folder]", "folder with Pulumi.yaml", ".")
+    .addOption(allowUnseenOption())
+    .option("--json", "print the result as JSON")
+    .action(action(test));
+}
+
+async function test(io: Io, folder: string, flags: Flags): Promise<Outcome> {
+  if (!(await hasPolicyTests(folder))) {
+    throw new EngineError(
+      "policy_tests",
+      `${folder} has no policy tests: files named *.policy.ts, also in policy/.`,
+    );
+  }
+  const { terraform, configuration } = await planOrConfiguration(io, folder, flags);
+  return runPolicyTests(io, folder, flags, configuration, terraform);
+}
+
+/** Part of the description of commands that also run policy tests. */
+export const TESTING = "run the policy tests (*.policy.ts) beside the program on the namespace as it";
+
+export function addNoTestsFlag(command: Command): Command {
+  return command.option("--no-tests", "leave out the policy tests (*.policy.ts) beside the program");
+}
+
+/**
+ * Whether there are policy tests beside a program, and the flags do not omit them.
+ * @throws EngineError (`project`) when its folder cannot be read
+ */
+export async function hasPolicyTests(
+  folder: string,
+  { tests = true, offline = false }: { readonly tests?: boolean; readonly offline?: boolean } = {},
+): Promise<boolean> {
+  if (!tests || offline) return false;
+  const files = await policyTestFiles(folder).catch((cause: Error) => {
+    throw new EngineError("project", cause.message, { cause });
+  });
+  return files.length > 0;
+}
+
+/**
+ * Runs the policy tests beside a program.
+ * @param planned the plan after which the namespace is tested, and what of it could not be checked; by default the
+ * live namespace is tested
+ * @throws ConfigurationError, RequestError and others of the connection
+ */
+export async function runPolicyTests(
+  io: Io,
+  folder: string,
+  { allowUnseen = false }: { readonly allowUnseen?: boolean },
+  configuration: ReadonlyMap<string, string>,
+  planned?: { readonly plan: Plan; readonly unseen?: readonly string[] },
+): Promise<Outcome<TestedNamespace>> {
+  // Loaded here, since programs without policy tests do not need it.
+  const { testLive, testPlan } = await import("../review/testedNamespace.ts");
+  const result = await withConnection(io, configuration, (connection) =>
+    planned ? testPlan(connection, folder, planned.plan, planned.unseen) : testLive(connection, folder),
+  );
+  const { ok, unseen, unknown } = result;
+  const c = colours(io.stdout, io.env);
+  return {
+    result,
+    text: () =>
+      [
+        policyTestsText(c, result, relative("", resolve(folder))),
+        ...unseen.map((sentence) => c.red(`not looked at: ${printable(sentence)}`)),
+        ...unknown.map((sentence) => c.yellow(`not known: ${printable(sentence)}`)),
+      ].join("\n"),
+    exitCode: ok && (unseen.length === 0 || allowUnseen) ? 0 : BLOCKED,
+  };
+}
+
+const LISTED_MAX = 8;
+
+/**
+ * The results of policy tests, as a test runner shows them.
+ * @param folder the program's, relative to the reader's
+ */
+export function policyTestsText(c: Colours, { tests }: PolicyTestReport, folder: string): string {
+  const failed = tests.filter(({ ok }) => !ok).length;
+  const passed = tests.length - failed;
+  const warnings = tests.reduce((sum, test) => sum + test.warnings.length, 0);
+  const counts = [
+    ...(failed > 0 ? [c.red(`${failed} failed`)] : []),
+    ...(passed > 0 ? [c.green(`${passed} passed`)] : []),
+    ...(warnings > 0 ? [c.yellow(counted(warnings, "warning"))] : []),
+  ];
+  const prefix = folder === "" ? "" : `${folder}/`;
+  return [...tests.flatMap((test) => testLines(c, test, prefix)), counts.join(", ")].join("\n");
+}
+
+function testLines(c: Colours, test: PolicyTestResult, prefix: string): string[] {
+  const { name, file, ok, failures, warnings, durationMs } = test;
+  const at = (line: number | undefined) =>
+    c.dim(printable(`${prefix}${file}${line === undefined ? "" : `:${line}`}`));
+  const head = ok
+    ? `${c.green("  ok ")} ${printable(name)} ${c.dim(`(${durationMs} ms)`)}`
+    : `${c.red("FAIL ")} ${printable(name)}`;
+  return [
+    `${head}  ${at(test.line)}`,
+    ...failures.flatMap((failure) => [
+      ...(failure.assertion === undefined ? [] : [`       ${printable(failure.assertion)}`]),
+      `       ${c.red(printableLines(failure.message))}${exampleNote(failure)}  ${at(failure.line)}`,
+      ...failure.counterexamples.map((example) => `         ${printable(exampleText(example))}`),
+      ...(failure.lookedAt ? [`       ${c.dim(printable(lookedAtText(failure.lookedAt)))}`] : []),
+    ]),
+    ...warnings.flatMap(({ assertion, message, line }) => [
+      `       ${c.yellow(`warning: ${assertion === undefined ? "" : `${printable(assertion)} `}${printableLines(message)}`)}  ${at(line)}`,
+    ]),
+  ];
+}
+
+function exampleNote({ cases, counterexamples }: PolicyFailure): string {
+  if (counterexamples.length === 0) return "";
+  return cases > counterexamples.length ? `, ${counterexamples.length} of them:` : ":";
+}
+
+function exampleText({ login, address, device, key, rule, refusedBy }: PolicyCounterexample): string {
+  const who = `${login} on ${device.name} from ${address} with the key ${JSON.stringify(key.name)} (${key.fingerprint})`;
+  if (refusedBy === "login") return `${who}: refused, the key is for other login names`;
+  if (refusedBy === "device") return `${who}: refused, the key is for other devices`;
+  const decides = rule ? `rule ${ruleText(rule)}` : "no rule";
+  return refusedBy === "rule" ? `${who}: refused by ${decides}` : `${who}, by ${decides}`;
+}
+
+function lookedAtText({ keys, devices, logins, addresses }: LookedAt): string {
+  return (
+    `looked at ${counted(keys, "key")} and ${counted(devices, "device")}, ` +
+    `as ${listed(logins)}, from ${listed(addresses)}`
+  );
+}
+
+const listed = (texts: readonly string[]): string =>
+  texts.length === 0 ? "nothing" : firstOf(texts, LISTED_MAX);

@@ -1,0 +1,282 @@
+import type { Command } from "commander";
+import {
+  EngineError,
+  type EngineName,
+  openStack,
+  type Stack,
+  type StackOptions,
+  StackSelectionError,
+} from "../engine/index.ts";
+import type { OwnResource } from "../estate/coverage.ts";
+import type { Connection, Home } from "../service/connection.ts";
+import { collect, type StackFlags, stackOptionsOf } from "./flags.ts";
+import { type Io, withEnv } from "./io.ts";
+import { colours, progressLine } from "./render.ts";
+
+/**
+ * Does work with the service that the environment and a stack's configuration name, and closes the connection.
+ * @param configuration by `namespace:key` and with secrets decrypted; the environment wins over it
+ * @throws ConfigurationError naming the variable that is missing or wrong
+ */
+export async function withConnection<T>(
+  io: Io,
+  configuration: ReadonlyMap<string, string>,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  // Loaded here, since other commands need no client, which would slow their start.
+  const { newConnection } = await import("../service/newConnection.ts");
+  const tell = (line: string) => io.stderr.write(`${line}\n`);
+  const connection = newConnection((key) => configuration.get(key), { tell }, io.env);
+  try {
+    return await withReleaseNote(io, connection, () => work(connection));
+  } finally {
+    await connection.client.close();
+  }
+}
+
+/** Does work with a service. If it fails and the service has another release, a note is printed beside the error. */
+export const withReleaseNote = <T>({ stderr }: Io, connection: Connection, work: () => Promise<T>) =>
+  connection.telling((line) => stderr.write(`${line}\n`), work);
+
+const TENANT_KEY = "gatehouse:tenant";
+
+/** The service of a run, and the namespace of resources that do not name one. */
+export interface Service extends Home {
+  readonly connection: Connection;
+  /** Writes the namespace into the stack's configuration, for later runs. Resolves with a sentence to print. */
+  readonly pin: () => Promise<string | undefined>;
+  /** The service and the namespace, for people. */
+  readonly text: string;
+}
+
+/** A stack, and where its objects are. */
+export interface StackOnService {
+  readonly stack: Stack;
+  /** Undefined where no address is set. */
+  readonly service: Service | undefined;
+  /** Its settings name the namespace. Use it for everything that follows. */
+  readonly io: Io;
+}
+
+/** The service. @throws EngineError (`service`) where no address is set */
+export function requireService(service: Service | undefined): Service {
+  if (service) return service;
+  throw new EngineError(
+    "service",
+    "GATEHOUSE_URL: set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org",
+  );
+}
+
+/**
+ * Opens a stack, and determines the namespace of resources that do not name one, so that a plan, its review and its run
+ * have the same one. The caller closes the connection.
+ * @param createNamespace name of a namespace to create if none is determined and the user is in none of that name
+ * @throws what opening the stack throws; RequestError if the service or the credential fails; ConfigurationError if a
+ * setting is wrong
+ */
+export async function openOnService(
+  io: Io,
+  options: Omit<StackOptions, "env">,
+  createNamespace?: string,
+): Promise<StackOnService> {
+  const { env } = io;
+  const stack = await openStack({ ...options, env });
+  const { newConnection, settings } = await import("../service/newConnection.ts");
+  const configuration = isComplete(env) ? new Map<string, string>() : await configurationIfAny(stack);
+  const lookup = (key: string) => configuration.get(key);
+  if (!isSet(settings(lookup, env), "GATEHOUSE_URL")) return { stack, service: undefined, io };
+  const tell = (line: string) => io.stderr.write(`${line}\n`);
+  const connection = newConnection(lookup, { tell, stop: options.signal }, env);
+  try {
+    const { tenant, unsettled, isConfigured, reason } = await withReleaseNote(io, connection, () =>
+      homeOf(env, stack, connection, createNamespace),
+    );
+    const service = { connection, tenant, unsettled, pin: async () => undefined };
+    if (tenant === undefined) {
+      return { stack, service: { ...service, text: `${connection.client.url}; no namespace is set` }, io };
+    }
+    const text = await describe(connection, tenant, reason);
+    if (isConfigured) return { stack, service: { ...service, text }, io };
+    // With its service: the plugin gives the namespace to no provider instance of another one.
+    const url = isSet(env, "GATEHOUSE_URL") ? {} : { GATEHOUSE_URL: connection.client.url };
+    const namedIo = withEnv(io, { ...env, ...url, GATEHOUSE_TENANT: tenant });
+    // Opened again: a stack keeps the environment with which it was opened.
+    const reopened = await openStack({ ...options, env: namedIo.env });
+    const pin = async () => {
+      await reopened.setConfig(TENANT_KEY, tenant);
+      return `${TENANT_KEY} is ${tenant} in the stack's configuration from now on.`;
+    };
+    return { stack: reopened, service: { ...service, pin, text }, io: namedIo };
+  } catch (error) {
+    await connection.client.close();
+    throw error;
+  }
+}
+
+/**
+ * Opens a stack for a review, and determines its namespace. Messages of the engine, and where the stack's objects are,
+ * go to the standard error, beside the review.
+ */
+export async function openForReview(
+  io: Io,
+  folder: string,
+  flags: StackFlags,
+): Promise<Pick<StackOnService, "stack" | "io">> {
+  const { service, ...opened } = await openOnService(io, readerOptions(io, folder, flags));
+  if (service) {
+    io.stderr.write(`Namespace: ${service.text}\n`);
+    await service.connection.client.close();
+  }
+  return opened;
+}
+
+/** The options of commands that read: messages of the engine go to the standard error, beside what they print. */
+export function readerOptions({ stderr, env }: Io, folder: string, flags: StackFlags): StackOptions {
+  const c = colours(stderr, env);
+  return {
+    ...stackOptionsOf(folder, flags),
+    onEvent: (event) => {
+      const line = event.kind === "diagnostic" || event.kind === "phase" ? progressLine(c, event) : undefined;
+      if (line !== undefined) stderr.write(`${line}\n`);
+    },
+  };
+}
+
+const isSet = (env: NodeJS.ProcessEnv, name: string) => Boolean(env[name] ?? env[`${name}_FILE`]);
+
+/** True when the environment has all settings, so that the stack's configuration need not be read. */
+const isComplete = (env: NodeJS.ProcessEnv) =>
+  isSet(env, "GATEHOUSE_TENANT") &&
+  ["GATEHOUSE_API_KEY", "GATEHOUSE_TOKEN", "GATEHOUSE_PASSWORD"].some((name) => isSet(env, name)) &&
+  // With TLS, the configuration may name authorities to trust.
+  (env.GATEHOUSE_URL?.startsWith("http:") || (isSet(env, "GATEHOUSE_URL") && Boolean(env.GATEHOUSE_CA_FILE)));
+
+/** The configuration of a stack; empty if the stack does not exist yet. */
+async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, string>> {
+  try {
+    return await stack.config();
+  } catch (error) {
+    if (error instanceof StackSelectionError) return new Map();
+    throw error;
+  }
+}
+
+interface FoundHome extends Home {
+  /** Whether a setting names the namespace, so that later runs have the same one. */
+  readonly isConfigured: boolean;
+  /** How it was determined, for people. */
+  readonly reason: string;
+}
+
+async function homeOf(
+  env: NodeJS.ProcessEnv,
+  stack: Stack,
+  connection: Connection,
+  createNamespace: string | undefined,
+): Promise<FoundHome> {
+  const unneeded = createNamespace === undefined ? "" : "; --create-namespace was not needed";
+  const home = (tenant: string, reason: string, isConfigured = false): FoundHome => ({
+    tenant,
+    reason,
+    isConfigured,
+    unsettled: undefined,
+  });
+  if (connection.defaultTenant !== undefined) {
+    const by = isSet(env, "GATEHOUSE_TENANT") ? "GATEHOUSE_TENANT" : "the stack's configuration";
+    return home(connection.defaultTenant, `by ${by}${unneeded}`, true);
+  }
+  const [found, ...others] = homesOf(await resourcesOf(stack, connection));
+  if (others.length > 0) {
+    const { ConfigurationError } = await import("@gatehouse-access/sdk");
+    const unsettled = new ConfigurationError(
+      `tenant: resources of the stack that name no namespace are in ${others.length + 1} of them: ${[found, ...others].sort().join(", ")}; name it in those of all but one, and set ${TENANT_KEY} to that one`,
+    );
+    return { tenant: undefined, unsettled, isConfigured: false, reason: "" };
+  }
+  if (found !== undefined) return home(found, `where the stack's resources are${unneeded}`);
+  const reason = "the only one of the credential";
+  if (createNamespace === undefined)
+    return { ...(await connection.homeIfAny()), isConfigured: false, reason };
+  return home(await findOrCreateNamespace(connection, createNamespace), reason);
+}
+
+/**
+ * The namespaces that hold the objects of resources which do not name one. After a run with a setting, every resource in
+ * the state names a namespace: then the result is the one that holds all objects outside the stack's own namespaces.
+ */
+function homesOf(resources: readonly OwnResource[]): string[] {
+  const own = resources.flatMap(({ definition, inputs = {}, outputs = {} }) => {
+    const { tenant } = outputs;
+    const isNamespace = definition.name === "Namespace";
+    return typeof tenant === "string" ? [{ isNamespace, isNamed: Boolean(inputs.tenant), tenant }] : [];
+  });
+  const inside = own.filter(({ isNamespace }) => !isNamespace);
+  const unnamed = inside.filter(({ isNamed }) => !isNamed);
+  if (unnamed.length > 0) return tenantsOf(unnamed);
+  const declared = tenantsOf(own.filter(({ isNamespace }) => isNamespace));
+  const others = tenantsOf(inside).filter((tenant) => !declared.includes(tenant));
+  return others.length === 1 ? others : [];
+}
+
+const tenantsOf = (resources: readonly { readonly tenant: string }[]) => [
+  ...new Set(resources.map(({ tenant }) => tenant)),
+];
+
+async function findOrCreateNamespace({ client, namespaces }: Connection, name: string): Promise<string> {
+  const all = await namespaces.all();
+  const known = all.find((namespace) => namespace.name === name.toLowerCase());
+  return known?.tenantId ?? (await client.createNamespace({ body: { name } })).tenantId;
+}
+
+async function describe(connection: Connection, tenant: string, reason: string): Promise<string> {
+  const { NotFoundError, PermissionError } = await import("@gatehouse-access/sdk");
+  const { printable } = await import("../words.ts");
+  const { url } = connection.client;
+  try {
+    const found = await connection.namespaces.find(tenant);
+    return `${found ? `${printable(found.name)} (${tenant})` : `${tenant}, which is not there,`} on ${url}, ${reason}`;
+  } catch (error) {
+    // The run itself reports what follows from it.
+    if (!(error instanceof NotFoundError || error instanceof PermissionError)) throw error;
+    return `${tenant} on ${url}, ${reason}`;
+  }
+}
+
+/** The flags that select further stacks whose objects count as managed. */
+export interface WithStackFlags {
+  readonly withStack?: readonly string[];
+  readonly engine?: EngineName;
+}
+
+export function addWithStackFlag(command: Command): Command {
+  return command.option(
+    "--with-stack <stack>",
+    "what this stack manages is managed too: a stack of the project, or folder:stack of another one; may be repeated",
+    collect,
+  );
+}
+
+/** The resources of this package in a stack's state that are on a service. */
+export async function resourcesOf(stack: Stack, { client }: Connection): Promise<OwnResource[]> {
+  // Loaded here, since most commands need no definition.
+  const { ownResources } = await import("../estate/coverage.ts");
+  return ownResources(await stack.resources(), client.url);
+}
+
+/** The same of all stacks that `--with-stack` names. @throws EngineError where one cannot be opened or read */
+export async function otherResources(
+  { env, stderr }: Io,
+  folder: string,
+  { withStack = [], engine }: WithStackFlags,
+  connection: Connection,
+): Promise<OwnResource[]> {
+  const found: OwnResource[] = [];
+  for (const named of withStack) {
+    const [, otherFolder = folder, name = named] = /^(.+):([^:]+)$/.exec(named) ?? [];
+    const other = await openStack({ folder: otherFolder, stack: name, env, engine });
+    const resources = await resourcesOf(other, connection);
+    if (resources.length === 0) stderr.write(`--with-stack ${named}: it is not there, or has no resources\n`);
+    found.push(...resources);
+  }
+  return found;
+}
