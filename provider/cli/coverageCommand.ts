@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
-import type { NamespaceCoverage, UnmanagedObject } from "../estate/coverage.ts";
-import type { OwnResource } from "../estate/coverage.ts";
+import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../estate/coverage.ts";
 import { addStackFlags, type StackFlags } from "./flags.ts";
 import type { Io } from "./io.ts";
 import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";

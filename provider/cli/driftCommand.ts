@@ -165,8 +165,7 @@ async function managedOrExcepted(
   connection: Connection,
 ): Promise<Pick<DriftSearch, "others" | "exceptions" | "seen">> {
   const { readExceptions } = await import("../estate/exceptions.ts");
-  const { FirstSeen } = await import("../drift/firstSeen.ts");
-  const { KeptFile, keptPath } = await import("../drift/KeptFile.ts");
+  const { FirstSeen, KeptFile, keptPath } = await import("../drift/KeptFile.ts");
   return {
     others: await otherResources(io, folder, flags, connection),
     exceptions: await readExceptions(folder),

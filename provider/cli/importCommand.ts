@@ -15,8 +15,7 @@ import {
 import type { Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
-import { counted } from "../words.ts";
-import { printable } from "../words.ts";
+import { counted, printable } from "../words.ts";
 import type { Io } from "./io.ts";
 import type { ActionOf, Outcome } from "./outcome.ts";
 import { colours, progressLine, resultText } from "./render.ts";

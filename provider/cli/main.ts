@@ -7,7 +7,7 @@ import { addDriftCommand } from "./driftCommand.ts";
 import { addImportCommand } from "./importCommand.ts";
 import { addInstallCommands } from "./installCommands.ts";
 import { type Io, outputFailure, surviveLostReaders } from "./io.ts";
-import { type ActionOf, messageOf, printOutcome } from "./outcome.ts";
+import { type ActionOf, printError, printOutcome } from "./outcome.ts";
 import { addTestCommand } from "./policyTests.ts";
 import { addReviewCommand } from "./reviewCommand.ts";
 import { addRunCommands } from "./runCommands.ts";
@@ -28,8 +28,12 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   let code = 0;
   const action: ActionOf = (command) =>
     async function (...words) {
-      const outcome = await command(io, ...words);
-      code = await printOutcome(io, outcome, this.opts().json === true);
+      const json = this.opts().json === true;
+      try {
+        code = await printOutcome(io, await command(io, ...words), json);
+      } catch (error) {
+        code = printError(io, error, json);
+      }
     };
   const program = new Command("gatehouse")
     .description("Access policy as code")
@@ -60,7 +64,6 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     // Commander has printed it.
     if (error instanceof CommanderError) return error.exitCode;
-    io.stderr.write(`error: ${await messageOf(error)}\n`);
-    return 1;
+    return printError(io, error, false);
   }
 }

@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { GatehouseError } from "@gatehouse-access/sdk/errors";
 import type { Command } from "commander";
 import { EngineError, type Result, RunError, withoutValues } from "../engine/index.ts";
 import { OutdatedPlanError } from "../plan/saved/OutdatedPlanError.ts";
@@ -73,42 +74,25 @@ async function printParts(stdout: Output, parts: Iterable<string>): Promise<void
   }
 }
 
-/** Errors of the service and of the settings as those of an engine; all others as they are. */
-export async function asEngineError(error: unknown): Promise<unknown> {
-  if (error instanceof EngineError) return error;
-  const { GatehouseError } = await import("@gatehouse-access/sdk");
-  if (!(error instanceof GatehouseError)) return error;
-  return new EngineError("service", printable(error.message), { cause: error });
-}
-
 /**
- * Prints an error of an engine.
+ * Prints the error that ends a command: its message and its code; with `--json` also the error as an object, beside the
+ * result of the run if there is one.
  * @returns the exit code
- * @throws any other error
+ * @throws the error itself if it is a bug, for its stack trace
  */
-export function report(io: Io, error: unknown, flags: { readonly json?: boolean }): number {
-  if (!(error instanceof EngineError)) throw error;
+export function printError(io: Io, error: unknown, json: boolean): number {
+  if (!(error instanceof GatehouseError)) throw error;
   const result = error instanceof RunError ? error.result : undefined;
-  if (result && (flags.json || result.steps.length > 0)) {
-    const text = flags.json ? JSON.stringify(withoutValues(result), null, 2) : textOf(io, result);
-    io.stdout.write(`${text}\n`);
-  } else if (flags.json) {
-    const { code, message } = error;
-    const more = error instanceof OutdatedPlanError ? { differences: error.differences } : {};
-    io.stdout.write(`${JSON.stringify({ ok: false, error: { code, message, ...more } }, null, 2)}\n`);
-  }
-  io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${printableLines(error.message)}`)}\n`);
+  if (json) {
+    const facts = error instanceof OutdatedPlanError ? { differences: error.differences } : {};
+    const shown = {
+      ...(result ? withoutValues(result) : { ok: false }),
+      error: { ...error.toJSON(), ...facts },
+    };
+    io.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
+  } else if (result && result.steps.length > 0) io.stdout.write(`${textOf(io, result)}\n`);
+  // The service wrote a part of its errors, so they are one line.
+  const message = error instanceof EngineError ? printableLines(error.message) : printable(error.message);
+  io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${message} [${error.code}]`)}\n`);
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
-}
-
-/**
- * The message of an error that ends a command, for people.
- * @throws the error itself where it is a bug, for its stack trace
- */
-export async function messageOf(error: unknown): Promise<string> {
-  if (error instanceof EngineError) return printableLines(error.message);
-  // Loaded here, since most commands need no client unless something fails.
-  const { GatehouseError } = await import("@gatehouse-access/sdk");
-  if (error instanceof GatehouseError) return printable(error.message);
-  throw error;
 }

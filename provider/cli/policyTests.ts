@@ -10,8 +10,7 @@ import type {
   PolicyTestResult,
 } from "../policyTests/results.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
-import { counted, firstOf, ruleText } from "../words.ts";
-import { printable, printableLines } from "../words.ts";
+import { counted, firstOf, printable, printableLines, ruleText } from "../words.ts";
 import { addConfigurationFlags, allowUnseenOption, type ConfigurationFlags } from "./flags.ts";
 import type { Io } from "./io.ts";
 import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";

@@ -14,7 +14,7 @@ import {
   urnName,
   urnType,
 } from "../engine/index.ts";
-import type { AccessMapMeta } from "../map/accessMapHtml.ts";
+import type { AccessMapMeta } from "../map/accessMapData.ts";
 import { printable, printableLines } from "../words.ts";
 import type { Output } from "./io.ts";
 
@@ -151,7 +151,8 @@ export async function writeAccessMap(
   { before, after }: { readonly before: Access; readonly after: Access },
   meta: Omit<AccessMapMeta, "when">,
 ): Promise<void> {
-  const { accessMapData, accessMapHtml } = await import("../map/accessMapHtml.ts");
+  const { accessMapData } = await import("../map/accessMapData.ts");
+  const { accessMapHtml } = await import("../map/accessMapHtml.ts");
   const data = accessMapData(before, after, { ...meta, when: new Date().toISOString() });
   await writeFile(file, accessMapHtml(data));
   stderr.write(`The access map is in ${file}\n`);

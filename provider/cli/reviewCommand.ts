@@ -13,7 +13,7 @@ import {
   type StackFlags,
 } from "./flags.ts";
 import type { Io, Output } from "./io.ts";
-import { type ActionOf, BLOCKED, type Outcome, report } from "./outcome.ts";
+import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
 import {
   addTerraformFlag,
   outdatedWork,
@@ -121,7 +121,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     const { plan, stack, work, configuration, io: onService, ...planned } = plans;
     if (work && flags.sameAs !== undefined) {
       const outdated = await outdatedWork(flags.sameAs, work());
-      if (outdated) return { exitCode: report(io, outdated, flags) };
+      if (outdated) throw outdated;
     }
     const { reviewPlan } = await import("../review/reviewPlan.ts");
     const { protect, soonDays } = flags;

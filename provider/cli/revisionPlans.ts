@@ -53,9 +53,8 @@ export async function revisionPlans(
   flags: RevisionFlags,
   temporary: string,
 ): Promise<RevisionPlans> {
-  const { commitOf, openRepository, revisionProgram, serviceDifferences } = await import(
-    "../revisions/index.ts"
-  );
+  const { commitOf, openRepository } = await import("../revisions/repository.ts");
+  const { revisionProgram, serviceDifferences } = await import("../revisions/revisionProgram.ts");
   const repository = openRepository(folder, io.env);
   const base = { name: flags.base, commit: commitOf(repository, flags.base, "--base") };
   const head =

@@ -11,7 +11,7 @@ import {
 import { printable } from "../words.ts";
 import { type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { Io, Output } from "./io.ts";
-import { asEngineError, type Outcome, report } from "./outcome.ts";
+import { type Outcome, printError } from "./outcome.ts";
 import { type Colours, colours, progressLine, resultText } from "./render.ts";
 import { openOnService, requireService, type Service, withReleaseNote } from "./service.ts";
 
@@ -48,7 +48,7 @@ export interface Running {
 }
 
 /**
- * Opens a stack, does the work of a command with it, and reports its error. The first signal that ends processes lets
+ * Opens a stack and does the work of a command with it. The first signal that ends processes lets
  * operations in flight finish; the second one ends the process.
  * @param flags `isWriting`: the work writes to the service or the state, so that the user must confirm it
  */
@@ -60,7 +60,7 @@ export async function withStack(
 ): Promise<Outcome> {
   const { stdin, stdout, stderr, env } = io;
   const prompts = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
-  if (flags.isWriting && !flags.yes && !prompts) return { exitCode: report(io, unattended(flags), flags) };
+  if (flags.isWriting && !flags.yes && !prompts) throw unattended(flags);
   const abort = new AbortController();
   const interrupt = (): void => {
     if (abort.signal.aborted) process.exit(130);
@@ -89,8 +89,9 @@ export async function withStack(
       },
     });
   } catch (error) {
-    const exitCode = report(io, await asEngineError(error), flags);
-    return { exitCode: abort.signal.aborted ? 130 : exitCode };
+    if (!abort.signal.aborted) throw error;
+    printError(io, error, flags.json === true);
+    return { exitCode: 130 };
   } finally {
     await service?.connection.client.close();
     for (const name of ENDING_SIGNALS) process.off(name, interrupt);

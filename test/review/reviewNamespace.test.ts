@@ -15,6 +15,7 @@ const estateOf = (tenant: string): Estate => ({
     apiKeys: [],
     unseen: [],
     unknown: [],
+    unreadable: {},
   },
   policy: { devices: [], keys: [], rules: [] },
   seen: { sessions: 0, logins: [], addresses: [] },

@@ -89,6 +89,7 @@ export const estate: Estate = {
   seen: { sessions: 0, logins: [], addresses: [] },
   unseen: [],
   unknown: [],
+  unreadable: {},
 };
 
 interface Sides {

@@ -65,6 +65,7 @@ export function factsOf(policy: AccessPolicy, more: Partial<PolicyTestFacts> = {
     apiKeys: [apiKey("ci", daysLater(90))],
     unseen: [],
     unknown: [],
+    unreadable: {},
     ...more,
   };
 }
