@@ -18,6 +18,7 @@ import {
 } from "../sdk/contract/index.ts";
 import { HEARTBEAT_DELAY } from "../server/features/devices/heartbeats.ts";
 import { settings } from "../server/settings/index.ts";
+import { errorsPage } from "./errorsPage.ts";
 import { helpersPage } from "./helpersPage.ts";
 import { internalOperationsPage } from "./internalOperationsPage.ts";
 import { jsonSchemas } from "./jsonSchemas.ts";
@@ -222,6 +223,7 @@ export function pages(): Record<string, string> {
   const texts = {
     "resources.md": resources(),
     "helpers.md": helpersPage(NOTE),
+    "errors.md": errorsPage(NOTE),
     "lint.md": lintPage(NOTE),
     "review-json.md": reviewJsonPage(NOTE),
     "operations.md": operationsPage(),

@@ -1,6 +1,6 @@
 import type { SdkErrorCode } from "./errorCodes.ts";
 
-export type { ErrorKind } from "./errorCodes.ts";
+export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 
 /** Where a value is: names of members and indexes of items, from the outside in. */
 export type FieldPath = readonly (string | number)[];

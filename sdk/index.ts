@@ -34,7 +34,6 @@ export {
   type TokenCredential,
   tokenCredential,
 } from "./credentials.ts";
-export { type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
 export { iteratePages, type Page } from "./pages.ts";

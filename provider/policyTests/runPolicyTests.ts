@@ -44,7 +44,7 @@ export async function runPolicyTests(folder: string, facts: PolicyTestFacts): Pr
 
 function subjectsOf({ policy, domain, members, apiKeys, unreadable }: PolicyTestFacts): PolicySubjects {
   let access: Access | undefined;
-  const known = <T>(list: readonly T[] | undefined, reason = "it could not be read"): readonly T[] => {
+  const known = <T>(list: readonly T[] | undefined, reason: string): readonly T[] => {
     if (list) return list;
     throw new Error(reason);
   };
@@ -56,10 +56,10 @@ function subjectsOf({ policy, domain, members, apiKeys, unreadable }: PolicyTest
       return access;
     },
     get members() {
-      return known(members, unreadable.members);
+      return known(members, unreadable.members ?? "members could not be read");
     },
     get apiKeys() {
-      return known(apiKeys, unreadable.apiKeys);
+      return known(apiKeys, unreadable.apiKeys ?? "API keys could not be read");
     },
   };
 }

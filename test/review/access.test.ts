@@ -283,7 +283,11 @@ test("flags that nobody knows, or that contradict each other, show the help", as
 });
 
 test.each([
-  ["no credential", () => ({ GATEHOUSE_URL: world.fleet.service.url }), "credential: set GATEHOUSE_USERNAME"],
+  [
+    "no credential",
+    () => ({ GATEHOUSE_URL: world.fleet.service.url }),
+    "credential: is not set; set GATEHOUSE_USERNAME",
+  ],
   ["a wrong password", () => ({ ...world.fleet.env, GATEHOUSE_PASSWORD: "wrong-horse" }), "login .*401"],
   [
     "no service",

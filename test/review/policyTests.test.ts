@@ -215,7 +215,7 @@ describe("members and API keys", () => {
   });
 
   test("a test of what could not be read fails, and no other one", async () => {
-    const facts = factsOf(smallPolicy, { unknown: ["members could not be read: forbidden"] });
+    const facts = factsOf(smallPolicy, { unreadable: { members: "members could not be read: forbidden" } });
     const [report] = await runFiles(
       {
         "a.policy.ts": `${IMPORT}

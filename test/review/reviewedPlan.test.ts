@@ -137,7 +137,16 @@ describe("what is captured of a plan", () => {
   const device = (uid: string, name: string, status: "accepted" | "pending") =>
     ({ uid, name, status, tags: [], identity: { mac: "" } }) as unknown as Estate["devices"][number];
   const estate = (devices: Estate["devices"]): Estate => ({
-    ...{ tenant: "1", name: "fleet", devices, members: [], apiKeys: [], unseen: [], unknown: [], unreadable: {} },
+    ...{
+      tenant: "1",
+      name: "fleet",
+      devices,
+      members: [],
+      apiKeys: [],
+      unseen: [],
+      unknown: [],
+      unreadable: {},
+    },
     policy: { devices: [], keys: [], rules: [] },
     seen: { sessions: 0, logins: [], addresses: [] },
   });

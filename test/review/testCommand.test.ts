@@ -162,8 +162,8 @@ test("what hinders the tests is one line and exit code 1", { timeout: 120_000 },
   const cases: [Record<string, string>, string, string][] = [
     [fleet.env, empty, "has no policy tests"],
     [fleet.env, join(folder, "nowhere"), "ENOENT"],
-    [{}, PROGRAM, "GATEHOUSE_URL: set it to the address of the service"],
-    [{ GATEHOUSE_URL: fleet.service.url }, PROGRAM, "credential: set GATEHOUSE_USERNAME"],
+    [{}, PROGRAM, "GATEHOUSE_URL: is not set; set it to the address of the service"],
+    [{ GATEHOUSE_URL: fleet.service.url }, PROGRAM, "credential: is not set; set GATEHOUSE_USERNAME"],
     [{ ...fleet.env, GATEHOUSE_PASSWORD: "wrong-password" }, PROGRAM, "login"],
     [{ ...fleet.env, GATEHOUSE_TENANT: "nonsense" }, PROGRAM, "GATEHOUSE_TENANT: must be"],
     [

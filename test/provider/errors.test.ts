@@ -1,0 +1,88 @@
+import { globSync, readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { EngineError } from "../../provider/engine/errors.ts";
+import { commandErrors, resourceErrors } from "../../provider/errorCodes.ts";
+import { ResourceError, said } from "../../provider/resourceError.ts";
+import { ConfigurationError, NotFoundError, printedError, sdkErrors } from "../../sdk/errors.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+const sources = globSync("{sdk,provider}/**/*.ts", {
+  cwd: ROOT,
+  exclude: (name) => /(^|\/)(dist|node_modules|generated)$/.test(name),
+}).filter((file) => !file.endsWith("errorCodes.ts"));
+
+describe("the catalogue of error codes", () => {
+  const text = sources.map((file) => readFileSync(new URL(file, ROOT), "utf8")).join("\n");
+  const codes = [sdkErrors, resourceErrors, commandErrors].flatMap((kinds) => Object.keys(kinds));
+
+  it("has each code once", () => {
+    expect(sources.length).toBeGreaterThan(200);
+    expect(new Set(codes).size).toBe(codes.length);
+  });
+
+  it.each(codes)("%s is thrown somewhere", (code) => {
+    expect(text).toContain(`"${code}"`);
+  });
+});
+
+describe("an error as JSON", () => {
+  it("has the code, the field path, the cause and the remedy of a setting", () => {
+    const error = new ConfigurationError("must be a uuid", { field: ["GATEHOUSE_TENANT"], remedy: "set it" });
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      code: "configuration",
+      message: "GATEHOUSE_TENANT: must be a uuid; set it",
+      field: ["GATEHOUSE_TENANT"],
+      detail: "must be a uuid",
+      remedy: "set it",
+    });
+  });
+
+  it("has the resource and the path inside a value, and no cause or stack", () => {
+    const error = new ResourceError(
+      "FirewallRule",
+      { code: "invalid_input", field: ["filter", "tags", 0], value: "a b", detail: said`must be a tag` },
+      { cause: new Error("secret") },
+    );
+    expect(error.toJSON()).toEqual({
+      code: "invalid_input",
+      message: "FirewallRule.filter.tags.0: must be a tag",
+      resource: "FirewallRule",
+      field: ["filter", "tags", 0],
+      value: "a b",
+      detail: "must be a tag",
+    });
+  });
+
+  it("has the request id of the service", () => {
+    const details = {
+      operation: "getTags",
+      method: "GET",
+      path: "/api/tags",
+      outcome: "none",
+      attempts: 1,
+    } as const;
+    const error = new NotFoundError("not found (404)", { ...details, requestId: "r-1" });
+    expect(error.toJSON()).toMatchObject({ code: "not_found", detail: "not found (404)", requestId: "r-1" });
+    expect(printedError(error)).toBe("getTags (GET /api/tags): not found (404) [request id r-1] [not_found]");
+  });
+});
+
+it("writes terms of a resource's error in the words of each front end", () => {
+  const error = new ResourceError("Device", {
+    code: "already_exists",
+    field: ["adopt"],
+    detail: said`DeviceTags exists`,
+    remedy: said`set ${{ field: "forceDestroy", value: true }}`,
+  });
+  expect(error.message).toBe("Device.adopt: DeviceTags exists; set forceDestroy: true");
+  expect(error.textIn(() => "force_destroy = true")).toBe("DeviceTags exists; set force_destroy = true");
+});
+
+it("ends the text of an error at its remedy, whatever the punctuation of its cause", () => {
+  expect(new EngineError("usage", "It is wrong.", { remedy: "See --help." }).message).toBe(
+    "It is wrong. See --help.",
+  );
+  expect(new EngineError("usage", "it is wrong", { remedy: "see --help" }).message).toBe(
+    "it is wrong; see --help",
+  );
+});
