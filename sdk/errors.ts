@@ -140,11 +140,17 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
       ...(attempts > 1 ? [`${attempts} attempts`] : []),
     ];
     const unclear = outcome === "unknown" ? "; it may have taken effect, look before repeating it" : "";
+    const facts = {
+      code,
+      field,
+      detail: serverMessage ? `${detail}: ${serverMessage}` : detail,
+      remedy,
+      requestId,
+    };
     super(
-      { code, field, detail, remedy, requestId },
+      facts,
       options,
-      `${operation} (${method} ${path}): ${errorText({ code, detail, remedy })}${serverMessage ? `: ${serverMessage}` : ""}` +
-        `${notes.length > 0 ? ` [${notes.join(", ")}]` : ""}${unclear}`,
+      `${operation} (${method} ${path}): ${errorText({ ...facts, field: undefined })}${notes.length > 0 ? ` [${notes.join(", ")}]` : ""}${unclear}`,
     );
     this.operation = operation;
     this.method = method;
@@ -153,6 +159,14 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
     this.attempts = attempts;
     if (details.status !== undefined) this.status = details.status;
     if (serverMessage !== undefined) this.serverMessage = serverMessage;
+  }
+
+  override toJSON(): ReturnType<GatehouseError["toJSON"]> & Pick<RequestErrorDetails, "status" | "outcome"> {
+    return {
+      ...super.toJSON(),
+      ...(this.status !== undefined && { status: this.status }),
+      outcome: this.outcome,
+    };
   }
 }
 

@@ -61,10 +61,11 @@ export interface StackOnService {
 /** The service. @throws EngineError (`service`) where no address is set */
 export function requireService(service: Service | undefined): Service {
   if (service) return service;
-  throw new EngineError(
-    "service",
-    "GATEHOUSE_URL: set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org",
-  );
+  throw new EngineError("service", "is not set", {
+    field: ["GATEHOUSE_URL"],
+    remedy:
+      "set it, or gatehouse:url in the stack's configuration, to the address of the service, for example https://access.example.org",
+  });
 }
 
 /**

@@ -324,7 +324,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     it.skipIf(!available)("that has no address", async () => {
       const { code, stderr } = await preview(policy, { GATEHOUSE_URL: "" });
       expect(code).toBe(1);
-      expect(stderr).toMatch(/GATEHOUSE_URL: is not set; set it/);
+      expect(stderr).toMatch(/GATEHOUSE_URL: is not set; set it, or/);
     });
 
     it.skipIf(!available)(

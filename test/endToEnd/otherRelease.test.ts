@@ -34,7 +34,11 @@ const times = (text: string) => text.match(SAID)?.length ?? 0;
 
 it("gatehouse access says what the service is, beside its error", async () => {
   const { code, stderr, stdout } = await gatehouse(["access", "--json"], env);
-  expect([code, times(stderr), stdout]).toEqual([1, 1, ""]);
+  expect([code, times(stderr), JSON.parse(stdout)]).toMatchObject([
+    1,
+    1,
+    { ok: false, error: { code: "validation", status: 400 } },
+  ]);
   expect(stderr).toMatch(/error: getDevices \(GET \/api\/devices\): /);
 });
 

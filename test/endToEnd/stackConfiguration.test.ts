@@ -95,7 +95,9 @@ describe("credentials that are in the stack's configuration alone", () => {
     const { preview: _, ...others } = commands();
     for (const args of Object.values(others)) {
       const { code, stdout, stderr } = await run(args, { GATEHOUSE_TOKEN: "of-the-environment" });
-      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+      expect(code).toBe(1);
+      if (stdout !== "") expect(JSON.parse(stdout)).toMatchObject({ error: { code: "authentication" } });
+      expect(stdout).not.toContain("of-the-environment");
       expect(stderr).toMatch(/error: .*(credential|token|authenti)/i);
       expect(stderr).not.toContain("of-the-environment");
     }
@@ -105,8 +107,9 @@ describe("credentials that are in the stack's configuration alone", () => {
     const { preview: _, ...others } = commands();
     for (const args of Object.values(others)) {
       const { code, stdout, stderr } = await run(args, { PULUMI_CONFIG_PASSPHRASE: "another" });
-      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-      expect(stderr).toBe("error: The passphrase is not the one this stack was made with.\n");
+      expect(code).toBe(1);
+      if (stdout !== "") expect(JSON.parse(stdout)).toMatchObject({ error: { code: "passphrase" } });
+      expect(stderr).toBe("error: The passphrase is not the one this stack was made with. [passphrase]\n");
     }
   });
 
@@ -119,7 +122,7 @@ describe("credentials that are in the stack's configuration alone", () => {
     const usage = await run(["access", "--engine", "embedded"]);
     expect(usage).toMatchObject({
       code: 1,
-      stderr: "error: --engine is for the stack that --stack names.\n",
+      stderr: "error: --engine is for the stack that --stack names. [usage]\n",
     });
   });
 

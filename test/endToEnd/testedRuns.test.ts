@@ -190,7 +190,7 @@ describe.each(engines)(
         const unreachable = { ...fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9" };
         const json = await nowhere.run(["preview", "--json"], { ...env({}), ...unreachable });
         expect(json.code).toBe(1);
-        expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, error: { code: "service" } });
+        expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, error: { code: "unreachable" } });
         expect(json.stderr).toMatch(/^error: .*http:\/\/127\.0\.0\.1:9\b/m);
         const unasked = stackOf({}, { name: "nowhere", spawned: false });
         expect((await unasked.run(["preview", "--no-tests"], env({}))).code).toBe(0);

@@ -104,10 +104,10 @@ describe.each(engines)("what is told of a failure, by the $label", ({ engine, av
         expect.stringMatching(/^ \+ {2}Thing a \([\d.]+s\) failed$/),
         "error: Thing a: the cloud refuses to create a",
         " +  Thing a  failed: the cloud refuses to create a",
-        "error: 1 resource failed.",
+        "error: 1 resource failed. [failed]",
       ]),
     );
-    expect(output.match(/refuses|failed/g)).toHaveLength(5);
+    expect(output.match(/refuses|failed/g)).toHaveLength(6);
   });
 
   test.runIf(available)("is the field that is wrong", async () => {
@@ -129,7 +129,7 @@ describe.each(engines)("what is told of a failure, by the $label", ({ engine, av
     const output = await up();
     expect(output.slice(output.indexOf("error: "))).toBe(
       "error: The stack is locked by another process. Wait for it to end; if it is gone, remove the lock " +
-        `(\`pulumi cancel\`, or delete the file):\n  ${file}: someone@elsewhere (pid 1) since 2026-01-02T03:04:05Z\n`,
+        `(\`pulumi cancel\`, or delete the file):\n  ${file}: someone@elsewhere (pid 1) since 2026-01-02T03:04:05Z [locked]\n`,
     );
   });
 });
@@ -143,6 +143,7 @@ test("--json prints the result, also of a run that fails", async () => {
   const result = JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)) as Result;
   expect(result).toMatchObject({
     ok: false,
+    error: { code: "failed", message: "1 resource failed." },
     engine: "embedded",
     command: "up",
     stack: "test",
@@ -173,7 +174,7 @@ test("a state that is nested too deeply is an error that names the file", async 
   const { code, output } = await ws.command(...args);
   expect([code, output]).toEqual([
     1,
-    expect.stringMatching(/^error: .*test\.json .*nested deeper than 500 levels\n$/),
+    expect.stringMatching(/^error: .*test\.json .*nested deeper than 500 levels \[backend\]\n$/),
   ]);
 });
 

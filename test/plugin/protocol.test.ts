@@ -149,7 +149,7 @@ describe("a plugin that was started", () => {
 
   it("does nothing before it is configured", async () => {
     await expect(check(await start(), "Tag", { name: "edge" })).rejects.toMatchObject({
-      details: "the provider is not configured",
+      details: "the provider is not configured [configuration]",
     });
   });
 });

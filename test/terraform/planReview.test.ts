@@ -549,7 +549,7 @@ policyTest("nobody is root", ({ access }) => {
     ])
       expect(await ask(...args)).toMatchObject({
         code: 1,
-        stderr: `error: Cannot read ${folder} (ENOENT)\n`,
+        stderr: `error: Cannot read ${folder} (ENOENT) [plan_file]\n`,
       });
     expect((await ask("review", root.folder, "--stack", "x")).stderr).toContain("cannot be used with");
   });
