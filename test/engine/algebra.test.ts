@@ -7,7 +7,6 @@ import { splitWords } from "../../provider/engine/embedded/program/sdkProcess.ts
 import { newCrypter, openCrypter, StateCodec } from "../../provider/engine/state/crypter.ts";
 import type { ResourceState } from "../../provider/engine/state/resourceState.ts";
 import { topologicalOrder } from "../../provider/engine/state/resourceState.ts";
-import { makeUrn, urnName, urnType } from "../../provider/urn.ts";
 import {
   changedKeys,
   containsSecret,
@@ -20,6 +19,7 @@ import {
   shown,
   type Value,
 } from "../../provider/engine/value.ts";
+import { makeUrn, urnName, urnType } from "../../provider/urn.ts";
 
 const key = fc.stringMatching(/^[a-z]{1,6}$/);
 const leaf = fc.oneof(
