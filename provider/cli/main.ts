@@ -1,17 +1,8 @@
 import { Command, CommanderError } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
-import { addAccessCommand } from "./accessCommand.ts";
-import { addCoverageCommand } from "./coverageCommand.ts";
-import { addDriftCommand } from "./driftCommand.ts";
-import { addImportCommand } from "./importCommand.ts";
-import { addInstallCommands } from "./installCommands.ts";
 import { type Io, outputFailure, surviveLostReaders } from "./io.ts";
 import { type ActionOf, printError, printOutcome } from "./outcome.ts";
-import { addTestCommand } from "./policyTests.ts";
-import { addReviewCommand } from "./reviewCommand.ts";
-import { addRunCommands } from "./runCommands.ts";
-import { addSshConfigCommand } from "./sshConfigCommand.ts";
 
 /** Width of the lines of help outside of a terminal. */
 const HELP_WIDTH = 80;
@@ -46,15 +37,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
       getOutHelpWidth: () => io.stdout.columns ?? HELP_WIDTH,
       getErrHelpWidth: () => io.stderr.columns ?? HELP_WIDTH,
     });
-  addRunCommands(program, action);
-  addDriftCommand(program, action);
-  addReviewCommand(program, action);
-  addAccessCommand(program, action);
-  addSshConfigCommand(program, action);
-  addTestCommand(program, action);
-  addImportCommand(program, action);
-  addCoverageCommand(program, action);
-  addInstallCommands(program, action);
+  for (const add of await commandsFor(args)) add(program, action);
   surviveLostReaders(io);
   try {
     await program.parseAsync(args, { from: "user" });
@@ -66,4 +49,31 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode;
     return printError(io, error, false);
   }
+}
+
+/** Adds commands to the program. */
+type AddCommands = (program: Command, action: ActionOf) => void;
+
+const ADDERS: readonly { readonly names: readonly string[]; readonly load: () => Promise<AddCommands> }[] = [
+  {
+    names: ["preview", "up", "refresh", "destroy"],
+    load: async () => (await import("./runCommands.ts")).addRunCommands,
+  },
+  { names: ["drift"], load: async () => (await import("./driftCommand.ts")).addDriftCommand },
+  { names: ["review"], load: async () => (await import("./reviewCommand.ts")).addReviewCommand },
+  { names: ["access"], load: async () => (await import("./accessCommand.ts")).addAccessCommand },
+  { names: ["ssh-config"], load: async () => (await import("./sshConfigCommand.ts")).addSshConfigCommand },
+  { names: ["test"], load: async () => (await import("./policyTests.ts")).addTestCommand },
+  { names: ["import"], load: async () => (await import("./importCommand.ts")).addImportCommand },
+  { names: ["coverage"], load: async () => (await import("./coverageCommand.ts")).addCoverageCommand },
+  {
+    names: ["pulumi", "terraform"],
+    load: async () => (await import("./installCommands.ts")).addInstallCommands,
+  },
+];
+
+/** Loads the command that the first word names, since each one costs time at the start; else all, for help. */
+function commandsFor([name = ""]: readonly string[]): Promise<readonly AddCommands[]> {
+  const named = ADDERS.filter(({ names }) => names.includes(name));
+  return Promise.all((named.length > 0 ? named : ADDERS).map(({ load }) => load()));
 }

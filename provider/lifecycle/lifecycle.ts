@@ -13,8 +13,7 @@ import { isMissingObject, isNoToken, isSilent } from "../service/missingObject.t
 import { check } from "./check.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
 import { bring } from "./createOrAdopt.ts";
-import { diff, type InputChange, settled } from "./diff.ts";
-import { lastingOutputs } from "./planned.ts";
+import { diff, type InputChange, lastingOutputs, settled } from "./diff.ts";
 import type { Creator, Run } from "./run.ts";
 
 type Values = Readonly<Record<string, unknown>>;

@@ -8,6 +8,7 @@ import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../service/listin
 import {
   defineResource,
   type Existing,
+  IdForm,
   type InputValues,
   type IsClaimed,
   listed as listedObject,
@@ -20,7 +21,6 @@ import {
 } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
 import { giveUpName, type HeldKey, listed, nameOf, rename, revoke } from "./heldKeys.ts";
-import { IdForm } from "./idForm.ts";
 
 const { API_KEY_DAYS } = apiKeys;
 type ValidDays = (typeof API_KEY_DAYS)[number];

@@ -3,7 +3,7 @@ import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import type { TenantClient } from "../service/connection.ts";
 import type { Device } from "../service/listings.ts";
 import { undefinedIfMissing } from "../service/missingObject.ts";
-import { defineResource, listed, type Origin, required } from "./definition.ts";
+import { defineResource, IdForm, listed, type Origin, required } from "./definition.ts";
 import {
   deviceInput,
   deviceOf,
@@ -15,7 +15,6 @@ import {
   selectorsOf,
 } from "./deviceSelector.ts";
 import { tenantInput } from "./fields.ts";
-import { IdForm } from "./idForm.ts";
 
 const ids = new IdForm("DeviceTagAttachment", "tenant", "uid", "tag");
 

@@ -1,6 +1,6 @@
 import { devices } from "@gatehouse-access/sdk/contract";
 import type { Device } from "../service/listings.ts";
-import { defineResource, listed, required } from "./definition.ts";
+import { defineResource, IdForm, listed, required } from "./definition.ts";
 import {
   deviceInput,
   deviceOf,
@@ -13,7 +13,6 @@ import {
 } from "./deviceSelector.ts";
 import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
 import { tenantInput } from "./fields.ts";
-import { IdForm } from "./idForm.ts";
 
 const ids = new IdForm("DeviceTags", "tenant", "uid");
 

@@ -3,9 +3,16 @@ import { areDisjoint } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { said } from "../resourceError.ts";
 import type { FirewallRule } from "../service/listings.ts";
-import { defineResource, type InputValues, listed, optional, output, required } from "./definition.ts";
+import {
+  defineResource,
+  IdForm,
+  type InputValues,
+  listed,
+  optional,
+  output,
+  required,
+} from "./definition.ts";
 import { filterInput, filterState, patternOn, tenantInput } from "./fields.ts";
-import { IdForm } from "./idForm.ts";
 import { sameValue } from "./values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;

@@ -5,9 +5,8 @@ import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import { hasStatus, type Invitation, isNotTold, withdrawInvitation } from "../service/invitations.ts";
 import type { Namespace } from "../service/listings.ts";
-import { defineResource, listed, output, required } from "./definition.ts";
+import { defineResource, IdForm, listed, output, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
-import { IdForm } from "./idForm.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 

@@ -1,9 +1,8 @@
 import { fingerprint, parseSshPublicKey, publicKeys, sshPublicKeyLine } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { PublicKey } from "../service/listings.ts";
-import { defineResource, listed, output, required } from "./definition.ts";
+import { defineResource, IdForm, listed, output, required } from "./definition.ts";
 import { filterInput, filterState, patternOn, tenantInput } from "./fields.ts";
-import { IdForm } from "./idForm.ts";
 
 const wire = publicKeys.createPublicKey.body.shape;
 

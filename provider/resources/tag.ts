@@ -3,9 +3,8 @@ import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
 import { isMissingObject, isSilent } from "../service/missingObject.ts";
-import { defineResource, required } from "./definition.ts";
+import { defineResource, IdForm, required } from "./definition.ts";
 import { tenantInput } from "./fields.ts";
-import { IdForm } from "./idForm.ts";
 
 const ids = new IdForm("Tag", "tenant", "name");
 

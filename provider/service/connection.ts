@@ -1,7 +1,7 @@
 import { type Client, ConfigurationError, type Declaration, isNotFound } from "@gatehouse-access/sdk";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import { type Invitation, invitationListing } from "./invitations.ts";
-import type { Listing } from "./listing.ts";
+import type { Listing } from "./listings.ts";
 import {
   type ApiKey,
   apiKeyListing,

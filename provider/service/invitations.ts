@@ -1,7 +1,7 @@
 import { type Client, isNotFound, iteratePages, PermissionError, RequestError } from "@gatehouse-access/sdk";
 import { dateTime, defineOperation, paging, role, TOTAL_COUNT } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { Listing } from "./listing.ts";
+import { Listing } from "./listings.ts";
 
 // Requests of services after 0.19, as they were recorded with a 0.27. The contract does not have them: 0.19 lists
 // invited people as members.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Listing } from "../../provider/service/listing.ts";
+import { Listing } from "../../provider/service/listings.ts";
 import { NotFoundError } from "../../sdk/index.ts";
 import { iteratePages } from "../../sdk/pages.ts";
 

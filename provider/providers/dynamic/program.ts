@@ -1,7 +1,6 @@
 import * as pulumi from "@pulumi/pulumi";
 import { LOGICAL_ID } from "./closure.ts";
-import { perRun } from "./perRun.ts";
-import { stateIdentity, withoutDependency } from "./stateIdentity.ts";
+import { perRun, stateIdentity, withoutDependency } from "./stateIdentity.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 

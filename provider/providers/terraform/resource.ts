@@ -1,5 +1,5 @@
+import { plannedUpdate } from "../../lifecycle/diff.ts";
 import type { ResourceSteps } from "../../lifecycle/lifecycle.ts";
-import { plannedUpdate } from "../../lifecycle/planned.ts";
 import type { ResourceError } from "../../resourceError.ts";
 import { type Existing, type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../../resources/values.ts";
