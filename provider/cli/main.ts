@@ -2,7 +2,7 @@ import { Command, CommanderError } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
 import { type Io, outputFailure, surviveLostReaders } from "./io.ts";
-import { type ActionOf, printError, printOutcome } from "./outcome.ts";
+import { type ActionOf, type Outcome, printError, printOutcome } from "./outcome.ts";
 
 /** Width of the lines of help outside of a terminal. */
 const HELP_WIDTH = 80;
@@ -20,10 +20,13 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   const action: ActionOf = (command) =>
     async function (...words) {
       const json = this.opts().json === true;
+      let outcome: Outcome | undefined;
       try {
-        code = await printOutcome(io, await command(io, ...words), json);
+        outcome = await command(io, ...words);
+        code = await printOutcome(io, outcome, json);
       } catch (error) {
-        code = printError(io, error, json);
+        // The result is on stdout then, which has one JSON document at most.
+        code = printError(io, error, json && !(outcome?.result ?? outcome?.parts));
       }
     };
   const program = new Command("gatehouse")
