@@ -22,18 +22,21 @@ export const resourceErrors = {
   },
   object_not_found: { cause: "No object has this id or name.", remedy: "Check the id, or the name." },
   ambiguous_object: { cause: "Several objects have this name.", remedy: "Give the id of one of them." },
-  invalid_id: { cause: "The id has another form.", remedy: "Give the id in the form that the error names." },
+  invalid_id: {
+    cause: "The form of the id is wrong.",
+    remedy: "Give the id in the form that the error names.",
+  },
   not_carried_tag: {
     cause: "A filter names a tag that nothing in the namespace carries.",
     remedy: "Give the tag to a device first, or correct its spelling.",
   },
   unsupported_change: {
     cause: "The service, or the engine, does not support this change.",
-    remedy: "See the remedy of the error.",
+    remedy: "Follow the remedy in the error.",
   },
   incomplete_answer: {
     cause: "The service does not show what the resource needs.",
-    remedy: "See the remedy of the error.",
+    remedy: "Follow the remedy in the error.",
   },
 } as const satisfies Readonly<Record<string, ErrorKind>>;
 
@@ -110,6 +113,10 @@ export const commandErrors = {
   packages: { cause: "`npm install` failed.", remedy: "Install the packages of the written program." },
   repair: { cause: "Some objects could not be deleted.", remedy: "See the reasons in the error." },
   notify: { cause: "The webhook did not accept the message.", remedy: "Check `GATEHOUSE_NOTIFY_URL`." },
+  install: {
+    cause: "The plugin, or the Terraform provider, cannot be installed.",
+    remedy: "Choose a folder that you may write to.",
+  },
   git: { cause: "git failed, or the folder is in no repository.", remedy: "Follow the remedy in the error." },
   output: { cause: "The output could not be written.", remedy: "Free space on the disk." },
 } as const satisfies Readonly<Record<string, ErrorKind>>;

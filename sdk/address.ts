@@ -6,25 +6,25 @@ import { ConfigurationError } from "./errors.ts";
  */
 export function serviceAddress(text: string): string {
   if (!URL.canParse(text)) {
-    throw new ConfigurationError("the URL of the service is not a URL", {
+    throw new ConfigurationError("is not a URL", {
       field: ["url"],
       remedy: "it looks like https://host",
     });
   }
   const url = new URL(text);
   if (url.protocol !== "https:" && url.protocol !== "http:") {
-    throw new ConfigurationError("the URL of the service must begin with https:// or http://", {
+    throw new ConfigurationError("must begin with https:// or http://", {
       field: ["url"],
     });
   }
   if (url.username !== "" || url.password !== "") {
-    throw new ConfigurationError("the URL of the service must not hold a user name or password", {
+    throw new ConfigurationError("must not hold a user name or password", {
       field: ["url"],
       remedy: "give them as a credential",
     });
   }
   if (url.search !== "" || url.hash !== "") {
-    throw new ConfigurationError("the URL of the service must not have a query or fragment", {
+    throw new ConfigurationError("must not have a query or fragment", {
       field: ["url"],
     });
   }

@@ -66,7 +66,7 @@ function headerValue(text: string, what: string): Secret {
 
 /** The credential of an API key. @throws ConfigurationError when the key cannot be sent in a header */
 export function apiKeyCredential(key: string): ApiKeyCredential {
-  return { kind: "apiKey", key: headerValue(key, "the API key") };
+  return { kind: "apiKey", key: headerValue(key, "apiKey") };
 }
 
 /**
@@ -74,7 +74,7 @@ export function apiKeyCredential(key: string): ApiKeyCredential {
  * @throws ConfigurationError when the token cannot be sent in a header
  */
 export function tokenCredential(token: string): TokenCredential {
-  return { kind: "token", token: headerValue(token.replace(/^Bearer\s+/i, ""), "the token") };
+  return { kind: "token", token: headerValue(token.replace(/^Bearer\s+/i, ""), "token") };
 }
 
 /**

@@ -13,7 +13,7 @@ export const sdkErrors = {
     remedy: "Correct the field that the error names.",
   },
   pattern: {
-    cause: "A pattern is no regular expression in RE2 syntax.",
+    cause: "A pattern is not a regular expression in RE2 syntax.",
     remedy: "Correct the pattern.",
   },
   validation: {
@@ -82,13 +82,12 @@ export const sdkErrors = {
     remedy: "If `outcome` is `unknown`, read the object before you repeat the request.",
   },
   protocol: {
-    cause:
-      "The answer is none that this service gives: a redirect, a page of a proxy, wrong or too much JSON.",
+    cause: "The service does not give such answers: a redirect, a page of a proxy, wrong or too much JSON.",
     remedy: "Check that the URL is that of the service.",
   },
   wrong_namespace: {
     cause: "The server answered the request for a token of one namespace with the token of another one.",
-    remedy: "Check what stands between the client and the service.",
+    remedy: "Check the proxies between the client and the service.",
   },
 } as const satisfies Readonly<Record<string, ErrorKind>>;
 

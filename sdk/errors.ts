@@ -35,12 +35,13 @@ export function errorText({ resource, field, detail, remedy }: ErrorFacts): stri
 export class GatehouseError extends Error implements ErrorFacts {
   override readonly name: string = "GatehouseError";
   readonly code: string;
-  readonly resource?: string;
-  readonly field?: FieldPath;
-  readonly value?: unknown;
+  // Declared, since a property that is undefined would be printed with the error.
+  declare readonly resource?: string;
+  declare readonly field?: FieldPath;
+  declare readonly value?: unknown;
   readonly detail: string;
-  readonly remedy?: string;
-  readonly requestId?: string;
+  declare readonly remedy?: string;
+  declare readonly requestId?: string;
 
   /** @param text default {@link errorText} of the facts */
   constructor(facts: ErrorFacts, options?: ErrorOptions, text = errorText(facts)) {
@@ -161,14 +162,21 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
     if (serverMessage !== undefined) this.serverMessage = serverMessage;
   }
 
-  override toJSON(): ReturnType<GatehouseError["toJSON"]> & Pick<RequestErrorDetails, "status" | "outcome"> {
-    return {
-      ...super.toJSON(),
-      ...(this.status !== undefined && { status: this.status }),
-      outcome: this.outcome,
-    };
+  /** The same with what is known of the request, and what the error's class adds. */
+  override toJSON(): ReturnType<GatehouseError["toJSON"]> {
+    const known = new Map(Object.entries(this));
+    const facts = REQUEST_FACTS.flatMap((name) =>
+      known.has(name) ? [[name, known.get(name)] as const] : [],
+    );
+    return { ...super.toJSON(), ...JSON.parse(JSON.stringify(Object.fromEntries(facts))) };
   }
 }
+
+/** The properties of requests' errors that are part of their JSON. */
+const REQUEST_FACTS = [
+  ...["operation", "status", "outcome"],
+  ...["fields", "expiredAt", "until", "gatewayCode", "retryAfter", "limit"],
+];
 
 /** What the class of a request's error says of it. */
 interface RequestErrorMore extends ErrorOptions {

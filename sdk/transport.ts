@@ -51,7 +51,7 @@ export function trusted(ca: string): string[] {
   } catch (cause) {
     throw new ConfigurationError(
       "the certificates of authorities (ca, GATEHOUSE_CA_FILE) are no PEM: a file of them has lines -----BEGIN CERTIFICATE-----",
-      { field: ["GATEHOUSE_CA_FILE"], cause },
+      { cause },
     );
   }
   return [...getCACertificates("default"), ca];

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { EngineError } from "../engine/index.ts";
 import { CHOICES, type Choice, SOURCE } from "../terraform/source.ts";
 import type { Io } from "./io.ts";
 import type { ActionOf, Outcome } from "./outcome.ts";
@@ -47,7 +48,7 @@ export function addInstallCommands(program: Command, action: ActionOf): void {
     .action(action(installProvider));
 }
 
-async function installPlugin({ env, stderr }: Io): Promise<Outcome> {
+async function installPlugin({ env }: Io): Promise<Outcome> {
   const { installPlugin } = await import("../providers/plugin/installPlugin.ts");
   try {
     const { version, file } = await installPlugin(env);
@@ -57,14 +58,14 @@ Next, in the folder of a program: pulumi package add gatehouse`;
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    stderr.write(
-      `error: can not write ${path ?? "the plugin"} (${code}); PULUMI_HOME names another folder\n`,
-    );
-    return { exitCode: 1 };
+    throw new EngineError("install", `can not write ${path ?? "the plugin"} (${code})`, {
+      remedy: "PULUMI_HOME names another folder",
+      cause: error,
+    });
   }
 }
 
-async function installProvider({ env, stderr }: Io, { mirror, for: choice }: Flags): Promise<Outcome> {
+async function installProvider({ env }: Io, { mirror, for: choice }: Flags): Promise<Outcome> {
   const { installProvider, mirrorText, programsFor } = await import("../terraform/install.ts");
   const programs = programsFor(env, choice);
   try {
@@ -78,13 +79,12 @@ async function installProvider({ env, stderr }: Io, { mirror, for: choice }: Fla
     const next = `\nIn a configuration:\n\n${requirementText(version)}\nThen: ${inits}`;
     return { text: () => `${installed.join("")}${mirrored}${next}` };
   } catch (error) {
-    const { code, path, message } = error as NodeJS.ErrnoException;
-    stderr.write(
-      code === undefined
-        ? `error: ${message}\n`
-        : `error: Cannot write ${path ?? "the provider"} (${code}). Choose another folder with --mirror.\n`,
-    );
-    return { exitCode: 1 };
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (code === undefined || error instanceof EngineError) throw error;
+    throw new EngineError("install", `Cannot write ${path ?? "the provider"} (${code}).`, {
+      remedy: "Choose another folder with --mirror.",
+      cause: error,
+    });
   }
 }
 

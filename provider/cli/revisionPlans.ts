@@ -115,7 +115,7 @@ async function withTitle<T>(title: string, work: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     const { code, detail, field, remedy } = error;
-    throw new EngineError(code, detail, { field: [`In ${title}`, ...(field ?? [])], remedy, cause: error });
+    throw new EngineError(code, `In ${title}: ${detail}`, { field, remedy, cause: error });
   }
 }
 

@@ -190,7 +190,11 @@ async function homeOf(
   if (others.length > 0) {
     const { ConfigurationError } = await import("@gatehouse-access/sdk");
     const unsettled = new ConfigurationError(
-      `tenant: resources of the stack that name no namespace are in ${others.length + 1} of them: ${[found, ...others].sort().join(", ")}; name it in those of all but one, and set ${TENANT_KEY} to that one`,
+      `resources of the stack that name no namespace are in ${others.length + 1} of them: ${[found, ...others].sort().join(", ")}`,
+      {
+        field: ["tenant"],
+        remedy: `name it in those of all but one, and set ${TENANT_KEY} to that one`,
+      },
     );
     return { tenant: undefined, unsettled, isConfigured: false, reason: "" };
   }

@@ -1,4 +1,9 @@
-import { AuthenticationError, type Declaration, PermissionError } from "@gatehouse-access/sdk";
+import {
+  AuthenticationError,
+  ConfigurationError,
+  type Declaration,
+  PermissionError,
+} from "@gatehouse-access/sdk";
 import { adoptionText } from "../adoptionNotice.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import {
@@ -273,10 +278,9 @@ async function goneIsUndefined<T>(
 }
 
 function noMember(tenant: string, cause: unknown): Error {
-  return new Error(
-    `credential: its user is no member of the namespace ${tenant}, so that nothing is known of what is in it; make it one (again), or use another credential`,
-    { cause },
-  );
+  const detail = `its user is no member of the namespace ${tenant}, so that nothing is known of what is in it`;
+  const remedy = "make it one (again), or use another credential";
+  return new ConfigurationError(detail, { field: ["credential"], remedy, cause });
 }
 
 function gone({ name }: ResourceDefinition, id: string, cause: unknown): ResourceError {

@@ -1,4 +1,4 @@
-import { and, type Client, type Filter, where } from "@gatehouse-access/sdk";
+import { and, type Client, ConfigurationError, type Filter, where } from "@gatehouse-access/sdk";
 import type { Connection } from "./connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "./listings.ts";
 
@@ -79,7 +79,11 @@ export async function namespaceOf(
   const query = { filter: where("name").eq(name.toLowerCase()), perPage: 100 };
   const found = await collect(service.client.iterate("getNamespaces", { query }));
   const namespace = found.find((candidate) => candidate.name === name.toLowerCase());
-  if (!namespace) throw new Error(`getNamespace: the credential's user is in no namespace called "${name}"`);
+  if (!namespace) {
+    throw new ConfigurationError(`the credential's user is in no namespace called "${name}"`, {
+      field: ["getNamespace"],
+    });
+  }
   // Every namespace has its owner as a member; lists of newer services leave the members out.
   return namespace.members.length > 0 ? namespace : namespaceOf(service, { tenant: namespace.tenantId });
 }

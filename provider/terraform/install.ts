@@ -1,7 +1,7 @@
 import { chmod, copyFile, mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import { findOnPath } from "../engine/index.ts";
+import { EngineError, findOnPath } from "../engine/index.ts";
 import { packageFile, packageVersion } from "../packageFile.ts";
 import { type Choice, PROGRAMS, type Program, SOURCE } from "./source.ts";
 
@@ -38,8 +38,10 @@ export async function installProvider(
   mirror?: string,
 ): Promise<InstalledProvider> {
   if (process.platform === "win32") {
-    throw new Error(
-      "The provider is a script, and Terraform and OpenTofu on Windows start no scripts. Use it in WSL, or use Pulumi.",
+    throw new EngineError(
+      "install",
+      "The provider is a script, and Terraform and OpenTofu on Windows start no scripts.",
+      { remedy: "Use it in WSL, or use Pulumi." },
     );
   }
   const version = packageVersion();

@@ -1,4 +1,4 @@
-import { printedError } from "@gatehouse-access/sdk/errors";
+import { GatehouseError, printedError } from "@gatehouse-access/sdk/errors";
 import type { dynamic } from "@pulumi/pulumi";
 import { openInputs, ResourceSteps, type Runtime } from "../../lifecycle/lifecycle.ts";
 import type { Creator } from "../../lifecycle/run.ts";
@@ -80,7 +80,8 @@ export function dynamicProvider(
 }
 
 /** Engines show the message of an error and nothing else of it. */
-const shown = (cause: unknown): Error => new Error(printedError(cause), { cause });
+const shown = (cause: unknown): unknown =>
+  cause instanceof GatehouseError ? new Error(printedError(cause), { cause }) : cause;
 
 function throwShown(cause: unknown): never {
   throw shown(cause);

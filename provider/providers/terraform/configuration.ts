@@ -18,6 +18,11 @@ const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.en
   sensitive: setting.secret ?? false,
 }));
 
+/** The settings that are no secrets. */
+const PUBLIC_SETTINGS = Object.fromEntries(
+  Object.entries(SETTINGS as Readonly<Record<string, Setting>>).filter(([, { secret }]) => !secret),
+);
+
 /** The schema of a provider block. */
 export const configurationSchema = (): object =>
   lookupSchema(
@@ -113,11 +118,10 @@ export class Configuration {
 
 function errorsOf(instance: Instance, env: NodeJS.ProcessEnv): Diagnostic[] {
   const { failures } = checkInstance(instance, {}, env);
-  return failures.map(({ field = [], message }) => {
-    const path = field
-      .map(String)
-      .filter((name) => name in SETTINGS)
-      .map(terraformName);
+  // Terraform shows the line of an attribute, and an address may hold a password.
+  const isShown = (name: string) => name !== "url" && name in PUBLIC_SETTINGS;
+  return failures.map(({ field: [name] = [], message }) => {
+    const path = typeof name === "string" && isShown(name) ? [terraformName(name)] : [];
     return errorAt(path, "Invalid provider configuration", message);
   });
 }

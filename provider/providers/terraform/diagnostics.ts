@@ -1,4 +1,4 @@
-import { type GatehouseError, printedError, RequestError } from "@gatehouse-access/sdk/errors";
+import { GatehouseError, printedError, RequestError } from "@gatehouse-access/sdk/errors";
 import type { Notice } from "../../lifecycle/lifecycle.ts";
 import { ResourceError } from "../../resourceError.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
@@ -41,6 +41,17 @@ export const warning = (summary: string, detail: string): Diagnostic => ({
   detail,
 });
 
+/** Thrown by an apply if values that became known are wrong: the plan could not check them. */
+export class InvalidConfigurationError extends GatehouseError {
+  override readonly name = "InvalidConfigurationError";
+  readonly diagnostic: Diagnostic;
+
+  constructor(diagnostic: Diagnostic) {
+    super({ code: "invalid_input", detail: diagnostic.detail });
+    this.diagnostic = diagnostic;
+  }
+}
+
 /** What is wrong with the inputs of a resource, as Terraform shows it: at the attribute, in its names. */
 export function failureDiagnostic(definition: ResourceDefinition, failure: ResourceError): Diagnostic {
   const { path, detail } = written(definition, failure);
@@ -59,6 +70,10 @@ export function errorDiagnostic(
   secrets: readonly string[] = [],
 ): Diagnostic {
   const cause = error instanceof UnfinishedError ? error.cause : error;
+  if (cause instanceof InvalidConfigurationError) {
+    const detail = masked(printedError(cause), secrets);
+    return { ...cause.diagnostic, summary: `${terraformTitle(definition.name)} ${what}`, detail };
+  }
   const { path, detail } =
     cause instanceof ResourceError
       ? withCode(written(definition, cause), cause)

@@ -14,7 +14,7 @@ import {
 } from "../../terraform/types.ts";
 import { UNKNOWN } from "../../valueMarks.ts";
 import { missingSecrets, ownErrors } from "./configurationChecks.ts";
-import { type Diagnostic, failureDiagnostic } from "./diagnostics.ts";
+import { type Diagnostic, failureDiagnostic, InvalidConfigurationError } from "./diagnostics.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -215,11 +215,11 @@ export class TerraformResource {
       .sort((a, b) => b.length - a.length);
   }
 
-  /** The inputs of a configuration that is known. @throws Error where they are wrong after all */
+  /** The inputs of a configuration that is known. @throws InvalidConfigurationError where they are wrong after all */
   #inputs(steps: ResourceSteps, config: Row): Record<string, unknown> {
     const { inputs, failures } = steps.check(undefined, {}, this.#declared(config));
     const [error] = this.#errors(config, failures);
-    if (error) throw new Error(error.detail);
+    if (error) throw new InvalidConfigurationError(error);
     return inputs;
   }
 
