@@ -124,7 +124,17 @@ const rooms: Readonly<Record<string, Room>> = {
         "terraform",
       ],
       import: ["engine", "estate", "helpers", "terraform"],
-      drift: ["engine", "estate", "import", "lifecycle", "plan", "review", "service", "terraform"],
+      drift: [
+        "engine",
+        "estate",
+        "import",
+        "lifecycle",
+        "plan",
+        "resources",
+        "review",
+        "service",
+        "terraform",
+      ],
       revisions: ["engine"],
       cli: [
         "access",

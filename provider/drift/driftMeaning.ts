@@ -1,8 +1,9 @@
 import type { Access, AccessDevice, AccessPolicy } from "@gatehouse-access/sdk/policy";
 import type { Plan, Step } from "../engine/index.ts";
-import { idWithin, type LiveObject } from "../estate/liveObjects.ts";
+import type { LiveObject } from "../estate/liveObjects.ts";
 import { type Estate, inOrder, type NamespaceState, withoutObjects } from "../estate/namespaceState.ts";
 import { plannedEstate } from "../plan/planned/plannedEstate.ts";
+import { idWithin } from "../resources/values.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "../review/accessLines.ts";
 import { accessSentence, memberSentence, PLAIN } from "../review/report/sections.ts";
 import { memberChanges } from "../review/reviewNamespace.ts";

@@ -15,16 +15,11 @@ import {
   unmanagedOf,
 } from "../estate/coverage.ts";
 import { EXCEPTIONS_FILE, type Exception, hasEnded, isMeant } from "../estate/exceptions.ts";
-import {
-  definitionOf,
-  idWithin,
-  inventoryOf,
-  type LiveObject,
-  WATCHED_KINDS,
-} from "../estate/liveObjects.ts";
+import { definitionOf, inventoryOf, type LiveObject, WATCHED_KINDS } from "../estate/liveObjects.ts";
 import { readEach, readEstate } from "../estate/namespaceState.ts";
 import type { Format } from "../import/model.ts";
 import { onService } from "../plan/steps.ts";
+import { idWithin } from "../resources/values.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { acceptanceOf } from "./acceptance.ts";

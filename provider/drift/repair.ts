@@ -1,7 +1,8 @@
 import type { Identity } from "@gatehouse-access/sdk";
 import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { EngineError } from "../engine/index.ts";
-import { idWithin, type LiveObject, objectText } from "../estate/liveObjects.ts";
+import { type LiveObject, objectText } from "../estate/liveObjects.ts";
+import { idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { undefinedIfMissing } from "../service/missingObject.ts";
 import { isDeviceAlone } from "./changedFields.ts";

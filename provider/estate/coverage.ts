@@ -1,9 +1,10 @@
 import type { StateResource } from "../engine/index.ts";
 import { claimsOfId } from "../lifecycle/claims.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
+import { idWithin } from "../resources/values.ts";
 import { isSameService } from "../service/connection.ts";
 import { type Exception, exceptionFor } from "./exceptions.ts";
-import { definitionOf, type Inventory, idWithin, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
+import { definitionOf, type Inventory, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
 /** A resource of this package in a state. */
 export interface OwnResource extends StateResource {

@@ -2,7 +2,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { EngineError, isNoSuchFile } from "../engine/index.ts";
-import { idWithin, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
+import { idWithin } from "../resources/values.ts";
+import { type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
 /** The file beside a program that says which objects may be on the service although no program declares them. */
 export const EXCEPTIONS_FILE = "access.ignore";

@@ -1,10 +1,10 @@
-import { NotFoundError, PermissionError } from "@gatehouse-access/sdk";
+import { NotFoundError } from "@gatehouse-access/sdk";
 import { check } from "../lifecycle/check.ts";
 import type { Listed, ResourceDefinition } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
-import { declaringInputs } from "../resources/values.ts";
+import { declaringInputs, idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
-import { isSilent } from "../service/missingObject.ts";
+import { isSilent, isUnreadable } from "../service/missingObject.ts";
 import { ownTypeName } from "../urn.ts";
 
 /** An object that is on the service. */
@@ -84,10 +84,6 @@ async function readList(
   }
 }
 
-/** True where the credential may not read something, or the service does not have it. */
-export const isUnreadable = (error: unknown): error is PermissionError | NotFoundError =>
-  error instanceof PermissionError || error instanceof NotFoundError;
-
 /** An object, and the inputs by which a program declares it as it is. */
 export interface Declarable extends Omit<LiveObject, "state" | "reason"> {
   readonly inputs: Readonly<Record<string, unknown>>;
@@ -119,6 +115,3 @@ export function declarable(objects: readonly LiveObject[]): {
 /** An object for people: `PublicKey ana (73:d4:…)`. */
 export const objectText = ({ definition, id, name }: LiveObject): string =>
   `${definition.name} ${name} (${idWithin({ id })})`;
-
-/** The part of an object's id after the namespace: a fingerprint, a rule's id, `uid/tag`. */
-export const idWithin = ({ id }: Pick<LiveObject, "id">): string => id.slice(id.indexOf("/") + 1);

@@ -8,12 +8,13 @@ import {
   type DomainOptions,
   domainOf,
 } from "@gatehouse-access/sdk/policy";
+import { idWithin } from "../resources/values.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { hasStatus, type Invitation } from "../service/invitations.ts";
 import type { ApiKey, Device, FirewallRule, Namespace } from "../service/listings.ts";
-import { isSilent } from "../service/missingObject.ts";
+import { isSilent, isUnreadable } from "../service/missingObject.ts";
 import { byText, byTexts } from "../words.ts";
-import { idWithin, isUnreadable, type LiveObject, type WATCHED_KINDS } from "./liveObjects.ts";
+import type { LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
 /** The most recent sessions of a namespace whose login names and addresses are looked at. */
 const SESSIONS_MAX = 500;

@@ -51,15 +51,20 @@ export const firewallRule = defineResource({
   rules({ action, sourceIp, username, filter }) {
     if (action !== "deny") return [];
     const patterns = [
-      { property: "sourceIp", pattern: sourceIp, subject: "address", what: "IP address" },
-      { property: "username", pattern: username, subject: "login", what: "login name" },
-      { property: "filter.hostname", pattern: filter.hostname ?? "", subject: "device", what: "device name" },
+      { field: ["sourceIp"], pattern: sourceIp, subject: "address", what: "IP address" },
+      { field: ["username"], pattern: username, subject: "login", what: "login name" },
+      {
+        field: ["filter", "hostname"],
+        pattern: filter.hostname ?? "",
+        subject: "device",
+        what: "device name",
+      },
     ] as const;
     return patterns
       .filter(({ pattern, subject }) => areDisjoint([pattern], subject))
-      .map(({ property, pattern, what }) => ({
+      .map(({ field, pattern, what }) => ({
         code: "invalid_input",
-        field: [property],
+        field,
         value: pattern,
         detail: said`${JSON.stringify(pattern)} matches no ${what}, so the rule would never deny a login`,
       }));

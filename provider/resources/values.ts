@@ -83,3 +83,6 @@ function beyondDefault(value: unknown, fallback: unknown): unknown {
     Object.entries(value).filter(([name, member]) => !isDeepStrictEqual(member, fallback[name])),
   );
 }
+
+/** The part of an id after the namespace: a fingerprint, a rule's id, `uid/tag`. */
+export const idWithin = ({ id }: { readonly id: string }): string => id.slice(id.indexOf("/") + 1);

@@ -1,8 +1,9 @@
 import { type ManagedObjects, share, shownObject, unmanagedOf } from "../estate/coverage.ts";
 import type { Exception } from "../estate/exceptions.ts";
-import { definitionNamed, idWithin, type LiveObject } from "../estate/liveObjects.ts";
+import { definitionNamed, type LiveObject } from "../estate/liveObjects.ts";
 import { type Estate, withoutObjects } from "../estate/namespaceState.ts";
 import type { PlannedEstate } from "../plan/planned/plannedEstate.ts";
+import { idWithin } from "../resources/values.ts";
 import { byTexts } from "../words.ts";
 import { accesses, accessLines, firstSentences, sentencesByKey } from "./accessLines.ts";
 import type { Coverage, EstateObject, UndeclaredObject } from "./report/review.ts";

@@ -1,4 +1,4 @@
-import { isNotFound, type NotFoundError } from "@gatehouse-access/sdk";
+import { isNotFound, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 import { type Operation, operations } from "@gatehouse-access/sdk/contract";
 
 /**
@@ -43,3 +43,7 @@ export async function undefinedIfMissing<T>(
     return undefined;
   }
 }
+
+/** True if the credential may not read something, or the service does not have it. */
+export const isUnreadable = (error: unknown): error is PermissionError | NotFoundError =>
+  error instanceof PermissionError || error instanceof NotFoundError;

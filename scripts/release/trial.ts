@@ -16,13 +16,24 @@ export async function tryRelease(out: string): Promise<Trial> {
   process.env.GATEHOUSE_RELEASE = out;
   const options = { root: ROOT, project: "processes", watch: false, reporters: [{}] };
   const vitest = await startVitest("test", ["test/packaging", "test/deploy"], options);
-  const trial = trialOf(vitest.state.getTestModules(), vitest.state.getUnhandledErrors());
+  const trial = trialOf(
+    vitest.state.getTestModules(),
+    vitest.state.getUnhandledErrors(),
+    Number(process.exitCode ?? 0),
+  );
   await vitest.close();
   return trial;
 }
 
-/** Reads the result of a trial from its tests. */
-export function trialOf(modules: readonly TestModule[], unhandled: readonly unknown[] = []): Trial {
+/**
+ * Reads the result of a trial from its tests.
+ * @param exitCode Vitest's: it does not throw if it cannot start, or fails at its end
+ */
+export function trialOf(
+  modules: readonly TestModule[],
+  unhandled: readonly unknown[],
+  exitCode: number,
+): Trial {
   const tests = modules.flatMap(({ children }) => [...children.allTests()]);
   const withState = (state: string) => tests.filter((test) => test.result().state === state);
   const passed = withState("passed");
@@ -40,11 +51,18 @@ export function trialOf(modules: readonly TestModule[], unhandled: readonly unkn
       module.ok() &&
       !passed.some((test) => test.module === module),
   );
+  const failed = [
+    ...withState("failed").map((test) => failure(test.fullName, test.result().errors?.[0])),
+    ...broken,
+    ...unhandled.map((error) => failure("Vitest", error)),
+  ];
+  const unexplained = exitCode !== 0 && failed.length === 0;
   return {
     findings: [
-      ...withState("failed").map((test) => failure(test.fullName, test.result().errors?.[0])),
-      ...broken,
-      ...unhandled.map((error) => failure("Vitest", error)),
+      ...failed,
+      ...(unexplained
+        ? [{ what: `Vitest ended with exit code ${exitCode}, and no test has the reason` }]
+        : []),
       ...idle.map((one) => ({ what: `${one.relativeModuleId}: none of its tests ran`, isOfTheDay: true })),
       ...(passed.length === 0 ? [{ what: "no test of the trial passed" }] : []),
     ],

@@ -206,8 +206,8 @@ describe("what stands against a release", () => {
       const suites = [{ errors: () => [] }];
       return Object.assign(made, { children: { allTests: () => tests, allSuites: () => suites } });
     };
-    const trial = (modules: ReturnType<typeof module>[], unhandled?: readonly unknown[]) =>
-      trialOf(modules as unknown as TestModule[], unhandled);
+    const trial = (modules: ReturnType<typeof module>[], unhandled: readonly unknown[] = [], exitCode = 0) =>
+      trialOf(modules as unknown as TestModule[], unhandled, exitCode);
     const fine = module("test/packaging/install.test.ts", ["passed", "skipped"]);
 
     expect(trial([fine, module("test/deploy/files.test.ts", ["skipped"])])).toEqual({
@@ -225,6 +225,10 @@ describe("what stands against a release", () => {
       { what: "test/packaging/readme.test.ts: none of its tests ran", isOfTheDay: true },
     ]);
     expect(texts(trial([]).findings)).toEqual(["no test of the trial passed"]);
+    expect(texts(trial([fine], [], 1).findings)).toEqual([
+      "Vitest ended with exit code 1, and no test has the reason",
+    ]);
+    expect(trial([fine, failed], [], 1).findings).toHaveLength(1);
   });
 
   it.skipIf(!gitOnPath)("is a tree that is not committed and tagged, and where git cannot tell, that", () => {

@@ -64,7 +64,9 @@ it("says which folder it cannot be installed in", async () => {
   writeFileSync(file, "");
   const refused = await gatehouse(["pulumi", "install"], { PULUMI_HOME: file });
   expect(refused).toMatchObject({ code: 1, stdout: "" });
-  expect(refused.stderr).toMatch(/^error: can not write .*file.*PULUMI_HOME names another folder \[install\]\n$/);
+  expect(refused.stderr).toMatch(
+    /^error: can not write .*file.*PULUMI_HOME names another folder \[install\]\n$/,
+  );
 });
 
 it("shows its messages by the engine, and ends with it", { tags: ["long"] }, async () => {

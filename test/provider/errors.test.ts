@@ -2,7 +2,11 @@ import { globSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../provider/engine/errors.ts";
 import { commandErrors, resourceErrors } from "../../provider/errorCodes.ts";
+import { check } from "../../provider/lifecycle/check.ts";
+import { Configuration } from "../../provider/providers/terraform/configuration.ts";
+import { attributePath, failureDiagnostic } from "../../provider/providers/terraform/diagnostics.ts";
 import { ResourceError, said } from "../../provider/resourceError.ts";
+import { firewallRule } from "../../provider/resources/firewallRule.ts";
 import { ConfigurationError, NotFoundError, printedError, sdkErrors } from "../../sdk/errors.ts";
 
 const ROOT = new URL("../../", import.meta.url);
@@ -85,4 +89,36 @@ it("ends the text of an error at its remedy, whatever the punctuation of its cau
   expect(new EngineError("usage", "it is wrong", { remedy: "see --help" }).message).toBe(
     "it is wrong; see --help",
   );
+});
+
+describe("a diagnostic of Terraform", () => {
+  it("points at the member of the attribute that is wrong", () => {
+    const rule = {
+      action: "deny",
+      priority: 1,
+      sourceIp: ".*",
+      username: ".*",
+      filter: { hostname: "^web 1$" },
+    };
+    const { failures } = check(firewallRule, rule);
+    expect(failures.map(({ field }) => field)).toEqual([["filter", "hostname"]]);
+    expect(failures.map((failure) => failureDiagnostic(firewallRule, failure))).toMatchObject([
+      {
+        attribute: attributePath("filter", "hostname"),
+        detail: expect.stringMatching(/^filter\.hostname: .* matches no device name/),
+      },
+    ]);
+  });
+
+  it("points at the namespace of a provider block, and never at a line with a secret", () => {
+    const block = {
+      ...{ url: "https://one.example", tenant: null, username: null, password: null, totp_secret: null },
+      ...{ api_key: null, token: null, ca_file: null, retry_timeout: null },
+    };
+    const attributes = (row: object) =>
+      new Configuration({}, { ...block, ...row } as never).errors.map(({ attribute }) => attribute);
+    const secret = { username: "ana", password: "pw", totp_secret: "not base32!" };
+    expect(attributes(secret)).toEqual([undefined]);
+    expect(attributes({ url: "ftp://ana:pw@one.example" })).toEqual([undefined]);
+  });
 });

@@ -1,12 +1,13 @@
 import { RequestError } from "@gatehouse-access/sdk";
 import type { Plan, Step } from "../../engine/index.ts";
-import { definitionOf, isUnreadable } from "../../estate/liveObjects.ts";
+import { definitionOf } from "../../estate/liveObjects.ts";
 import { existsAlready } from "../../lifecycle/createOrAdopt.ts";
 import { diff } from "../../lifecycle/diff.ts";
 import { isHidden, tenantIn } from "../../plan/steps.ts";
 import type { Listed, ResourceDefinition } from "../../resources/definition.ts";
 import { canonicalInputs } from "../../resources/values.ts";
 import type { Connection } from "../../service/connection.ts";
+import { isUnreadable } from "../../service/missingObject.ts";
 
 /** Up to so many new objects of a kind are looked for one by one; of more, all that there are are listed first. */
 const FEW = 5;

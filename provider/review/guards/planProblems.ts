@@ -1,6 +1,6 @@
 import { isNotFound } from "@gatehouse-access/sdk";
 import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
-import { definitionOf, isUnreadable } from "../../estate/liveObjects.ts";
+import { definitionOf } from "../../estate/liveObjects.ts";
 import { readEstate } from "../../estate/namespaceState.ts";
 import { plannedEstate } from "../../plan/planned/plannedEstate.ts";
 import {
@@ -15,6 +15,7 @@ import {
 } from "../../plan/steps.ts";
 import type { Connection, Home, TenantClient } from "../../service/connection.ts";
 import { deviceKey, macOf, type Namespace } from "../../service/listings.ts";
+import { isUnreadable } from "../../service/missingObject.ts";
 import { isNewer } from "../../service/release.ts";
 import { byTexts } from "../../words.ts";
 import { existingObjects } from "./existingObjects.ts";
