@@ -63,9 +63,12 @@ export class GatehouseError extends Error implements ErrorFacts {
   }
 }
 
-/** The text of any error, with the code at its end where it has one, as front ends print it. */
+/** A text of an error with its code at the end, as front ends print it. */
+export const withCode = (text: string, { code }: Pick<ErrorFacts, "code">): string => `${text} [${code}]`;
+
+/** The text of any error, {@link withCode} where it has one. */
 export function printedError(error: unknown): string {
-  if (error instanceof GatehouseError) return `${error.message} [${error.code}]`;
+  if (error instanceof GatehouseError) return withCode(error.message, error);
   return error instanceof Error ? error.message : String(error);
 }
 
@@ -164,10 +167,7 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
 
   /** The same with what is known of the request, and what the error's class adds. */
   override toJSON(): ReturnType<GatehouseError["toJSON"]> {
-    const known = new Map(Object.entries(this));
-    const facts = REQUEST_FACTS.flatMap((name) =>
-      known.has(name) ? [[name, known.get(name)] as const] : [],
-    );
+    const facts = Object.entries(this).filter(([name]) => REQUEST_FACTS.includes(name));
     return { ...super.toJSON(), ...JSON.parse(JSON.stringify(Object.fromEntries(facts))) };
   }
 }

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { GatehouseError } from "@gatehouse-access/sdk/errors";
+import { GatehouseError, printedError } from "@gatehouse-access/sdk/errors";
 import type { Command } from "commander";
 import { EngineError, type Result, RunError, withoutValues } from "../engine/index.ts";
 import { OutdatedPlanError } from "../plan/saved/OutdatedPlanError.ts";
@@ -92,7 +92,7 @@ export function printError(io: Io, error: unknown, json: boolean): number {
     io.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
   } else if (result && result.steps.length > 0) io.stdout.write(`${textOf(io, result)}\n`);
   // The service wrote a part of its errors, so they are one line.
-  const message = error instanceof EngineError ? printableLines(error.message) : printable(error.message);
-  io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${message} [${error.code}]`)}\n`);
+  const message = (error instanceof EngineError ? printableLines : printable)(printedError(error));
+  io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${message}`)}\n`);
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
 }

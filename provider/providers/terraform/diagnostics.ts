@@ -1,4 +1,4 @@
-import { GatehouseError, printedError, RequestError } from "@gatehouse-access/sdk/errors";
+import { GatehouseError, printedError, RequestError, withCode } from "@gatehouse-access/sdk/errors";
 import type { Notice } from "../../lifecycle/lifecycle.ts";
 import { ResourceError } from "../../resourceError.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
@@ -70,21 +70,16 @@ export function errorDiagnostic(
   secrets: readonly string[] = [],
 ): Diagnostic {
   const cause = error instanceof UnfinishedError ? error.cause : error;
+  const summary = `${terraformTitle(definition.name)} ${what}`;
   if (cause instanceof InvalidConfigurationError) {
-    const detail = masked(printedError(cause), secrets);
-    return { ...cause.diagnostic, summary: `${terraformTitle(definition.name)} ${what}`, detail };
+    return { ...cause.diagnostic, summary, detail: masked(printedError(cause), secrets) };
   }
-  const { path, detail } =
-    cause instanceof ResourceError
-      ? withCode(written(definition, cause), cause)
-      : { path: atInput(definition, cause), detail: printedError(cause) };
-  return errorAt(path, `${terraformTitle(definition.name)} ${what}`, masked(detail, secrets));
+  if (cause instanceof ResourceError) {
+    const { path, detail } = written(definition, cause);
+    return errorAt(path, summary, masked(withCode(detail, cause), secrets));
+  }
+  return errorAt(atInput(definition, cause), summary, masked(printedError(cause), secrets));
 }
-
-const withCode = <T extends { readonly detail: string }>(text: T, { code }: GatehouseError): T => ({
-  ...text,
-  detail: `${text.detail} [${code}]`,
-});
 
 /** The attribute that the service rejects, where its answer has exactly one field and the resource an input of its name. */
 function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
