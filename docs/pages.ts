@@ -4,9 +4,14 @@ import { functions } from "../provider/providers/functions.ts";
 import { idSentence } from "../provider/providers/generate/classSource.ts";
 import { exampleOf, pluginExamplesOf } from "../provider/providers/generate/exampleOf.ts";
 import { pulumiSchema } from "../provider/providers/generate/pluginSchema.ts";
-import type { InputField, OutputField, ResourceDefinition } from "../provider/resources/definition.ts";
+import {
+  type InputField,
+  jsonSchema,
+  type OutputField,
+  type ResourceDefinition,
+  type Schema,
+} from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
-import { jsonSchema, type Schema } from "../provider/resources/jsonSchema.ts";
 import {
   DECLARED_BY,
   IDEMPOTENCY_KEY,

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { PROGRAMS, type Program } from "../provider/terraform/source.ts";
+import { TERRAFORM_CLIS, type TerraformCli } from "../provider/terraform/source.ts";
 import { table } from "./table.ts";
 
 interface Manifest {
@@ -45,7 +45,7 @@ function recordedVersions(recordings: string, member: string): string {
 }
 
 /** A row of a program that runs configurations. */
-const programRow = ({ name, versions }: Program, tried: string, how: string): string[] => [
+const programRow = ({ name, versions }: TerraformCli, tried: string, how: string): string[] => [
   name,
   `${versions.least} and newer`,
   tried,
@@ -84,9 +84,9 @@ export function supportedVersionsPage(note: string): string {
       tested("typescript"),
       "programs that are written in it",
     ],
-    programRow(PROGRAMS.terraform, TERRAFORM_TRIED, "others than the one tried were not"),
+    programRow(TERRAFORM_CLIS.terraform, TERRAFORM_TRIED, "others than the one tried were not"),
     programRow(
-      PROGRAMS.opentofu,
+      TERRAFORM_CLIS.opentofu,
       recordedVersions("terraform/recorded", "terraform_version"),
       "others than the one tried were not. Where the tests find no `tofu`, what needs it is skipped, and plans of one are read",
     ),

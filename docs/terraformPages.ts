@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { providerFunctions } from "../provider/providers/terraform/providerFunctions.ts";
-import { providerSchema } from "../provider/providers/terraform/providerService.ts";
+import { providerSchema } from "../provider/providers/terraform/terraformProvider.ts";
 import { definitions } from "../provider/resources/index.ts";
 import { versionText } from "../provider/terraform/source.ts";
 import { typeNameOf } from "../provider/terraform/types.ts";

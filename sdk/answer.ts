@@ -1,6 +1,7 @@
 import { otherScheme, placeOf } from "./address.ts";
 import { jsonKind } from "./case.ts";
 import { JSON_TYPE, type Operation } from "./contract/index.ts";
+import { expiredAt } from "./credentials.ts";
 import {
   type AnswerLimit,
   AuthenticationError,
@@ -18,7 +19,6 @@ import {
   ValidationError,
 } from "./errors.ts";
 import { JsonDepthError, parseJson } from "./json.ts";
-import { expiredAt } from "./jwt.ts";
 import { LOGIN_OPERATIONS, parseRetryAfter } from "./retry.ts";
 
 /** Response headers by lower-case name. */

@@ -2,7 +2,13 @@ import { createHash } from "node:crypto";
 import * as OTPAuth from "otpauth";
 import type { Authorization, Authorizer, AuthorizerHost } from "./authorizer.ts";
 import type { Identity } from "./clientTypes.ts";
-import type { PasswordCredential, Secret, TokenCredential } from "./credentials.ts";
+import {
+  expiredAt,
+  type PasswordCredential,
+  readClaims,
+  type Secret,
+  type TokenCredential,
+} from "./credentials.ts";
 import {
   AuthenticationError,
   GatehouseError,
@@ -11,7 +17,6 @@ import {
   PermissionError,
   ValidationError,
 } from "./errors.ts";
-import { expiredAt, readClaims } from "./jwt.ts";
 import type { Timing } from "./retry.ts";
 
 /** True when the server refused the login itself: trying again would bring the account closer to its lock. */

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { installProvider as installFor, mirrorText } from "../../provider/terraform/install.ts";
-import { PROGRAMS } from "../../provider/terraform/source.ts";
+import { installProvider as installFor, mirrorText } from "../../provider/terraform/installProvider.ts";
+import { TERRAFORM_CLIS } from "../../provider/terraform/source.ts";
 import { RootModule } from "../../test/terraform/support/terraform.ts";
 
 /** What is compared: rules of a service, and as many resources that do nothing. */
@@ -21,7 +21,7 @@ export interface Installed {
 /** Installs the provider in a mirror within the folder. */
 export async function installProvider(folder: string): Promise<Installed> {
   const mirror = join(folder, "mirror");
-  const { files } = await installFor(process.env, [PROGRAMS.terraform], mirror);
+  const { files } = await installFor(process.env, [TERRAFORM_CLIS.terraform], mirror);
   const config = join(folder, "terraform.rc");
   writeFileSync(config, mirrorText(mirror));
   return { file: files[0]?.file ?? "", env: { TF_CLI_CONFIG_FILE: config, PATH } };

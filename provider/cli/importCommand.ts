@@ -129,8 +129,8 @@ async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Pr
   const { out, format, plugin, stack, adopt, state } = flags;
   if (format === "terraform") {
     // Import blocks are in the root module already.
-    const { programsFor } = await import("../terraform/install.ts");
-    const command = programsFor(io.env)[0]?.command;
+    const { clisFor } = await import("../terraform/installProvider.ts");
+    const command = clisFor(io.env)[0]?.command;
     return `Next, in ${out}, with the provider (gatehouse terraform install):
   ${command} init
   ${command} plan     # imports alone: nothing to add, to change or to destroy

@@ -66,8 +66,8 @@ Next, in the folder of a program: pulumi package add gatehouse`;
 }
 
 async function installProvider({ env }: Io, { mirror, for: choice }: Flags): Promise<Outcome> {
-  const { installProvider, mirrorText, programsFor } = await import("../terraform/install.ts");
-  const programs = programsFor(env, choice);
+  const { installProvider, mirrorText, clisFor } = await import("../terraform/installProvider.ts");
+  const programs = clisFor(env, choice);
   try {
     const { version, files, folder } = await installProvider(env, programs, mirror);
     const installed = files.map(

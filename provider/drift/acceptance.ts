@@ -7,7 +7,7 @@ import type { Format } from "../import/model.ts";
 import { terraformAdoptions } from "../import/terraform.ts";
 import { adoptions } from "../import/writeProgram.ts";
 import { literalText, yamlAdoptions } from "../import/yaml.ts";
-import { check } from "../lifecycle/check.ts";
+import { check } from "../lifecycle/lifecycle.ts";
 import { topOf } from "../plan/steps.ts";
 import { terraformName } from "../terraform/types.ts";
 import { changedFields } from "./changedFields.ts";

@@ -4,7 +4,7 @@ import { EngineError } from "../engine/index.ts";
 import { type LiveObject, objectText } from "../estate/liveObjects.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
-import { undefinedIfMissing } from "../service/missingObject.ts";
+import { undefinedIfMissing } from "../service/listings.ts";
 import { isDeviceAlone } from "./changedFields.ts";
 import type { DriftedResource } from "./driftReport.ts";
 

@@ -1,4 +1,4 @@
-import { type Adopted, readAdoptionNotice } from "../adoptionNotice.ts";
+import { type Adopted, readAdoptionNotice } from "../engineMarks.ts";
 import { STATE_IDENTITY_TYPE, typeName } from "../urn.ts";
 import type { Diagnostic, EngineEvent, Step, StepOp, Writable } from "./model.ts";
 import { isSecret, type Value } from "./value.ts";

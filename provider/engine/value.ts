@@ -1,4 +1,4 @@
-import { ARCHIVE, ASSET, PROVIDER_KEY, RESOURCE, SECRET, SIGNATURE, UNKNOWN } from "../valueMarks.ts";
+import { ARCHIVE, ASSET, PROVIDER_KEY, RESOURCE, SECRET, SIGNATURE, UNKNOWN } from "../engineMarks.ts";
 import type { FieldChange, ResourceValues, Shown } from "./model.ts";
 
 /** A property's value as programs and providers send it: secrets, references and assets are objects with a signature. */

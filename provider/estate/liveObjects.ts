@@ -1,10 +1,10 @@
 import { NotFoundError } from "@gatehouse-access/sdk";
-import { check } from "../lifecycle/check.ts";
+import { check } from "../lifecycle/lifecycle.ts";
 import type { Listed, ResourceDefinition } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 import { declaringInputs, idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
-import { isSilent, isUnreadable } from "../service/missingObject.ts";
+import { isSilent, isUnreadable } from "../service/listings.ts";
 import { ownTypeName } from "../urn.ts";
 
 /** An object that is on the service. */

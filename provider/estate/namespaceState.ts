@@ -11,8 +11,14 @@ import {
 import { idWithin } from "../resources/values.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
 import { hasStatus, type Invitation } from "../service/invitations.ts";
-import type { ApiKey, Device, FirewallRule, Namespace } from "../service/listings.ts";
-import { isSilent, isUnreadable } from "../service/missingObject.ts";
+import {
+  type ApiKey,
+  type Device,
+  type FirewallRule,
+  isSilent,
+  isUnreadable,
+  type Namespace,
+} from "../service/listings.ts";
 import { byText, byTexts } from "../words.ts";
 import type { LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 

@@ -1,5 +1,5 @@
 import * as pulumi from "@pulumi/pulumi";
-import { perRun } from "../providers/dynamic/stateIdentity.ts";
+import { perRun } from "../providers/dynamic/classInputs.ts";
 import type { Connection } from "../service/connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "../service/listings.ts";
 import type * as lookups from "../service/lookups.ts";

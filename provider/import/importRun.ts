@@ -14,7 +14,7 @@ import {
   type Stack,
   stackFilePath,
 } from "../engine/index.ts";
-import { SECRET, SIGNATURE } from "../valueMarks.ts";
+import { SECRET, SIGNATURE } from "../engineMarks.ts";
 import type { ImportedResource } from "./model.ts";
 
 export interface ImportRun {

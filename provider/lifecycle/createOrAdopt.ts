@@ -36,7 +36,7 @@ export interface Creation {
  * @throws Error naming the object that exists already, what differs, and how to adopt it
  * @throws UnfinishedError when the object is there, but could not be changed to the inputs
  */
-export async function bring(creation: Creation): Promise<Existing<Values>> {
+export async function createOrAdopt(creation: Creation): Promise<Existing<Values>> {
   const { definition, connection, inputs, origin } = creation;
   const adopt = inputs.adopt as Adopt;
   const mayTakeOver = adopt || definition.overwrites;
@@ -102,7 +102,7 @@ async function takeOver(
 ): Promise<Existing<Values>> {
   const { definition, inputs, origin, adopted } = creation;
   // Resources that are made at the same time find the same one of several equal objects.
-  if (!definition.identity && origin.isOthers(existing.id)) return bring(creation);
+  if (!definition.identity && origin.isOthers(existing.id)) return createOrAdopt(creation);
   const changes = diff(definition, existing.state, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, changes);
   origin.claim(existing.id);

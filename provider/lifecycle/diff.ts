@@ -1,6 +1,6 @@
+import { UNKNOWN } from "../engineMarks.ts";
 import type { InputField, ResourceDefinition } from "../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
-import { UNKNOWN } from "../valueMarks.ts";
 
 /** One input whose value differs between state and program. */
 export interface InputChange {

@@ -4,22 +4,24 @@ import {
   type Declaration,
   PermissionError,
 } from "@gatehouse-access/sdk";
-import { adoptionText } from "../adoptionNotice.ts";
+import { issueText } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import { adoptionText } from "../engineMarks.ts";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import {
   type Existing,
+  type Failure,
   type InputField,
   type ResourceDefinition,
   UnfinishedError,
 } from "../resources/definition.ts";
 import { canonical, canonicalInputs, hasUnknown, sameValue } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
-import { isMissingObject, isNoToken, isSilent } from "../service/missingObject.ts";
-import { check } from "./check.ts";
+import { isMissingObject, isNoToken, isSilent } from "../service/listings.ts";
 import { DuplicateDeclarationError } from "./claims.ts";
-import { bring } from "./createOrAdopt.ts";
+import { createOrAdopt } from "./createOrAdopt.ts";
 import { diff, type InputChange, lastingOutputs, settled } from "./diff.ts";
-import type { Creator, Run } from "./run.ts";
+import type { Creator, RunRecord } from "./runRecord.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -36,7 +38,7 @@ export const noticeText = ({ about, text }: Notice): string =>
 
 /** What the resources of one process share. */
 export interface Runtime {
-  readonly run: Run;
+  readonly run: RunRecord;
   /** The namespace of resources that name none, as far as settings tell; the mark of the unknown before they do. */
   defaultTenant(): string | undefined;
   /**
@@ -63,7 +65,7 @@ export interface Compared {
 }
 
 /** An object that was read. */
-export interface Found extends Existing<Values> {
+export interface ReadObject extends Existing<Values> {
   /**
    * The inputs that declare the object as it is. Undefined where those in the state still do, or where nobody knows
    * which of them the program gave.
@@ -88,7 +90,7 @@ export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Re
  * What engines ask of one declarative resource, whichever way they ask. Values have nothing of an engine in them but
  * the mark of what is unknown; resources are named by their URNs.
  */
-export class ResourceSteps {
+export class ResourceLifecycle {
   readonly definition: ResourceDefinition;
   readonly #runtime: Runtime;
 
@@ -135,7 +137,7 @@ export class ResourceSteps {
     const adopted = (id: string) => tell({ about, text: adoptionText(id) }, resource);
     try {
       const made = await this.#writing(resource, (connection) =>
-        bring({ definition, connection, inputs, origin, secretInputs, adopted }),
+        createOrAdopt({ definition, connection, inputs, origin, secretInputs, adopted }),
       );
       run.created(definition, resource, made);
       const warning = definition.warning?.(made.state);
@@ -169,7 +171,7 @@ export class ResourceSteps {
     id: string,
     given: Values,
     open?: Values,
-  ): Promise<Found | undefined> {
+  ): Promise<ReadObject | undefined> {
     const { definition } = this;
     const isImport = !isState(definition, given);
     const state = isImport ? {} : given;
@@ -327,4 +329,60 @@ function keepText(
     id: found.id,
     state: { ...found.state, ...Object.fromEntries(kept.map((name) => [name, before[name]])) },
   };
+}
+
+/** Canonical inputs; or inputs as they were given, and what is wrong with them. */
+export interface Checked {
+  readonly inputs: Record<string, unknown>;
+  readonly failures: readonly ResourceError[];
+}
+
+/**
+ * Checks a program's inputs without any request, so that a preview refuses what the service would refuse. Values that
+ * are not known yet are checked once they are.
+ */
+export function check(definition: ResourceDefinition, given: Readonly<Record<string, unknown>>): Checked {
+  const failures = [...unknownNames(definition, given)];
+  for (const [name, field] of Object.entries(definition.inputs)) {
+    failures.push(...checkField(name, field, given[name]));
+  }
+  // Only valid values have a canonical form. No engine takes undefined values.
+  const inputs = failures.length > 0 ? defined(given) : canonicalInputs(definition.inputs, given);
+  if (failures.length === 0 && !hasUnknown(inputs)) failures.push(...(definition.rules?.(inputs) ?? []));
+  const { name } = definition;
+  return {
+    inputs,
+    failures: failures.map((failure) => new ResourceError(name, failure)),
+  };
+}
+
+const defined = (values: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+
+function unknownNames(definition: ResourceDefinition, given: Readonly<Record<string, unknown>>): Failure[] {
+  const allowed = Object.keys(definition.inputs);
+  return Object.keys(given)
+    .filter((name) => !allowed.includes(name) && given[name] !== undefined)
+    .map((name) => ({
+      code: "unknown_input",
+      field: [name],
+      detail: said`is not an input`,
+      remedy: said`inputs are ${allowed.join(", ")}`,
+    }));
+}
+
+function checkField(name: string, field: InputField, value: unknown): Failure[] {
+  const missing = value === undefined || value === null || (value === "" && !field.required);
+  if (missing) {
+    const detail = said`is required: ${field.description}`;
+    return field.required ? [{ code: "missing_input", field: [name], detail }] : [];
+  }
+  if (hasUnknown(value)) return [];
+  const result = field.schema.safeParse(value, { error: issueText });
+  return result.success ? [] : result.error.issues.map((issue) => toFailure(name, issue));
+}
+
+function toFailure(name: string, { path, message }: z.core.$ZodIssue): Failure {
+  const inside = path.map((step) => (typeof step === "symbol" ? String(step) : step));
+  return { code: "invalid_input", field: [name, ...inside], detail: [message] };
 }

@@ -1,7 +1,7 @@
 import { camelKey, GatehouseError } from "@gatehouse-access/sdk";
 import { issueText, operations, tenantId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { Schema } from "../resources/jsonSchema.ts";
+import type { Schema } from "../resources/definition.ts";
 import type { Connection } from "../service/connection.ts";
 import {
   apiKeysOf,

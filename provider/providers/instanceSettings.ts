@@ -1,4 +1,5 @@
 import { ConfigurationError, credentialsFromEnvironment } from "@gatehouse-access/sdk";
+import { UNKNOWN } from "../engineMarks.ts";
 import type { InputChange } from "../lifecycle/diff.ts";
 import { hasUnknown } from "../resources/values.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
@@ -11,7 +12,6 @@ import {
   settings,
   type Waiting,
 } from "../service/newConnection.ts";
-import { UNKNOWN } from "../valueMarks.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -195,4 +195,10 @@ export function diffInstance(before: Values, after: Values): InputChange[] {
       (hasUnknown(now) || !isSameService(old, now));
     return [{ field: name, before: old, after: now, replaces }];
   });
+}
+
+/** A text without the secrets in it, also as JSON writes them. @param secrets the longest first */
+export function masked(text: string, secrets: readonly string[]): string {
+  const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
+  return written.reduce((shown, secret) => shown.replaceAll(secret, "[secret]"), text);
 }

@@ -1,10 +1,10 @@
 import type { Declaration } from "@gatehouse-access/sdk";
-import { Run } from "../lifecycle/run.ts";
+import { RunRecord } from "../lifecycle/runRecord.ts";
 import { UrnPatterns, urnName, urnScope } from "../urn.ts";
 
 /** The part of a lifecycle's runtime that the two Pulumi front ends share: resources have URNs. */
 export const pulumiRun = (env: NodeJS.ProcessEnv = process.env) => ({
-  run: new Run(),
+  run: new RunRecord(),
   declaration: (_: unknown, urn: string | undefined): Declaration | undefined =>
     urn === undefined ? undefined : { ...urnScope(urn), resource: urnName(urn) },
   isReplacementAsked: replacementsAsked(env),

@@ -17,9 +17,9 @@ import {
   output,
   required,
   type State,
+  tenantInput,
   UnfinishedError,
 } from "./definition.ts";
-import { tenantInput } from "./fields.ts";
 import { giveUpName, type HeldKey, listed, nameOf, rename, revoke } from "./heldKeys.ts";
 
 const { API_KEY_DAYS } = apiKeys;
@@ -334,10 +334,10 @@ async function makeKey(
   }
 }
 
-type Made = Awaited<ReturnType<TenantClient["client"]["createApiKey"]>>;
+type CreatedKey = Awaited<ReturnType<TenantClient["client"]["createApiKey"]>>;
 
 /** The new key with its identity: not every service says in this answer who made it, and when. */
-async function whole({ apiKeys }: TenantClient, made: Made): Promise<ApiKey & { readonly id: string }> {
+async function whole({ apiKeys }: TenantClient, made: CreatedKey): Promise<ApiKey & { readonly id: string }> {
   const createdBy = made.createdBy ?? made.userId;
   if (createdBy !== undefined && made.createdAt) return { ...made, createdBy };
   apiKeys.forget();

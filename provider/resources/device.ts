@@ -4,9 +4,8 @@ import { z } from "zod";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
 import type { Device } from "../service/listings.ts";
-import { defineResource, IdForm, optional, output, UnfinishedError } from "./definition.ts";
+import { defineResource, IdForm, optional, output, tenantInput, UnfinishedError } from "./definition.ts";
 import { deviceInput, deviceOf, followDevice, idOfDevice } from "./deviceSelector.ts";
-import { tenantInput } from "./fields.ts";
 
 const status = z.enum(["accepted", "rejected"]);
 

@@ -1,9 +1,8 @@
 import { PermissionError } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import type { TenantClient } from "../service/connection.ts";
-import type { Device } from "../service/listings.ts";
-import { undefinedIfMissing } from "../service/missingObject.ts";
-import { defineResource, IdForm, listed, type Origin, required } from "./definition.ts";
+import { type Device, undefinedIfMissing } from "../service/listings.ts";
+import { defineResource, IdForm, listed, type Origin, required, tenantInput } from "./definition.ts";
 import {
   deviceInput,
   deviceOf,
@@ -14,7 +13,6 @@ import {
   pendingWarning,
   selectorsOf,
 } from "./deviceSelector.ts";
-import { tenantInput } from "./fields.ts";
 
 const ids = new IdForm("DeviceTagAttachment", "tenant", "uid", "tag");
 

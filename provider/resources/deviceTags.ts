@@ -1,6 +1,6 @@
 import { devices } from "@gatehouse-access/sdk/contract";
 import type { Device } from "../service/listings.ts";
-import { defineResource, IdForm, listed, required } from "./definition.ts";
+import { defineResource, IdForm, listed, required, tenantInput } from "./definition.ts";
 import {
   deviceInput,
   deviceOf,
@@ -12,7 +12,6 @@ import {
   selectorsOf,
 } from "./deviceSelector.ts";
 import { claimOfTag, removeTag } from "./deviceTagAttachment.ts";
-import { tenantInput } from "./fields.ts";
 
 const ids = new IdForm("DeviceTags", "tenant", "uid");
 

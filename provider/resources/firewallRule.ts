@@ -5,14 +5,17 @@ import { said } from "../resourceError.ts";
 import type { FirewallRule } from "../service/listings.ts";
 import {
   defineResource,
+  filterInput,
+  filterState,
   IdForm,
   type InputValues,
   listed,
   optional,
   output,
+  patternOn,
   required,
+  tenantInput,
 } from "./definition.ts";
-import { filterInput, filterState, patternOn, tenantInput } from "./fields.ts";
 import { sameValue } from "./values.ts";
 
 const wire = firewall.createFirewallRule.body.shape;

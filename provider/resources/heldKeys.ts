@@ -1,7 +1,6 @@
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection, TenantClient } from "../service/connection.ts";
-import { type ApiKey, apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
-import { undefinedIfMissing } from "../service/missingObject.ts";
+import { type ApiKey, apiKeyIdentity, type KeyIdentity, undefinedIfMissing } from "../service/listings.ts";
 
 /** An API key that a state holds. Somebody may have renamed or revoked it since. */
 export interface HeldKey extends KeyIdentity {

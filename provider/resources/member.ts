@@ -5,8 +5,7 @@ import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import { hasStatus, type Invitation, isNotTold, withdrawInvitation } from "../service/invitations.ts";
 import type { Namespace } from "../service/listings.ts";
-import { defineResource, IdForm, listed, output, required } from "./definition.ts";
-import { tenantInput } from "./fields.ts";
+import { defineResource, IdForm, listed, output, required, tenantInput } from "./definition.ts";
 
 const role = z.enum(ROLES).exclude(["owner"]);
 
@@ -67,7 +66,7 @@ export const member = defineResource({
   async find(connection, inputs) {
     const { tenant } = await connection.tenant(inputs.tenant);
     const found = await lookUp(connection, tenant, (person) => hasEmail(person, inputs.email));
-    if (!found || found === "not told" || !["accepted", "invited"].includes(found.status)) return undefined;
+    if (!found || found === "not shown" || !["accepted", "invited"].includes(found.status)) return undefined;
     return existing(tenant, inputs.email, found);
   },
 
@@ -94,7 +93,7 @@ export const member = defineResource({
   async read(connection, id, state) {
     const { tenant, userId: named } = ids.split(id);
     const found = await lookUp(connection, tenant, ...whoIs(named, state));
-    if (found === "not told") {
+    if (found === "not shown") {
       const wasMember = state.status === undefined || state.status === "accepted";
       return wasMember ? undefined : { id, state: state as Required<typeof state> };
     }
@@ -112,7 +111,7 @@ export const member = defineResource({
     // A preview promised that these stay; a read brings what has changed of them.
     const promised = { userId: state.userId, accountEmail: state.accountEmail };
     const found = await lookUp(connection, tenant, ...whoIs(named, state));
-    if (found && found !== "not told") {
+    if (found && found !== "not shown") {
       // An expired invitation is sent again: a change of role alone would leave it expired.
       if (found.status === "accepted" || (found.status === "invited" && !found.isApart)) {
         await client.updateMember({ params: { tenant, uid: found.id }, body });
@@ -132,7 +131,7 @@ export const member = defineResource({
       return;
     }
     const found = await lookUp(connection, tenant, ...whoIs(named, state));
-    if (found === "not told") {
+    if (found === "not shown") {
       throw new ResourceError("Member", {
         code: "incomplete_answer",
         field: ["email"],
@@ -217,12 +216,12 @@ function whoIs(named: string, state: { readonly status?: string; readonly email?
   return [(person) => person.id === named || hasEmail(person, named), ...byEmail];
 }
 
-/** The person, unless it is the owner; "not told" where the service does not show who is invited. */
+/** The person, unless it is the owner; "not shown" where the service does not show who is invited. */
 async function lookUp(
   connection: Connection,
   tenant: string,
   ...ways: readonly IsMeant[]
-): Promise<Person | "not told" | undefined> {
+): Promise<Person | "not shown" | undefined> {
   const people = await peopleOf(connection, tenant);
   if (!people) return undefined;
   const among = (persons: readonly Person[]) =>
@@ -230,7 +229,7 @@ async function lookUp(
   const member = among(people.members);
   if (member) return member.role === "owner" ? undefined : member;
   const invited = await people.invited();
-  return invited ? among(invited) : "not told";
+  return invited ? among(invited) : "not shown";
 }
 
 async function peopleOf(connection: Connection, tenant: string): Promise<People | undefined> {

@@ -5,8 +5,16 @@ import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 import type { Namespace as Wire } from "../service/listings.ts";
-import { defineResource, IdForm, listed, optional, output, required, UnfinishedError } from "./definition.ts";
-import { patternOn } from "./fields.ts";
+import {
+  defineResource,
+  IdForm,
+  listed,
+  optional,
+  output,
+  patternOn,
+  required,
+  UnfinishedError,
+} from "./definition.ts";
 
 const wireSettings = namespaces.editNamespace.body.shape.settings.unwrap().shape;
 const wireRule = wireSettings.ssh_forwarding.unwrap().element.shape;

@@ -1,8 +1,17 @@
 import { fingerprint, parseSshPublicKey, publicKeys, sshPublicKeyLine } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
 import type { PublicKey } from "../service/listings.ts";
-import { defineResource, IdForm, listed, output, required } from "./definition.ts";
-import { filterInput, filterState, patternOn, tenantInput } from "./fields.ts";
+import {
+  defineResource,
+  filterInput,
+  filterState,
+  IdForm,
+  listed,
+  output,
+  patternOn,
+  required,
+  tenantInput,
+} from "./definition.ts";
 
 const wire = publicKeys.createPublicKey.body.shape;
 

@@ -2,9 +2,8 @@ import { ConflictError } from "@gatehouse-access/sdk";
 import { tag as tagSchema } from "@gatehouse-access/sdk/contract";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { TenantClient } from "../service/connection.ts";
-import { isMissingObject, isSilent } from "../service/missingObject.ts";
-import { defineResource, IdForm, required } from "./definition.ts";
-import { tenantInput } from "./fields.ts";
+import { isMissingObject, isSilent } from "../service/listings.ts";
+import { defineResource, IdForm, required, tenantInput } from "./definition.ts";
 
 const ids = new IdForm("Tag", "tenant", "name");
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { UNKNOWN } from "../valueMarks.ts";
+import { UNKNOWN } from "../engineMarks.ts";
 import type { InputField, Inputs } from "./definition.ts";
 
 /** True when the value, or anything inside it, is not known yet. */

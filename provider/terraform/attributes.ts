@@ -1,7 +1,19 @@
-import type { InputField, OutputField, ResourceDefinition } from "../resources/definition.ts";
-import { jsonSchema } from "../resources/jsonSchema.ts";
-import { type Member, memberOf, STRING, secretName, type Type, typeConstraint, typeOf } from "./types.ts";
-import { describedInTerraform } from "./words.ts";
+import {
+  type InputField,
+  jsonSchema,
+  type OutputField,
+  type ResourceDefinition,
+} from "../resources/definition.ts";
+import {
+  describedInTerraform,
+  type Member,
+  memberOf,
+  STRING,
+  secretName,
+  type Type,
+  typeConstraint,
+  typeOf,
+} from "./types.ts";
 
 /** What an attribute of a resource is. */
 export type Role =

@@ -8,7 +8,7 @@ export const SOURCE = "gatehouse-access/gatehouse";
 export const isOwnSource = (source: string): boolean => `/${source}`.endsWith(`/${SOURCE}`);
 
 /** The programs that run configurations. */
-export const PROGRAMS = {
+export const TERRAFORM_CLIS = {
   terraform: {
     name: "Terraform",
     command: "terraform",
@@ -29,16 +29,16 @@ export const PROGRAMS = {
 } as const;
 
 /** A program that runs configurations. */
-export type Program = (typeof PROGRAMS)[keyof typeof PROGRAMS];
+export type TerraformCli = (typeof TERRAFORM_CLIS)[keyof typeof TERRAFORM_CLIS];
 
 /** The values of `--for`. */
-export const CHOICES = [...(Object.keys(PROGRAMS) as (keyof typeof PROGRAMS)[]), "both"] as const;
+export const CHOICES = [...(Object.keys(TERRAFORM_CLIS) as (keyof typeof TERRAFORM_CLIS)[]), "both"] as const;
 
 /** Which programs a command is for. */
 export type Choice = (typeof CHOICES)[number];
 
 /** `Terraform 1.8 or OpenTofu 1.7`: the first versions that have something. */
-export const versionText = (what: keyof Program["versions"]): string =>
-  Object.values(PROGRAMS)
+export const versionText = (what: keyof TerraformCli["versions"]): string =>
+  Object.values(TERRAFORM_CLIS)
     .map(({ name, versions }) => `${name} ${versions[what]}`)
     .join(" or ");

@@ -42,10 +42,12 @@ export {
   type Severity,
 } from "./lint/finding.ts";
 export { lint } from "./lint/lint.ts";
-export { type Mistaken, mistakenFor, mistakenText } from "./mistaken.ts";
 export {
   compilePattern,
+  type Mistaken,
   matchesWhole,
+  mistakenFor,
+  mistakenText,
   PATTERN_CACHE_SIZE,
   type Pattern,
   PatternError,

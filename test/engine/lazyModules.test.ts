@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { expect, it } from "vitest";
-import { RARELY_USED, standIn } from "../../provider/engine/embedded/program/lazyModules.ts";
+import { RARELY_USED, standIn } from "../../provider/engine/embedded/program/unseenWork.ts";
 
 const sdk = createRequire(createRequire(import.meta.url).resolve("@pulumi/pulumi/cmd/run/index.js"));
 

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { UpdateFailedError } from "../../provider/engine/index.ts";
+import { UNKNOWN } from "../../provider/engineMarks.ts";
 import { UrnPatterns } from "../../provider/urn.ts";
-import { UNKNOWN } from "../../provider/valueMarks.ts";
 import { engines } from "../support/gatehouse.ts";
 import { urn } from "./comparison/scenario.ts";
 import { Workspace } from "./workspace.ts";

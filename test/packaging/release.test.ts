@@ -10,7 +10,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import { x as extract } from "tar";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PROGRAMS, SOURCE } from "../../provider/terraform/source.ts";
+import { SOURCE, TERRAFORM_CLIS } from "../../provider/terraform/source.ts";
 import { manifestOf, PACKAGES } from "../../scripts/release/artefacts.ts";
 import { environmentWithout, runCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
@@ -168,7 +168,7 @@ describe("what a release consists of", { tags: ["long"] }, () => {
     async ({ skip }) => {
       if (!reached) skip(OFFLINE);
       const folder = testFolder();
-      const source = join(PROGRAMS.terraform.host, SOURCE);
+      const source = join(TERRAFORM_CLIS.terraform.host, SOURCE);
       const mirror = join(folder, "mirror", source);
       mkdirSync(mirror, { recursive: true });
       const arch = process.arch === "x64" ? "amd64" : process.arch;

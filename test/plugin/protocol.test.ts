@@ -5,10 +5,10 @@ import type pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { UNKNOWN } from "../../provider/engineMarks.ts";
 import { functions } from "../../provider/providers/functions.ts";
-import { type PluginServer, startPluginServer } from "../../provider/providers/plugin/pluginServer.ts";
-import { ProviderService } from "../../provider/providers/plugin/providerService.ts";
-import { UNKNOWN } from "../../provider/valueMarks.ts";
+import { type ProviderServer, serveProvider } from "../../provider/providers/plugin/grpcServer.ts";
+import { PulumiProvider } from "../../provider/providers/plugin/pulumiProvider.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { initFailureIn, PluginClient, structOf, valuesIn } from "../support/pluginClient.ts";
@@ -34,7 +34,7 @@ interface Started {
   readonly told: { readonly message: string; readonly urn: string | undefined }[];
 }
 
-const running: { server: PluginServer; client: PluginClient }[] = [];
+const running: { server: ProviderServer; client: PluginClient }[] = [];
 afterEach(() => {
   for (const { server, client } of running.splice(0)) {
     client.close();
@@ -44,8 +44,8 @@ afterEach(() => {
 
 async function start(env: Record<string, string> = fleet.env): Promise<Started> {
   const told: { message: string; urn: string | undefined }[] = [];
-  const service = new ProviderService({ log: (message, urn) => told.push({ message, urn }) }, env);
-  const server = await startPluginServer(service);
+  const service = new PulumiProvider({ log: (message, urn) => told.push({ message, urn }) }, env);
+  const server = await serveProvider(service);
   const client = new PluginClient(server.port);
   running.push({ server, client });
   return { client, told };

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { check } from "../../provider/lifecycle/check.ts";
+import { UNKNOWN } from "../../provider/engineMarks.ts";
 import { diff } from "../../provider/lifecycle/diff.ts";
+import { check } from "../../provider/lifecycle/lifecycle.ts";
 import type { ResourceDefinition } from "../../provider/resources/definition.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
-import { UNKNOWN } from "../../provider/valueMarks.ts";
 import { programs } from "./support/programs.ts";
 
 const cases = definitions.map((definition) => [definition.name, definition] as const);

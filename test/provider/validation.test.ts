@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { check } from "../../provider/lifecycle/check.ts";
+import { check } from "../../provider/lifecycle/lifecycle.ts";
 import type { ResourceDefinition } from "../../provider/resources/definition.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { sampleOf } from "./support/samples.ts";

@@ -4,7 +4,7 @@ import { delimiter, dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packageVersion } from "../../provider/packageFile.ts";
-import { PROGRAMS, SOURCE } from "../../provider/terraform/source.ts";
+import { SOURCE, TERRAFORM_CLIS } from "../../provider/terraform/source.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
@@ -36,7 +36,7 @@ describe("gatehouse terraform install", () => {
         PATH: home,
       });
       expect(code).toBe(0);
-      const programs = Object.values(PROGRAMS).filter(({ name }) => installed.includes(name));
+      const programs = Object.values(TERRAFORM_CLIS).filter(({ name }) => installed.includes(name));
       const folder = join(home, ".terraform.d", "plugins");
       expect(readdirSync(folder).toSorted()).toEqual(programs.map(({ host }) => host).toSorted());
       for (const { host } of programs)

@@ -5,8 +5,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { installProvider, mirrorText } from "../../provider/terraform/install.ts";
-import { PROGRAMS, SOURCE } from "../../provider/terraform/source.ts";
+import { installProvider, mirrorText } from "../../provider/terraform/installProvider.ts";
+import { SOURCE, TERRAFORM_CLIS } from "../../provider/terraform/source.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import { gatehouse } from "../support/gatehouse.ts";
@@ -170,7 +170,7 @@ describe("a plan of OpenTofu", () => {
     beforeEach(async () => {
       const mirror = testFolder();
       const settings = join(mirror, "tofurc");
-      await installProvider({}, [PROGRAMS.opentofu], mirror);
+      await installProvider({}, [TERRAFORM_CLIS.opentofu], mirror);
       writeFileSync(settings, mirrorText(mirror));
       root = new RootModule(testFolder(), { ...fleet.env, TF_CLI_CONFIG_FILE: settings }, "tofu");
     });

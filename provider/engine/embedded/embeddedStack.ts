@@ -16,9 +16,8 @@ import {
   type TargetOptions,
   type UpOptions,
 } from "../stack.ts";
-import { FileBackend, type HistoryEntry } from "../state/fileBackend.ts";
+import { FileBackend, type HistoryEntry, takeLock } from "../state/fileBackend.ts";
 import { Journal } from "../state/snapshot.ts";
-import { takeLock } from "../state/stackLock.ts";
 import { HeldPlan } from "./deploy/deployment.ts";
 import {
   conclude,

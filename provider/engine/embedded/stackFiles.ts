@@ -10,9 +10,8 @@ import {
   writeSalt,
 } from "../project.ts";
 import { type Crypter, newCrypter, openCrypter, readPassphrase, StateCodec } from "../state/crypter.ts";
-import { type Checkpoint, FileBackend } from "../state/fileBackend.ts";
+import { type Checkpoint, FileBackend, findLocks, removeLocks, takeLock } from "../state/fileBackend.ts";
 import { appendCommit, type JournalLine, readJournal, Snapshot } from "../state/snapshot.ts";
-import { findLocks, removeLocks, takeLock } from "../state/stackLock.ts";
 
 /** What the files of a stack give a run. */
 export interface OpenedStack {

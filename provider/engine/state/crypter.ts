@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, pbkdf2, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { SECRET, SIGNATURE } from "../../valueMarks.ts";
+import { SECRET, SIGNATURE } from "../../engineMarks.ts";
 import { BackendError, PassphraseError } from "../errors.ts";
 import { isObject, isSecret, mapProps, type Props, secret, type Value } from "../value.ts";
 import type { PendingOperation, ResourceState } from "./resourceState.ts";

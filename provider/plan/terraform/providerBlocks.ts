@@ -1,9 +1,9 @@
 import { tenantId } from "@gatehouse-access/sdk/contract";
 import type { ResourceValues } from "../../engine/index.ts";
+import { UNKNOWN } from "../../engineMarks.ts";
 import { CREDENTIAL_SETTINGS } from "../../service/newConnection.ts";
 import { isOwnSource } from "../../terraform/source.ts";
 import { terraformName } from "../../terraform/types.ts";
-import { UNKNOWN } from "../../valueMarks.ts";
 import { type ConfiguredResource, expression, type PlanJson } from "./planJson.ts";
 
 /** What the types of resources begin with: Terraform takes it for the provider's name where a resource gives no other. */

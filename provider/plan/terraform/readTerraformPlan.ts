@@ -11,12 +11,12 @@ import {
   shownValues,
   summarise,
 } from "../../engine/index.ts";
+import { UNKNOWN } from "../../engineMarks.ts";
 import { definitions } from "../../resources/index.ts";
 import { type Attribute, attributesOf } from "../../terraform/attributes.ts";
 import { isOwnSource } from "../../terraform/source.ts";
 import { type Row, terraformName, typeNameOf, valuesOf } from "../../terraform/types.ts";
 import type { Workspace } from "../../terraform/workspace.ts";
-import { UNKNOWN } from "../../valueMarks.ts";
 import {
   type ConfiguredResource,
   configuredResources,

@@ -1,9 +1,8 @@
-import type { ResourceDefinition } from "../../resources/definition.ts";
-import { jsonSchema, type Schema } from "../../resources/jsonSchema.ts";
-import { providerText } from "../dynamic/closure.ts";
+import { providerText } from "../../engineMarks.ts";
+import { jsonSchema, type ResourceDefinition, type Schema } from "../../resources/definition.ts";
 
 /** The functions that the classes call, from the folder that the classes are written to. */
-const PROGRAM = "../program.ts";
+const CLASS_INPUTS = "../classInputs.ts";
 
 /** How a field is written: what a program gives may be an output, and may be left out for its default. */
 interface Form {
@@ -171,5 +170,5 @@ export function classSource(
     argsInterface(definition),
     resourceClass(definition, exampleOf(definition.name)),
   ]);
-  return `import * as pulumi from "@pulumi/pulumi";\nimport { afterTags, givesTags, identifying } from "${PROGRAM}";\n\n${parts.join("\n\n")}\n`;
+  return `import * as pulumi from "@pulumi/pulumi";\nimport { afterTags, givesTags, identifying } from "${CLASS_INPUTS}";\n\n${parts.join("\n\n")}\n`;
 }

@@ -1,5 +1,10 @@
-import type { InputField, OutputField, ResourceDefinition } from "../../resources/definition.ts";
-import { jsonSchema, type Schema } from "../../resources/jsonSchema.ts";
+import {
+  type InputField,
+  jsonSchema,
+  type OutputField,
+  type ResourceDefinition,
+  type Schema,
+} from "../../resources/definition.ts";
 import { SETTINGS, type Setting, settingText } from "../../service/newConnection.ts";
 import { OWN_PLUGIN } from "../../urn.ts";
 import { type PluginFunction, resultSchema } from "../functions.ts";

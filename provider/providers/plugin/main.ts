@@ -1,6 +1,6 @@
 import { type EngineLink, linkToEngine, noEngine } from "./engineLink.ts";
-import { startPluginServer } from "./pluginServer.ts";
-import { ProviderService } from "./providerService.ts";
+import { serveProvider } from "./grpcServer.ts";
+import { PulumiProvider } from "./pulumiProvider.ts";
 
 const HELP = `pulumi-resource-gatehouse is the Gatehouse provider as a plugin. The Pulumi CLI starts it by itself, with
 the address of the engine; "gatehouse pulumi install" places it where the CLI finds it. Started by hand it prints the
@@ -19,8 +19,8 @@ export async function main(args: readonly string[]): Promise<void> {
   let engine: EngineLink = noEngine;
   const [address] = args.filter((arg) => !arg.startsWith("-"));
   if (address !== undefined) engine = linkToEngine(address, () => process.exit(1));
-  const service = new ProviderService({ log: (message, urn) => engine.log(message, urn) });
-  const { port } = await startPluginServer(service, (attached) => {
+  const service = new PulumiProvider({ log: (message, urn) => engine.log(message, urn) });
+  const { port } = await serveProvider(service, (attached) => {
     // Whoever started it by hand ends it.
     engine = linkToEngine(attached, () => {});
   });

@@ -4,7 +4,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import statusProto from "@pulumi/pulumi/proto/status_pb.js";
 import anyProto from "google-protobuf/google/protobuf/any_pb.js";
 import type { UnfinishedError } from "../../resources/definition.ts";
-import { masked } from "../masked.ts";
+import { masked } from "../instanceSettings.ts";
 import type { structOf } from "./values.ts";
 
 type Struct = ReturnType<typeof structOf>;

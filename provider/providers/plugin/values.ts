@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from "node:util";
+import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import structProto from "google-protobuf/google/protobuf/struct_pb.js";
 import {
   containsSecret,
@@ -11,8 +13,9 @@ import {
   secret,
   type Value,
 } from "../../engine/value.ts";
+import { OUTPUT, SIGNATURE, UNKNOWN, UNKNOWNS } from "../../engineMarks.ts";
+import type { InputChange } from "../../lifecycle/diff.ts";
 import { hasUnknown } from "../../resources/values.ts";
-import { OUTPUT, SIGNATURE, UNKNOWN, UNKNOWNS } from "../../valueMarks.ts";
 
 type Struct = structProto.Struct;
 
@@ -80,3 +83,86 @@ export function structOf(
   const props = markSecrets(Object.fromEntries(marked), like);
   return structProto.Struct.fromJavaScript(props as Parameters<typeof structProto.Struct.fromJavaScript>[0]);
 }
+
+const { ADD, ADD_REPLACE, DELETE, DELETE_REPLACE, UPDATE, UPDATE_REPLACE } = proto.PropertyDiff.Kind;
+
+/** Without and with a replacement. */
+const KINDS = {
+  ADD: [ADD, ADD_REPLACE],
+  DELETE: [DELETE, DELETE_REPLACE],
+  UPDATE: [UPDATE, UPDATE_REPLACE],
+} as const;
+
+/** One place in a resource's inputs whose value changes. */
+interface Difference {
+  /** As the engine writes paths: `filter.tags`, `keepers["a key"]`. */
+  readonly path: string;
+  readonly kind: keyof typeof KINDS;
+}
+
+/** Adds what changes to a diff, field by field within objects, each place marked with whether it replaces. */
+export function addDetails(
+  response: InstanceType<typeof proto.DiffResponse>,
+  changes: readonly InputChange[],
+): void {
+  response.setHasdetaileddiff(true);
+  for (const { field, before, after, replaces } of changes) {
+    for (const { path, kind } of differences(field, before, after)) {
+      const detail = new proto.PropertyDiff();
+      detail.setKind(KINDS[kind][replaces ? 1 : 0]);
+      response.getDetaileddiffMap().set(path, detail);
+    }
+  }
+}
+
+/** Where two values differ. A list counts as one value: its order means nothing. */
+function differences(path: string, before: unknown, after: unknown): Difference[] {
+  if (isRecord(before) && isRecord(after)) {
+    const inside = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
+      (key) => !isDeepStrictEqual(before[key], after[key]),
+    );
+    // Engines read no backslash in a path.
+    if (inside.length > 0 && !inside.some((key) => key.includes("\\"))) {
+      return inside.flatMap((key) => differences(member(path, key), before[key], after[key]));
+    }
+  }
+  return [{ path, kind: before === undefined ? "ADD" : after === undefined ? "DELETE" : "UPDATE" }];
+}
+
+const member = (path: string, key: string) =>
+  /^[A-Za-z_]\w*$/.test(key) ? `${path}.${key}` : `${path}["${key.replaceAll('"', '\\"')}"]`;
+
+type Values = Readonly<Record<string, unknown>>;
+
+/**
+ * The inputs with what the state has at the places whose changes are to be ignored. The engine puts the program's last
+ * values there, which after a change by hand are not what is there.
+ * @param paths as the engine writes them: `filter.tags`, `keepers["a key"]`; `*` stands for all members
+ */
+export function keepIgnored(
+  inputs: Values,
+  state: Values,
+  paths: readonly string[],
+): Record<string, unknown> {
+  const steps = paths.map((path) => [...path.matchAll(/\["((?:[^"\\]|\\.)*)"\]|[^.[\]]+/g)].map(keyOf));
+  return steps.reduce<Record<string, unknown>>((kept, keys) => withState(kept, state, keys), { ...inputs });
+}
+
+const keyOf = ([whole, quoted]: RegExpMatchArray) => quoted?.replaceAll('\\"', '"') ?? whole;
+
+function withState(
+  inputs: Values,
+  state: Values,
+  [key = "*", ...inside]: readonly string[],
+): Record<string, unknown> {
+  if (key === "*") return { ...state };
+  const { [key]: before } = state;
+  const { [key]: given, ...rest } = inputs;
+  if (inside.length > 0 && isRecord(given) && isRecord(before)) {
+    return { ...rest, [key]: withState(given, before, inside) };
+  }
+  return before === undefined ? rest : { ...rest, [key]: before };
+}
+
+const isRecord = (value: unknown): value is Values =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { objectMeant } from "../../lifecycle/selectObject.ts";
-import { jsonSchema, type Schema } from "../../resources/jsonSchema.ts";
+import { jsonSchema, type Schema } from "../../resources/definition.ts";
 import accessSchema from "../../schemas/access.schema.json" with { type: "json" };
 import type { Connection } from "../../service/connection.ts";
 import { lookupSchema } from "../../terraform/attributes.ts";
 import {
+  describedInTerraform,
   type Member,
   memberOf,
   type Row,
@@ -15,7 +16,6 @@ import {
   typeOf,
   valuesOf,
 } from "../../terraform/types.ts";
-import { describedInTerraform } from "../../terraform/words.ts";
 import { callFunction, functions, type PluginFunction, resultSchema } from "../functions.ts";
 import { attributePath, type Diagnostic, errorAt, errorDiagnostic } from "./diagnostics.ts";
 import type { TerraformResource } from "./resource.ts";

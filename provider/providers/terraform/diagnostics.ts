@@ -2,9 +2,8 @@ import { GatehouseError, printedError, RequestError, withCode } from "@gatehouse
 import type { Notice } from "../../lifecycle/lifecycle.ts";
 import { ResourceError } from "../../resourceError.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
-import { secretName, terraformName } from "../../terraform/types.ts";
-import { terraformTerms } from "../../terraform/words.ts";
-import { masked } from "../masked.ts";
+import { secretName, terraformName, terraformTerms } from "../../terraform/types.ts";
+import { masked } from "../instanceSettings.ts";
 
 const [ERROR, WARNING] = [1, 2];
 

@@ -1,6 +1,6 @@
 import { SOURCE } from "../../terraform/source.ts";
-import { isStartedByTerraform, servePlugin } from "./pluginServer.ts";
-import { ProviderService } from "./providerService.ts";
+import { isStartedByTerraform, servePlugin } from "./goPlugin.ts";
+import { TerraformProvider } from "./terraformProvider.ts";
 
 const HELP = `terraform-provider-gatehouse is the Gatehouse provider for Terraform, which starts it by itself:
 "gatehouse terraform install" places it where Terraform finds it. With -debug it prints the variable
@@ -14,7 +14,7 @@ async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<vo
     process.exitCode = 1;
     return;
   }
-  const line = await servePlugin(new ProviderService(env).methods(), SOURCE, { env, attachable });
+  const line = await servePlugin(new TerraformProvider(env).methods(), SOURCE, { env, attachable });
   process.stdout.write(attachable ? `TF_REATTACH_PROVIDERS='${line}'\n` : `${line}\n`);
 }
 

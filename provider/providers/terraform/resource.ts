@@ -1,5 +1,6 @@
+import { UNKNOWN } from "../../engineMarks.ts";
 import { plannedUpdate } from "../../lifecycle/diff.ts";
-import type { ResourceSteps } from "../../lifecycle/lifecycle.ts";
+import type { ResourceLifecycle } from "../../lifecycle/lifecycle.ts";
 import type { ResourceError } from "../../resourceError.ts";
 import { type Existing, type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../../resources/values.ts";
@@ -12,9 +13,7 @@ import {
   typeNameOf,
   valuesOf,
 } from "../../terraform/types.ts";
-import { UNKNOWN } from "../../valueMarks.ts";
-import { missingSecrets, ownErrors } from "./configurationChecks.ts";
-import { type Diagnostic, failureDiagnostic, InvalidConfigurationError } from "./diagnostics.ts";
+import { type Diagnostic, errorAt, failureDiagnostic, InvalidConfigurationError } from "./diagnostics.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -32,7 +31,7 @@ export interface PlannedChange {
   readonly errors: readonly Diagnostic[];
 }
 
-/** A kind of resource as Terraform has it: its rows, and what its steps do with them. */
+/** A kind of resource as Terraform has it: its rows, and what its lifecycle does with them. */
 export class TerraformResource {
   readonly definition: ResourceDefinition;
   readonly typeName: string;
@@ -45,8 +44,8 @@ export class TerraformResource {
   }
 
   /** What is wrong with a configuration, as far as it is known. No request is made. */
-  validate(steps: ResourceSteps, config: Row): Diagnostic[] {
-    const { failures } = steps.check(undefined, {}, this.#declared(config));
+  validate(lifecycle: ResourceLifecycle, config: Row): Diagnostic[] {
+    const { failures } = lifecycle.check(undefined, {}, this.#declared(config));
     return this.#errors(config, failures);
   }
 
@@ -60,9 +59,9 @@ export class TerraformResource {
    * @param name of the resource, for errors about two with one object; the same in every call about one resource
    * @param prior the state; undefined for what is to be made
    */
-  plan(steps: ResourceSteps, name: string, config: Row, prior: Row | undefined): PlannedChange {
+  plan(lifecycle: ResourceLifecycle, name: string, config: Row, prior: Row | undefined): PlannedChange {
     const olds = prior ? this.valuesIn(prior) : {};
-    const { inputs, failures } = steps.check(name, olds, this.#declared(config));
+    const { inputs, failures } = lifecycle.check(name, olds, this.#declared(config));
     const errors = this.#errors(config, failures);
     if (errors.length > 0) return { planned: config, replaces: [], errors };
     const created = () => ({
@@ -72,7 +71,7 @@ export class TerraformResource {
     });
     if (!prior) return created();
     const isAsked = this.#hasNewVersion(config, prior);
-    const { changes, replaces } = steps.diff(name, idIn(prior), olds, inputs, isAsked);
+    const { changes, replaces } = lifecycle.diff(name, idIn(prior), olds, inputs, isAsked);
     if (changes.length === 0 && !isAsked) {
       return { planned: prior, replaces: [], errors: [] };
     }
@@ -128,25 +127,25 @@ export class TerraformResource {
   }
 
   /** Makes an object. @throws UnfinishedError when the object is there, but not as declared */
-  async create(steps: ResourceSteps, config: Row, planned: Row): Promise<Row> {
-    const made = await steps.create(this.#creator(config), this.#inputs(steps, config));
+  async create(lifecycle: ResourceLifecycle, config: Row, planned: Row): Promise<Row> {
+    const made = await lifecycle.create(this.#creator(config), this.#inputs(lifecycle, config));
     return this.row(made, planned);
   }
 
   /** Changes an object, or makes the one that carries on from it. Gives the state; `left` says what is still to do. */
   async update(
-    steps: ResourceSteps,
+    lifecycle: ResourceLifecycle,
     config: Row,
     prior: Row,
     planned: Row,
   ): Promise<{ readonly row: Row; readonly left?: unknown }> {
-    const inputs = this.#inputs(steps, config);
+    const inputs = this.#inputs(lifecycle, config);
     const id = idIn(prior);
     const state = this.valuesIn(prior);
     const { withReplaced } = this.definition;
     if (!withReplaced || planned.id !== UNKNOWN) {
-      const isChanged = steps.diff(undefined, id, state, inputs).changes.length > 0;
-      const after = isChanged ? await steps.update(undefined, id, state, inputs) : state;
+      const isChanged = lifecycle.diff(undefined, id, state, inputs).changes.length > 0;
+      const after = isChanged ? await lifecycle.update(undefined, id, state, inputs) : state;
       return { row: this.row({ id, state: after }, planned) };
     }
     const both = (made: Existing<Values>, left: unknown) => {
@@ -154,8 +153,8 @@ export class TerraformResource {
       return { row: this.row(carriesOn, planned), left };
     };
     try {
-      const made = await steps.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
-      const left = await steps.delete(undefined, id, state).catch((error: unknown) => ({ error }));
+      const made = await lifecycle.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
+      const left = await lifecycle.delete(undefined, id, state).catch((error: unknown) => ({ error }));
       return left ? both(made, left.error) : { row: this.row(made, planned) };
     } catch (error) {
       if (error instanceof UnfinishedError) return both(error, error);
@@ -216,8 +215,8 @@ export class TerraformResource {
   }
 
   /** The inputs of a configuration that is known. @throws InvalidConfigurationError where they are wrong after all */
-  #inputs(steps: ResourceSteps, config: Row): Record<string, unknown> {
-    const { inputs, failures } = steps.check(undefined, {}, this.#declared(config));
+  #inputs(lifecycle: ResourceLifecycle, config: Row): Record<string, unknown> {
+    const { inputs, failures } = lifecycle.check(undefined, {}, this.#declared(config));
     const [error] = this.#errors(config, failures);
     if (error) throw new InvalidConfigurationError(error);
     return inputs;
@@ -288,3 +287,40 @@ function filled(type: Type, value: unknown, fallback: unknown): unknown {
   ]);
   return Object.fromEntries(entries);
 }
+
+/** What is wrong with a configuration beside what the declarative model knows of, as far as it is known. */
+export const ownErrors = (attributes: readonly Attribute[], config: Row): Diagnostic[] =>
+  attributes.flatMap((attribute) => [...emptyText(attribute, config), ...wrongSecret(attribute, config)]);
+
+/** An empty text would come back as what the service decides, which Terraform takes for a fault of the provider. */
+function emptyText(attribute: Attribute, config: Row): Diagnostic[] {
+  const { name } = attribute;
+  if (attribute.role !== "input" || attribute.field.required || config[name] !== "") return [];
+  if (canonical(attribute.field, "") === "") return [];
+  return [invalid(name, "must not be empty; leave it out, or give null")];
+}
+
+function wrongSecret(attribute: Attribute, config: Row): Diagnostic[] {
+  const { name } = attribute;
+  const value = config[name] ?? UNKNOWN;
+  if (attribute.role !== "secret" || value === UNKNOWN) return [];
+  const { error } = attribute.field.choice?.safeParse(value) ?? {};
+  // Without a place: Terraform would show the line, in which a secret may stand.
+  return (error?.issues ?? []).map(({ message }) => ({
+    ...invalid(name, `${message}; ${CHOOSE}`),
+    attribute: undefined,
+  }));
+}
+
+/** Terraform's own function is known at the apply alone, makes no UUID of a version, and shows nobody what it made. */
+const CHOOSE =
+  "make one by the command uuidgen, and give it by an ephemeral variable or from a secret store (uuid() of Terraform makes no UUID of a version)";
+
+/** The error where a new object needs a secret, and the configuration has none. */
+export const missingSecrets = (attributes: readonly Attribute[], config: Row): Diagnostic[] =>
+  attributes
+    .filter(({ role, name }) => role === "secret" && (config[name] ?? null) === null)
+    .map(({ name, description }) => invalid(name, `is required here: ${description}`));
+
+const invalid = (name: string, reason: string): Diagnostic =>
+  errorAt([name], `Invalid ${name}`, `${name}: ${reason}`);

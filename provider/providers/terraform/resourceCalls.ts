@@ -1,6 +1,6 @@
 import { printedError } from "@gatehouse-access/sdk/errors";
-import { type Notice, ResourceSteps, type Runtime } from "../../lifecycle/lifecycle.ts";
-import { Run } from "../../lifecycle/run.ts";
+import { type Notice, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
+import { RunRecord } from "../../lifecycle/runRecord.ts";
 import { objectMeant } from "../../lifecycle/selectObject.ts";
 import { UnfinishedError } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
@@ -15,7 +15,6 @@ import {
   noticeDiagnostic,
   warning,
 } from "./diagnostics.ts";
-import { PlannedObjects } from "./plannedObjects.ts";
 import { idIn, TerraformResource } from "./resource.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
 
@@ -60,22 +59,22 @@ export async function saying(summary: string, work: () => object | Promise<objec
 /** The calls about resources within one command of Terraform, for one provider block. */
 export class ResourceCalls {
   readonly #configuration: Configuration;
-  readonly #steps: ReadonlyMap<string, ResourceSteps>;
+  readonly #lifecycles: ReadonlyMap<string, ResourceLifecycle>;
   readonly #objects = new PlannedObjects();
   #isStopped = false;
 
   constructor(configuration: Configuration) {
     this.#configuration = configuration;
     const runtime: Runtime = {
-      run: new Run(),
+      run: new RunRecord(),
       defaultTenant: () => configuration.tenant,
       declaration: ({ name }) => ({ ...configuration.workspace, resource: typeNameOf({ name }) }),
       isReplacementAsked: () => false,
       connection: () => configuration.service(),
       tell: (notice) => configuration.notices.getStore()?.push(notice),
     };
-    this.#steps = new Map(
-      [...resources].map(([type, { definition }]) => [type, new ResourceSteps(definition, runtime)]),
+    this.#lifecycles = new Map(
+      [...resources].map(([type, { definition }]) => [type, new ResourceLifecycle(definition, runtime)]),
     );
   }
 
@@ -91,7 +90,7 @@ export class ResourceCalls {
   validate(
     request: WithConfig & { readonly clientCapabilities?: { writeOnlyAttributesAllowed?: boolean } },
   ): Promise<object> {
-    return this.#answer(request, (resource, steps) => {
+    return this.#answer(request, (resource, lifecycle) => {
       const config = rowIn(request.config);
       const isAllowed = request.clientCapabilities?.writeOnlyAttributesAllowed ?? false;
       const unsupported = resource.attributes.filter(
@@ -100,7 +99,7 @@ export class ResourceCalls {
       return {
         diagnostics: [
           ...unsupported.map(({ name }) => needsNewerTerraform(name)),
-          ...resource.validate(steps, config),
+          ...resource.validate(lifecycle, config),
         ],
       };
     });
@@ -145,7 +144,7 @@ export class ResourceCalls {
   read(
     request: OfType & { readonly currentState?: WireValue; readonly private?: Uint8Array },
   ): Promise<object> {
-    return this.#answer(request, async (resource, steps) => {
+    return this.#answer(request, async (resource, lifecycle) => {
       const current = rowIn(request.currentState);
       const asItWas = { private: request.private, newState: request.currentState };
       if (this.#configuration.isUnknown) {
@@ -153,7 +152,7 @@ export class ResourceCalls {
         return { ...asItWas, diagnostics: [warning("Not refreshed", detail)] };
       }
       try {
-        const found = await steps.read(undefined, idIn(current), resource.valuesIn(current));
+        const found = await lifecycle.read(undefined, idIn(current), resource.valuesIn(current));
         return { ...asItWas, newState: encoded(found && resource.row(found, current)) };
       } catch (error) {
         return {
@@ -171,7 +170,7 @@ export class ResourceCalls {
       readonly priorPrivate?: Uint8Array;
     },
   ): Promise<object> {
-    return this.#answer(request, (resource, steps) => {
+    return this.#answer(request, (resource, lifecycle) => {
       const prior = decodedRow(request.priorState);
       if (!decodedRow(request.proposedNewState)) {
         const moved = prior && this.#objects.goes(resource, prior);
@@ -181,7 +180,7 @@ export class ResourceCalls {
       if (twin) return { diagnostics: [twin] };
       const replaced = prior ? undefined : replacedIn(request.priorPrivate);
       const name = replaced ?? this.#objects.nameOf(resource, prior);
-      const { planned, replaces, errors } = resource.plan(steps, name, rowIn(request.config), prior);
+      const { planned, replaces, errors } = resource.plan(lifecycle, name, rowIn(request.config), prior);
       const moved = prior ? undefined : this.#objects.comes(resource, planned);
       return {
         plannedState: encoded(planned),
@@ -197,7 +196,7 @@ export class ResourceCalls {
   apply(
     request: WithConfig & { readonly priorState?: WireValue; readonly plannedState?: WireValue },
   ): Promise<object> {
-    return this.#answer(request, async (resource, steps) => {
+    return this.#answer(request, async (resource, lifecycle) => {
       const prior = decodedRow(request.priorState);
       const planned = decodedRow(request.plannedState);
       const config = rowIn(request.config);
@@ -209,12 +208,12 @@ export class ResourceCalls {
       if (this.#isStopped) return failed(new Error("not begun: the run was cancelled"));
       try {
         if (planned && prior) {
-          const { row, left } = await resource.update(steps, config, prior, planned);
+          const { row, left } = await resource.update(lifecycle, config, prior, planned);
           if (left === undefined) return { newState: encoded(row) };
           return failed(left, row, left instanceof UnfinishedError ? NOT_COMPLETED : OLD_ONE_LEFT);
         }
-        if (planned) return { newState: encoded(await resource.create(steps, config, planned)) };
-        if (prior) await steps.delete(undefined, idIn(prior), resource.valuesIn(prior));
+        if (planned) return { newState: encoded(await resource.create(lifecycle, config, planned)) };
+        if (prior) await lifecycle.delete(undefined, idIn(prior), resource.valuesIn(prior));
         return { newState: encoded(null) };
       } catch (error) {
         if (!(error instanceof UnfinishedError) || !planned) return failed(error);
@@ -228,17 +227,17 @@ export class ResourceCalls {
     });
   }
 
-  /** Answers for a resource; what goes wrong beside its steps is said as well. */
+  /** Answers for a resource; what goes wrong beside its lifecycle is said as well. */
   #answer(
     { typeName }: OfType,
-    work: (resource: TerraformResource, steps: ResourceSteps) => Answer | Promise<Answer>,
+    work: (resource: TerraformResource, lifecycle: ResourceLifecycle) => Answer | Promise<Answer>,
   ): Promise<object> {
     return saying(`${typeName} failed`, async () => {
       const resource = resources.get(typeName);
-      const steps = this.#steps.get(typeName);
-      if (!resource || !steps) throw new Error(`${typeName}: is no resource of this provider`);
+      const lifecycle = this.#lifecycles.get(typeName);
+      if (!resource || !lifecycle) throw new Error(`${typeName}: is no resource of this provider`);
       const notices: Notice[] = [];
-      const answer = await this.#configuration.notices.run(notices, () => work(resource, steps));
+      const answer = await this.#configuration.notices.run(notices, () => work(resource, lifecycle));
       if (notices.length === 0) return answer;
       const warnings = notices.map((notice) => noticeDiagnostic(resource.definition, notice));
       return { ...answer, diagnostics: [...(answer.diagnostics ?? []), ...warnings] };
@@ -263,3 +262,65 @@ const needsNewerTerraform = (name: string): Diagnostic =>
 
 const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =>
   resource.upgraded((raw?.json?.length ? parsed(raw.json) : {}) as Row);
+
+/**
+ * The objects that one plan is about. Terraform tells a provider no address of a resource, and removes and makes objects in
+ * any order: of two resources with one object, each would lose what the other one does.
+ */
+export class PlannedObjects {
+  /** Types and ids of what is in the state and stays. */
+  readonly #staying = new Set<string>();
+  /** What the plan removes, by type and id and by {@link TerraformResource.objectKeys}. */
+  readonly #going = new Set<string>();
+  /** What the plan makes, by {@link TerraformResource.objectKeys}. */
+  readonly #coming = new Set<string>();
+  /** How many resources have no state yet. */
+  #made = 0;
+
+  /** What a resource is called in errors about two that have one object. */
+  nameOf({ typeName }: TerraformResource, prior: Row | undefined): string {
+    if (prior) return `::${typeName}::${idIn(prior)}`;
+    this.#made += 1;
+    return `::${typeName}::new ${this.#made}`;
+  }
+
+  /** Takes note of an object that stays. @returns the error where another resource of the state has it too */
+  stays(resource: TerraformResource, prior: Row): Diagnostic | undefined {
+    const object = objectOf(resource, prior);
+    const isTwin = this.#staying.has(object) || this.#going.has(object);
+    this.#staying.add(object);
+    return isTwin ? twins(object) : undefined;
+  }
+
+  /** Takes note of an object that is removed. @returns the error where another resource has it, or declares it */
+  goes(resource: TerraformResource, prior: Row): Diagnostic | undefined {
+    const object = objectOf(resource, prior);
+    const keys = resource.objectKeys(prior);
+    for (const key of [object, ...keys]) this.#going.add(key);
+    if (this.#staying.has(object)) return twins(object);
+    return keys.some((key) => this.#coming.has(key)) ? notMoved(object) : undefined;
+  }
+
+  /** Takes note of an object that is made. @returns the error where it is the one that the plan removes */
+  comes(resource: TerraformResource, planned: Row): Diagnostic | undefined {
+    const keys = resource.objectKeys(planned);
+    for (const key of keys) this.#coming.add(key);
+    return keys.some((key) => this.#going.has(key)) ? notMoved(`the ${resource.typeName}`) : undefined;
+  }
+}
+
+const objectOf = ({ typeName }: TerraformResource, prior: Row): string => `${typeName} ${idIn(prior)}`;
+
+const twins = (object: string): Diagnostic =>
+  errorAt(
+    [],
+    "Two resources with one object",
+    `${object} is in the state of another resource of this configuration too; remove one of the two from the state (a removed block with destroy = false, or the command state rm)`,
+  );
+
+const notMoved = (object: string): Diagnostic =>
+  errorAt(
+    [],
+    "An object that is removed and declared",
+    `${object} is removed by this plan, and another resource declares the same object: say by a moved block that it is that resource's now, or apply the removal first`,
+  );

@@ -1,6 +1,6 @@
 import { decode, ExtData, encode } from "@msgpack/msgpack";
+import { UNKNOWN } from "../../engineMarks.ts";
 import type { Row } from "../../terraform/types.ts";
-import { UNKNOWN } from "../../valueMarks.ts";
 
 /** A value in a message of the plugin protocol. */
 export interface WireValue {

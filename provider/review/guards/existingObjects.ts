@@ -7,7 +7,7 @@ import { isHidden, tenantIn } from "../../plan/steps.ts";
 import type { Listed, ResourceDefinition } from "../../resources/definition.ts";
 import { canonicalInputs } from "../../resources/values.ts";
 import type { Connection } from "../../service/connection.ts";
-import { isUnreadable } from "../../service/missingObject.ts";
+import { isUnreadable } from "../../service/listings.ts";
 
 /** Up to so many new objects of a kind are looked for one by one; of more, all that there are are listed first. */
 const FEW = 5;

@@ -14,8 +14,7 @@ import {
   tenantIn,
 } from "../../plan/steps.ts";
 import type { Connection, Home, TenantClient } from "../../service/connection.ts";
-import { deviceKey, macOf, type Namespace } from "../../service/listings.ts";
-import { isUnreadable } from "../../service/missingObject.ts";
+import { deviceKey, isUnreadable, macOf, type Namespace } from "../../service/listings.ts";
 import { isNewer } from "../../service/release.ts";
 import { byTexts } from "../../words.ts";
 import { existingObjects } from "./existingObjects.ts";

@@ -1,8 +1,7 @@
 import type { Access } from "../access.ts";
 import type { DeviceFilter } from "../decisions.ts";
 import { areDisjoint } from "../disjoint.ts";
-import { mistakenFor, mistakenText } from "../mistaken.ts";
-import { patternOf, type Subject } from "../pattern.ts";
+import { mistakenFor, mistakenText, patternOf, type Subject } from "../pattern.ts";
 import {
   type Field,
   type Finding,

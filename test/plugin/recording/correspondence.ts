@@ -1,4 +1,4 @@
-import { UNKNOWNS } from "../../../provider/valueMarks.ts";
+import { UNKNOWNS } from "../../../provider/engineMarks.ts";
 import { mapTexts, markOf, patternOf } from "./marks.ts";
 import type { Json } from "./messages.ts";
 import type { Named } from "./scenario.ts";

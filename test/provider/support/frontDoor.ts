@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
 import type grpc from "@grpc/grpc-js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
+import { UNKNOWN } from "../../../provider/engineMarks.ts";
 import { type Notice, noticeText } from "../../../provider/lifecycle/lifecycle.ts";
-import { dynamicProvider } from "../../../provider/providers/dynamic/dynamicProvider.ts";
-import { startPluginServer } from "../../../provider/providers/plugin/pluginServer.ts";
-import { ProviderService } from "../../../provider/providers/plugin/providerService.ts";
+import { dynamicProvider } from "../../../provider/providers/dynamic/dynamic.ts";
+import { serveProvider } from "../../../provider/providers/plugin/grpcServer.ts";
+import { PulumiProvider } from "../../../provider/providers/plugin/pulumiProvider.ts";
 import { pulumiRun } from "../../../provider/providers/pulumiRun.ts";
 import { definitions } from "../../../provider/resources/index.ts";
 import { Connection } from "../../../provider/service/connection.ts";
 import { opens } from "../../../provider/service/newConnection.ts";
-import { UNKNOWN } from "../../../provider/valueMarks.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
 import { PluginClient, structOf, valuesIn } from "../../support/pluginClient.ts";
 import type { DoorOptions, FrontDoor, Named } from "./door.ts";
@@ -92,11 +92,11 @@ async function dynamicDoor({ env, stack, stateId, replace }: DoorOptions): Promi
 async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promise<FrontDoor> {
   const urnOf = ({ type, name }: Named) => `urn:pulumi:${stack}::project::gatehouse:index:${type}::${name}`;
   const asked = definitions.flatMap(({ name: type }) => replace.map((name) => urnOf({ type, name })));
-  const service = new ProviderService(
+  const service = new PulumiProvider(
     { log: (message) => console.log(message) },
     { ...env, ...(asked.length > 0 && { GATEHOUSE_REPLACE: JSON.stringify(asked) }) },
   );
-  const server = await startPluginServer(service);
+  const server = await serveProvider(service);
   const client = new PluginClient(server.port);
   const ask: typeof client.ask = (method, request) =>
     client.ask(method, request).catch((error: grpc.ServiceError) => {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
-import { check } from "../../../provider/lifecycle/check.ts";
+import { check } from "../../../provider/lifecycle/lifecycle.ts";
 import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
 import { canonicalInputs } from "../../../provider/resources/values.ts";
 import { programs } from "./programs.ts";

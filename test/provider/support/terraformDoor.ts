@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { MethodDefinition } from "@grpc/grpc-js";
 import { pluginServices } from "../../../provider/providers/terraform/protocol.ts";
-import { ProviderService } from "../../../provider/providers/terraform/providerService.ts";
+import { TerraformProvider } from "../../../provider/providers/terraform/terraformProvider.ts";
 import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
 import { definitions } from "../../../provider/resources/index.ts";
 import { snake, typeOf } from "../../terraform/support/configurations.ts";
@@ -94,7 +94,7 @@ class Provider {
   readonly #methods: Readonly<Record<string, (request: never) => object | Promise<object>>>;
 
   constructor(env: Readonly<Record<string, string>>) {
-    this.#methods = new ProviderService(env).methods();
+    this.#methods = new TerraformProvider(env).methods();
   }
 
   async ask(method: string, request: object): Promise<Answer> {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { type Program, SOURCE } from "../../../provider/terraform/source.ts";
+import { SOURCE, type TerraformCli } from "../../../provider/terraform/source.ts";
 import { environmentWithout } from "../../support/command.ts";
 
 /** The provider as it is published. */
@@ -69,7 +69,7 @@ type Json = Readonly<Record<string, unknown>>;
 export class RootModule {
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly #command: Program["command"];
+  readonly #command: TerraformCli["command"];
 
   /**
    * @param env the settings of the provider, and how the program finds it
@@ -78,7 +78,7 @@ export class RootModule {
   constructor(
     folder: string,
     env: Readonly<Record<string, string>>,
-    command: Program["command"] = "terraform",
+    command: TerraformCli["command"] = "terraform",
   ) {
     this.folder = folder;
     this.env = env;

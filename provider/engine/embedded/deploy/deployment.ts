@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
+import { UNKNOWN } from "../../../engineMarks.ts";
 import {
   DYNAMIC_PROVIDER_TYPE,
   makeUrn,
@@ -7,7 +8,6 @@ import {
   STATE_IDENTITY_TYPE,
   UrnPatterns,
 } from "../../../urn.ts";
-import { UNKNOWN } from "../../../valueMarks.ts";
 import { EngineError, ProtectedError, type UnsupportedUse } from "../../errors.ts";
 import { type FieldChange, holds, type Plan, type Shown, type Step, type Writable } from "../../model.ts";
 import { configProps } from "../../project.ts";
@@ -15,8 +15,13 @@ import type { PreviewOptions } from "../../stack.ts";
 import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry } from "../../state/snapshot.ts";
 import { changedFields, equal, knownProps, mapProps, type Props, shownValues } from "../../value.ts";
-import type { Monitor, Registered } from "../program/monitorServer.ts";
-import { type Goal, goalReferences, type Scope } from "../program/monitorServer.ts";
+import {
+  type Goal,
+  goalReferences,
+  type Monitor,
+  type Registered,
+  type Scope,
+} from "../program/monitorServer.ts";
 import type { ProcessSettings } from "../program/sdkProcess.ts";
 import { type DeletionContext, type DeploymentContext, Limiter, never } from "./context.ts";
 import { deleteAll, leaveOut } from "./deletions.ts";

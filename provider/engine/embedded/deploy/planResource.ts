@@ -1,4 +1,4 @@
-import { PROVIDER_KEY, UNKNOWN } from "../../../valueMarks.ts";
+import { PROVIDER_KEY, UNKNOWN } from "../../../engineMarks.ts";
 import { ProtectedError } from "../../errors.ts";
 import { type ResourceState, references, topologicalOrder } from "../../state/resourceState.ts";
 import type { Entry } from "../../state/snapshot.ts";

@@ -40,7 +40,7 @@ export interface SdkProcessOptions {
 }
 
 // As they were built, even where this module was not: each process would have to strip the types again.
-const LOADED_FIRST = ["watchdog", "lazyModules", "unseenWork"].map(
+const LOADED_FIRST = ["watchdog", "unseenWork"].map(
   (name) => `--import=${pathToFileURL(packageFile(`dist/engine/embedded/program/${name}.js`)).href}`,
 );
 

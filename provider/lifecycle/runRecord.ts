@@ -22,7 +22,7 @@ export interface Creator {
  * What this process learns of the run that it serves. Checks and diffs may not ask the service, so all of it comes from
  * the program and the state. Resources are named by their URNs.
  */
-export class Run {
+export class RunRecord {
   readonly #claims = new Claims();
   /** The resources of the program: those that were checked. A refresh compares others too, which are only in the state. */
   readonly #checked = new Set<string>();

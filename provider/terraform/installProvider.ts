@@ -3,16 +3,16 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { EngineError, findOnPath } from "../engine/index.ts";
 import { packageFile, packageVersion } from "../packageFile.ts";
-import { type Choice, PROGRAMS, type Program, SOURCE } from "./source.ts";
+import { type Choice, SOURCE, TERRAFORM_CLIS, type TerraformCli } from "./source.ts";
 
 /**
  * The programs that a command is for: those of `--for`, or those on the PATH, or both where neither is. Gatehouse itself
  * starts none of them.
  */
-export function programsFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly Program[] {
-  const all = Object.values(PROGRAMS);
+export function clisFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly TerraformCli[] {
+  const all = Object.values(TERRAFORM_CLIS);
   if (choice === "both") return all;
-  if (choice !== undefined) return [PROGRAMS[choice]];
+  if (choice !== undefined) return [TERRAFORM_CLIS[choice]];
   const found = all.filter(({ command }) => findOnPath(command, env) !== undefined);
   return found.length > 0 ? found : all;
 }
@@ -21,7 +21,7 @@ export function programsFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly P
 export interface InstalledProvider {
   readonly version: string;
   /** The file that each program starts. */
-  readonly files: readonly { readonly program: Program; readonly file: string }[];
+  readonly files: readonly { readonly program: TerraformCli; readonly file: string }[];
   /** The mirror. */
   readonly folder: string;
 }
@@ -34,7 +34,7 @@ export interface InstalledProvider {
  */
 export async function installProvider(
   env: NodeJS.ProcessEnv,
-  programs: readonly Program[],
+  programs: readonly TerraformCli[],
   mirror?: string,
 ): Promise<InstalledProvider> {
   if (process.platform === "win32") {

@@ -2,7 +2,7 @@ import grpc from "@grpc/grpc-js";
 import type pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import rpc from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
-import type { ProviderService } from "./providerService.ts";
+import type { PulumiProvider } from "./pulumiProvider.ts";
 import { statusOf } from "./status.ts";
 import { propsIn, secretTexts } from "./values.ts";
 
@@ -15,7 +15,7 @@ interface Call<Request> {
 type Done<Answer> = (error: Partial<grpc.StatusObject> | null, answer?: Answer) => void;
 
 /** A plugin that serves. */
-export interface PluginServer {
+export interface ProviderServer {
   readonly port: number;
   /** Ends it, also in the middle of a call. */
   close(): void;
@@ -26,10 +26,10 @@ export interface PluginServer {
  * such: Parameterize, Call, Construct and List are for other kinds of provider.
  * @param attach called with the address of an engine that takes over a plugin which somebody started by hand
  */
-export async function startPluginServer(
-  service: ProviderService,
+export async function serveProvider(
+  service: PulumiProvider,
   attach: (address: string) => void = () => {},
-): Promise<PluginServer> {
+): Promise<ProviderServer> {
   const server = new grpc.Server({
     "grpc.max_receive_message_length": LARGEST,
     "grpc.max_send_message_length": LARGEST,
@@ -47,7 +47,7 @@ export async function startPluginServer(
   return { port, close: () => server.forceShutdown() };
 }
 
-function methodsOf(service: ProviderService, attach: (address: string) => void): object {
+function methodsOf(service: PulumiProvider, attach: (address: string) => void): object {
   const answering = answeringFor(service);
   return {
     handshake: answering(() => service.handshake()),
@@ -89,7 +89,7 @@ function secretsIn(request: WithProps): string[] {
 
 /** Makes methods of a service: what goes wrong becomes a status. */
 const answeringFor =
-  (service: ProviderService) =>
+  (service: PulumiProvider) =>
   <Request extends object, Answer>(work: (request: Request) => Answer | Promise<Answer>) =>
   (call: Call<Request>, done: Done<Answer>): void => {
     Promise.resolve(call.request)

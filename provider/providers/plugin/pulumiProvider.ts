@@ -4,25 +4,37 @@ import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import type { Props } from "../../engine/value.ts";
+import { ownValues, PROVIDER_KEY, providerText } from "../../engineMarks.ts";
 import { plannedCreate, plannedUpdate } from "../../lifecycle/diff.ts";
-import { type Compared, noticeText, ResourceSteps, type Runtime } from "../../lifecycle/lifecycle.ts";
+import { type Compared, noticeText, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import { packageFile, packageVersion } from "../../packageFile.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
 import type { Connection } from "../../service/connection.ts";
 import { SETTINGS, type Setting } from "../../service/newConnection.ts";
 import { isDefaultInstance, OWN_PLUGIN, urnName, urnType } from "../../urn.ts";
-import { PROVIDER_KEY } from "../../valueMarks.ts";
-import { ownValues, providerText } from "../dynamic/closure.ts";
 import { callFunction, functions } from "../functions.ts";
-import { checkInstance, connectionOf, diffInstance, type Instance, tenantOf } from "../instanceSettings.ts";
-import { masked } from "../masked.ts";
+import {
+  checkInstance,
+  connectionOf,
+  diffInstance,
+  type Instance,
+  masked,
+  tenantOf,
+} from "../instanceSettings.ts";
 import { pulumiRun } from "../pulumiRun.ts";
-import { addDetails } from "./detailedDiff.ts";
 import type { EngineLink } from "./engineLink.ts";
-import { keepIgnored } from "./ignoredChanges.ts";
 import { CancelledError, InitFailedError, InstanceCredentialError } from "./status.ts";
-import { knownLists, plainValues, propsIn, secretNames, secretTexts, structOf } from "./values.ts";
+import {
+  addDetails,
+  keepIgnored,
+  knownLists,
+  plainValues,
+  propsIn,
+  secretNames,
+  secretTexts,
+  structOf,
+} from "./values.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -43,21 +55,21 @@ interface Configured {
  * One provider instance, as the engine sees it: the methods of `pulumirpc.ResourceProvider`. An engine starts a process
  * for each instance of a program, with a service, a credential and a namespace of its own.
  */
-export class ProviderService {
+export class PulumiProvider {
   readonly #env: NodeJS.ProcessEnv;
   readonly #engine: EngineLink;
   #configured: Configured | undefined;
   #connection: Connection | undefined;
   #cancelled = new AbortController();
-  #steps: ReadonlyMap<string, ResourceSteps>;
+  #lifecycles: ReadonlyMap<string, ResourceLifecycle>;
 
   constructor(engine: EngineLink, env: NodeJS.ProcessEnv = process.env) {
     this.#engine = engine;
     this.#env = env;
-    this.#steps = this.#stepsOfRun();
+    this.#lifecycles = this.#lifecyclesOfRun();
   }
 
-  #stepsOfRun(): ReadonlyMap<string, ResourceSteps> {
+  #lifecyclesOfRun(): ReadonlyMap<string, ResourceLifecycle> {
     const env = this.#env;
     const runtime: Runtime = {
       ...pulumiRun(env),
@@ -66,7 +78,10 @@ export class ProviderService {
       tell: (notice, urn) => this.#engine.log(noticeText(notice), urn),
     };
     return new Map(
-      definitions.map((definition) => [OWN_PLUGIN + definition.name, new ResourceSteps(definition, runtime)]),
+      definitions.map((definition) => [
+        OWN_PLUGIN + definition.name,
+        new ResourceLifecycle(definition, runtime),
+      ]),
     );
   }
 
@@ -128,7 +143,7 @@ export class ProviderService {
     const name = urnName(request.getUrn() ?? "");
     this.#configured = { instance, name, id: request.getId() || undefined };
     // A plugin that engines attach to serves one run after the other.
-    this.#steps = this.#stepsOfRun();
+    this.#lifecycles = this.#lifecyclesOfRun();
     this.#connection = undefined;
     this.#cancelled = new AbortController();
     const answer = new proto.ConfigureResponse();
@@ -154,22 +169,22 @@ export class ProviderService {
   }
 
   check(request: proto.CheckRequest): proto.CheckResponse {
-    const steps = this.#stepsFor(request.getUrn());
+    const lifecycle = this.#lifecycleOf(request.getUrn());
     const news = propsIn(request.getNews());
     const olds = ownValues(plainValues(propsIn(request.getOlds())));
-    const { inputs, failures } = steps.check(request.getUrn(), olds, ownValues(plainValues(news)));
+    const { inputs, failures } = lifecycle.check(request.getUrn(), olds, ownValues(plainValues(news)));
     const secrets = secretTexts(news);
     const reasons = failures.map(({ message }) => masked(message, secrets));
     return checked(structOf(knownLists(inputs), news), reasons);
   }
 
   diff(request: proto.DiffRequest): proto.DiffResponse {
-    const steps = this.#stepsFor(request.getUrn());
+    const lifecycle = this.#lifecycleOf(request.getUrn());
     const state = ownValues(plainValues(propsIn(request.getOlds())));
     const news = ownValues(plainValues(propsIn(request.getNews())));
     const inputs = keepIgnored(news, state, request.getIgnorechangesList());
-    const answer = compared(steps.diff(request.getUrn(), request.getId(), state, inputs));
-    const { outputs } = steps.definition;
+    const answer = compared(lifecycle.diff(request.getUrn(), request.getId(), state, inputs));
+    const { outputs } = lifecycle.definition;
     answer.setStablesList(
       Object.keys(outputs).filter((name) => !outputs[name]?.volatile && !outputs[name]?.mutable),
     );
@@ -177,8 +192,8 @@ export class ProviderService {
   }
 
   async create(request: proto.CreateRequest): Promise<proto.CreateResponse> {
-    const steps = this.#stepsFor(request.getUrn());
-    const { definition } = steps;
+    const lifecycle = this.#lifecycleOf(request.getUrn());
+    const { definition } = lifecycle;
     const given = propsIn(request.getProperties());
     const inputs = ownValues(plainValues(given));
     const answer = new proto.CreateResponse();
@@ -193,7 +208,7 @@ export class ProviderService {
         state: this.#configured?.id,
         secretInputs: secretNames(given),
       };
-      const made = await steps.create(creator, inputs);
+      const made = await lifecycle.create(creator, inputs);
       answer.setId(made.id);
       answer.setProperties(stateOf(definition, made.state, given));
       return answer;
@@ -205,23 +220,28 @@ export class ProviderService {
   }
 
   async read(request: proto.ReadRequest): Promise<proto.ReadResponse> {
-    const steps = this.#stepsFor(request.getUrn());
+    const lifecycle = this.#lifecycleOf(request.getUrn());
     this.#refuseCancelled();
     const before = propsIn(request.getProperties());
     const answer = new proto.ReadResponse();
     const inputs = request.getInputs();
     const open = inputs && ownValues(plainValues(propsIn(inputs)));
-    const found = await steps.read(request.getUrn(), request.getId(), ownValues(plainValues(before)), open);
+    const found = await lifecycle.read(
+      request.getUrn(),
+      request.getId(),
+      ownValues(plainValues(before)),
+      open,
+    );
     if (!found) return answer;
     answer.setId(found.id);
-    answer.setProperties(stateOf(steps.definition, found.state, before));
+    answer.setProperties(stateOf(lifecycle.definition, found.state, before));
     if (found.inputs) answer.setInputs(structOf(found.inputs, propsIn(inputs)));
     return answer;
   }
 
   async update(request: proto.UpdateRequest): Promise<proto.UpdateResponse> {
-    const steps = this.#stepsFor(request.getUrn());
-    const { definition } = steps;
+    const lifecycle = this.#lifecycleOf(request.getUrn());
+    const { definition } = lifecycle;
     const given = propsIn(request.getNews());
     const state = ownValues(plainValues(propsIn(request.getOlds())));
     const news = ownValues(plainValues(given));
@@ -232,16 +252,16 @@ export class ProviderService {
       return answer;
     }
     this.#refuseCancelled();
-    const after = await steps.update(request.getUrn(), request.getId(), state, inputs);
+    const after = await lifecycle.update(request.getUrn(), request.getId(), state, inputs);
     answer.setProperties(stateOf(definition, after, given));
     return answer;
   }
 
   async delete(request: proto.DeleteRequest): Promise<emptyProto.Empty> {
-    const steps = this.#stepsFor(request.getUrn());
+    const lifecycle = this.#lifecycleOf(request.getUrn());
     this.#refuseCancelled();
     const state = ownValues(plainValues(propsIn(request.getProperties())));
-    await steps.delete(request.getUrn(), request.getId(), state);
+    await lifecycle.delete(request.getUrn(), request.getId(), state);
     return new emptyProto.Empty();
   }
 
@@ -267,11 +287,11 @@ export class ProviderService {
     if (this.#cancelled.signal.aborted) throw new CancelledError();
   }
 
-  #stepsFor(urn: string): ResourceSteps {
+  #lifecycleOf(urn: string): ResourceLifecycle {
     const type = urnType(urn);
-    const steps = this.#steps.get(type);
-    if (!steps) throw new Error(`${type}: is no resource; resources are ${namesOf(definitions)}`);
-    return steps;
+    const lifecycle = this.#lifecycles.get(type);
+    if (!lifecycle) throw new Error(`${type}: is no resource; resources are ${namesOf(definitions)}`);
+    return lifecycle;
   }
 
   #instance(): Instance {

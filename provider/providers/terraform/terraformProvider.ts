@@ -1,6 +1,5 @@
 import { lookupSchema, resourceSchema } from "../../terraform/attributes.ts";
-import { memberOf, type Row, STRING, valuesOf } from "../../terraform/types.ts";
-import { describedInTerraform } from "../../terraform/words.ts";
+import { describedInTerraform, memberOf, type Row, STRING, valuesOf } from "../../terraform/types.ts";
 import { Configuration, configurationSchema } from "./configuration.ts";
 import { type DataSource, dataSourceSchema, dataSourcesOf } from "./dataSources.ts";
 import type { Diagnostic } from "./diagnostics.ts";
@@ -43,7 +42,7 @@ export const providerSchema = () => ({
 });
 
 /** The provider as Terraform sees it: the methods of the service `Provider` in its plugin protocol. */
-export class ProviderService {
+export class TerraformProvider {
   readonly #env: NodeJS.ProcessEnv;
   #configuration: Configuration;
   #calls: ResourceCalls;
