@@ -41,8 +41,8 @@ export function dynamicProvider(
     async check(olds: Values, news: Values) {
       const { inputs, failures } = lifecycle.check(logicalId(news), olds, ownValues(news));
       // The reason names the property already, and engines would put it before the reason once more.
-      const told = failures.map(({ message }) => ({ property: "", reason: message }));
-      return { inputs: { ...inputs, ...dynamicValues(news) }, failures: told };
+      const reasons = failures.map((failure) => ({ property: "", reason: printedError(failure) }));
+      return { inputs: { ...inputs, ...dynamicValues(news) }, failures: reasons };
     },
 
     async diff(id, olds: Values, news: Values) {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { AuthenticationError, ConfigurationError } from "@gatehouse-access/sdk";
+import { printedError } from "@gatehouse-access/sdk/errors";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
@@ -119,10 +120,7 @@ export class PulumiProvider {
     const olds = plainValues(propsIn(request.getOlds()));
     const instance = { isDefault: isDefaultInstance(request.getUrn()), inputs: plainValues(news) };
     const { inputs, failures } = checkInstance(instance, olds, this.#env);
-    return checked(
-      structOf(inputs, news, SECRET_SETTINGS),
-      failures.map(({ message }) => message),
-    );
+    return checked(structOf(inputs, news, SECRET_SETTINGS), failures.map(printedError));
   }
 
   diffConfig(request: proto.DiffRequest): proto.DiffResponse {
@@ -174,7 +172,7 @@ export class PulumiProvider {
     const olds = ownValues(plainValues(propsIn(request.getOlds())));
     const { inputs, failures } = lifecycle.check(request.getUrn(), olds, ownValues(plainValues(news)));
     const secrets = secretTexts(news);
-    const reasons = failures.map(({ message }) => masked(message, secrets));
+    const reasons = failures.map((failure) => masked(printedError(failure), secrets));
     return checked(structOf(knownLists(inputs), news), reasons);
   }
 

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { ConfigurationError } from "@gatehouse-access/sdk";
+import { printedError } from "@gatehouse-access/sdk/errors";
 import type { Notice } from "../../lifecycle/lifecycle.ts";
 import { hasUnknown } from "../../resources/values.ts";
 import type { Connection } from "../../service/connection.ts";
@@ -120,8 +121,9 @@ function errorsOf(instance: Instance, env: NodeJS.ProcessEnv): Diagnostic[] {
   const { failures } = checkInstance(instance, {}, env);
   // Terraform shows the line of an attribute, and an address may hold a password.
   const isShown = (name: string) => name !== "url" && name in PUBLIC_SETTINGS;
-  return failures.map(({ field: [name] = [], message }) => {
+  return failures.map((failure) => {
+    const [name] = failure.field ?? [];
     const path = typeof name === "string" && isShown(name) ? [terraformName(name)] : [];
-    return errorAt(path, "Invalid provider configuration", message);
+    return errorAt(path, "Invalid provider configuration", printedError(failure));
   });
 }

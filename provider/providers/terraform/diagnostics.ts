@@ -1,4 +1,4 @@
-import { GatehouseError, printedError, RequestError, withCode } from "@gatehouse-access/sdk/errors";
+import { printedError, RequestError, withCode } from "@gatehouse-access/sdk/errors";
 import type { Notice } from "../../lifecycle/lifecycle.ts";
 import { ResourceError } from "../../resourceError.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
@@ -40,21 +40,10 @@ export const warning = (summary: string, detail: string): Diagnostic => ({
   detail,
 });
 
-/** Thrown by an apply if values that became known are wrong: the plan could not check them. */
-export class InvalidConfigurationError extends GatehouseError {
-  override readonly name = "InvalidConfigurationError";
-  readonly diagnostic: Diagnostic;
-
-  constructor(diagnostic: Diagnostic) {
-    super({ code: "invalid_input", detail: diagnostic.detail });
-    this.diagnostic = diagnostic;
-  }
-}
-
 /** What is wrong with the inputs of a resource, as Terraform shows it: at the attribute, in its names. */
 export function failureDiagnostic(definition: ResourceDefinition, failure: ResourceError): Diagnostic {
-  const { path, detail } = written(definition, failure);
-  return errorAt(path, `Invalid ${path.join(".") || definition.name}`, detail);
+  const { path, name, detail } = written(definition, failure);
+  return errorAt(path, `Invalid ${name || definition.name}`, withCode(detail, failure));
 }
 
 /**
@@ -70,9 +59,6 @@ export function errorDiagnostic(
 ): Diagnostic {
   const cause = error instanceof UnfinishedError ? error.cause : error;
   const summary = `${terraformTitle(definition.name)} ${what}`;
-  if (cause instanceof InvalidConfigurationError) {
-    return { ...cause.diagnostic, summary, detail: masked(printedError(cause), secrets) };
-  }
   if (cause instanceof ResourceError) {
     const { path, detail } = written(definition, cause);
     return errorAt(path, summary, masked(withCode(detail, cause), secrets));
@@ -91,18 +77,18 @@ function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
 export const noticeDiagnostic = ({ name }: Pick<ResourceDefinition, "name">, { text }: Notice): Diagnostic =>
   warning(terraformTitle(name), text);
 
-/** Which attribute an error is about, and its text in the words of Terraform. */
+/** The attribute that an error is about, and the error's text in the words of Terraform. */
 function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) {
   const text = error.textIn(terraformTerms);
   const [first = "", ...inside] = error.field ?? [];
   const input = String(first);
-  // Without a place: Terraform would show the line, in which a secret may stand.
-  if (outputs[input]?.choice) return { path: [], detail: `${secretName(input)}: ${text}` };
-  if (!(input in inputs)) return { path: [], detail: text };
   // Lists are sets in Terraform, and the items of a set have no path.
   const member = inside.slice(0, 1).filter((step) => typeof step === "string");
-  const path = [input, ...member].map(terraformName);
-  return { path, detail: `${path.join(".")}: ${text}` };
+  const isSecret = outputs[input]?.choice !== undefined;
+  // A secret has a name, but no path: Terraform would show the line, in which the secret may stand.
+  const path = input in inputs && !isSecret ? [input, ...member].map(terraformName) : [];
+  const name = isSecret ? secretName(input) : path.join(".");
+  return { path, name, detail: name === "" ? text : `${name}: ${text}` };
 }
 
 const terraformTitle = (name: string): string =>

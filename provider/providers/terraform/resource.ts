@@ -1,7 +1,8 @@
+import { withCode } from "@gatehouse-access/sdk/errors";
 import { UNKNOWN } from "../../engineMarks.ts";
 import { plannedUpdate } from "../../lifecycle/diff.ts";
 import type { ResourceLifecycle } from "../../lifecycle/lifecycle.ts";
-import type { ResourceError } from "../../resourceError.ts";
+import { ResourceError, type ResourceFault, said } from "../../resourceError.ts";
 import { type Existing, type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../../resources/values.ts";
 import { type Attribute, attributesOf } from "../../terraform/attributes.ts";
@@ -13,7 +14,7 @@ import {
   typeNameOf,
   valuesOf,
 } from "../../terraform/types.ts";
-import { type Diagnostic, errorAt, failureDiagnostic, InvalidConfigurationError } from "./diagnostics.ts";
+import { type Diagnostic, errorAt, failureDiagnostic } from "./diagnostics.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -46,12 +47,17 @@ export class TerraformResource {
   /** What is wrong with a configuration, as far as it is known. No request is made. */
   validate(lifecycle: ResourceLifecycle, config: Row): Diagnostic[] {
     const { failures } = lifecycle.check(undefined, {}, this.#declared(config));
-    return this.#errors(config, failures);
+    return this.#diagnostics(this.#failures(config, failures));
   }
 
-  #errors(config: Row, failures: readonly ResourceError[]): Diagnostic[] {
-    const ofModel = failures.map((failure) => failureDiagnostic(this.definition, failure));
-    return [...ownErrors(this.attributes, config), ...ofModel];
+  /** @param ofModel what the declarative model finds wrong */
+  #failures(config: Row, ofModel: readonly ResourceError[]): ResourceError[] {
+    const faults = this.attributes.flatMap((attribute) => ownFaults(attribute, config));
+    return [...faults.map((fault) => new ResourceError(this.definition.name, fault)), ...ofModel];
+  }
+
+  #diagnostics(failures: readonly ResourceError[]): Diagnostic[] {
+    return failures.map((failure) => failureDiagnostic(this.definition, failure));
   }
 
   /**
@@ -62,7 +68,7 @@ export class TerraformResource {
   plan(lifecycle: ResourceLifecycle, name: string, config: Row, prior: Row | undefined): PlannedChange {
     const olds = prior ? this.valuesIn(prior) : {};
     const { inputs, failures } = lifecycle.check(name, olds, this.#declared(config));
-    const errors = this.#errors(config, failures);
+    const errors = this.#diagnostics(this.#failures(config, failures));
     if (errors.length > 0) return { planned: config, replaces: [], errors };
     const created = () => ({
       planned: this.#plannedCreate(config, inputs),
@@ -214,11 +220,11 @@ export class TerraformResource {
       .sort((a, b) => b.length - a.length);
   }
 
-  /** The inputs of a configuration that is known. @throws InvalidConfigurationError where they are wrong after all */
+  /** The inputs of a configuration that is known. @throws ResourceError where they are wrong after all */
   #inputs(lifecycle: ResourceLifecycle, config: Row): Record<string, unknown> {
     const { inputs, failures } = lifecycle.check(undefined, {}, this.#declared(config));
-    const [error] = this.#errors(config, failures);
-    if (error) throw new InvalidConfigurationError(error);
+    const [failure] = this.#failures(config, failures);
+    if (failure) throw failure;
     return inputs;
   }
 
@@ -288,39 +294,30 @@ function filled(type: Type, value: unknown, fallback: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** What is wrong with a configuration beside what the declarative model knows of, as far as it is known. */
-export const ownErrors = (attributes: readonly Attribute[], config: Row): Diagnostic[] =>
-  attributes.flatMap((attribute) => [...emptyText(attribute, config), ...wrongSecret(attribute, config)]);
-
-/** An empty text would come back as what the service decides, which Terraform takes for a fault of the provider. */
-function emptyText(attribute: Attribute, config: Row): Diagnostic[] {
-  const { name } = attribute;
-  if (attribute.role !== "input" || attribute.field.required || config[name] !== "") return [];
-  if (canonical(attribute.field, "") === "") return [];
-  return [invalid(name, "must not be empty; leave it out, or give null")];
-}
-
-function wrongSecret(attribute: Attribute, config: Row): Diagnostic[] {
-  const { name } = attribute;
+/** What is wrong with an attribute beside what the declarative model finds, as far as it is known. */
+function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
+  const { role, name, property } = attribute;
   const value = config[name] ?? UNKNOWN;
-  if (attribute.role !== "secret" || value === UNKNOWN) return [];
+  const invalid = { code: "invalid_input", field: [property] } as const;
+  // An empty text would come back as what the service decides, which Terraform takes for a fault of the provider.
+  if (role === "input" && value === "" && !attribute.field.required && canonical(attribute.field, "") !== "")
+    return [{ ...invalid, detail: said`must not be empty; leave it out, or give null` }];
+  if (role !== "secret" || value === UNKNOWN) return [];
   const { error } = attribute.field.choice?.safeParse(value) ?? {};
-  // Without a place: Terraform would show the line, in which a secret may stand.
-  return (error?.issues ?? []).map(({ message }) => ({
-    ...invalid(name, `${message}; ${CHOOSE}`),
-    attribute: undefined,
-  }));
+  return (error?.issues ?? []).map(({ message }) => ({ ...invalid, detail: [message], remedy: CHOOSE }));
 }
 
 /** Terraform's own function is known at the apply alone, makes no UUID of a version, and shows nobody what it made. */
-const CHOOSE =
-  "make one by the command uuidgen, and give it by an ephemeral variable or from a secret store (uuid() of Terraform makes no UUID of a version)";
+const CHOOSE = said`make one by the command uuidgen, and give it by an ephemeral variable or from a secret store (uuid() of Terraform makes no UUID of a version)`;
 
 /** The error where a new object needs a secret, and the configuration has none. */
-export const missingSecrets = (attributes: readonly Attribute[], config: Row): Diagnostic[] =>
+const missingSecrets = (attributes: readonly Attribute[], config: Row): Diagnostic[] =>
   attributes
     .filter(({ role, name }) => role === "secret" && (config[name] ?? null) === null)
-    .map(({ name, description }) => invalid(name, `is required here: ${description}`));
-
-const invalid = (name: string, reason: string): Diagnostic =>
-  errorAt([name], `Invalid ${name}`, `${name}: ${reason}`);
+    .map(({ name, description }) =>
+      errorAt(
+        [name],
+        `Invalid ${name}`,
+        withCode(`${name}: is required here: ${description}`, { code: "missing_input" }),
+      ),
+    );
