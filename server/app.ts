@@ -11,7 +11,7 @@ import Fastify, {
   LogController,
 } from "fastify";
 import { writeObject } from "./changes/writeObject.ts";
-import { askBilling } from "./features/billing/ask.ts";
+import { checkBilling } from "./features/billing/checkBilling.ts";
 import { handlers } from "./features/handlers.ts";
 import { objects } from "./features/objects.ts";
 import { serveSaml } from "./features/saml/samlRoutes.ts";
@@ -52,7 +52,7 @@ export interface AppOptions {
  */
 export const behaviourOf = <T extends Operations>(handlers: Handlers<T>): Behaviour => ({
   handlers,
-  admit: askBilling,
+  checkBilling,
   write: (services, request) => writeObject(objects, services, request),
 });
 

@@ -31,7 +31,7 @@ interface Columns {
 }
 
 /** One connection with its prepared statements. Every call runs to its end before it returns. */
-class Connection {
+class SqliteConnection {
   readonly sqlite: Sqlite.Database;
   readonly #statements = new Map<string, Sqlite.Statement>();
   // Reading a statement's columns takes twice as long as finding a row.
@@ -111,11 +111,11 @@ class SqliteTransaction implements Transaction {
   readonly adapterName = adapterName;
   // Prisma then leaves COMMIT and ROLLBACK to the methods below.
   readonly options = { usePhantomQuery: true };
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #endTurn: () => void;
   #ended = false;
 
-  constructor(connection: Connection, endTurn: () => void) {
+  constructor(connection: SqliteConnection, endTurn: () => void) {
     this.#connection = connection;
     this.#endTurn = endTurn;
   }
@@ -158,7 +158,7 @@ class SqliteTransaction implements Transaction {
    * The connection, while the transaction lasts; a later statement would become a part of another transaction.
    * @throws DriverAdapterError the transaction has ended
    */
-  #open(): Connection {
+  #open(): SqliteConnection {
     if (!this.#ended) return this.#connection;
     throw new DriverAdapterError({
       kind: "TransactionAlreadyClosed",
@@ -185,11 +185,11 @@ class SqliteTransaction implements Transaction {
 class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
   readonly provider = "sqlite";
   readonly adapterName = adapterName;
-  readonly #connection: Connection;
+  readonly #connection: SqliteConnection;
   readonly #turns = new TurnQueue();
 
   constructor(sqlite: Sqlite.Database) {
-    this.#connection = new Connection(sqlite);
+    this.#connection = new SqliteConnection(sqlite);
   }
 
   queryRaw(query: SqlQuery): Promise<SqlResultSet> {

@@ -1,9 +1,8 @@
 import { type Duplex, pipeline } from "node:stream";
 import type { liveConnections, PublicOperations, peers } from "@gatehouse-access/sdk/contract";
-import type { WebSocket } from "ws";
 import { BusyError, InvalidError, NotFoundError } from "../errors.ts";
 import type { Handler, Handlers } from "../http/handler.ts";
-import { Exchange } from "../http/webSockets.ts";
+import { type WebSocketHandler, webSocketHandler } from "../http/webSockets.ts";
 import type { Gateway } from "./Gateway.ts";
 import { UnreachableError } from "./protocol.ts";
 import { openWebTerminal, streamWebTerminal } from "./terminal/handlers.ts";
@@ -41,20 +40,12 @@ const deviceConnection: HandlerOf<"deviceConnection"> =
   };
 
 /** Passes all bytes on in both directions, until one side ends. */
-class Passage extends Exchange {
-  readonly #other: Duplex;
-
-  constructor(other: Duplex) {
-    super();
-    this.#other = other;
-  }
-
-  begin(socket: WebSocket): void {
+const passTo = (other: Duplex): WebSocketHandler =>
+  webSocketHandler((socket) => {
     const stream = streamOver(socket);
     // Its outcome is that both have ended: neither side learns more of the other one.
-    pipeline(stream, this.#other, stream, () => {});
-  }
-}
+    pipeline(stream, other, stream, () => {});
+  });
 
 /** @throws InvalidError what was announced is gone, or was picked up already */
 const deviceRevdial: HandlerOf<"deviceRevdial"> =
@@ -64,7 +55,7 @@ const deviceRevdial: HandlerOf<"deviceRevdial"> =
     const unknown = () => new InvalidError("uuid: no such connection waits to be picked up");
     if (dialer !== instanceId) {
       try {
-        return new Passage(await instances.passOn(dialer, uuid));
+        return passTo(await instances.passOn(dialer, uuid));
       } catch (error) {
         throw error instanceof UnreachableError ? unknown() : error;
       }
@@ -79,7 +70,7 @@ const openDeviceStream =
   async ({ params }) => {
     if (!tunnels.has(params.uid)) throw new NotFoundError("this instance holds no tunnel of the device");
     try {
-      return new Passage(await tunnels.connect(params.uid));
+      return passTo(await tunnels.connect(params.uid));
     } catch (error) {
       throw error instanceof UnreachableError ? new BusyError(`the device ${error.message}`) : error;
     }

@@ -2,7 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyServerFactory } from "fastify";
-import { Connections } from "./Connections.ts";
+import { HttpConnections } from "./HttpConnections.ts";
 
 /** Maximum size of the request line with headers, in bytes: room for the longest filter, percent-encoded. */
 const HEADER_LIMIT = 64 * 1024;
@@ -40,7 +40,7 @@ export interface TlsIdentity {
 export class HttpServers {
   #tls: TlsIdentity | undefined;
   readonly #secure: https.Server[] = [];
-  readonly #connections = new Connections();
+  readonly #connections = new HttpConnections();
 
   /** @param tls by default none: plain HTTP */
   constructor(tls?: TlsIdentity) {
@@ -49,11 +49,11 @@ export class HttpServers {
 
   /** Fastify's `serverFactory`. */
   readonly make: FastifyServerFactory = (handler) => {
-    const inTurn = this.#connections.inTurn(handler);
+    const oneAtATime = this.#connections.oneAtATime(handler);
     const options = { ...bounds, IncomingMessage: this.#connections.Request };
     const server = this.#tls
-      ? this.#makeSecure({ ...options, ...this.#tls }, inTurn)
-      : http.createServer(options, inTurn);
+      ? this.#makeSecure({ ...options, ...this.#tls }, oneAtATime)
+      : http.createServer(options, oneAtATime);
     this.#connections.watch(server, this.secure);
     // Otherwise an upgrade request would hang on the second of two addresses, where Fastify listens for it.
     Object.assign(server, { shouldUpgradeCallback: () => false });
@@ -72,7 +72,7 @@ export class HttpServers {
     app.addHook("preClose", async () => this.#connections.close());
   }
 
-  /** See {@link Connections.release}. */
+  /** See {@link HttpConnections.release}. */
   release(socket: Socket): boolean {
     return this.#connections.release(socket);
   }

@@ -6,7 +6,7 @@ import type { SqlServices } from "../db/transaction.ts";
 import type { Services } from "../services.ts";
 import type { Caller, IdentityOf, Member } from "./identity.ts";
 import type { RequestFacts } from "./requestFacts.ts";
-import type { Conversation, Exchange } from "./webSockets.ts";
+import type { Conversation, WebSocketHandler } from "./webSockets.ts";
 
 /** The type of an operation's validated body. */
 export type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;
@@ -49,7 +49,7 @@ export type Context<O extends Operation> = RequestContext<
  */
 export type Handler<O extends Operation> = (
   context: Context<O>,
-) => Promise<ResultOf<O> | Readable | Conversation | Exchange>;
+) => Promise<ResultOf<O> | Readable | Conversation | WebSocketHandler>;
 
 /** The input of a write in SQL. */
 export type SqlContext<O extends Operation, Row = unknown> = Omit<Context<O>, "services"> & {
@@ -115,8 +115,8 @@ export interface Written {
 export interface Behaviour {
   /** A handler for each operation, under its id. */
   readonly handlers: object;
-  /** Called before an operation runs; throws to refuse it. */
-  admit(operation: string, context: Context<Operation>): Promise<void>;
+  /** Called before an operation runs. @throws PaymentError billing refuses the operation */
+  checkBilling(operation: string, context: Context<Operation>): Promise<void>;
   /** Runs a write of an object as one transaction. */
   write(services: Services, request: ObjectRequest): Promise<Written>;
 }

@@ -22,7 +22,7 @@ import type { Caller, IdentityOf, Member } from "./identity.ts";
 import { readQuery } from "./query.ts";
 import { serializerOf } from "./serialization.ts";
 import { parse, parseBody, parseParams } from "./validation.ts";
-import { Conversation, Exchange, openWebSocket } from "./webSockets.ts";
+import { Conversation, openWebSocket, WebSocketHandler } from "./webSockets.ts";
 
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 
@@ -134,10 +134,10 @@ async function respond(
     log: request.log,
     header: (name: string, value: string | number) => void reply.header(name, String(value)),
   };
-  await behaviour.admit(operation.id, context);
+  await behaviour.checkBilling(operation.id, context);
   const result = await run(context, request, reply);
   if (operation.object !== null && !writesObject(operation)) setRevision(reply, revisionIn(result));
-  if (result instanceof Conversation || result instanceof Exchange) {
+  if (result instanceof Conversation || result instanceof WebSocketHandler) {
     return openWebSocket(request, reply, result, operation.bodyLimit);
   }
   reply.code(operation.success.status);

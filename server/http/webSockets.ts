@@ -55,10 +55,16 @@ export abstract class Conversation {
 }
 
 /** The result of an operation that opens a WebSocket for messages of any kind, in both directions. */
-export abstract class Exchange {
+export abstract class WebSocketHandler {
   /** Takes the open WebSocket over. It is closed when the app stops. */
   abstract begin(webSocket: WebSocket): void;
 }
+
+/** A handler that consists of one function. */
+export const webSocketHandler = (begin: (webSocket: WebSocket) => void): WebSocketHandler =>
+  new (class extends WebSocketHandler {
+    begin = begin;
+  })();
 
 interface Upgrade {
   readonly socket: Socket;
@@ -110,7 +116,7 @@ export function acceptWebSockets(
 export function openWebSocket(
   request: FastifyRequest,
   reply: FastifyReply,
-  opened: Conversation | Exchange,
+  opened: Conversation | WebSocketHandler,
   limit: number,
 ): FastifyReply {
   const upgrade = upgrades.get(request.raw);
@@ -150,8 +156,8 @@ function serverFor(limit: number): WebSocketServer {
 /** The open WebSockets of a listener. */
 class OpenWebSockets {
   readonly #limits: WebSocketLimits;
-  readonly #open = new Set<Connection>();
-  readonly #exchanges = new Set<WebSocket>();
+  readonly #open = new Set<WebSocketConnection>();
+  readonly #handled = new Set<WebSocket>();
   #stopping = false;
 
   constructor(limits: WebSocketLimits) {
@@ -179,15 +185,15 @@ class OpenWebSockets {
     if (this.#stopping) throw new BusyError("the service is being stopped");
   }
 
-  /** Lets an exchange begin; stopping closes it. */
-  keep(webSocket: WebSocket, exchange: Exchange): void {
-    this.#exchanges.add(webSocket);
-    webSocket.on("close", () => this.#exchanges.delete(webSocket));
-    exchange.begin(webSocket);
+  /** Lets a handler begin; stopping closes its WebSocket. */
+  keep(webSocket: WebSocket, handler: WebSocketHandler): void {
+    this.#handled.add(webSocket);
+    webSocket.on("close", () => this.#handled.delete(webSocket));
+    handler.begin(webSocket);
   }
 
   add(webSocket: WebSocket, conversation: Conversation, log: FastifyBaseLogger): void {
-    const connection = new Connection(webSocket, conversation, log, this.#limits.silence);
+    const connection = new WebSocketConnection(webSocket, conversation, log, this.#limits.silence);
     this.#open.add(connection);
     connection.done.finally(() => this.#open.delete(connection));
   }
@@ -195,7 +201,7 @@ class OpenWebSockets {
   /** Closes all of them; messages being handled may finish. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    for (const webSocket of this.#exchanges) {
+    for (const webSocket of this.#handled) {
       webSocket.close(CLOSE.goingAway);
       setImmediate(() => webSocket.terminate());
     }
@@ -215,7 +221,7 @@ class OpenWebSockets {
  * sends no pings: some senders never read, and unread data would turn their end of the connection into a reset, which
  * may lose their last messages.
  */
-class Connection {
+class WebSocketConnection {
   readonly #socket: WebSocket;
   readonly #conversation: Conversation;
   readonly #log: FastifyBaseLogger;

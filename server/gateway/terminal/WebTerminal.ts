@@ -3,7 +3,7 @@ import { StringDecoder } from "node:string_decoder";
 import type { FastifyBaseLogger } from "fastify";
 import type { RawData, WebSocket } from "ws";
 import { z } from "zod";
-import { Exchange } from "../../http/webSockets.ts";
+import { WebSocketHandler, webSocketHandler } from "../../http/webSockets.ts";
 import type { Gateway } from "../Gateway.ts";
 import type { GatewayProcess } from "../GatewayProcess.ts";
 import type { AskedTerminal, TerminalSize, Ticket } from "../protocol.ts";
@@ -25,7 +25,7 @@ const fromBrowser = z.discriminatedUnion("kind", [
 ]);
 
 /** A terminal in a browser, over a WebSocket. */
-export class WebTerminal extends Exchange {
+export class WebTerminal extends WebSocketHandler {
   readonly #process: GatewayProcess;
   readonly #log: FastifyBaseLogger;
   readonly #asked: AskedTerminal;
@@ -42,13 +42,11 @@ export class WebTerminal extends Exchange {
   }
 
   /** One that only shows why there is none. */
-  static refused(reason: string): Exchange {
-    return new (class extends Exchange {
-      begin(socket: WebSocket): void {
-        socket.on("error", () => {});
-        leave(socket, reason);
-      }
-    })();
+  static refused(reason: string): WebSocketHandler {
+    return webSocketHandler((socket) => {
+      socket.on("error", () => {});
+      leave(socket, reason);
+    });
   }
 
   begin(socket: WebSocket): void {

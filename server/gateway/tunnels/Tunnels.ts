@@ -6,7 +6,7 @@ import { LRUCache } from "lru-cache";
 import { createWebSocketStream, type WebSocket } from "ws";
 import { recordChange } from "../../changes/recordChange.ts";
 import { NotFoundError, RateLimitedError } from "../../errors.ts";
-import { Exchange } from "../../http/webSockets.ts";
+import { type WebSocketHandler, webSocketHandler } from "../../http/webSockets.ts";
 import { Slots } from "../../secrets/Slots.ts";
 import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";
@@ -115,7 +115,7 @@ export class Tunnels implements TunnelEvents {
    * @throws RateLimitedError too many pending devices hold a tunnel, the device has only just opened the one that it
    * holds, or too many of its tunnels wait for their proof
    */
-  async open(request: TunnelRequest): Promise<Exchange> {
+  async open(request: TunnelRequest): Promise<WebSocketHandler> {
     const { uid, tenantId, network, proven } = request;
     const device = { uid, tenantId, network };
     const [state] = await statesOf(this.#services, [uid]);
@@ -126,15 +126,12 @@ export class Tunnels implements TunnelEvents {
     const mustProve = !proven && (this.#byDevice.has(uid) || state.tunnelId !== null);
     if (mustProve) this.#refuseTooManyCandidates(device);
     const openedAt = this.#services.now();
-    const begin = (socket: WebSocket) => {
+    return webSocketHandler((socket) => {
       const tunnel = new AgentTunnel(socket, device, { pending, proven, openedAt }, this);
       this.#count(tunnel, 1);
       if (mustProve) void this.#holdProven(tunnel, request);
       else this.#hold(tunnel);
-    };
-    return new (class extends Exchange {
-      begin = begin;
-    })();
+    });
   }
 
   /**
@@ -159,17 +156,14 @@ export class Tunnels implements TunnelEvents {
   }
 
   /** An agent picks a connection up, which it can do once; undefined where none waits. */
-  pickUp(id: string): Exchange | undefined {
+  pickUp(id: string): WebSocketHandler | undefined {
     if (!this.#dials.has(id)) return undefined;
     // Not before the WebSocket is open: a request that is for none must not use the connection up.
-    const begin = (socket: WebSocket) => {
+    return webSocketHandler((socket) => {
       const dial = this.#take(id);
       if (dial === undefined) socket.close(1008);
       else dial.pickedUp(streamOver(socket));
-    };
-    return new (class extends Exchange {
-      begin = begin;
-    })();
+    });
   }
 
   alive({ device }: AgentTunnel): void {

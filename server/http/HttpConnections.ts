@@ -5,7 +5,7 @@ import { LoopTurns } from "./LoopTurns.ts";
 /** Requests that may wait on a connection while an earlier one is answered; with more the connection is destroyed. */
 const WAITING = 32;
 
-interface Exchange {
+interface PendingRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
@@ -13,7 +13,7 @@ interface Exchange {
 /** The state of a connection: whether a request is being answered, and the requests that wait for that. */
 interface ConnectionState {
   answering: boolean;
-  readonly waiting: Exchange[];
+  readonly waiting: PendingRequest[];
 }
 
 /**
@@ -21,7 +21,7 @@ interface ConnectionState {
  * keep every response until the client reads it. Here a connection has one request answered at a time, and the next one
  * begins once the client's system has received the response. Requests of a closed connection are not begun.
  */
-export class Connections {
+export class HttpConnections {
   readonly #states = new Map<Socket, ConnectionState>();
   readonly #turns = new LoopTurns();
   readonly #handshakes = new Map<string, Socket>();
@@ -37,7 +37,7 @@ export class Connections {
   );
 
   /** Wraps a server's handler so that it gets the requests of a connection one by one. */
-  inTurn(handler: RequestListener): RequestListener {
+  oneAtATime(handler: RequestListener): RequestListener {
     return (request, response) => {
       const state = this.#states.get(request.socket);
       if (state === undefined) handler(request, response);
@@ -47,7 +47,7 @@ export class Connections {
     };
   }
 
-  #answer(state: ConnectionState, { request, response }: Exchange, handler: RequestListener): void {
+  #answer(state: ConnectionState, { request, response }: PendingRequest, handler: RequestListener): void {
     const { socket } = request;
     state.answering = true;
     response.once("close", () => {

@@ -3,17 +3,17 @@ import { isAllowed, paymentRefusal } from "./evaluate.ts";
 import { billingOf, hasActiveSubscription } from "./record.ts";
 
 /** The parts of a request that are known before the transaction of its write begins. */
-export interface Asking {
+export interface BillableRequest {
   readonly services: Services;
   readonly identity: unknown;
   readonly params: unknown;
 }
 
-interface OfNamespace extends Asking {
+interface NamespaceRequest extends BillableRequest {
   readonly identity: { readonly tenant: string };
 }
 
-interface OfDevice extends OfNamespace {
+interface DeviceRequest extends NamespaceRequest {
   readonly params: { readonly uid: string; readonly status?: string };
 }
 
@@ -24,7 +24,7 @@ async function takesPlace({ db }: Services, tenantId: string, mac: string): Prom
 }
 
 /** @throws PaymentError the gateway refuses another accepted device */
-async function askToAccept({ services, identity, params }: OfDevice): Promise<void> {
+async function checkAcceptance({ services, identity, params }: DeviceRequest): Promise<void> {
   const { tenant: tenantId } = identity;
   if (params.status !== undefined && params.status !== "accept") return;
   const row = await billingOf(services, tenantId);
@@ -36,7 +36,7 @@ async function askToAccept({ services, identity, params }: OfDevice): Promise<vo
 }
 
 /** @throws PaymentError the gateway refuses the deletion of the namespace */
-async function askToDelete({ services, identity }: OfNamespace): Promise<void> {
+async function checkDeletion({ services, identity }: NamespaceRequest): Promise<void> {
   const row = await billingOf(services, identity.tenant);
   if (row && !(await isAllowed(services, row.customerId, "namespace_delete"))) {
     throw paymentRefusal("namespace_delete");
@@ -44,11 +44,11 @@ async function askToDelete({ services, identity }: OfNamespace): Promise<void> {
 }
 
 /** Writes that the gateway may refuse, each with its check. */
-const QUESTIONS: Readonly<Record<string, ((asking: OfDevice) => Promise<void>) | undefined>> = {
-  acceptDevice: askToAccept,
-  updateDeviceStatus: askToAccept,
-  updateContainerStatus: askToAccept,
-  deleteNamespace: askToDelete,
+const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>) | undefined>> = {
+  acceptDevice: checkAcceptance,
+  updateDeviceStatus: checkAcceptance,
+  updateContainerStatus: checkAcceptance,
+  deleteNamespace: checkDeletion,
 };
 
 /**
@@ -57,8 +57,8 @@ const QUESTIONS: Readonly<Record<string, ((asking: OfDevice) => Promise<void>) |
  * @throws PaymentError billing refuses
  * @throws GatewayError the gateway failed
  */
-export async function askBilling(operation: string, asking: Asking): Promise<void> {
-  if (asking.services.settings.edition !== "cloud") return;
+export async function checkBilling(operation: string, request: BillableRequest): Promise<void> {
+  if (request.services.settings.edition !== "cloud") return;
   // By the contract these operations have such parameters and such an identity.
-  await QUESTIONS[operation]?.(asking as OfDevice);
+  await CHECKS[operation]?.(request as DeviceRequest);
 }
