@@ -62,23 +62,23 @@ const sizeOf = ({ cols, rows }: { readonly cols: number; readonly rows: number }
 /** Serves the channels of a client until it is gone. */
 export function serveSessions(loggedIn: LoggedIn, options: SessionOptions): void {
   const { client } = loggedIn;
-  const seats = new Set<Seat>();
+  const channels = new Set<SessionChannel>();
   client.on("session", (accept, reject) => {
-    if (seats.size >= CHANNELS_MOST) {
+    if (channels.size >= CHANNELS_MOST) {
       reject();
       return;
     }
     const session = accept();
-    const seat = new Seat(session, loggedIn, options);
-    seats.add(seat);
+    const channel = new SessionChannel(session, loggedIn, options);
+    channels.add(channel);
     session.on("close", () => {
-      seats.delete(seat);
-      seat.hangUp();
+      channels.delete(channel);
+      channel.hangUp();
     });
   });
   // The library does not tell channels when their connection breaks off.
   client.on("close", () => {
-    for (const seat of seats) seat.hangUp();
+    for (const channel of channels) channel.hangUp();
   });
   if (options.allowForwarding) allowForwarding(client);
 }
@@ -86,7 +86,7 @@ export function serveSessions(loggedIn: LoggedIn, options: SessionOptions): void
 type Kind = "shell" | "exec" | "sftp";
 
 /** One session channel: a shell, a command, or files. */
-class Seat {
+class SessionChannel {
   readonly #options: SessionOptions;
   readonly #facts: { readonly login: string };
   readonly #environment: Record<string, string>;

@@ -37,7 +37,8 @@ export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<s
 /** Chunks in memory at once: a recording may not fit. */
 const BATCH = 100;
 
-interface Seat {
+/** The recording of one seat. */
+interface Recording {
   readonly uid: string;
   readonly seat: number;
   readonly tenantId: string;
@@ -46,7 +47,7 @@ interface Seat {
 /** Reads chunks in their order of arrival, in which they are numbered. */
 function readBatch(
   services: Services,
-  { uid, seat, tenantId }: Seat,
+  { uid, seat, tenantId }: Recording,
   after: number,
 ): Promise<SessionRecord[]> {
   return services.db.sessionRecord.findMany({
@@ -58,7 +59,7 @@ function readBatch(
 
 async function* chunksFrom(
   services: Services,
-  seat: Seat,
+  recording: Recording,
   first: readonly SessionRecord[],
 ): AsyncGenerator<SessionRecord> {
   let batch = first;
@@ -66,7 +67,7 @@ async function* chunksFrom(
     yield* batch;
     const last = batch.at(-1);
     if (last === undefined || batch.length < BATCH) return;
-    batch = await readBatch(services, seat, last.sequence);
+    batch = await readBatch(services, recording, last.sequence);
   }
 }
 
@@ -99,10 +100,10 @@ function textAskedFor(accept: RequestFacts["accept"]): string | undefined {
 
 export const getSessionRecord: Handler<PublicOperations["getSessionRecord"]> = async (context) => {
   const { services, identity, params, request, header } = context;
-  const seat = { uid: params.uid, seat: Number(params.seat), tenantId: identity.tenant };
-  const first = await readBatch(services, seat, 0);
+  const recording = { uid: params.uid, seat: Number(params.seat), tenantId: identity.tenant };
+  const first = await readBatch(services, recording, 0);
   if (first.length === 0) throw new NotFoundError("no such session, or nothing recorded for that seat");
-  const chunks = chunksFrom(services, seat, first);
+  const chunks = chunksFrom(services, recording, first);
   const text = textAskedFor(request.accept);
   if (text !== undefined) {
     header("Content-Type", text === sessions.ASCIICAST ? text : `${text}; charset=utf-8`);

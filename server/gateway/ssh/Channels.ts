@@ -4,7 +4,7 @@ import type { SshSettings } from "../../services.ts";
 import { type EventData, unreachableReason } from "../protocol.ts";
 import { type Brake, ignoreErrors, isCongested, passOn, relieved, softwareOf, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
-import { fail, Seat, type SeatConnection } from "./Seat.ts";
+import { type ConnectionChannels, fail, SessionChannel } from "./SessionChannel.ts";
 
 /** Channels that a connection may have open at a time. */
 const MOST = 64;
@@ -23,7 +23,7 @@ const OWN_AGENT = "Gatehouse-Agent";
 type Refuse = (code?: number, text?: string) => void;
 
 /** The channels of a client, each joined with one of the same kind at the device. */
-export class Channels implements SeatConnection {
+export class Channels implements ConnectionChannels {
   readonly #login: DeviceLogin;
   readonly #device: Promise<Client>;
   readonly #settings: SshSettings;
@@ -54,7 +54,7 @@ export class Channels implements SeatConnection {
     client.on("session", (accept, reject) => {
       const release = this.#occupy();
       if (release === undefined) this.#refuse(reject, SHORTAGE, TOO_MANY);
-      else new Seat(accept(), this.#takeSeat(), this, release);
+      else new SessionChannel(accept(), this.#nextSeat(), this, release);
     });
     client.on("tcpip", (accept, reject, to) => void this.#forward(accept, reject, to));
     client.on("openssh.streamlocal", (_accept, reject) =>
@@ -162,7 +162,7 @@ export class Channels implements SeatConnection {
     );
   }
 
-  #takeSeat(): number {
+  #nextSeat(): number {
     this.#seats += 1;
     return this.#seats - 1;
   }
@@ -193,7 +193,7 @@ export class Channels implements SeatConnection {
       near.on("close", release);
       this.add(near);
       this.describe("forward", undefined);
-      this.note(this.#takeSeat(), "direct-tcpip", {
+      this.note(this.#nextSeat(), "direct-tcpip", {
         ...{ dest_addr: destIP, dest_port: destPort, origin_addr: srcIP, origin_port: srcPort },
       });
       join(near, far);

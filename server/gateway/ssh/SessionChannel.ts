@@ -19,7 +19,7 @@ const EARLY_SIGNALS = 16;
 const USUAL_SIZE: TerminalSize = { width: 80, height: 24 };
 
 /** The channels of a connection, as far as one of them needs the others. */
-export interface SeatConnection {
+export interface ConnectionChannels {
   readonly login: DeviceLogin;
   /** The connection to the device. */
   readonly device: Promise<Client>;
@@ -39,10 +39,10 @@ export interface SeatConnection {
 }
 
 /** A session channel of a client, and what it becomes at the device. */
-export class Seat {
+export class SessionChannel {
   readonly #session: Session;
   readonly #seat: number;
-  readonly #channels: SeatConnection;
+  readonly #channels: ConnectionChannels;
   readonly #environment: Record<string, string> = {};
   #terminal: PseudoTtyInfo | undefined;
   #near: ServerChannel | undefined;
@@ -55,7 +55,7 @@ export class Seat {
   readonly #release: () => void;
 
   /** @param release called once the channel counts no more */
-  constructor(session: Session, seat: number, channels: SeatConnection, release: () => void) {
+  constructor(session: Session, seat: number, channels: ConnectionChannels, release: () => void) {
     this.#session = session;
     this.#seat = seat;
     this.#channels = channels;
