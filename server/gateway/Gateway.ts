@@ -6,6 +6,8 @@ import { Gauge } from "prom-client";
 import { sshBlobOf } from "../features/privateKeys/rsaKeyPair.ts";
 import { beginSession } from "../features/sessions/entry.ts";
 import type { Services } from "../services.ts";
+import { AgentTunnels } from "./agentTunnels/AgentTunnels.ts";
+import { Instances, type PeerAccess } from "./agentTunnels/Instances.ts";
 import { type CallHandlers, GatewayProcess } from "./GatewayProcess.ts";
 import { addToSessions } from "./logins/addToSessions.ts";
 import { admit } from "./logins/admit.ts";
@@ -19,8 +21,6 @@ import {
   UnreachableError,
 } from "./protocol.ts";
 import { fingerprintOf } from "./ssh/signature.ts";
-import { Instances, type PeerAccess } from "./tunnels/Instances.ts";
-import { Tunnels } from "./tunnels/Tunnels.ts";
 
 /** How long the gateway process may take to read what an agent sent last, in milliseconds. */
 const LINGER = 10_000;
@@ -41,7 +41,7 @@ interface GatewayOptions {
 export class Gateway {
   readonly services: Services;
   readonly log: () => FastifyBaseLogger;
-  readonly tunnels: Tunnels;
+  readonly agentTunnels: AgentTunnels;
   readonly instances: Instances;
   readonly live: LiveLogins;
   readonly process: GatewayProcess;
@@ -56,7 +56,9 @@ export class Gateway {
     this.services = services;
     this.log = log;
     this.instances = new Instances(services, peers, log);
-    this.tunnels = new Tunnels(this.instances.id, services, log, (uid, stream) => this.#prove(uid, stream));
+    this.agentTunnels = new AgentTunnels(this.instances.id, services, log, (uid, stream) =>
+      this.#prove(uid, stream),
+    );
     this.live = new LiveLogins(services, log, (uid, reason) =>
       this.process.send({ kind: "end", uid, reason }),
     );
@@ -109,7 +111,7 @@ export class Gateway {
   }
 
   #measure(): void {
-    const { tunnels, live, process } = this;
+    const { agentTunnels, live, process } = this;
     const registers = [this.services.metrics.registry];
     const gauge = (name: string, help: string, value: () => number) =>
       new Gauge({
@@ -120,7 +122,7 @@ export class Gateway {
           this.set(value());
         },
       });
-    gauge("gatehouse_tunnels", "Devices whose tunnel this instance holds", () => tunnels.size);
+    gauge("gatehouse_tunnels", "Devices whose tunnel this instance holds", () => agentTunnels.size);
     gauge("gatehouse_device_sessions", "Sessions of devices that go through this instance", () => live.size);
     gauge(
       "gatehouse_gateway_restarts",
@@ -177,15 +179,15 @@ export class Gateway {
   async reach(uid: string, holder: string | null = null): Promise<Duplex> {
     // One that is here too may be an earlier one, whose agent is gone without a word.
     const elsewhere = holder !== null && holder !== this.instanceId;
-    if (elsewhere || !this.tunnels.has(uid)) {
+    if (elsewhere || !this.agentTunnels.has(uid)) {
       try {
         return await this.instances.connect(uid);
       } catch (error) {
         // Or the newest one, which the database does not know yet.
-        if (!this.tunnels.has(uid)) throw error;
+        if (!this.agentTunnels.has(uid)) throw error;
       }
     }
-    return this.tunnels.connect(uid);
+    return this.agentTunnels.connect(uid);
   }
 
   /** @throws UnreachableError the session has ended, or its device does not answer */
@@ -253,7 +255,7 @@ export class Gateway {
       this.process.send({ kind: "drain", notice });
       await this.live.untilNone(drain);
     }
-    this.tunnels.stop();
+    this.agentTunnels.stop();
     this.live.stop();
     await this.process.stop();
     await this.live.endAll();

@@ -3,10 +3,10 @@ import type { liveConnections, PublicOperations, peers } from "@gatehouse-access
 import { BusyError, InvalidError, NotFoundError } from "../errors.ts";
 import type { Handler, Handlers } from "../http/handler.ts";
 import { type WebSocketHandler, webSocketHandler } from "../http/webSockets.ts";
+import { streamOver } from "./agentTunnels/AgentTunnels.ts";
 import type { Gateway } from "./Gateway.ts";
 import { UnreachableError } from "./protocol.ts";
 import { openWebTerminal, streamWebTerminal } from "./terminal/handlers.ts";
-import { streamOver } from "./tunnels/Tunnels.ts";
 
 /** The behaviour of live connections. */
 export function liveConnectionHandlers(
@@ -31,12 +31,12 @@ export const peerHandlers = (gateway: Gateway): Handlers<Peers> => ({
 type HandlerOf<Id extends keyof PublicOperations> = (gateway: Gateway) => Handler<PublicOperations[Id]>;
 
 const deviceConnection: HandlerOf<"deviceConnection"> =
-  ({ tunnels }) =>
+  ({ agentTunnels }) =>
   async ({ identity, request }) => {
     if (!("uid" in identity)) throw new InvalidError("Authorization: must be the token of a device");
     const { uid, tenant: tenantId, proven } = identity;
     const { network, address, id: requestId } = request;
-    return tunnels.open({ uid, tenantId, proven, network, address, requestId });
+    return agentTunnels.open({ uid, tenantId, proven, network, address, requestId });
   };
 
 /** Passes all bytes on in both directions, until one side ends. */
@@ -49,7 +49,7 @@ const passTo = (other: Duplex): WebSocketHandler =>
 
 /** @throws InvalidError what was announced is gone, or was picked up already */
 const deviceRevdial: HandlerOf<"deviceRevdial"> =
-  ({ instanceId, tunnels, instances }) =>
+  ({ instanceId, agentTunnels, instances }) =>
   async ({ query }) => {
     const { "revdial.dialer": dialer = "", uuid = "" } = query;
     const unknown = () => new InvalidError("uuid: no such connection waits to be picked up");
@@ -60,26 +60,26 @@ const deviceRevdial: HandlerOf<"deviceRevdial"> =
         throw error instanceof UnreachableError ? unknown() : error;
       }
     }
-    const pickUp = tunnels.pickUp(uuid);
+    const pickUp = agentTunnels.pickUp(uuid);
     if (pickUp === undefined) throw unknown();
     return pickUp;
   };
 
 const openDeviceStream =
-  ({ tunnels }: Gateway): Handler<Peers["openDeviceStream"]> =>
+  ({ agentTunnels }: Gateway): Handler<Peers["openDeviceStream"]> =>
   async ({ params }) => {
-    if (!tunnels.has(params.uid)) throw new NotFoundError("this instance holds no tunnel of the device");
+    if (!agentTunnels.has(params.uid)) throw new NotFoundError("this instance holds no tunnel of the device");
     try {
-      return passTo(await tunnels.connect(params.uid));
+      return passTo(await agentTunnels.connect(params.uid));
     } catch (error) {
       throw error instanceof UnreachableError ? new BusyError(`the device ${error.message}`) : error;
     }
   };
 
 const passPickUp =
-  ({ tunnels }: Gateway): Handler<Peers["passPickUp"]> =>
+  ({ agentTunnels }: Gateway): Handler<Peers["passPickUp"]> =>
   async ({ params }) => {
-    const pickUp = tunnels.pickUp(params.id);
+    const pickUp = agentTunnels.pickUp(params.id);
     if (pickUp === undefined) throw new NotFoundError("no such connection waits to be picked up");
     return pickUp;
   };

@@ -4,7 +4,7 @@ import { forgetRemovedDevices, refreshBilling } from "../features/billing/upkeep
 import { foldDeviceCounts } from "../features/devices/deviceCounts.ts";
 import { deliverMails } from "../features/outbox/deliverMails.ts";
 import { trimSessions } from "../features/sessions/retention.ts";
-import { removeEndedTunnels } from "../features/tunnels/expiry.ts";
+import { removeExpiredTunnels } from "../features/tunnels/expiry.ts";
 import { forgetAccounts } from "../features/users/registerUser.ts";
 import type { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";
@@ -39,7 +39,7 @@ function choresOf(
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
     { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services, config.sessionRetention) },
-    { name: "tunnels", every: HOUR, run: () => removeEndedTunnels(services) },
+    { name: "tunnels", every: HOUR, run: () => removeExpiredTunnels(services) },
   ];
 }
 

@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { expect, it } from "vitest";
 import type { WebSocket } from "ws";
-import { AgentTunnel } from "../../server/gateway/tunnels/AgentTunnel.ts";
+import { AgentTunnel } from "../../server/gateway/agentTunnels/AgentTunnel.ts";
 
 /** A WebSocket without a network. */
 class FakeSocket extends EventEmitter {

@@ -11,6 +11,6 @@ export const endOf = (createdAt: Date, ttl: number): Date =>
 export const living = (services: Services) => ({ expiresAt: { gt: services.now() } });
 
 /** Deletes the expired tunnels. */
-export async function removeEndedTunnels(services: Services): Promise<void> {
+export async function removeExpiredTunnels(services: Services): Promise<void> {
   await services.db.tunnel.deleteMany({ where: { expiresAt: { lte: services.now() } } });
 }

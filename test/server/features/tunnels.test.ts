@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { removeEndedTunnels } from "../../../server/features/tunnels/expiry.ts";
+import { removeExpiredTunnels } from "../../../server/features/tunnels/expiry.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
@@ -66,13 +66,13 @@ test("at its end it is listed no more, is nobody's to delete, and upkeep removes
   const { body } = await create({ ttl: 10 });
   const lasting = await create({ ttl: 20 });
   app.pass(9);
-  await removeEndedTunnels(app.services);
+  await removeExpiredTunnels(app.services);
   expect(await list()).toHaveLength(2);
   app.pass(1);
   expect(await list()).toEqual([lasting.body]);
   expect(await remove(body.address)).toBe(404);
   expect(await app.services.db.tunnel.count()).toBe(2);
-  await removeEndedTunnels(app.services);
+  await removeExpiredTunnels(app.services);
   expect(await app.services.db.tunnel.count()).toBe(1);
 });
 

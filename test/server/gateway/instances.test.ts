@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { providerOf } from "../../../server/db/readRows.ts";
-import { Instances } from "../../../server/gateway/tunnels/Instances.ts";
+import { Instances } from "../../../server/gateway/agentTunnels/Instances.ts";
 import { withSharedApp } from "../http/lab.ts";
 
 const app = withSharedApp();

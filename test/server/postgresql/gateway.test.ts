@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { Instances as Clearing } from "../../../server/gateway/tunnels/Instances.ts";
+import { Instances as Clearing } from "../../../server/gateway/agentTunnels/Instances.ts";
 import type { Services } from "../../../server/services.ts";
 import { REVOCATIONS, revoke } from "../../gateway/revocations.ts";
 import { type Instances, startInstances } from "../../support/instances.ts";

@@ -7,7 +7,7 @@ import type { AgentTunnel } from "./AgentTunnel.ts";
 /** Devices per statement: other users of the database wait for no longer than one statement takes. */
 const BATCH = 250;
 /** Writes of one lane share transactions: a fleet connects again at once. */
-const LANE = "tunnels";
+const LANE = "agentTunnels";
 
 /** What the database knows of a device and its tunnel. */
 interface TunnelState {

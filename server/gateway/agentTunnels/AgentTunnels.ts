@@ -72,8 +72,8 @@ class Tally {
   }
 }
 
-/** The tunnels of devices that this instance holds, and the connections that agents are to pick up. */
-export class Tunnels implements TunnelEvents {
+/** The tunnels of agents that this instance holds, and the connections that agents are to pick up. */
+export class AgentTunnels implements TunnelEvents {
   readonly #instanceId: string;
   readonly #services: Services;
   readonly #log: () => FastifyBaseLogger;

@@ -8,7 +8,7 @@ import { retryConflicts } from "../../db/retryConflicts.ts";
 import { sql } from "../../db/sql.ts";
 import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";
-import { streamOver } from "./Tunnels.ts";
+import { streamOver } from "./AgentTunnels.ts";
 
 /** How often an instance signs that it runs, and how long one without a sign counts as running, in milliseconds. */
 const SIGN_OF_LIFE = 10_000;
