@@ -51,7 +51,7 @@ export class RateLimitedError extends ServiceError {}
  * 424: the payment gateway failed, or refuses what a customer pays with. Nothing has changed here, and the request may be
  * sent again. Something that must be paid first is a {@link PaymentError}.
  */
-export class GatewayError extends ServiceError {
+export class PaymentGatewayError extends ServiceError {
   /** Machine-readable cause of the failure (models section 12). */
   readonly code: string;
 
@@ -92,7 +92,7 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [PreconditionError, 412],
   [ContentTypeError, 415],
   [WrongTypeError, 422],
-  [GatewayError, 424],
+  [PaymentGatewayError, 424],
   [LockedOutError, 429],
   [RateLimitedError, 429],
   [NotImplementedError, 501],
@@ -134,7 +134,7 @@ function statusOf(error: ServiceError): number | undefined {
 function bodyOf(error: ServiceError): ErrorAnswer["body"] {
   if (error instanceof FieldsError) return error.fields;
   const { message } = error;
-  return error instanceof GatewayError ? { message, code: error.code } : { message };
+  return error instanceof PaymentGatewayError ? { message, code: error.code } : { message };
 }
 
 /** The response to an error; undefined for an unexpected one, whose message only the log may hold. */

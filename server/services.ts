@@ -4,7 +4,7 @@ import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { Enrolments } from "./features/devices/Enrolments.ts";
 import type { Heartbeats } from "./features/devices/heartbeats.ts";
 import type { Mailer } from "./mail/mail.ts";
-import type { BillingGateway } from "./payments/gateway.ts";
+import type { PaymentGateway } from "./payments/paymentGateway.ts";
 import type { Metrics } from "./process/metrics.ts";
 import type { Position } from "./process/positions.ts";
 import type { Sealer } from "./secrets/sealer.ts";
@@ -23,8 +23,8 @@ export interface Services {
   readonly heartbeats: Heartbeats;
   readonly enrolments: Enrolments;
   readonly agentKey: AgentKey;
-  /** The payment gateway; features call it only through `callGateway`. */
-  readonly billing: BillingGateway;
+  /** The payment gateway; features call it only through `callPaymentGateway`. */
+  readonly billing: PaymentGateway;
   /** The position of an IP address; 0,0 if it is unknown. */
   readonly positionOf: (address: string) => Position;
 }

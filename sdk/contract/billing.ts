@@ -124,7 +124,7 @@ export const report = { action: z.enum(REPORTED_ACTIONS).describe("What is about
 
 const common = { part, edition: "cloud", auth: ["jwt", "apikey"], scope: "namespace" } as const;
 const ofOwner = { ...common, minRole: "owner" } as const;
-const gatewayErrors = { 403: REFUSED, 404: UNKNOWN, 424: FAILED };
+const paymentGatewayErrors = { 403: REFUSED, 404: UNKNOWN, 424: FAILED };
 
 // A card's number is no id: one that is sent by mistake is refused before anything is done with it.
 const paymentMethod = z.object({
@@ -143,7 +143,7 @@ const paymentMethodOperation = {
   ...ofOwner,
   method: "POST",
   body: paymentMethod,
-  errors: { 400: INVALID, ...gatewayErrors },
+  errors: { 400: INVALID, ...paymentGatewayErrors },
   repeatable: true,
 } as const;
 
@@ -195,7 +195,7 @@ export const getCustomer = defineOperation({
   method: "GET",
   path: "/api/billing/customer",
   success: { body: customer },
-  errors: { 400: INVALID, ...gatewayErrors },
+  errors: { 400: INVALID, ...paymentGatewayErrors },
 });
 
 export const getSubscription = defineOperation({
@@ -205,7 +205,7 @@ export const getSubscription = defineOperation({
   method: "GET",
   path: "/api/billing/subscription",
   success: { body: subscription },
-  errors: { 402: "the payment gateway asks for a payment first", ...gatewayErrors },
+  errors: { 402: "the payment gateway asks for a payment first", ...paymentGatewayErrors },
 });
 
 export const getDevicesMostUsed = defineOperation({
@@ -224,7 +224,7 @@ export const createCustomer = defineOperation({
   summary: "Make the namespace a customer of the payment gateway",
   method: "POST",
   path: "/api/billing/customer",
-  errors: { 400: INVALID, ...gatewayErrors, 409: "the namespace has a customer already" },
+  errors: { 400: INVALID, ...paymentGatewayErrors, 409: "the namespace has a customer already" },
 });
 
 export const createSubscription = defineOperation({
@@ -236,7 +236,7 @@ export const createSubscription = defineOperation({
   errors: {
     400: INVALID,
     402: UNPAID,
-    ...gatewayErrors,
+    ...paymentGatewayErrors,
     409: "the namespace has an active subscription already",
   },
 });
@@ -264,7 +264,7 @@ export const evaluateBilling = defineOperation({
   auth: ["jwt", "apikey", "internal"],
   minRole: "observer",
   success: { body: billingEvaluation },
-  errors: { 400: INVALID, ...gatewayErrors, 403: "the payment gateway refuses" },
+  errors: { 400: INVALID, ...paymentGatewayErrors, 403: "the payment gateway refuses" },
   repeatable: true,
 });
 
@@ -281,7 +281,7 @@ export const reportBilling = defineOperation({
   errors: {
     400: "action not device_accept or namespace_delete",
     402: "billing refuses the action",
-    ...gatewayErrors,
+    ...paymentGatewayErrors,
     403: "role below operator, or the payment gateway refuses",
   },
   repeatable: true,

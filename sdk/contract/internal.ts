@@ -154,7 +154,7 @@ export const evaluateFirewall = defineOperation({
 const ofTenant = { ...common, scope: "tenant", edition: "cloud", method: "POST" } as const;
 const NO_TENANT = "X-Tenant-ID missing or no namespace's id";
 const UNKNOWN_TENANT = "no namespace with the id of X-Tenant-ID";
-const GATEWAY_FAILED = "the payment gateway failed; the body is {message, code}";
+const PAYMENT_GATEWAY_FAILED = "the payment gateway failed; the body is {message, code}";
 
 export const evaluateNamespaceBilling = defineOperation({
   ...ofTenant,
@@ -162,7 +162,7 @@ export const evaluateNamespaceBilling = defineOperation({
   summary: "What evaluateBilling answers, of the namespace that X-Tenant-ID names",
   path: "/internal/billing/evaluate",
   success: { body: billingEvaluation },
-  errors: { 400: NO_TENANT, 404: UNKNOWN_TENANT, 424: GATEWAY_FAILED },
+  errors: { 400: NO_TENANT, 404: UNKNOWN_TENANT, 424: PAYMENT_GATEWAY_FAILED },
   repeatable: true,
 });
 
@@ -176,7 +176,7 @@ export const reportNamespaceBilling = defineOperation({
     400: `${NO_TENANT}, or action not device_accept or namespace_delete`,
     402: "billing refuses the action",
     404: UNKNOWN_TENANT,
-    424: GATEWAY_FAILED,
+    424: PAYMENT_GATEWAY_FAILED,
   },
   repeatable: true,
 });

@@ -13,8 +13,8 @@ import { addToSessions } from "./logins/addToSessions.ts";
 import { admit } from "./logins/admit.ts";
 import { LiveLogins } from "./logins/LiveLogins.ts";
 import {
-  type GatewayStart,
-  type GatewayState,
+  type GatewayProcessStart,
+  type GatewayProcessState,
   NotConnectedError,
   type ReachedDevice,
   type Ticket,
@@ -129,7 +129,7 @@ export class Gateway {
       "Times that the gateway process was restarted",
       () => process.restarts,
     );
-    const state = (name: string, help: string, value: (state: GatewayState) => number) =>
+    const state = (name: string, help: string, value: (state: GatewayProcessState) => number) =>
       gauge(name, help, () => (process.state === undefined ? 0 : value(process.state)));
     state("gatehouse_gateway_memory_bytes", "Resident memory of the gateway process", ({ memory }) => memory);
     state(
@@ -159,7 +159,7 @@ export class Gateway {
    * @returns the port
    * @throws OperatorError the address cannot be listened on
    */
-  async listen(entry: NonNullable<GatewayStart["entry"]>): Promise<number> {
+  async listen(entry: NonNullable<GatewayProcessStart["entry"]>): Promise<number> {
     const port = await this.process.listen(entry);
     // Made now, so that the first login does not wait for it.
     this.services.agentKey.pem().catch((error: unknown) => {

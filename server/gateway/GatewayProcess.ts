@@ -13,12 +13,12 @@ import { boundedStart } from "../process/boundMemory.ts";
 import {
   type Calls,
   type CountedLogin,
-  type FromGateway,
-  type GatewayStart,
-  type GatewayState,
+  type FromGatewayProcess,
+  type GatewayProcessStart,
+  type GatewayProcessState,
   TICKET_LENGTH,
   type Ticket,
-  type ToGateway,
+  type ToGatewayProcess,
   UnreachableError,
 } from "./protocol.ts";
 
@@ -48,7 +48,7 @@ export type CallHandlers = {
 export interface GatewayProcessOptions {
   /** Folder for the local socket. */
   readonly folder: string;
-  readonly start: Omit<GatewayStart, "socket" | "entry" | "logLevel">;
+  readonly start: Omit<GatewayProcessStart, "socket" | "entry" | "logLevel">;
   readonly log: () => FastifyBaseLogger;
   readonly handlers: CallHandlers;
   count(login: CountedLogin): void;
@@ -74,7 +74,7 @@ export class GatewayProcess {
   readonly #expected = new Map<Ticket, Expected>();
   readonly #relayed = new Set<Socket>();
   #relay: { readonly server: Server; readonly path: string } | undefined;
-  #entry: GatewayStart["entry"];
+  #entry: GatewayProcessStart["entry"];
   #child: ChildProcess | undefined;
   #ready: Promise<number | undefined> | undefined;
   #pause = PAUSE.first;
@@ -82,7 +82,7 @@ export class GatewayProcess {
   /** Times that the process was started again. */
   restarts = 0;
   /** What it held last; undefined while none runs. */
-  state: GatewayState | undefined;
+  state: GatewayProcessState | undefined;
 
   constructor(options: GatewayProcessOptions) {
     this.#options = options;
@@ -98,7 +98,7 @@ export class GatewayProcess {
    * @returns the port of the entry
    * @throws OperatorError the entry cannot listen
    */
-  async listen(entry: NonNullable<GatewayStart["entry"]>): Promise<number> {
+  async listen(entry: NonNullable<GatewayProcessStart["entry"]>): Promise<number> {
     this.#entry = entry;
     const port = (await this.begin()) ?? entry.port;
     // A port that the system has chosen stays the same.
@@ -114,7 +114,7 @@ export class GatewayProcess {
   }
 
   /** Sends a message. Without a process there are no sessions or terminals that it could be about. */
-  send(message: ToGateway): void {
+  send(message: ToGatewayProcess): void {
     if (this.#child?.connected) this.#child.send(message, () => {});
   }
 
@@ -171,7 +171,7 @@ export class GatewayProcess {
       clearInterval(timer);
       this.#kill(child, "does not respond");
     }, SIGN_OF_LIFE);
-    const receive = (message: FromGateway) => {
+    const receive = (message: FromGatewayProcess) => {
       missed = 0;
       if (message.kind === "ready") {
         isReady = true;
@@ -179,7 +179,7 @@ export class GatewayProcess {
       } else if (message.kind === "failed") begun.reject(new OperatorError(message.reason));
       else this.#receive(child, message);
     };
-    child.on("message", (message: FromGateway) => {
+    child.on("message", (message: FromGatewayProcess) => {
       try {
         receive(message);
       } catch (error) {
@@ -256,7 +256,7 @@ export class GatewayProcess {
     return port;
   }
 
-  #receive(child: ChildProcess, message: FromGateway): void {
+  #receive(child: ChildProcess, message: FromGatewayProcess): void {
     if (message.kind === "alive") {
       this.state = message.state;
       this.#options.refused(message.state.refusedExchanges);
@@ -266,9 +266,9 @@ export class GatewayProcess {
     else if (message.kind === "call") void this.#answer(child, message);
   }
 
-  async #answer(child: ChildProcess, message: Extract<FromGateway, { kind: "call" }>): Promise<void> {
+  async #answer(child: ChildProcess, message: Extract<FromGatewayProcess, { kind: "call" }>): Promise<void> {
     const { id, call, input } = message;
-    let answer: ToGateway;
+    let answer: ToGatewayProcess;
     try {
       const handle = this.#options.handlers[call] as (input: unknown) => Promise<unknown>;
       answer = { kind: "answer", id, output: await handle(input) };

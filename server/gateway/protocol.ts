@@ -156,7 +156,7 @@ export interface CountedLogin {
 }
 
 /** What the gateway process holds and has refused. */
-export interface GatewayState {
+export interface GatewayProcessState {
   /** Resident memory, in bytes. */
   readonly memory: number;
   /** Entries of sessions that wait to be written, and the characters of their texts. */
@@ -182,7 +182,7 @@ export interface AskedTerminal {
 }
 
 /** What the gateway process needs to begin. */
-export interface GatewayStart {
+export interface GatewayProcessStart {
   /** Path of the service's local socket. */
   readonly socket: string;
   readonly logLevel: string;
@@ -193,8 +193,8 @@ export interface GatewayStart {
 }
 
 /** Messages to the gateway process. */
-export type ToGateway =
-  | { readonly kind: "start"; readonly start: GatewayStart }
+export type ToGatewayProcess =
+  | { readonly kind: "start"; readonly start: GatewayProcessStart }
   | { readonly kind: "answer"; readonly id: number; readonly output: unknown }
   /** The call has failed; the text is that of an UnreachableError, and undefined for any other error. */
   | { readonly kind: "failure"; readonly id: number; readonly unreachable: string | undefined }
@@ -212,12 +212,12 @@ export type ToGateway =
   | { readonly kind: "stop" };
 
 /** Messages of the gateway process. */
-export type FromGateway =
+export type FromGatewayProcess =
   /** The port is that of the SSH entry. */
   | { readonly kind: "ready"; readonly port: number | undefined }
   /** It cannot begin; the reason is for the operator. */
   | { readonly kind: "failed"; readonly reason: string }
   /** Its event loop turns. */
-  | { readonly kind: "alive"; readonly state: GatewayState }
+  | { readonly kind: "alive"; readonly state: GatewayProcessState }
   | { readonly kind: "call"; readonly id: number; readonly call: keyof Calls; readonly input: unknown }
   | { readonly kind: "login"; readonly login: CountedLogin };

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { outageOf } from "../db/outage.ts";
-import { answerTo, GatewayError } from "../errors.ts";
+import { answerTo, PaymentGatewayError } from "../errors.ts";
 
 /** Answers every error as `{message}`, or as an array of field names; an unexpected error goes to the log only. */
 export function answerErrors(app: FastifyInstance): void {
@@ -13,7 +13,7 @@ export function answerErrors(app: FastifyInstance): void {
       request.log.error({ err: error }, "request failed");
     } else if (["unwritable", "unreachable"].includes(outageOf(error) ?? "")) {
       request.log.error({ err: error }, "the database fails");
-    } else if (error instanceof GatewayError) {
+    } else if (error instanceof PaymentGatewayError) {
       request.log.warn({ err: error.cause, code: error.code }, "the payment gateway failed");
     }
     const { status, body, headers } = answer ?? {

@@ -13,7 +13,7 @@ import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts
 import { Gateway } from "../gateway/Gateway.ts";
 import { HttpServers } from "../http/HttpServers.ts";
 import { mailerOf } from "../mail/mailerOf.ts";
-import { openGateway } from "../payments/openGateway.ts";
+import { openPaymentGateway } from "../payments/openPaymentGateway.ts";
 import { instanceSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
 import { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
@@ -85,7 +85,7 @@ export async function serve(config: Config): Promise<RunningService> {
       enrolments: new Enrolments(),
       positionOf: (address: string) => positions?.of(address) ?? UNKNOWN_POSITION,
     };
-    const billing = openGateway({ ...base, settings: config.service });
+    const billing = openPaymentGateway({ ...base, settings: config.service });
     const keys = await DatabaseSigningKeys.load(base);
     const peers = config.internal?.peerUrl && { url: config.internal.peerUrl, token: config.internal.token };
     const settings = config.service;

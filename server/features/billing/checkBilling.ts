@@ -55,7 +55,7 @@ const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>
  * Asks the payment gateway whether a write of a cloud instance is allowed, before its transaction begins. The answer is
  * not stored: asking books nothing, and customers pay for the devices that the billing chore reports.
  * @throws PaymentError billing refuses
- * @throws GatewayError the gateway failed
+ * @throws PaymentGatewayError the gateway failed
  */
 export async function checkBilling(operation: string, request: BillableRequest): Promise<void> {
   if (request.services.settings.edition !== "cloud") return;

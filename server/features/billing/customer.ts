@@ -2,8 +2,8 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { inTransaction, within } from "../../db/transaction.ts";
 import { ConflictError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/handler.ts";
-import { callGateway } from "../../payments/callGateway.ts";
-import type { BillingGateway } from "../../payments/gateway.ts";
+import { callPaymentGateway } from "../../payments/callPaymentGateway.ts";
+import type { PaymentGateway } from "../../payments/paymentGateway.ts";
 import { billingOf, customerOf } from "./record.ts";
 import { recordBilling } from "./trace.ts";
 
@@ -23,7 +23,7 @@ export const createCustomer: Handler<PublicOperations["createCustomer"]> = async
   });
   if (!namespace) throw new NotFoundError("no such namespace");
   const { name, owner } = namespace;
-  const { id } = await callGateway(services, (gateway, signal) =>
+  const { id } = await callPaymentGateway(services, (gateway, signal) =>
     gateway.createCustomer(
       { name, email: owner.email },
       { idempotencyKey: `gatehouse:customer:${tenantId}`, signal },
@@ -47,7 +47,7 @@ export const createCustomer: Handler<PublicOperations["createCustomer"]> = async
 
 export const getCustomer: Handler<PublicOperations["getCustomer"]> = async ({ services, identity }) => {
   const { customerId } = await customerOf(services, identity.tenant);
-  const customer = await callGateway(services, (gateway, signal) =>
+  const customer = await callPaymentGateway(services, (gateway, signal) =>
     gateway.readCustomer(customerId, { signal }),
   );
   return {
@@ -69,11 +69,11 @@ export const getCustomer: Handler<PublicOperations["getCustomer"]> = async ({ se
 type PaymentMethodOperation = "attachPaymentMethod" | "detachPaymentMethod" | "setDefaultPaymentMethod";
 
 /** If the process dies between the call and its audit entry, the owner can repeat the request harmlessly. */
-function forPaymentMethod(id: PaymentMethodOperation & keyof BillingGateway) {
+function forPaymentMethod(id: PaymentMethodOperation & keyof PaymentGateway) {
   return async (context: Context<PublicOperations["attachPaymentMethod"]>): Promise<undefined> => {
     const { services, identity, body } = context;
     const { customerId } = await customerOf(services, identity.tenant);
-    await callGateway(services, (gateway, signal) => gateway[id](customerId, body.id, { signal }));
+    await callPaymentGateway(services, (gateway, signal) => gateway[id](customerId, body.id, { signal }));
     await recordBilling(context, id, { payment_method: body.id });
     return undefined;
   };
@@ -86,7 +86,7 @@ export const setDefaultPaymentMethod = forPaymentMethod("setDefaultPaymentMethod
 export const createBillingPortal: Handler<PublicOperations["createBillingPortal"]> = async (context) => {
   const { services, identity, request } = context;
   const { customerId } = await customerOf(services, identity.tenant);
-  const url = await callGateway(services, (gateway, signal) =>
+  const url = await callPaymentGateway(services, (gateway, signal) =>
     gateway.portalUrl(customerId, request.origin, { signal }),
   );
   return { url };

@@ -2,7 +2,7 @@ import type { billing, InternalOperations, PublicOperations } from "@gatehouse-a
 import type { z } from "zod";
 import { NotFoundError, PaymentError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { callGateway } from "../../payments/callGateway.ts";
+import { callPaymentGateway } from "../../payments/callPaymentGateway.ts";
 import type { Services } from "../../services.ts";
 import { countAccepted } from "../devices/deviceCounts.ts";
 import { isFull } from "../devices/deviceLimit.ts";
@@ -24,7 +24,7 @@ export function isAllowed(
   customerId: string,
   action: billing.ReportedAction,
 ): Promise<boolean> {
-  return callGateway(services, (gateway, signal) => gateway.allows(customerId, action, { signal }));
+  return callPaymentGateway(services, (gateway, signal) => gateway.allows(customerId, action, { signal }));
 }
 
 /** True for a free namespace with too many accepted devices, whose owner has to choose first (rules section 18). */

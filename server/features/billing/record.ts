@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { Billing } from "../../db/generated/sqlite/client.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
-import type { Subscription } from "../../payments/gateway.ts";
+import type { Subscription } from "../../payments/paymentGateway.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 

@@ -2,8 +2,8 @@ import { billing, type PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { ConflictError, NotFoundError, PaymentError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { callGateway } from "../../payments/callGateway.ts";
-import type { Subscription } from "../../payments/gateway.ts";
+import { callPaymentGateway } from "../../payments/callPaymentGateway.ts";
+import type { Subscription } from "../../payments/paymentGateway.ts";
 import type { Services } from "../../services.ts";
 import { countAccepted } from "../devices/deviceCounts.ts";
 import { customerOf, hasActiveSubscription, storeSubscription } from "./record.ts";
@@ -24,14 +24,14 @@ const presentSubscription = (subscription: Subscription): z.output<typeof billin
 
 /**
  * Reads a customer's subscription from the gateway, and stores its state here.
- * @throws GatewayError the gateway failed
+ * @throws PaymentGatewayError the gateway failed
  */
 export async function refreshSubscription(
   services: Services,
   tenantId: string,
   customerId: string,
 ): Promise<Subscription | null> {
-  const subscription = await callGateway(services, (gateway, signal) =>
+  const subscription = await callPaymentGateway(services, (gateway, signal) =>
     gateway.readSubscription(customerId, { signal }),
   );
   await storeSubscription(services, tenantId, subscription);
@@ -50,7 +50,7 @@ export const getSubscription: Handler<PublicOperations["getSubscription"]> = asy
 
 /** @throws PaymentError no payment method */
 async function checkPaymentMethods(services: Services, customerId: string): Promise<void> {
-  const { paymentMethods } = await callGateway(services, (gateway, signal) =>
+  const { paymentMethods } = await callPaymentGateway(services, (gateway, signal) =>
     gateway.readCustomer(customerId, { signal }),
   );
   if (paymentMethods.length === 0)
@@ -81,7 +81,7 @@ export const createSubscription: Handler<PublicOperations["createSubscription"]>
   await checkPaymentMethods(services, customerId);
   const devices = await countAccepted(services.db, tenantId);
   const idempotencyKey = `gatehouse:subscription:${tenantId}:${last?.id ?? "first"}`;
-  const subscription = await callGateway(services, (gateway, signal) =>
+  const subscription = await callPaymentGateway(services, (gateway, signal) =>
     gateway.createSubscription(customerId, devices, { idempotencyKey, signal }),
   );
   await storeSubscription(services, tenantId, subscription);

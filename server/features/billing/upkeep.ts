@@ -1,5 +1,5 @@
 import type { Billing } from "../../db/generated/sqlite/client.ts";
-import { callGateway } from "../../payments/callGateway.ts";
+import { callPaymentGateway } from "../../payments/callPaymentGateway.ts";
 import type { Services } from "../../services.ts";
 import { countAccepted } from "../devices/deviceCounts.ts";
 import { removedSince } from "../devices/deviceLimit.ts";
@@ -20,7 +20,9 @@ async function refresh(services: Services, row: Billing): Promise<void> {
   if (alive === 0) return endOf(services, row);
   if (hasActiveSubscription(row)) {
     const devices = await countAccepted(services.db, tenantId);
-    await callGateway(services, (gateway, signal) => gateway.reportDevices(customerId, devices, { signal }));
+    await callPaymentGateway(services, (gateway, signal) =>
+      gateway.reportDevices(customerId, devices, { signal }),
+    );
   }
   await refreshSubscription(services, tenantId, customerId);
 }
@@ -33,7 +35,7 @@ async function endOf(
   services: Services,
   { tenantId, customerId, status, updatedAt }: Billing,
 ): Promise<void> {
-  await callGateway(services, (gateway, signal) => gateway.endSubscription(customerId, { signal }));
+  await callPaymentGateway(services, (gateway, signal) => gateway.endSubscription(customerId, { signal }));
   const now = services.now();
   const where = { tenantId, status, updatedAt };
   if (status !== ENDED) {

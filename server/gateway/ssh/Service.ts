@@ -5,10 +5,10 @@ import { loggerOptions } from "../../process/logging.ts";
 import {
   type Calls,
   type CountedLogin,
-  type FromGateway,
-  type GatewayStart,
+  type FromGatewayProcess,
+  type GatewayProcessStart,
   type Ticket,
-  type ToGateway,
+  type ToGatewayProcess,
   UnreachableError,
 } from "../protocol.ts";
 import { Ledger } from "./Ledger.ts";
@@ -31,7 +31,7 @@ interface Waiting {
 
 /** What the gateway process has of the service: calls, connections, its log and its settings. */
 export class Service {
-  readonly start: GatewayStart;
+  readonly start: GatewayProcessStart;
   readonly log: Logger;
   readonly ledger: Ledger;
   /** The logins of this process, by the uids of their sessions. */
@@ -39,7 +39,7 @@ export class Service {
   readonly #waiting = new Map<number, Waiting>();
   #calls = 0;
 
-  constructor(start: GatewayStart) {
+  constructor(start: GatewayProcessStart) {
     this.start = start;
     this.log = pino(loggerOptions(start.logLevel as Parameters<typeof loggerOptions>[0]));
     this.ledger = new Ledger((sessions) => this.call("write", sessions), this.log);
@@ -60,7 +60,7 @@ export class Service {
   }
 
   /** Takes the outcome of a call. */
-  settle(message: Extract<ToGateway, { kind: "answer" | "failure" }>): void {
+  settle(message: Extract<ToGatewayProcess, { kind: "answer" | "failure" }>): void {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
     if (message.kind === "answer") waiting?.resolve(message.output as never);
@@ -82,7 +82,7 @@ export class Service {
     this.tell({ kind: "login", login });
   }
 
-  tell(message: FromGateway): void {
+  tell(message: FromGatewayProcess): void {
     process.send?.(message);
   }
 

@@ -1,5 +1,11 @@
 import type { Socket } from "node:net";
-import type { FromGateway, GatewayState, ReachedDevice, Ticket, ToGateway } from "../protocol.ts";
+import type {
+  FromGatewayProcess,
+  GatewayProcessState,
+  ReachedDevice,
+  Ticket,
+  ToGatewayProcess,
+} from "../protocol.ts";
 import { AgentClient } from "./AgentClient.ts";
 import { Service } from "./Service.ts";
 import { SshEntry } from "./SshEntry.ts";
@@ -20,7 +26,7 @@ process.on("disconnect", () => process.exit(1));
 // A terminal's Ctrl+C reaches the whole group of processes; the service ends this one.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
-process.on("message", (message: ToGateway) => {
+process.on("message", (message: ToGatewayProcess) => {
   if (message.kind === "start") void begin(new Service(message.start));
   else if (service !== undefined) obey(service, message);
 });
@@ -43,19 +49,19 @@ async function begin(started: Service): Promise<void> {
       if (heapUsed + external > most / 2) entry?.relieve(most / 4);
     }, RELIEF);
   } catch (error) {
-    process.send?.({ kind: "failed", reason: (error as Error).message } satisfies FromGateway, () =>
+    process.send?.({ kind: "failed", reason: (error as Error).message } satisfies FromGatewayProcess, () =>
       process.exit(1),
     );
   }
 }
 
-const stateOf = ({ ledger: { waiting } }: Service): GatewayState => ({
+const stateOf = ({ ledger: { waiting } }: Service): GatewayProcessState => ({
   memory: process.memoryUsage.rss(),
   waiting,
   refusedExchanges: entry?.takeRefusedExchanges() ?? 0,
 });
 
-function obey(to: Service, message: Exclude<ToGateway, { kind: "start" }>): void {
+function obey(to: Service, message: Exclude<ToGatewayProcess, { kind: "start" }>): void {
   if (message.kind === "answer" || message.kind === "failure") to.settle(message);
   else if (message.kind === "end") to.logins.get(message.uid)?.end(message.reason);
   else if (message.kind === "prove") void prove(to, message);
@@ -68,7 +74,7 @@ function obey(to: Service, message: Exclude<ToGateway, { kind: "start" }>): void
 
 async function openTerminal(
   to: Service,
-  { ticket, asked }: Extract<ToGateway, { kind: "terminal" }>,
+  { ticket, asked }: Extract<ToGatewayProcess, { kind: "terminal" }>,
 ): Promise<void> {
   let socket: Socket;
   try {

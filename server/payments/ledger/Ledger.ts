@@ -1,5 +1,5 @@
 import type { billing } from "@gatehouse-access/sdk/contract";
-import type { BillingGateway, GatewayCreation } from "../gateway.ts";
+import type { PaymentGateway, PaymentGatewayCreation } from "../paymentGateway.ts";
 import { createCustomer, readCustomer } from "./customers.ts";
 import { closeMonths } from "./invoices.ts";
 import type { LedgerServices } from "./ledgerServices.ts";
@@ -12,14 +12,14 @@ import { createSubscription, endSubscription, readSubscription, reportDevices } 
  * for the highest number of accepted devices. It takes no money: an operator reports which invoices are paid. See
  * `docs/billing.md`.
  */
-export class Ledger implements BillingGateway {
+export class Ledger implements PaymentGateway {
   readonly #services: LedgerServices;
 
   constructor(services: LedgerServices) {
     this.#services = services;
   }
 
-  createCustomer(customer: { readonly name: string; readonly email: string }, call: GatewayCreation) {
+  createCustomer(customer: { readonly name: string; readonly email: string }, call: PaymentGatewayCreation) {
     return createCustomer(this.#services, customer, call.idempotencyKey);
   }
 
@@ -39,7 +39,7 @@ export class Ledger implements BillingGateway {
     await setDefault(this.#services, customerId, paymentMethodId);
   }
 
-  createSubscription(customerId: string, devices: number, call: GatewayCreation) {
+  createSubscription(customerId: string, devices: number, call: PaymentGatewayCreation) {
     return createSubscription(this.#services, customerId, devices, call.idempotencyKey);
   }
 

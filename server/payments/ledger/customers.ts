@@ -1,5 +1,5 @@
 import { NotFoundError } from "../../errors.ts";
-import type { Customer } from "../gateway.ts";
+import type { Customer } from "../paymentGateway.ts";
 import { type LedgerServices, newId, onceUnderKey } from "./ledgerServices.ts";
 
 /** Creates a customer, once per key. */

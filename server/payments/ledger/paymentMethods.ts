@@ -1,5 +1,5 @@
 import { inTransaction, type Transaction } from "../../db/transaction.ts";
-import { ForbiddenError, GatewayError, NotFoundError } from "../../errors.ts";
+import { ForbiddenError, NotFoundError, PaymentGatewayError } from "../../errors.ts";
 import type { LedgerServices } from "./ledgerServices.ts";
 import { LIVING } from "./states.ts";
 
@@ -22,14 +22,14 @@ function read(id: string) {
 /**
  * @throws NotFoundError unknown customer or payment method
  * @throws ForbiddenError the customer has as many payment methods as it may have
- * @throws GatewayError expired_card
+ * @throws PaymentGatewayError expired_card
  */
 export function attach(services: LedgerServices, customerId: string, id: string): Promise<void> {
   const method = read(id);
   const attachedAt = services.now();
   // A card is valid until the end of the month in its id.
   const expired = new Date(Date.UTC(method.expYear, method.expMonth)) <= attachedAt;
-  if (expired) throw new GatewayError("expired_card");
+  if (expired) throw new PaymentGatewayError("expired_card");
   return inTransaction(services, async (tx) => {
     const known = await methodsOf(tx, customerId);
     if (known.some((other) => other.id === id)) return;

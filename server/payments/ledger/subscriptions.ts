@@ -1,7 +1,7 @@
 import type { LedgerInvoice, LedgerSubscription } from "../../db/generated/sqlite/client.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { ConflictError } from "../../errors.ts";
-import type { Invoice, Subscription } from "../gateway.ts";
+import type { Invoice, Subscription } from "../paymentGateway.ts";
 import { writeInvoice } from "./invoices.ts";
 import { type LedgerServices, newId, onceUnderKey } from "./ledgerServices.ts";
 import { addMonths } from "./months.ts";

@@ -21,7 +21,7 @@ import { Gateway } from "../../../server/gateway/Gateway.ts";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/commonErrors.ts";
 import { signUserToken } from "../../../server/http/tokens.ts";
 import type { Mail } from "../../../server/mail/mail.ts";
-import { openGateway } from "../../../server/payments/openGateway.ts";
+import { openPaymentGateway } from "../../../server/payments/openPaymentGateway.ts";
 import { makeMetrics } from "../../../server/process/metrics.ts";
 import { UNKNOWN_POSITION } from "../../../server/process/positions.ts";
 import { sealerOf } from "../../../server/secrets/sealer.ts";
@@ -163,7 +163,7 @@ export async function startApp(
       },
     },
     metrics: makeMetrics(),
-    billing: openGateway(base),
+    billing: openPaymentGateway(base),
     heartbeats: new Heartbeats(database.client, (error) => {
       throw error;
     }),

@@ -1,4 +1,4 @@
-import type { BillingGateway } from "../../../../server/payments/gateway.ts";
+import type { PaymentGateway } from "../../../../server/payments/paymentGateway.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../../http/testApp.ts";
 
 /** A payment method as the ledger takes it. */
@@ -42,7 +42,7 @@ export const accepted = (app: TestApp, { tenant: tenantId }: TestUser): Promise<
   app.services.db.device.count({ where: { tenantId, status: "accepted" } });
 
 /** Lets the service talk to a gateway that does other things than the one that it has. */
-export function replaceGateway(app: TestApp, changes: Partial<BillingGateway>): () => void {
+export function replacePaymentGateway(app: TestApp, changes: Partial<PaymentGateway>): () => void {
   const real = app.services.billing;
   const replaced = new Proxy(real, {
     get: (target, name) => {
@@ -50,7 +50,7 @@ export function replaceGateway(app: TestApp, changes: Partial<BillingGateway>): 
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-  const services = app.services as { billing: BillingGateway };
+  const services = app.services as { billing: PaymentGateway };
   services.billing = replaced;
   return () => {
     services.billing = real;

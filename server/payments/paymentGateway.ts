@@ -41,13 +41,13 @@ export interface Subscription {
 }
 
 /** Options of every call. */
-export interface GatewayCall {
+export interface PaymentGatewayCall {
   /** Aborted when the service stops waiting; the gateway may have done its work all the same. */
   readonly signal: AbortSignal;
 }
 
 /** Options of a call that creates something. */
-export interface GatewayCreation extends GatewayCall {
+export interface PaymentGatewayCreation extends PaymentGatewayCall {
   /** Calls with the same key, however far apart, create one thing, and all of them return it. */
   readonly idempotencyKey: string;
 }
@@ -58,41 +58,49 @@ export interface GatewayCreation extends GatewayCall {
  * Methods that create nothing set a state, so that a second call changes nothing more.
  *
  * A method rejects with NotFoundError for an unknown object, ForbiddenError for an action that it does not support,
- * PaymentError for one that needs a payment first, ConflictError for a second subscription, and GatewayError with a
+ * PaymentError for one that needs a payment first, ConflictError for a second subscription, and PaymentGatewayError with a
  * code for a fault of a payment method. Any other rejection, and a timeout, counts as `processing_error` and is logged,
  * so errors must hold no secrets.
  */
-export interface BillingGateway {
+export interface PaymentGateway {
   /** Makes the customer of a namespace. */
   createCustomer(
     customer: { readonly name: string; readonly email: string },
-    call: GatewayCreation,
+    call: PaymentGatewayCreation,
   ): Promise<{ readonly id: string }>;
-  readCustomer(customerId: string, call: GatewayCall): Promise<Customer>;
+  readCustomer(customerId: string, call: PaymentGatewayCall): Promise<Customer>;
   /** Adds a payment method to the customer; the first one becomes the default. An existing one stays as it is. */
-  attachPaymentMethod(customerId: string, paymentMethodId: string, call: GatewayCall): Promise<void>;
+  attachPaymentMethod(customerId: string, paymentMethodId: string, call: PaymentGatewayCall): Promise<void>;
   /** Removes a payment method; another one becomes the default. */
-  detachPaymentMethod(customerId: string, paymentMethodId: string, call: GatewayCall): Promise<void>;
-  setDefaultPaymentMethod(customerId: string, paymentMethodId: string, call: GatewayCall): Promise<void>;
+  detachPaymentMethod(customerId: string, paymentMethodId: string, call: PaymentGatewayCall): Promise<void>;
+  setDefaultPaymentMethod(
+    customerId: string,
+    paymentMethodId: string,
+    call: PaymentGatewayCall,
+  ): Promise<void>;
   /**
    * Begins a subscription. The service calls this only for customers with a payment method, without open invoices and
    * without an active subscription.
    * @param devices number of accepted devices at this moment
    */
-  createSubscription(customerId: string, devices: number, call: GatewayCreation): Promise<Subscription>;
+  createSubscription(
+    customerId: string,
+    devices: number,
+    call: PaymentGatewayCreation,
+  ): Promise<Subscription>;
   /** The present subscription, else the last one; null if the customer never had any. */
-  readSubscription(customerId: string, call: GatewayCall): Promise<Subscription | null>;
+  readSubscription(customerId: string, call: PaymentGatewayCall): Promise<Subscription | null>;
   /** Whether an action is allowed. Only a question: nothing is booked, and an allowed action may not happen. */
-  allows(customerId: string, action: billing.ReportedAction, call: GatewayCall): Promise<boolean>;
+  allows(customerId: string, action: billing.ReportedAction, call: PaymentGatewayCall): Promise<boolean>;
   /** Reports the number of accepted devices; about every ten minutes, while the subscription is active. */
-  reportDevices(customerId: string, devices: number, call: GatewayCall): Promise<void>;
+  reportDevices(customerId: string, devices: number, call: PaymentGatewayCall): Promise<void>;
   /** Ends a subscription at once, if there is one, after the namespace was deleted. Past use is still to be paid. */
-  endSubscription(customerId: string, call: GatewayCall): Promise<void>;
+  endSubscription(customerId: string, call: PaymentGatewayCall): Promise<void>;
   /**
    * Address of a page where the customer manages its billing.
    * @param service address at which browsers reach this service
    */
-  portalUrl(customerId: string, service: URL, call: GatewayCall): Promise<string>;
+  portalUrl(customerId: string, service: URL, call: PaymentGatewayCall): Promise<string>;
   /** The gateway's own periodic work, about every ten minutes; empty for a gateway that does it elsewhere. */
   upkeep(): Promise<void>;
 }

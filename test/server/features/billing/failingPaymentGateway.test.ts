@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { inTransaction, within } from "../../../../server/db/transaction.ts";
 import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
-import { callGateway } from "../../../../server/payments/callGateway.ts";
-import type { BillingGateway } from "../../../../server/payments/gateway.ts";
+import { callPaymentGateway } from "../../../../server/payments/callPaymentGateway.ts";
+import type { PaymentGateway } from "../../../../server/payments/paymentGateway.ts";
 import type { TestApp, TestUser } from "../../http/testApp.ts";
-import { accept, accepted, fleet, replaceGateway, startCloud, subscribe, VISA } from "./support.ts";
+import { accept, accepted, fleet, replacePaymentGateway, startCloud, subscribe, VISA } from "./support.ts";
 
 let app: TestApp;
 beforeAll(async () => {
@@ -21,7 +21,7 @@ beforeEach(async () => {
 
 const broken = () => Promise.reject(new Error("secret-of-the-gateway: connection refused"));
 /** A gateway of which every call fails. */
-const BROKEN: BillingGateway = {
+const BROKEN: PaymentGateway = {
   createCustomer: broken,
   readCustomer: broken,
   attachPaymentMethod: broken,
@@ -56,7 +56,7 @@ type Calls = [Parameters<TestApp["call"]>[0], Parameters<TestApp["call"]>[1]?][]
 
 async function everythingFails(calls: Calls) {
   const before = await state();
-  const restore = replaceGateway(app, BROKEN);
+  const restore = replacePaymentGateway(app, BROKEN);
   for (const [id, options] of calls) {
     const { status, body } = await app.call(id, { token: user.token, ...options });
     expect([id, status, body]).toEqual([id, 424, FAILED]);
@@ -99,7 +99,7 @@ describe("when the gateway fails, the answer is 424 and nothing has changed", ()
 test("a gateway that refuses a device is believed", async () => {
   await subscribe(app, user);
   const uids = await fleet(app, user.tenant, 2);
-  const restore = replaceGateway(app, { allows: async () => false });
+  const restore = replacePaymentGateway(app, { allows: async () => false });
   expect(await accept(app, user, uids[0])).toBe(402);
   const reject = { token: user.token, params: { uid: uids[1] ?? "", status: "reject" } };
   expect((await app.call("updateDeviceStatus", reject)).status).toBe(200);
@@ -111,7 +111,7 @@ test("a gateway that does not answer in time has failed, and is told to stop", a
   const slow = await startCloud(50);
   const { token } = await slow.user("slow", "slow");
   let stopped = false;
-  replaceGateway(slow, {
+  replacePaymentGateway(slow, {
     createCustomer: (_, { signal }) =>
       new Promise(() => {
         signal.addEventListener("abort", () => {
@@ -147,7 +147,9 @@ describe("when the answer of the gateway is lost after it has done its work", ()
 
   test("the repetition makes no second customer", async () => {
     const { billing, db } = app.services;
-    const restore = replaceGateway(app, { createCustomer: losing(billing.createCustomer.bind(billing)) });
+    const restore = replacePaymentGateway(app, {
+      createCustomer: losing(billing.createCustomer.bind(billing)),
+    });
     const before = await db.ledgerCustomer.count();
     expect((await app.call("createCustomer", { token: user.token })).status).toBe(424);
     restore();
@@ -160,7 +162,7 @@ describe("when the answer of the gateway is lost after it has done its work", ()
     const { billing, db } = app.services;
     await app.call("createCustomer", { token });
     await app.call("attachPaymentMethod", { token, body: { id: VISA } });
-    const restore = replaceGateway(app, {
+    const restore = replacePaymentGateway(app, {
       createSubscription: losing(billing.createSubscription.bind(billing)),
     });
     expect((await app.call("createSubscription", { token })).status).toBe(424);
@@ -185,7 +187,7 @@ describe("when the answer of the gateway is lost after it has done its work", ()
     await app.call("attachPaymentMethod", { token, body: { id: VISA } });
     const { customerId } = await db.billing.findUniqueOrThrow({ where: { tenantId: tenant } });
     await formerInvoice(customerId);
-    const restore = replaceGateway(app, {
+    const restore = replacePaymentGateway(app, {
       createSubscription: async (...args) => {
         expect((await app.call("deleteNamespace", { token, params: { tenant } })).status).toBe(200);
         await refreshBilling(app.services);
@@ -223,7 +225,7 @@ test("one namespace whose gateway calls fail keeps no other one from its upkeep"
   const { customerId } = await app.services.db.billing.findUniqueOrThrow({
     where: { tenantId: user.tenant },
   });
-  const restore = replaceGateway(app, {
+  const restore = replacePaymentGateway(app, {
     reportDevices: async (id, devices, call) => {
       if (id !== customerId) throw new Error("no");
       await billing.reportDevices(id, devices, call);
@@ -238,7 +240,7 @@ test("one namespace whose gateway calls fail keeps no other one from its upkeep"
 test("inside of a transaction the gateway cannot be called", async () => {
   const { services } = app;
   const call = inTransaction(services, (tx) =>
-    callGateway(within(services, tx), (gateway, signal) => gateway.readCustomer("cus", { signal })),
+    callPaymentGateway(within(services, tx), (gateway, signal) => gateway.readCustomer("cus", { signal })),
   );
   await expect(call).rejects.toThrow("inside of a transaction");
 });

@@ -1,17 +1,17 @@
 import { isInTransaction } from "../db/transaction.ts";
-import { GatewayError, ServiceError } from "../errors.ts";
+import { PaymentGatewayError, ServiceError } from "../errors.ts";
 import type { Services } from "../services.ts";
-import type { BillingGateway } from "./gateway.ts";
+import type { PaymentGateway } from "./paymentGateway.ts";
 
 /**
  * Calls the payment gateway with the configured timeout.
- * @throws GatewayError the gateway failed, or did not respond in time
+ * @throws PaymentGatewayError the gateway failed, or did not respond in time
  * @throws ServiceError the gateway's refusal
  * @throws Error inside of a transaction, which would lock the database during the call, and may run more than once
  */
-export async function callGateway<T>(
+export async function callPaymentGateway<T>(
   services: Pick<Services, "db" | "billing" | "settings">,
-  work: (gateway: BillingGateway, signal: AbortSignal) => Promise<T>,
+  work: (gateway: PaymentGateway, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (isInTransaction(services)) throw new Error("the payment gateway was called inside of a transaction");
   const signal = AbortSignal.timeout(services.settings.billing.timeout);
@@ -21,6 +21,6 @@ export async function callGateway<T>(
   try {
     return await Promise.race([work(services.billing, signal), timeout]);
   } catch (error) {
-    throw error instanceof ServiceError ? error : new GatewayError("processing_error", error);
+    throw error instanceof ServiceError ? error : new PaymentGatewayError("processing_error", error);
   }
 }

@@ -1,8 +1,8 @@
-import type { BillingGateway } from "./gateway.ts";
 import { Ledger } from "./ledger/Ledger.ts";
 import type { LedgerServices } from "./ledger/ledgerServices.ts";
+import type { PaymentGateway } from "./paymentGateway.ts";
 
 /** Opens the payment gateway that the settings name; the ledger is the only one so far. */
-export function openGateway(services: LedgerServices): BillingGateway {
+export function openPaymentGateway(services: LedgerServices): PaymentGateway {
   return { ledger: () => new Ledger(services) }[services.settings.billing.gateway]();
 }
