@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { IF_MATCH, type ObjectKind, takesIfMatch } from "@gatehouse-access/sdk/contract";
-import { inTurn } from "../db/inTurn.ts";
 import { leaveToCommit, type SqlClient } from "../db/readRows.ts";
+import { runSerially } from "../db/runSerially.ts";
 import { inSqlTransaction, inTransaction, type SqlServices, within } from "../db/transaction.ts";
 import { PreconditionError } from "../errors.ts";
 import type { ObjectRequest, Run, Written } from "../http/handler.ts";
@@ -32,11 +32,11 @@ export async function writeObject(
         )
       : inTransaction(services, (tx) => write(within(services, tx), kind, request, run.with));
   // The one creation of Prisma's client that counts the namespace's objects: side by side, most would only retry.
-  const turn = operation.id === "createTunnel" ? `${operation.id} ${sender.tenant}` : undefined;
+  const queue = operation.id === "createTunnel" ? `${operation.id} ${sender.tenant}` : undefined;
   // Of requests with the same Idempotency-Key, one creates the object; the others find it on their second attempt.
   for (let again = request.creationKey !== null; ; again = false) {
     try {
-      return await (turn === undefined ? begin() : inTurn(turn, begin));
+      return await (queue === undefined ? begin() : runSerially(queue, begin));
     } catch (error) {
       if (!again || !(error instanceof TakenError)) throw error;
     }

@@ -3,8 +3,8 @@ import { type FileHandle, open, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DatabaseError } from "./DatabaseError.ts";
 import type { PrismaClient } from "./generated/sqlite/client.ts";
+import { Mutex } from "./Mutex.ts";
 import { adapterErrorOf, outageOf } from "./outage.ts";
-import { TurnQueue } from "./turnQueue.ts";
 
 /** The database as it was at one moment, as a SQLite file that has no name. */
 export interface Snapshot {
@@ -31,7 +31,7 @@ export interface Snapshots {
  */
 export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
   const copy = `${file}.snapshot`;
-  const turns = new TurnQueue();
+  const mutex = new Mutex();
   const changes = async () => {
     const rows = await client.$queryRaw<{ changes: bigint }[]>`SELECT total_changes() AS "changes"`;
     return Number(rows[0]?.changes);
@@ -54,13 +54,13 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
   return {
     changes,
     async take() {
-      const endTurn = await turns.take();
+      const release = await mutex.acquire();
       try {
         // A killed process may have left its copy.
         rmSync(copy, { force: true });
         return await take();
       } finally {
-        endTurn();
+        release();
       }
     },
   };

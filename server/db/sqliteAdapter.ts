@@ -9,9 +9,9 @@ import {
   type Transaction,
 } from "@prisma/driver-adapter-utils";
 import type Sqlite from "better-sqlite3";
+import { Mutex } from "./Mutex.ts";
 import { toPrismaError } from "./sqliteErrors.ts";
 import { columnTypes, toSqlite } from "./sqliteValues.ts";
-import { TurnQueue } from "./turnQueue.ts";
 
 const adapterName = "gatehouse-better-sqlite3";
 
@@ -112,12 +112,12 @@ class SqliteTransaction implements Transaction {
   // Prisma then leaves COMMIT and ROLLBACK to the methods below.
   readonly options = { usePhantomQuery: true };
   readonly #connection: SqliteConnection;
-  readonly #endTurn: () => void;
+  readonly #release: () => void;
   #ended = false;
 
-  constructor(connection: SqliteConnection, endTurn: () => void) {
+  constructor(connection: SqliteConnection, release: () => void) {
     this.#connection = connection;
-    this.#endTurn = endTurn;
+    this.#release = release;
   }
 
   async queryRaw(query: SqlQuery): Promise<SqlResultSet> {
@@ -173,7 +173,7 @@ class SqliteTransaction implements Transaction {
       // SQLite itself rolls back on some errors; then no transaction is left to end.
       if (this.#connection.sqlite.inTransaction) this.#connection.exec("ROLLBACK");
     } finally {
-      this.#endTurn();
+      this.#release();
     }
   }
 }
@@ -186,48 +186,48 @@ class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
   readonly provider = "sqlite";
   readonly adapterName = adapterName;
   readonly #connection: SqliteConnection;
-  readonly #turns = new TurnQueue();
+  readonly #mutex = new Mutex();
 
   constructor(sqlite: Sqlite.Database) {
     this.#connection = new SqliteConnection(sqlite);
   }
 
   queryRaw(query: SqlQuery): Promise<SqlResultSet> {
-    return this.#inTurn(() => this.#connection.query(query));
+    return this.#runExclusively(() => this.#connection.query(query));
   }
 
   executeRaw(query: SqlQuery): Promise<number> {
-    return this.#inTurn(() => this.#connection.execute(query));
+    return this.#runExclusively(() => this.#connection.execute(query));
   }
 
   executeScript(script: string): Promise<void> {
-    return this.#inTurn(() => this.#connection.exec(script));
+    return this.#runExclusively(() => this.#connection.exec(script));
   }
 
   async startTransaction(isolationLevel?: IsolationLevel): Promise<Transaction> {
     if (isolationLevel !== undefined && isolationLevel !== "SERIALIZABLE") {
       throw new DriverAdapterError({ kind: "InvalidIsolationLevel", level: isolationLevel });
     }
-    const endTurn = await this.#turns.take();
+    const release = await this.#mutex.acquire();
     try {
       this.#connection.exec("BEGIN IMMEDIATE");
     } catch (error) {
-      endTurn();
+      release();
       throw error;
     }
-    return new SqliteTransaction(this.#connection, endTurn);
+    return new SqliteTransaction(this.#connection, release);
   }
 
   async dispose(): Promise<void> {
     this.#connection.sqlite.close();
   }
 
-  async #inTurn<T>(work: () => T): Promise<T> {
-    const endTurn = await this.#turns.take(true);
+  async #runExclusively<T>(work: () => T): Promise<T> {
+    const release = await this.#mutex.acquire(true);
     try {
       return work();
     } finally {
-      endTurn();
+      release();
     }
   }
 }

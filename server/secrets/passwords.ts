@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { hash, verify } from "@node-rs/bcrypt";
-import { Slots } from "./Slots.ts";
+import { Semaphore } from "./Semaphore.ts";
 
 /** bcrypt cost (rules section 11). */
 const COST = 10;
@@ -14,20 +14,20 @@ const MAXIMUM_WAITING = 100;
 // bcrypt runs in libuv's thread pool (4 threads by default), which signing and file access use too: a flood of
 // logins must leave room for them.
 const threads = Math.max(1, Math.min(3, availableParallelism()));
-const slots = new Slots(threads, MAXIMUM_WAITING, "too many logins at once, try again");
+const semaphore = new Semaphore(threads, MAXIMUM_WAITING, "too many logins at once, try again");
 
 /**
  * The bcrypt hash of a password, computed off the main thread.
- * @param signal see {@link Slots.run}
+ * @param signal see {@link Semaphore.run}
  * @throws BusyError too many passwords wait already
  */
 export function hashPassword(password: string, signal?: AbortSignal): Promise<string> {
-  return slots.run(() => hash(password, { cost: COST }), signal);
+  return semaphore.run(() => hash(password, { cost: COST }), signal);
 }
 
 /**
  * True when the password matches the hash; compared off the main thread.
- * @param signal see {@link Slots.run}
+ * @param signal see {@link Semaphore.run}
  * @throws BusyError too many passwords wait already
  */
 export function verifyPassword(
@@ -35,5 +35,5 @@ export function verifyPassword(
   passwordHash: string,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  return slots.run(() => verify(password, passwordHash), signal);
+  return semaphore.run(() => verify(password, passwordHash), signal);
 }

@@ -3,8 +3,8 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import { inTurn } from "../../db/inTurn.ts";
 import { readRows } from "../../db/readRows.ts";
+import { runSerially } from "../../db/runSerially.ts";
 import { sql } from "../../db/sql.ts";
 import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
 import { ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
@@ -100,7 +100,7 @@ async function unchangedEnrolment(
   return enrolment;
 }
 
-interface Place {
+interface ReportedNamespace {
   readonly namespace: string;
   readonly deviceProof: string;
   /** 1 if the device has enrolled, else 0. */
@@ -108,13 +108,17 @@ interface Place {
 }
 
 /** The namespace of a report, and whether its device is known; read before strangers' reports cause any write. */
-async function placeOf(services: Services, tenantId: string, uid: string): Promise<Place | undefined> {
-  const [place] = await readRows<Place>(
+async function reportedNamespace(
+  services: Services,
+  tenantId: string,
+  uid: string,
+): Promise<ReportedNamespace | undefined> {
+  const [reported] = await readRows<ReportedNamespace>(
     services.db,
     sql`SELECT "name" AS namespace, "deviceProof", (SELECT COUNT(*) FROM "Device" WHERE "uid" = ${uid}) AS known
       FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
   );
-  return place;
+  return reported;
 }
 
 /** Updates a known device; undefined if the device is not known. */
@@ -146,9 +150,9 @@ async function store(
 ): Promise<Enrolment> {
   const { tenant_id: tenantId, public_key: publicKey, hostname, identity } = body;
   const unknown = () => new NotFoundError("tenant_id: no such namespace");
-  const place = await placeOf(services, tenantId, uid);
-  if (!place) throw unknown();
-  checkProof(place, proven);
+  const reported = await reportedNamespace(services, tenantId, uid);
+  if (!reported) throw unknown();
+  checkProof(reported, proven);
   const now = services.now();
   const mac = identity?.mac ?? "";
   const update = { ...reportedOf(services, body, request), lastSeen: now };
@@ -169,14 +173,14 @@ async function store(
     });
     return device;
   };
-  const { namespace, deviceProof } = place;
+  const { namespace, deviceProof } = reported;
   try {
-    const known = Number(place.known) > 0 ? await renew(services.db, uid, update) : undefined;
+    const known = Number(reported.known) > 0 ? await renew(services.db, uid, update) : undefined;
     if (known) return { ...known, namespace, deviceProof };
     const { enrolments, settings } = services;
     if (enrolments.isFull(tenantId, services.now())) throw full(services);
     // Each enrolment changes the count of pending devices: side by side most of them would only retry.
-    const device = await inTurn(tenantId, async () => {
+    const device = await runSerially(tenantId, async () => {
       const now = services.now();
       if (enrolments.isFull(tenantId, now)) throw full(services);
       enrolments.count(request.network, settings.limits.enrolmentsPerAddress, now);

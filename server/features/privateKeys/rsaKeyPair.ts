@@ -1,13 +1,13 @@
 import { generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
-import { Slots } from "../../secrets/Slots.ts";
+import { Semaphore } from "../../secrets/Semaphore.ts";
 
 /** Jobs that may wait; making a key pair takes about a second. */
 const MAXIMUM_WAITING = 20;
 
 // One at a time: each occupies a thread that logins need too.
-const slots = new Slots(1, MAXIMUM_WAITING, "too many keys at once, try again");
+const semaphore = new Semaphore(1, MAXIMUM_WAITING, "too many keys at once, try again");
 
 /** A key pair in the form that an SSH entry uses. */
 export interface RsaKeyPair {
@@ -24,7 +24,7 @@ export interface RsaKeyPair {
  * @throws BusyError too many jobs wait already
  */
 export async function newRsaKeyPair(bits: number, signal: AbortSignal): Promise<RsaKeyPair> {
-  const { privateKey, publicKey } = await slots.run(
+  const { privateKey, publicKey } = await semaphore.run(
     () => promisify(generateKeyPair)("rsa", { modulusLength: bits }),
     signal,
   );

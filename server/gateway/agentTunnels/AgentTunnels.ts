@@ -7,7 +7,7 @@ import { createWebSocketStream, type WebSocket } from "ws";
 import { recordChange } from "../../changes/recordChange.ts";
 import { NotFoundError, RateLimitedError } from "../../errors.ts";
 import { type WebSocketHandler, webSocketHandler } from "../../http/webSockets.ts";
-import { Slots } from "../../secrets/Slots.ts";
+import { Semaphore } from "../../secrets/Semaphore.ts";
 import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";
 import { AgentTunnel, type TunnelEvents, type TunnelledDevice, type TunnelRequest } from "./AgentTunnel.ts";
@@ -81,7 +81,7 @@ export class AgentTunnels implements TunnelEvents {
   readonly #byDevice = new Map<string, AgentTunnel>();
   /** Tunnels that wait for their proof while another one of the device is held, here or by another instance. */
   readonly #candidates = new Map<string, Set<AgentTunnel>>();
-  readonly #proofs = new Slots(PROOFS.atATime, PROOFS.waiting, "too many tunnels wait for their proof");
+  readonly #proofs = new Semaphore(PROOFS.atATime, PROOFS.waiting, "too many tunnels wait for their proof");
   readonly #audited = new LRUCache<string, true>({ max: AUDITED.devices, ttl: AUDITED.every });
   readonly #slots = Array.from({ length: SLOTS }, () => new Set<AgentTunnel>());
   readonly #pendingOfTenant = new Tally();

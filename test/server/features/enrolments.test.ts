@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import type { DatabaseLocation } from "../../../server/db/Database.ts";
-import { inTurn } from "../../../server/db/inTurn.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
+import { runSerially } from "../../../server/db/runSerially.ts";
 import type { ServiceSettings, Services } from "../../../server/services.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
@@ -101,7 +101,7 @@ test("no more than 500 wait for their turn in a namespace: others are told to co
   const held = new Promise<void>((resolve) => {
     release = resolve;
   });
-  const line = Array.from({ length: 501 }, () => inTurn(eve.tenant, () => held));
+  const line = Array.from({ length: 501 }, () => runSerially(eve.tenant, () => held));
   const refused = await report("one");
   expect(refused.status).toBe(503);
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);

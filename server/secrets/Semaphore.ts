@@ -1,7 +1,7 @@
 import { BusyError } from "../errors.ts";
 
 /** Lets a limited number of jobs run at once, in the order of their calls; a limited number may wait. */
-export class Slots {
+export class Semaphore {
   #free: number;
   readonly #maximumWaiting: number;
   readonly #refusal: string;

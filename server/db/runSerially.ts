@@ -17,7 +17,7 @@ const queues = new Map<string, Queue>();
  * the same rows then need no retry, unless another instance interferes.
  * @throws BusyError too many jobs wait already
  */
-export async function inTurn<T>(key: string, job: () => Promise<T>): Promise<T> {
+export async function runSerially<T>(key: string, job: () => Promise<T>): Promise<T> {
   const queue = queues.get(key) ?? { last: Promise.resolve(), length: 0 };
   if (queue.length > WAITING) {
     throw new BusyError("too many requests wait for the same namespace, try again", { "Retry-After": "2" });

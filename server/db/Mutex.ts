@@ -1,0 +1,24 @@
+/** A lock that one caller at a time holds, in the order of their calls. */
+export class Mutex {
+  #locked = false;
+  readonly #waiting: (() => void)[] = [];
+  readonly #overtaking: (() => void)[] = [];
+
+  /**
+   * Waits for the lock. The caller releases it with the returned function; later calls of that function do nothing.
+   * @param overtakes goes before callers that do not; for callers that hold it for a short time
+   */
+  async acquire(overtakes = false): Promise<() => void> {
+    const queue = overtakes ? this.#overtaking : this.#waiting;
+    if (this.#locked) await new Promise<void>((resolve) => queue.push(resolve));
+    this.#locked = true;
+    let released = false;
+    return () => {
+      if (released) return;
+      released = true;
+      const next = this.#overtaking.shift() ?? this.#waiting.shift();
+      if (next) next();
+      else this.#locked = false;
+    };
+  }
+}
