@@ -72,7 +72,7 @@ function exists(id: number): boolean {
 }
 
 /** A process group. */
-class Group implements Omit<Program, "resize"> {
+class ProcessGroup implements Omit<Program, "resize"> {
   readonly #id: number;
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
@@ -126,7 +126,7 @@ export function runPlainly(
     });
     return { kill() {}, resize() {}, hangUp() {} };
   }
-  const group = new Group(child.pid);
+  const group = new ProcessGroup(child.pid);
   channel.pipe(child.stdin);
   // What a program does not want to read is dropped, so that the client is not kept waiting.
   child.stdin.on("error", () => channel.resume()).on("close", () => channel.resume());
@@ -199,7 +199,7 @@ export function runInTerminal(
     encoding: null,
   });
   const inside = run as unknown as TerminalInside;
-  const group = new Group(run.pid);
+  const group = new ProcessGroup(run.pid);
   let isRunning = true;
   let isTerminalOpen = true;
   let look: NodeJS.Timeout | undefined;

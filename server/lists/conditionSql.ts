@@ -1,9 +1,9 @@
 import { type Sql, sql } from "../db/sql.ts";
-import type { Condition, Group } from "./parseFilter.ts";
+import type { Condition, ConditionGroup } from "./parseFilter.ts";
 import { type Field, fieldOf, type ListField, type Table, type ValueField } from "./table.ts";
 
 /** SQL that is true where all groups of a filter hold. */
-export function filterSql(table: Table, groups: readonly Group[]): Sql {
+export function filterSql(table: Table, groups: readonly ConditionGroup[]): Sql {
   const parts = groups.map(({ joinedBy, conditions }) => {
     const comparisons = conditions.map((condition) => conditionSql(table, condition));
     return sql`(${sql.join(comparisons, joinedBy === "and" ? " AND " : " OR ")})`;

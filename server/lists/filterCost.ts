@@ -1,5 +1,5 @@
 import { InvalidError } from "../errors.ts";
-import type { Condition, Group } from "./parseFilter.ts";
+import type { Condition, ConditionGroup } from "./parseFilter.ts";
 import { fieldOf, type Table } from "./table.ts";
 
 /** Maximum comparisons of a filter, counting an array's items; the databases allow no deeper expressions either. */
@@ -11,7 +11,7 @@ const MAXIMUM_SEARCHES = 20;
  * Limits a filter's cost per row. On SQLite the whole service waits for the result.
  * @throws InvalidError too many comparisons or searches, or a search in a text that is too large for it
  */
-export function checkCost(table: Table, groups: readonly Group[]): void {
+export function checkCost(table: Table, groups: readonly ConditionGroup[]): void {
   let comparisons = 0;
   let searches = 0;
   for (const { name, operator, value } of groups.flatMap((group): readonly Condition[] => group.conditions)) {

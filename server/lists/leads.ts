@@ -1,15 +1,15 @@
-import type { Condition, Group } from "./parseFilter.ts";
+import type { Condition, ConditionGroup } from "./parseFilter.ts";
 import { fieldOf, type Lead, type Table } from "./table.ts";
 
 /** A lead to all rows that a filter chooses. */
 interface Found {
   readonly lead: Lead;
   /** What of the filter is to be asked of the rows that it leads to. */
-  readonly groups: readonly Group[];
+  readonly groups: readonly ConditionGroup[];
 }
 
 /** Finds a lead; undefined where no index leads to a condition that all of the filter's rows meet. */
-export function findLead(table: Table, groups: readonly Group[]): Found | undefined {
+export function findLead(table: Table, groups: readonly ConditionGroup[]): Found | undefined {
   const binding = groups.filter(({ joinedBy, conditions }) => joinedBy === "and" || conditions.length === 1);
   for (const condition of binding.flatMap((group) => group.conditions)) {
     const lead = leadTo(table, condition);
@@ -33,7 +33,7 @@ function leadTo(table: Table, { name, operator, value }: Condition): Lead | unde
 const isExact = ({ operator, value }: Condition): boolean =>
   operator === "eq" ? typeof value === "string" : Array.isArray(value) && value.length === 1;
 
-const without = (groups: readonly Group[], condition: Condition): Group[] =>
+const without = (groups: readonly ConditionGroup[], condition: Condition): ConditionGroup[] =>
   groups
     .map((group) => ({ ...group, conditions: group.conditions.filter((other) => other !== condition) }))
     .filter(({ conditions }) => conditions.length > 0);

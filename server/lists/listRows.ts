@@ -4,8 +4,15 @@ import type { Services } from "../services.ts";
 import { filterSql } from "./conditionSql.ts";
 import { checkCost } from "./filterCost.ts";
 import { findLead } from "./leads.ts";
-import { foundThenSorted, type Order, type Place, type Rows, reversed, sortedRows } from "./pageSql.ts";
-import { type Group, parseFilter } from "./parseFilter.ts";
+import {
+  foundThenSorted,
+  type Order,
+  type PageRange,
+  reversed,
+  type SortedList,
+  sortedRows,
+} from "./pageSql.ts";
+import { type ConditionGroup, parseFilter } from "./parseFilter.ts";
 import { fieldOf, type Table } from "./table.ts";
 
 /** Up to this number of matches, a filtered list is counted and sorted from the matches, found only once. */
@@ -21,7 +28,7 @@ interface ListRequest {
   readonly counted?: Sql;
   readonly filter: string | undefined;
   /** Operator for properties at the filter's end that no operator closes. */
-  readonly trailing: Group["joinedBy"];
+  readonly trailing: ConditionGroup["joinedBy"];
   readonly sort: Order;
   readonly page: number;
   readonly perPage: number;
@@ -52,12 +59,12 @@ export function listColumns<Row>(
   table: Table,
   columns: Sql,
   request: ListRequest,
-  read: Reading = readRows,
+  read: ReadRows = readRows,
 ): Promise<Page<Row>> {
   return readPage<Row>({ services, table, columns, read }, request);
 }
 
-type Reading = typeof readRows;
+type ReadRows = typeof readRows;
 
 interface Page<Row> {
   readonly rows: Row[];
@@ -65,46 +72,46 @@ interface Page<Row> {
 }
 
 /** A list that is asked for. */
-interface List {
+interface ListSource {
   readonly services: Services;
   readonly table: Table;
   readonly columns?: Sql;
-  readonly read: Reading;
+  readonly read: ReadRows;
 }
 
 /** A requested page. */
-interface Listing extends List, Rows {
+interface Listing extends ListSource, SortedList {
   /** See {@link ListRequest}; undefined where a filter chooses among the rows. */
   readonly counted: Sql | undefined;
-  readonly page: Place;
+  readonly range: PageRange;
 }
 
 /** A row with the number of all rows of the list. */
-type Counted<Row> = Row & { readonly listTotal: number | bigint };
+type WithTotal<Row> = Row & { readonly listTotal: number | bigint };
 
-function readPage<Row>(list: List, request: ListRequest): Promise<Page<Row>> {
+function readPage<Row>(list: ListSource, request: ListRequest): Promise<Page<Row>> {
   const { filter, trailing, page, perPage, where, sort } = request;
   const groups = filter === undefined ? [] : parseFilter(filter, trailing);
   checkCost(list.table, groups);
-  const place = { offset: (page - 1) * perPage, limit: perPage };
-  const listing = { ...list, visible: where, where, sort, counted: request.counted, page: place };
+  const range = { offset: (page - 1) * perPage, limit: perPage };
+  const listing = { ...list, visible: where, where, sort, counted: request.counted, range };
   if (groups.length > 0) return filteredPage(listing, groups);
-  if (place.offset >= DEEP) return deepPage(listing);
+  if (range.offset >= DEEP) return deepPage(listing);
   return listing.counted === undefined ? uncountedPage(listing) : earlyPage(listing);
 }
 
 /** Reads the total with the rows. */
 async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
-  const { page, counted } = listing;
-  const rows = await read<Counted<Row>>(listing, sortedRows(listing, page, counted));
+  const { range, counted } = listing;
+  const rows = await read<WithTotal<Row>>(listing, sortedRows(listing, range, counted));
   const [first] = rows;
   if (first !== undefined) return { rows, total: Number(first.listTotal) };
-  return { rows, total: page.offset === 0 ? 0 : await count(listing) };
+  return { rows, total: range.offset === 0 ? 0 : await count(listing) };
 }
 
 /** Reads one row more than it returns: if there is none, the list ends here and need not be counted. */
 async function uncountedPage<Row>(listing: Listing): Promise<Page<Row>> {
-  const { offset, limit } = listing.page;
+  const { offset, limit } = listing.range;
   const rows = await read<Row>(listing, sortedRows(listing, { offset, limit: limit + 1 }));
   const isLastPage = rows.length <= limit && (rows.length > 0 || offset === 0);
   const total = isLastPage ? offset + rows.length : await count(listing);
@@ -113,32 +120,33 @@ async function uncountedPage<Row>(listing: Listing): Promise<Page<Row>> {
 
 /** Reads the page from the nearer end of the list. */
 async function deepPage<Row>(listing: Listing): Promise<Page<Row>> {
-  const { offset, limit } = listing.page;
+  const { offset, limit } = listing.range;
   const total = await count(listing);
   const shown = Math.min(limit, total - offset);
   if (shown <= 0) return { rows: [], total };
   if (offset <= total / 2)
     return { rows: await read(listing, sortedRows(listing, { offset, limit: shown })), total };
-  const place = { offset: total - offset - shown, limit: shown };
-  const rows = await read<Row>(listing, sortedRows(reversed(listing), place));
+  const range = { offset: total - offset - shown, limit: shown };
+  const rows = await read<Row>(listing, sortedRows(reversed(listing), range));
   return { rows: rows.reverse(), total };
 }
 
-async function filteredPage<Row>(all: Listing, groups: readonly Group[]): Promise<Page<Row>> {
-  const { table, page, visible } = all;
-  const meeting = (filter: readonly Group[]) => sql`(${visible}) AND ${filterSql(table, filter)}`;
+async function filteredPage<Row>(all: Listing, groups: readonly ConditionGroup[]): Promise<Page<Row>> {
+  const { table, range, visible } = all;
+  const meeting = (filter: readonly ConditionGroup[]) => sql`(${visible}) AND ${filterSql(table, filter)}`;
   const listing = { ...all, where: meeting(groups), counted: undefined };
   const found = findLead(table, groups);
   const lead = found && { ...found.lead, where: meeting(found.groups) };
-  const rows = await read<Counted<Row>>(listing, foundThenSorted(listing, lead, FEW + 1, page));
+  const rows = await read<WithTotal<Row>>(listing, foundThenSorted(listing, lead, FEW + 1, range));
   const few = Number(rows[0]?.listTotal ?? 0);
-  if (few <= FEW && (few > 0 || page.offset === 0)) return { rows, total: few };
+  if (few <= FEW && (few > 0 || range.offset === 0)) return { rows, total: few };
   const total = await count(listing);
-  if (page.offset >= total) return { rows: [], total };
-  return { rows: await read(listing, sortedRows(listing, page)), total };
+  if (range.offset >= total) return { rows: [], total };
+  return { rows: await read(listing, sortedRows(listing, range)), total };
 }
 
-const read = <Row>({ read, services }: List, query: Sql): Promise<Row[]> => read<Row>(services.db, query);
+const read = <Row>({ read, services }: ListSource, query: Sql): Promise<Row[]> =>
+  read<Row>(services.db, query);
 
 async function count({ services, table, where, counted }: Listing): Promise<number> {
   const query = counted ?? sql`SELECT COUNT(*) FROM ${table.from} WHERE ${where}`;

@@ -9,7 +9,7 @@ export interface Order {
 }
 
 /** A list whose pages are read. */
-export interface Rows {
+export interface SortedList {
   readonly table: Table;
   /** Left out: the ids. */
   readonly columns?: Sql;
@@ -25,8 +25,8 @@ interface Followed extends Lead {
   readonly where: Sql;
 }
 
-/** A page by its place in the list. */
-export interface Place {
+/** The rows of a page, as a part of the list. */
+export interface PageRange {
   readonly offset: number;
   readonly limit: number;
 }
@@ -35,9 +35,9 @@ export interface Place {
 const CANDIDATES = 5000;
 
 /** The same list from its other end. */
-export const reversed = <R extends Rows>(rows: R): R => {
-  const { by, direction } = rows.sort;
-  return { ...rows, sort: { by, direction: direction === "asc" ? "desc" : "asc" } };
+export const reversed = <R extends SortedList>(list: R): R => {
+  const { by, direction } = list.sort;
+  return { ...list, sort: { by, direction: direction === "asc" ? "desc" : "asc" } };
 };
 
 const orderBy = ([value, tieBreaker]: Order["by"], direction: Order["direction"]): Sql => {
@@ -45,19 +45,19 @@ const orderBy = ([value, tieBreaker]: Order["by"], direction: Order["direction"]
   return sql`ORDER BY ${value} ${way}, ${tieBreaker} ${way}`;
 };
 
-const limited = ({ offset, limit }: Place): Sql => sql`LIMIT ${limit} OFFSET ${offset}`;
+const limited = ({ offset, limit }: PageRange): Sql => sql`LIMIT ${limit} OFFSET ${offset}`;
 
 /**
  * A page of the rows in their order. Of rows that are skipped PostgreSQL computes all columns, so the page's ids are found
  * before the columns, unless it is the first page.
  * @param total a query for the number of all rows, as the further column `listTotal`
  */
-export function sortedRows(rows: Rows, place: Place, total?: Sql): Sql {
-  const { table, columns, where, sort } = rows;
-  const sorted = sql`FROM ${table.from} WHERE ${where} ${orderBy(sort.by, sort.direction)} ${limited(place)}`;
+export function sortedRows(list: SortedList, range: PageRange, total?: Sql): Sql {
+  const { table, columns, where, sort } = list;
+  const sorted = sql`FROM ${table.from} WHERE ${where} ${orderBy(sort.by, sort.direction)} ${limited(range)}`;
   if (columns === undefined) return sql`SELECT ${table.id} AS id${totalColumn(total)} ${sorted}`;
-  if (place.offset === 0) return sql`SELECT ${columns}${totalColumn(total)} ${sorted}`;
-  return columnsOf(rows, sql`SELECT ${table.id} AS "pageId" ${sorted}`, total);
+  if (range.offset === 0) return sql`SELECT ${columns}${totalColumn(total)} ${sorted}`;
+  return columnsOf(list, sql`SELECT ${table.id} AS "pageId" ${sorted}`, total);
 }
 
 /**
@@ -65,8 +65,13 @@ export function sortedRows(rows: Rows, place: Place, total?: Sql): Sql {
  * walk through all rows in their order. The number of the matches is the column `listTotal`.
  * @param most matches that are looked for
  */
-export function foundThenSorted(rows: Rows, lead: Followed | undefined, most: number, place: Place): Sql {
-  const { table, where, sort } = rows;
+export function foundThenSorted(
+  list: SortedList,
+  lead: Followed | undefined,
+  most: number,
+  range: PageRange,
+): Sql {
+  const { table, where, sort } = list;
   const keys = sql`${table.id} AS "foundId", ${sort.by[0]} AS "sortValue", ${sort.by[1]} AS "tieBreaker"`;
   const found = lead
     ? sql`SELECT ${keys} FROM followed CROSS JOIN candidates CROSS JOIN ${table.from}
@@ -74,10 +79,10 @@ export function foundThenSorted(rows: Rows, lead: Followed | undefined, most: nu
         UNION ALL SELECT ${keys} FROM unfollowed CROSS JOIN ${table.from} WHERE ${where}`
     : sql`SELECT ${keys} FROM ${table.from} WHERE ${where}`;
   const order = orderBy([sql`"sortValue"`, sql`"tieBreaker"`], sort.direction);
-  const ids = sql`SELECT "foundId" AS "pageId" FROM found ${order} ${limited(place)}`;
+  const ids = sql`SELECT "foundId" AS "pageId" FROM found ${order} ${limited(range)}`;
   const matches = sql`found AS MATERIALIZED (${found} LIMIT ${most})`;
   return sql`WITH ${lead ? sql`${candidatesOf(lead)}, ${matches}` : matches}
-    ${columnsOf(rows, ids, sql`SELECT COUNT(*) FROM found`)}`;
+    ${columnsOf(list, ids, sql`SELECT COUNT(*) FROM found`)}`;
 }
 
 /**
@@ -94,7 +99,7 @@ function candidatesOf({ candidates }: Lead): Sql {
  * The columns of a page's rows, in their order. Ids are unique only among the rows that the caller may see.
  * @param ids a query for the ids of the page, as `pageId`
  */
-function columnsOf({ table, columns, visible, sort }: Rows, ids: Sql, total: Sql | undefined): Sql {
+function columnsOf({ table, columns, visible, sort }: SortedList, ids: Sql, total: Sql | undefined): Sql {
   return sql`SELECT ${columns ?? sql`${table.id} AS id`}${totalColumn(total)} FROM (${ids}) AS page CROSS JOIN ${table.from}
     WHERE ${table.id} = page."pageId" AND (${visible}) ${orderBy(sort.by, sort.direction)}`;
 }

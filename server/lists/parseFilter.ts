@@ -12,7 +12,7 @@ export type Condition =
   | { readonly name: string; readonly operator: "gt"; readonly value: number };
 
 /** Conditions that one operator joins. */
-export interface Group {
+export interface ConditionGroup {
   readonly joinedBy: "and" | "or";
   readonly conditions: readonly Condition[];
 }
@@ -98,12 +98,12 @@ function conditionOf(name: string, operator: string, value: unknown): Condition 
  * @param trailing joins the properties at the end that no operator closes
  * @throws InvalidError no base64, no JSON, an item of another form, a value that its operator does not accept
  */
-export function parseFilter(text: string, trailing: Group["joinedBy"]): Group[] {
+export function parseFilter(text: string, trailing: ConditionGroup["joinedBy"]): ConditionGroup[] {
   const parsed = items.safeParse(decode(text));
   if (!parsed.success) throw refusal(`must be an array of at most ${MAXIMUM_ITEMS} properties and operators`);
-  const groups: Group[] = [];
+  const groups: ConditionGroup[] = [];
   let open: Condition[] = [];
-  const close = (joinedBy: Group["joinedBy"]) => {
+  const close = (joinedBy: ConditionGroup["joinedBy"]) => {
     if (open.length > 0) groups.push({ joinedBy, conditions: open });
     open = [];
   };

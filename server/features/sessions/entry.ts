@@ -14,7 +14,7 @@ import { appendRecord } from "./records.ts";
 const unknownDevice = () => new NotFoundError("device_uid: no accepted device has it");
 
 /** A login that begins. */
-type NewSession = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddress" | "type" | "term"> &
+type SessionColumns = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddress" | "type" | "term"> &
   Partial<Pick<Session, "instanceId" | "keyFingerprint" | "userId" | "viaGateway">>;
 
 /**
@@ -23,7 +23,7 @@ type NewSession = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddress" |
  * @throws NotFoundError no accepted device has the uid
  * @throws ConflictError there is a session with the uid
  */
-export async function beginSession(services: Services, login: NewSession): Promise<string> {
+export async function beginSession(services: Services, login: SessionColumns): Promise<string> {
   const { deviceUid, ipAddress } = login;
   return inTransaction(services, async (tx) => {
     const device = await tx.device.findUnique({

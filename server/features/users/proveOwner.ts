@@ -6,7 +6,7 @@ import { countFailure, forgetFailures, lockEnd, lockedOut } from "./lockout.ts";
 import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
 
 /** The credentials that prove a user's identity. */
-interface Proof {
+interface Credentials {
   readonly password: string;
   /** A TOTP code; may be empty. */
   readonly code?: string | undefined;
@@ -42,7 +42,7 @@ export async function isCurrentPassword(
 export async function proveOwner(
   services: Services,
   user: User,
-  { password, code }: Proof,
+  { password, code }: Credentials,
   signal: AbortSignal,
 ): Promise<"proved" | "wrong password" | "no code" | "wrong code"> {
   if (!(await isCurrentPassword(services, user, password, signal))) return "wrong password";

@@ -17,7 +17,7 @@ import { callingUser } from "./callingUser.ts";
 type Session = z.output<typeof publicOperations.login.success.body>;
 
 /** A user's namespace with its role there. */
-export interface Place {
+export interface NamespaceRole {
   readonly tenant: string;
   readonly role: Role;
 }
@@ -26,7 +26,7 @@ export interface Place {
  * The namespace of a new token: the preferred one, else the first that the user became a member of; null without one,
  * or if its invitation is still open (rules section 5.14).
  */
-export async function homeOf(services: Services, user: User): Promise<Place | null> {
+export async function homeOf(services: Services, user: User): Promise<NamespaceRole | null> {
   const memberships = services.db.member;
   const preferred = user.preferredTenantId
     ? await memberships.findUnique({
@@ -50,10 +50,10 @@ export async function homeOf(services: Services, user: User): Promise<Place | nu
 export async function sessionOf(
   services: Services,
   user: User,
-  place: Place | null,
+  home: NamespaceRole | null,
   given: UserToken | null,
 ): Promise<Session> {
-  const tenant = place?.tenant ?? "";
+  const tenant = home?.tenant ?? "";
   const mfa = user.mfaSecret !== null;
   const { id, origin, username, tokenVersion } = user;
   return {
@@ -70,7 +70,7 @@ export async function sessionOf(
     email: user.email,
     recovery_email: user.recoveryEmail,
     tenant,
-    role: place?.role ?? "",
+    role: home?.role ?? "",
     mfa,
     max_namespaces: user.maxNamespaces,
   };
