@@ -2,7 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import type { ServerChannel } from "ssh2";
 
 /** What the library remembers of a write that waits for room, and does not forget when it is done. */
-interface Waiting {
+interface PendingWrite {
   _chunk?: unknown;
   _chunkcb?: unknown;
   _chunkErr?: unknown;
@@ -19,7 +19,7 @@ export async function passOutput(channel: ServerChannel, stdout: Readable, stder
   const write = (to: Writable, data: Buffer) =>
     new Promise<void>((resolve) => {
       to.write(data, () => {
-        const waiting = channel as unknown as Waiting;
+        const waiting = channel as unknown as PendingWrite;
         waiting._chunk = waiting._chunkcb = waiting._chunkErr = waiting._chunkcbErr = undefined;
         resolve();
       });

@@ -17,7 +17,7 @@ import {
   type GatewayProcessState,
   NotConnectedError,
   type ReachedDevice,
-  type Ticket,
+  type RelayTicket,
   UnreachableError,
 } from "./protocol.ts";
 import { fingerprintOf } from "./ssh/signature.ts";
@@ -48,7 +48,7 @@ export class Gateway {
   /** Whether the service is being stopped, and no new logins begin. */
   isDraining = false;
   /** Proofs that the process works on, each with the function that takes its outcome. */
-  readonly #proofs = new Map<Ticket, (failure: string | undefined) => void>();
+  readonly #proofs = new Map<RelayTicket, (failure: string | undefined) => void>();
 
   /** The constructor opens no connection, writes nothing and starts no process. */
   constructor(services: Services, { folder, peers, log }: GatewayOptions) {

@@ -16,8 +16,8 @@ import {
   type FromGatewayProcess,
   type GatewayProcessStart,
   type GatewayProcessState,
-  TICKET_LENGTH,
-  type Ticket,
+  RELAY_TICKET_LENGTH,
+  type RelayTicket,
   type ToGatewayProcess,
   UnreachableError,
 } from "./protocol.ts";
@@ -59,7 +59,7 @@ export interface GatewayProcessOptions {
 }
 
 /** A connection that the process is to join, and what becomes of it if that does not happen. */
-interface Expected {
+interface ExpectedConnection {
   readonly timer: NodeJS.Timeout;
   join(socket: Socket): void;
 }
@@ -71,7 +71,7 @@ interface Expected {
  */
 export class GatewayProcess {
   readonly #options: GatewayProcessOptions;
-  readonly #expected = new Map<Ticket, Expected>();
+  readonly #expected = new Map<RelayTicket, ExpectedConnection>();
   readonly #relayed = new Set<Socket>();
   #relay: { readonly server: Server; readonly path: string } | undefined;
   #entry: GatewayProcessStart["entry"];
@@ -123,8 +123,8 @@ export class GatewayProcess {
    * @param joined takes the connection
    * @param missed called if it does not come
    */
-  expect(joined: (socket: Socket) => void, missed: () => void): Ticket {
-    const ticket = randomBytes(TICKET_LENGTH / 2).toString("hex");
+  expect(joined: (socket: Socket) => void, missed: () => void): RelayTicket {
+    const ticket = randomBytes(RELAY_TICKET_LENGTH / 2).toString("hex");
     const timer = setTimeout(() => {
       this.#expected.delete(ticket);
       missed();
@@ -301,7 +301,7 @@ export class GatewayProcess {
       this.#relayed.delete(socket);
     });
     const read = () => {
-      const bytes = socket.read(TICKET_LENGTH) as Buffer | null;
+      const bytes = socket.read(RELAY_TICKET_LENGTH) as Buffer | null;
       if (bytes === null) return;
       socket.off("readable", read);
       clearTimeout(timer);

@@ -115,7 +115,7 @@ export interface Calls {
   /** Connects with the device of a session that has begun, or fails with an {@link UnreachableError}. */
   reach: { readonly input: { readonly session: string }; readonly output: ReachedDevice };
   /** Whether an agent has the private key of its device: the outcome of a message `prove`. */
-  proved: { readonly input: Proof; readonly output: undefined };
+  proved: { readonly input: ProofOutcome; readonly output: undefined };
   /** The private key that logs in to agents, PEM (PKCS#1). */
   agentKey: { readonly input: undefined; readonly output: string };
   /** Adds entries to the records of sessions. The output names the sessions whose output is recorded no longer. */
@@ -125,8 +125,8 @@ export interface Calls {
 }
 
 /** The outcome of a proof of an agent. */
-export interface Proof {
-  readonly ticket: Ticket;
+export interface ProofOutcome {
+  readonly ticket: RelayTicket;
   /** Why there is no proof, a sentence about the agent without its subject; undefined: there is one. */
   readonly failure: string | undefined;
 }
@@ -134,7 +134,7 @@ export interface Proof {
 /** A device that has picked up a connection. */
 export interface ReachedDevice {
   /** For the connection. */
-  readonly ticket: Ticket;
+  readonly ticket: RelayTicket;
   /** The device's public key as SSH has it, which its agent must have. */
   readonly hostKey: Buffer;
 }
@@ -143,8 +143,8 @@ export interface ReachedDevice {
  * The first characters of a connection of the gateway process to the service's local socket. A ticket selects the
  * connection to join it with, and is valid once.
  */
-export type Ticket = string;
-export const TICKET_LENGTH = 32;
+export type RelayTicket = string;
+export const RELAY_TICKET_LENGTH = 32;
 
 /** A login for the operator's metrics. */
 export interface CountedLogin {
@@ -165,8 +165,8 @@ export interface GatewayProcessState {
   readonly refusedExchanges: number;
 }
 
-/** A terminal that a browser has asked for. */
-export interface AskedTerminal {
+/** A terminal that a browser requests. */
+export interface RequestedTerminal {
   readonly admission: Admission;
   /** Login name on the device. */
   readonly username: string;
@@ -202,10 +202,10 @@ export type ToGatewayProcess =
   | { readonly kind: "end"; readonly uid: string; readonly reason: string }
   /** Has an agent prove that it has a private key. */
   | ({ readonly kind: "prove" } & ReachedDevice)
-  | { readonly kind: "terminal"; readonly ticket: Ticket; readonly asked: AskedTerminal }
+  | { readonly kind: "terminal"; readonly ticket: RelayTicket; readonly requested: RequestedTerminal }
   /** The browser has left its terminal. */
-  | { readonly kind: "leave"; readonly ticket: Ticket }
-  | { readonly kind: "resize"; readonly ticket: Ticket; readonly size: TerminalSize }
+  | { readonly kind: "leave"; readonly ticket: RelayTicket }
+  | { readonly kind: "resize"; readonly ticket: RelayTicket; readonly size: TerminalSize }
   /** Accepts no more connections, and shows a text in every terminal. Logins go on. */
   | { readonly kind: "drain"; readonly notice: string }
   /** Accepts no more connections, ends all sessions, and then the process. */

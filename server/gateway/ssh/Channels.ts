@@ -106,9 +106,9 @@ export class Channels implements ConnectionChannels {
   }
 
   note(seat: number, type: string, data: EventData): void {
-    const { ledger } = this.#login;
-    ledger.event(seat, type, data);
-    if (ledger.isFull) this.#brake.hold("ledger", () => ledger.room());
+    const { recorder } = this.#login;
+    recorder.event(seat, type, data);
+    if (recorder.isFull) this.#brake.hold("recorder", () => recorder.room());
   }
 
   spare(device: Client): void {
@@ -153,7 +153,7 @@ export class Channels implements ConnectionChannels {
   describe(type: string, term: string | undefined): void {
     if (this.#described) return;
     this.#described = true;
-    this.#login.ledger.describe(type, term);
+    this.#login.recorder.describe(type, term);
   }
 
   allows(variable: string): boolean {

@@ -3,10 +3,10 @@ import { type Admission, type Refusal, UnreachableError } from "../protocol.ts";
 import { type Brake, bound, socketOf } from "./bounds.ts";
 import { Channels } from "./Channels.ts";
 import { DeviceLogin } from "./DeviceLogin.ts";
-import type { Service } from "./Service.ts";
-import { fingerprintOf, proves } from "./signature.ts";
+import { type LoginAttempt, reportLogin, reportRefusal } from "./reportLogin.ts";
+import type { ServiceClient } from "./ServiceClient.ts";
+import { fingerprintOf, isValidSignature } from "./signature.ts";
 import { readSshAddress, type SshAddress } from "./sshAddress.ts";
-import { type ToldLogin, tellLogin, tellRefusal } from "./tellLogin.ts";
 
 /** Passwords and signatures that a connection may try. */
 const TRIES = 6;
@@ -25,7 +25,7 @@ export interface ConnectionEvents {
 
 /** An SSH client's connection: its attempts to log in, then its channels. */
 export class ClientConnection {
-  readonly #service: Service;
+  readonly #service: ServiceClient;
   readonly #client: Connection;
   readonly #address: string;
   readonly #events: ConnectionEvents;
@@ -34,13 +34,13 @@ export class ClientConnection {
   #tries = 0;
   #questions = 0;
   /** The last refusal of a key that was only asked about. */
-  #unproved: (ToldLogin & { readonly refused: Refusal; readonly reason: string }) | undefined;
+  #unproved: (LoginAttempt & { readonly refused: Refusal; readonly reason: string }) | undefined;
   #login: DeviceLogin | undefined;
   #device: Promise<Client> | undefined;
   #channels: Channels | undefined;
 
   /** @param address the client's, normalised */
-  constructor(service: Service, client: Connection, address: string, events: ConnectionEvents) {
+  constructor(service: ServiceClient, client: Connection, address: string, events: ConnectionEvents) {
     this.#service = service;
     this.#client = client;
     this.#address = address;
@@ -77,9 +77,9 @@ export class ClientConnection {
     const asks = signature === undefined || blob === undefined;
     if (this.#isTooMuch(asks)) return;
     const fingerprint = fingerprintOf(key.data);
-    const told = { ...this.#told(context, "key"), fingerprint };
-    if (!asks && !proves({ key: key.data, signature, signed: blob, digest: hashAlgo })) {
-      this.#refuse(context, told, {
+    const attempt = { ...this.#attempt(context, "key"), fingerprint };
+    if (!asks && !isValidSignature({ key: key.data, signature, signed: blob, digest: hashAlgo })) {
+      this.#refuse(context, attempt, {
         refused: "signature",
         reason: "the signature is wrong, or made with SHA-1",
       });
@@ -87,9 +87,9 @@ export class ClientConnection {
     }
     const admission = await this.#admit({ key: key.data, firewall: !asks });
     if ("refused" in admission) {
-      if (!asks) this.#refuse(context, told, admission);
+      if (!asks) this.#refuse(context, attempt, admission);
       else {
-        this.#unproved = { ...told, ...admission };
+        this.#unproved = { ...attempt, ...admission };
         context.reject(METHODS);
       }
     } else if (asks) {
@@ -98,21 +98,21 @@ export class ClientConnection {
         key.algo = `rsa-sha2-${hashAlgo.replace("sha", "")}`;
       context.accept();
     } else {
-      this.#begin(admission, told, key.data);
+      this.#begin(admission, attempt, key.data);
       context.accept();
     }
   }
 
   async #byPassword(context: PasswordAuthContext): Promise<void> {
     if (this.#isTooMuch(false)) return;
-    const told = this.#told(context, "password");
+    const attempt = this.#attempt(context, "password");
     const admission = await this.#admit({ key: undefined, firewall: true });
     if ("refused" in admission) {
-      this.#refuse(context, told, admission);
+      this.#refuse(context, attempt, admission);
       return;
     }
     const login = this.#newLogin(admission, undefined);
-    const device = await tellLogin(this.#service, { ...told, login }, () =>
+    const device = await reportLogin(this.#service, { ...attempt, login }, () =>
       login.byPassword(context.password),
     );
     if (device === undefined) {
@@ -140,13 +140,17 @@ export class ClientConnection {
     return this.#service.call("admit", { ...address, ...of, address: this.#address });
   }
 
-  #told({ username }: AuthContext, credential: "key" | "password"): ToldLogin {
+  #attempt({ username }: AuthContext, credential: "key" | "password"): LoginAttempt {
     return { entry: "ssh", credential, username: username.slice(0, 255), address: this.#address };
   }
 
-  #refuse(context: AuthContext, told: ToldLogin, admission: Extract<Admission, { refused: Refusal }>): void {
+  #refuse(
+    context: AuthContext,
+    attempt: LoginAttempt,
+    admission: Extract<Admission, { refused: Refusal }>,
+  ): void {
     this.#unproved = undefined;
-    tellRefusal(this.#service, told, admission);
+    reportRefusal(this.#service, attempt, admission);
     this.#events.refused();
     context.reject(METHODS);
   }
@@ -168,9 +172,9 @@ export class ClientConnection {
   }
 
   /** The policy has decided, so the client need not wait until the device is reached. */
-  #begin(admission: Exclude<Admission, { refused: Refusal }>, told: ToldLogin, key: Buffer): void {
+  #begin(admission: Exclude<Admission, { refused: Refusal }>, attempt: LoginAttempt, key: Buffer): void {
     const login = this.#newLogin(admission, key);
-    const device = tellLogin(this.#service, { ...told, login }, () => login.byKey()).then((client) => {
+    const device = reportLogin(this.#service, { ...attempt, login }, () => login.byKey()).then((client) => {
       if (client === undefined) throw new UnreachableError("does not let the service in");
       return client;
     });
@@ -234,8 +238,8 @@ export class ClientConnection {
 
   #closed(): void {
     if (this.#channels === undefined && this.#unproved !== undefined) {
-      const { refused, reason, ...told } = this.#unproved;
-      tellRefusal(this.#service, told, { refused, reason });
+      const { refused, reason, ...attempt } = this.#unproved;
+      reportRefusal(this.#service, attempt, { refused, reason });
       this.#events.refused();
     }
     this.#channels?.closed();

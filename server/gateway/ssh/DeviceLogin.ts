@@ -3,8 +3,8 @@ import type { Client } from "ssh2";
 import type { AdmittedLogin } from "../protocol.ts";
 import { AgentClient } from "./AgentClient.ts";
 import { IdleTimer } from "./IdleTimer.ts";
-import type { SessionLedger } from "./Ledger.ts";
-import type { OpenLogin, Service } from "./Service.ts";
+import type { OpenLogin, ServiceClient } from "./ServiceClient.ts";
+import type { SessionRecorder } from "./SessionRecorder.ts";
 
 /** Refusals of a login that the log shows: a client can cause any number of them. */
 const REFUSALS_LOGGED = 20;
@@ -19,21 +19,21 @@ export interface LoginClient {
   notify(text: string): void;
 }
 
-/** A login at a device, with its session in the ledger. */
+/** A login at a device, with the recorder of its session. */
 export class DeviceLogin implements OpenLogin {
   readonly uid = randomBytes(32).toString("hex");
   readonly admitted: AdmittedLogin;
-  readonly ledger: SessionLedger;
-  readonly #service: Service;
+  readonly recorder: SessionRecorder;
+  readonly #service: ServiceClient;
   readonly #client: LoginClient;
   readonly #idle: IdleTimer;
   #refusals = 0;
   #agent: Promise<AgentClient> | undefined;
   #finished: Promise<void> | undefined;
 
-  constructor(service: Service, admitted: AdmittedLogin, client: LoginClient) {
+  constructor(service: ServiceClient, admitted: AdmittedLogin, client: LoginClient) {
     this.admitted = admitted;
-    this.ledger = service.ledger.open(this.uid, admitted.device.recording !== "none");
+    this.recorder = service.entryWriter.open(this.uid, admitted.device.recording !== "none");
     this.#service = service;
     this.#client = client;
     const { idleMinutes } = admitted.device;
@@ -112,7 +112,7 @@ export class DeviceLogin implements OpenLogin {
         // The caller that tried to reach the device has the error.
         () => {},
       );
-      await this.ledger.finish();
+      await this.recorder.finish();
       await this.#service.call("end", { uid: this.uid });
     } catch (error) {
       this.#service.log.error({ session: this.uid, err: error }, "the end of a session could not be written");
@@ -133,7 +133,7 @@ export class DeviceLogin implements OpenLogin {
     this.#service.logins.set(uid, this);
     const { uid: deviceUid, tenantId } = device;
     await this.#service.call("begin", { ...admitted, uid, deviceUid, tenantId });
-    this.ledger.begun();
+    this.recorder.begun();
     const { ticket, hostKey } = await this.#service.call("reach", { session: uid });
     const stream = await this.#service.connect(ticket);
     const agent = new AgentClient({ stream, hostKey, username, onData: () => this.noteActivity() });
@@ -143,7 +143,7 @@ export class DeviceLogin implements OpenLogin {
 
   #let(client: Client | undefined): Client | undefined {
     if (client === undefined) return undefined;
-    this.ledger.authenticated();
+    this.recorder.authenticated();
     this.#idle.start();
     client.on("close", () => this.end("the device hung up"));
     return client;

@@ -4,7 +4,7 @@ import { type EventData, type TerminalSize, unreachableReason } from "../protoco
 import { ignoreErrors, passOn, sendSignal, takeLateRequests, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import { passOutput } from "./passOutput.ts";
-import { type Request, type Transfer, transferOf } from "./transfers.ts";
+import { type ProgramRequest, type Transfer, transferOf } from "./transfers.ts";
 
 /** Environment variables that a session may set, and characters of each. */
 const VARIABLES = 50;
@@ -142,7 +142,7 @@ export class SessionChannel {
     );
   }
 
-  #run(near: ServerChannel | undefined, wanted: Request): void {
+  #run(near: ServerChannel | undefined, wanted: ProgramRequest): void {
     if (near === undefined) return;
     this.#near = near;
     this.#isOpening = true;
@@ -169,7 +169,7 @@ export class SessionChannel {
     return (this.#terminal as { readonly term?: string } | undefined)?.term;
   }
 
-  #open(device: Client, near: ServerChannel, wanted: Request): void {
+  #open(device: Client, near: ServerChannel, wanted: ProgramRequest): void {
     const requested = this.#terminal;
     // Joined within the callback: a short command has ended by the next turn of the event loop.
     const opened = (error: Error | undefined, far: ClientChannel) => {
@@ -191,7 +191,7 @@ export class SessionChannel {
     else device.subsys(wanted.name, opened);
   }
 
-  #join(near: ServerChannel, far: ClientChannel, wanted: Request): void {
+  #join(near: ServerChannel, far: ClientChannel, wanted: ProgramRequest): void {
     this.#far = far;
     const { admitted } = this.#channels.login;
     ignoreErrors(far);
@@ -242,7 +242,7 @@ export class SessionChannel {
     near.on("close", () => far.close());
   }
 
-  #isRecorded({ request }: Request, hasTerminal: boolean, transfer: Transfer | undefined): boolean {
+  #isRecorded({ request }: ProgramRequest, hasTerminal: boolean, transfer: Transfer | undefined): boolean {
     switch (this.#channels.login.admitted.device.recording) {
       case "none":
         return false;
@@ -260,7 +260,7 @@ export class SessionChannel {
   #record(stream: OutputStream, output: Buffer): Promise<void> {
     const { cols, rows } = this.#terminal ?? {};
     const size = cols && rows ? { width: cols, height: rows } : USUAL_SIZE;
-    return this.#channels.login.ledger.record(this.#seat, stream, output, size);
+    return this.#channels.login.recorder.record(this.#seat, stream, output, size);
   }
 }
 

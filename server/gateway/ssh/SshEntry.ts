@@ -7,7 +7,7 @@ import { OperatorError } from "../../OperatorError.ts";
 import { hasBegunExchange, socketOf } from "./bounds.ts";
 import { ClientConnection } from "./ClientConnection.ts";
 import { readProxied } from "./proxyProtocol.ts";
-import type { Service } from "./Service.ts";
+import type { ServiceClient } from "./ServiceClient.ts";
 import { Startups } from "./Startups.ts";
 import { ssh2 } from "./ssh2.ts";
 
@@ -40,7 +40,7 @@ const ALGORITHMS = {
 
 /** Listens for SSH clients who want to log in to devices. */
 export class SshEntry {
-  readonly #service: Service;
+  readonly #service: ServiceClient;
   readonly #server: Server;
   readonly #listener: NetServer;
   readonly #startups: Startups;
@@ -53,7 +53,7 @@ export class SshEntry {
   readonly #addresses = new WeakMap<Socket, string>();
 
   /** @param hostKey the private key by which clients recognise the entry, in its file's form */
-  constructor(service: Service, hostKey: string) {
+  constructor(service: ServiceClient, hostKey: string) {
     const { settings, trustedProxies } = service.start;
     this.#service = service;
     this.#startups = new Startups(settings.startupsPerAddress);

@@ -1,10 +1,10 @@
 import type { Duplex } from "node:stream";
 import type { Client, ClientChannel } from "ssh2";
-import { type AskedTerminal, type TerminalSize, UnreachableError } from "../protocol.ts";
+import { type RequestedTerminal, type TerminalSize, UnreachableError } from "../protocol.ts";
 import { ignoreErrors, passOn, relieved, write } from "./bounds.ts";
 import { DeviceLogin } from "./DeviceLogin.ts";
-import type { Service } from "./Service.ts";
-import { tellLogin, tellRefusal } from "./tellLogin.ts";
+import { reportLogin, reportRefusal } from "./reportLogin.ts";
+import type { ServiceClient } from "./ServiceClient.ts";
 
 /** The terminal's only seat. */
 const SEAT = 0;
@@ -21,8 +21,8 @@ interface Device {
 
 /** A terminal in a browser. The service passes on its bytes; everything else is as with an SSH client. */
 export class WebTerminal {
-  readonly #service: Service;
-  readonly #asked: AskedTerminal;
+  readonly #service: ServiceClient;
+  readonly #requested: RequestedTerminal;
   readonly #browser: Duplex;
   #size: TerminalSize;
   #login: DeviceLogin | undefined;
@@ -30,11 +30,11 @@ export class WebTerminal {
   #isResizing = false;
 
   /** @param browser what the browser sends and shows */
-  constructor(service: Service, asked: AskedTerminal, browser: Duplex) {
+  constructor(service: ServiceClient, requested: RequestedTerminal, browser: Duplex) {
     this.#service = service;
-    this.#asked = asked;
+    this.#requested = requested;
     this.#browser = browser;
-    this.#size = asked.size;
+    this.#size = requested.size;
     browser.on("close", () => void this.#login?.finish());
   }
 
@@ -47,7 +47,7 @@ export class WebTerminal {
         this.#service.log.error({ err: error }, "a web terminal could not be opened");
       }
       // Only a browser that has proved something may learn that a device cannot be reached.
-      const known = error instanceof UnreachableError && this.#asked.password === undefined;
+      const known = error instanceof UnreachableError && this.#requested.password === undefined;
       this.#browser.end(known ? `The device ${error.message}` : DENIED);
     }
   }
@@ -61,7 +61,7 @@ export class WebTerminal {
     this.#size = size;
     const { width: columns, height: rows } = size;
     void this.#resizeShell();
-    this.#login?.ledger.event(SEAT, "window-change", { columns, rows, width: 0, height: 0 });
+    this.#login?.recorder.event(SEAT, "window-change", { columns, rows, width: 0, height: 0 });
   }
 
   /** The device gets the last size, once it takes what it was sent before. */
@@ -75,11 +75,11 @@ export class WebTerminal {
   }
 
   async #open(): Promise<void> {
-    const { admission, username, password, address, key, userId } = this.#asked;
+    const { admission, username, password, address, key, userId } = this.#requested;
     const credential = password === undefined ? "key" : "password";
-    const told = { entry: "web", credential, username, address } as const;
+    const attempt = { entry: "web", credential, username, address } as const;
     if ("refused" in admission) {
-      tellRefusal(this.#service, told, admission);
+      reportRefusal(this.#service, attempt, admission);
       this.#browser.end(DENIED);
       return;
     }
@@ -90,7 +90,7 @@ export class WebTerminal {
       notify: (text) => void this.#browser.write(`\r\n${text}\r\n`),
     });
     this.#login = login;
-    const client = await tellLogin(this.#service, { ...told, login }, () =>
+    const client = await reportLogin(this.#service, { ...attempt, login }, () =>
       password === undefined ? login.byKey() : login.byPassword(password),
     );
     if (client === undefined) {
@@ -104,8 +104,8 @@ export class WebTerminal {
   #openShell(client: Client, login: DeviceLogin): void {
     const opened = this.#size;
     const { width, height } = opened;
-    login.ledger.describe("web", TERM);
-    login.ledger.event(SEAT, "pty-req", { term: TERM, columns: width, rows: height, width: 0, height: 0 });
+    login.recorder.describe("web", TERM);
+    login.recorder.event(SEAT, "pty-req", { term: TERM, columns: width, rows: height, width: 0, height: 0 });
     client.shell({ term: TERM, cols: width, rows: height, width: 0, height: 0 }, (error, shell) => {
       if (error) this.#browser.end("The device opens no shell");
       else this.#run(login, { client, shell }, opened);
@@ -118,10 +118,10 @@ export class WebTerminal {
     if (this.#size !== opened) void this.#resizeShell();
     const { announcement } = login.admitted.device;
     if (announcement !== "") this.#browser.write(announcement);
-    login.ledger.event(SEAT, "shell", {});
+    login.recorder.event(SEAT, "shell", {});
     ignoreErrors(shell);
     const output = passOn(shell, async (data) => {
-      await login.ledger.record(SEAT, "stdout", data, this.#size);
+      await login.recorder.record(SEAT, "stdout", data, this.#size);
       await write(this.#browser, data);
     });
     void output.then(() => this.#browser.end());

@@ -3,11 +3,11 @@ import type {
   FromGatewayProcess,
   GatewayProcessState,
   ReachedDevice,
-  Ticket,
+  RelayTicket,
   ToGatewayProcess,
 } from "../protocol.ts";
 import { AgentClient } from "./AgentClient.ts";
-import { Service } from "./Service.ts";
+import { ServiceClient } from "./ServiceClient.ts";
 import { SshEntry } from "./SshEntry.ts";
 import { WebTerminal } from "./WebTerminal.ts";
 
@@ -17,9 +17,9 @@ const SIGN_OF_LIFE = 1_000;
 /** How often it looks at its memory, in milliseconds. */
 const RELIEF = 250;
 
-let service: Service | undefined;
+let service: ServiceClient | undefined;
 let entry: SshEntry | undefined;
-const terminals = new Map<Ticket, WebTerminal>();
+const terminals = new Map<RelayTicket, WebTerminal>();
 
 // The service has ended: nothing can be decided or recorded any more.
 process.on("disconnect", () => process.exit(1));
@@ -27,11 +27,11 @@ process.on("disconnect", () => process.exit(1));
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 process.on("message", (message: ToGatewayProcess) => {
-  if (message.kind === "start") void begin(new Service(message.start));
+  if (message.kind === "start") void begin(new ServiceClient(message.start));
   else if (service !== undefined) obey(service, message);
 });
 
-async function begin(started: Service): Promise<void> {
+async function begin(started: ServiceClient): Promise<void> {
   service = started;
   process.on("uncaughtException", (error) => {
     started.log.fatal({ err: error }, "the gateway process fails");
@@ -41,9 +41,9 @@ async function begin(started: Service): Promise<void> {
     const { entry: place } = started.start;
     entry = place && new SshEntry(started, place.hostKey);
     const port = place && (await entry?.listen(place));
-    started.tell({ kind: "ready", port });
+    started.send({ kind: "ready", port });
     const most = started.start.settings.memory * 1024 * 1024;
-    setInterval(() => started.tell({ kind: "alive", state: stateOf(started) }), SIGN_OF_LIFE);
+    setInterval(() => started.send({ kind: "alive", state: stateOf(started) }), SIGN_OF_LIFE);
     setInterval(() => {
       const { heapUsed, external } = process.memoryUsage();
       if (heapUsed + external > most / 2) entry?.relieve(most / 4);
@@ -55,13 +55,13 @@ async function begin(started: Service): Promise<void> {
   }
 }
 
-const stateOf = ({ ledger: { waiting } }: Service): GatewayProcessState => ({
+const stateOf = ({ entryWriter: { waiting } }: ServiceClient): GatewayProcessState => ({
   memory: process.memoryUsage.rss(),
   waiting,
   refusedExchanges: entry?.takeRefusedExchanges() ?? 0,
 });
 
-function obey(to: Service, message: Exclude<ToGatewayProcess, { kind: "start" }>): void {
+function obey(to: ServiceClient, message: Exclude<ToGatewayProcess, { kind: "start" }>): void {
   if (message.kind === "answer" || message.kind === "failure") to.settle(message);
   else if (message.kind === "end") to.logins.get(message.uid)?.end(message.reason);
   else if (message.kind === "prove") void prove(to, message);
@@ -73,8 +73,8 @@ function obey(to: Service, message: Exclude<ToGatewayProcess, { kind: "start" }>
 }
 
 async function openTerminal(
-  to: Service,
-  { ticket, asked }: Extract<ToGatewayProcess, { kind: "terminal" }>,
+  to: ServiceClient,
+  { ticket, requested }: Extract<ToGatewayProcess, { kind: "terminal" }>,
 ): Promise<void> {
   let socket: Socket;
   try {
@@ -83,14 +83,14 @@ async function openTerminal(
     to.log.error({ err: error }, "a web terminal could not be connected");
     return;
   }
-  const terminal = new WebTerminal(to, asked, socket);
+  const terminal = new WebTerminal(to, requested, socket);
   terminals.set(ticket, terminal);
   socket.on("close", () => terminals.delete(ticket));
   await terminal.open();
 }
 
 /** Has an agent prove that it has the private key of its device. */
-async function prove(to: Service, { ticket, hostKey }: ReachedDevice): Promise<void> {
+async function prove(to: ServiceClient, { ticket, hostKey }: ReachedDevice): Promise<void> {
   let agent: AgentClient | undefined;
   try {
     agent = new AgentClient({ stream: await to.connect(ticket), hostKey, username: "gatehouse" });
@@ -107,12 +107,12 @@ async function prove(to: Service, { ticket, hostKey }: ReachedDevice): Promise<v
   }
 }
 
-function drain(of: Service, notice: string): void {
+function drain(of: ServiceClient, notice: string): void {
   entry?.stop();
   for (const login of of.logins.values()) login.notify(notice);
 }
 
-async function stop(of: Service): Promise<void> {
+async function stop(of: ServiceClient): Promise<void> {
   entry?.stop();
   await of.endLogins("the service is being stopped");
   process.exit(0);

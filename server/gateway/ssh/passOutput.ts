@@ -4,7 +4,7 @@ import type { OutputStream } from "../../features/sessions/addEntries.ts";
 import { passOn, write } from "./bounds.ts";
 
 /** What the library remembers of a write that waits for room, and does not forget when it is done. */
-interface Waiting {
+interface PendingWrite {
   _chunk?: unknown;
   _chunkcb?: unknown;
   _chunkErr?: unknown;
@@ -27,7 +27,7 @@ export async function passOutput(
   const inTurn = (to: Writable) => async (data: Buffer) => {
     turn = turn.then(async () => {
       await write(to, data);
-      const waiting = channel as unknown as Waiting;
+      const waiting = channel as unknown as PendingWrite;
       waiting._chunk = waiting._chunkcb = waiting._chunkErr = waiting._chunkcbErr = undefined;
     });
     await turn;

@@ -6,7 +6,7 @@ import { ssh2 } from "./ssh2.ts";
 export const fingerprintOf = (key: Buffer): string => hash("md5", key).match(/../g)?.join(":") ?? "";
 
 /** What a client sends to prove that it has a private key (RFC 4252, section 7). */
-export interface Proof {
+export interface KeySignature {
   /** The public key, as SSH has it. */
   readonly key: Buffer;
   readonly signature: Buffer;
@@ -20,10 +20,10 @@ export interface Proof {
  * True if the proof holds. Keys of every kind that the service stores can prove it, but DSA, and RSA by SHA-1, which
  * can be forged.
  */
-export function proves({ key, signature, signed, digest }: Proof): boolean {
+export function isValidSignature({ key, signature, signed, digest }: KeySignature): boolean {
   try {
     const type = stringsOf(key, 1)[0]?.toString("latin1") ?? "";
-    if (type.startsWith("sk-")) return provesTouch(type, key, signature, signed);
+    if (type.startsWith("sk-")) return isValidTouchSignature(type, key, signature, signed);
     const parsed = ssh2.utils.parseKey(key);
     if (parsed instanceof Error) return false;
     if (parsed.type === "ssh-rsa" && digest !== "sha256" && digest !== "sha512") return false;
@@ -40,7 +40,7 @@ const TOUCHED = 0x01;
 const STATE = 5;
 
 /** Verifies the signature of a FIDO security key (OpenSSH, PROTOCOL.u2f), which says that it was touched. */
-function provesTouch(type: string, key: Buffer, signature: Buffer, signed: Buffer): boolean {
+function isValidTouchSignature(type: string, key: Buffer, signature: Buffer, signed: Buffer): boolean {
   const state = signature.subarray(-STATE);
   const made = signature.subarray(0, -STATE);
   if (((state[0] ?? 0) & TOUCHED) === 0) return false;

@@ -1,5 +1,5 @@
 /** A client's request to run something on the device. */
-export type Request =
+export type ProgramRequest =
   | { readonly request: "shell" }
   | { readonly request: "exec"; readonly command: string }
   | { readonly request: "subsystem"; readonly name: string };
@@ -21,7 +21,7 @@ const SHELL_SYNTAX = /[;&|<>()$`\n\r]/;
 const SCP_OPTION = /^-[dfpqrtv]+$/;
 
 /** The transfer that a request begins; undefined: it is none, or not certainly one. */
-export function transferOf(request: Request): Transfer | undefined {
+export function transferOf(request: ProgramRequest): Transfer | undefined {
   if (request.request === "shell") return undefined;
   if (request.request === "subsystem") return { program: request.name, direction: "both" };
   if (SHELL_SYNTAX.test(request.command)) return undefined;

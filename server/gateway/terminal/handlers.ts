@@ -12,17 +12,17 @@ import type { Gateway } from "../Gateway.ts";
 import { admit, keyOfStored } from "../logins/admit.ts";
 import type { Admission, Refusal } from "../protocol.ts";
 import { ssh2 } from "../ssh/ssh2.ts";
-import { WebTerminal } from "./WebTerminal.ts";
+import { WebTerminalSocket } from "./WebTerminalSocket.ts";
 
 /** How long a ticket is good, in milliseconds. */
 const LIFE = 30_000;
 
 const sealPurpose = (digest: string): string => `web terminal ${digest}`;
 
-type Request = z.output<NonNullable<(typeof liveConnections.openWebTerminal)["body"]>>;
+type TicketRequest = z.output<NonNullable<(typeof liveConnections.openWebTerminal)["body"]>>;
 
 /** What a ticket stands for. */
-const ticket = z.object({
+const terminalTicket = z.object({
   device: z.string(),
   username: z.string(),
   password: z.string().optional(),
@@ -67,7 +67,7 @@ async function userOf(services: Services, { authorization }: RequestFacts): Prom
 }
 
 /** @throws InvalidError neither a password, nor a key with its signature */
-function checkCredential({ password, fingerprint, signature }: Request): void {
+function checkCredential({ password, fingerprint, signature }: TicketRequest): void {
   if (password || (fingerprint && signature)) return;
   throw new InvalidError("password: must be given, or fingerprint and signature");
 }
@@ -79,13 +79,14 @@ export const streamWebTerminal =
     const { services, query, request } = context;
     const size = { width: cells(query.cols, 80), height: cells(query.rows, 24) };
     const { address } = request;
-    if (gateway.isDraining) return WebTerminal.refused("the service is being stopped");
-    const asked = await takeTicket(services, query.token ?? "");
-    if (asked === undefined) return WebTerminal.refused("the terminal was not asked for, or too long ago");
-    const { username, password } = asked;
-    const { admission, key } = await admitTerminal(services, asked, address);
-    const userId = await memberOf(services, admission, asked.userId);
-    return new WebTerminal(gateway, { admission, username, password, address, key, userId, size });
+    if (gateway.isDraining) return WebTerminalSocket.refused("the service is being stopped");
+    const requested = await takeTicket(services, query.token ?? "");
+    if (requested === undefined)
+      return WebTerminalSocket.refused("the terminal was not asked for, or too long ago");
+    const { username, password } = requested;
+    const { admission, key } = await admitTerminal(services, requested, address);
+    const userId = await memberOf(services, admission, requested.userId);
+    return new WebTerminalSocket(gateway, { admission, username, password, address, key, userId, size });
   };
 
 /** The user, if it is a member of the device's namespace: only then does the end of the membership end the session. */
@@ -100,22 +101,25 @@ async function memberOf(
 }
 
 /** Takes a ticket, which is good once; undefined without one. */
-async function takeTicket(services: Services, token: string): Promise<z.output<typeof ticket> | undefined> {
+async function takeTicket(
+  services: Services,
+  token: string,
+): Promise<z.output<typeof terminalTicket> | undefined> {
   const digest = digestOf(token);
   const row = await services.db.terminalTicket.findUnique({ where: { digest } });
   if (row === null || row.expiresAt <= services.now()) return undefined;
   const { count } = await services.db.terminalTicket.deleteMany({ where: { digest } });
   if (count === 0) return undefined;
-  return ticket.parse(JSON.parse(services.sealer.open(row.sealed, sealPurpose(digest))));
+  return terminalTicket.parse(JSON.parse(services.sealer.open(row.sealed, sealPurpose(digest))));
 }
 
 /** Decides as for an SSH login, with what the browser has in place of SSH's proof of a key. */
 async function admitTerminal(
   services: Services,
-  asked: z.output<typeof ticket>,
+  requested: z.output<typeof terminalTicket>,
   address: string,
 ): Promise<{ readonly admission: Admission; readonly key: Buffer | undefined }> {
-  const { device: uid, username: login, fingerprint, signature } = asked;
+  const { device: uid, username: login, fingerprint, signature } = requested;
   const question = { login, device: { uid }, address, firewall: true } as const;
   if (!fingerprint || !signature) {
     return { admission: await admit(services, { ...question, key: undefined }), key: undefined };

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { expect, it } from "vitest";
 import type { SessionEntries } from "../../server/gateway/protocol.ts";
-import { Ledger } from "../../server/gateway/ssh/Ledger.ts";
+import { EntryWriter } from "../../server/gateway/ssh/SessionRecorder.ts";
 
 const SIZE = { width: 80, height: 24 };
 const silent = pino({ level: "silent" });
@@ -21,12 +21,12 @@ it("writes everything of each session in its order, in batches of bounded size",
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(fc.nat(2), action), { maxLength: 40 }), async (actions) => {
       const batches: (readonly SessionEntries[])[] = [];
-      const ledger = new Ledger(async (sessions) => {
+      const writer = new EntryWriter(async (sessions) => {
         await turn();
         batches.push(sessions);
         return [];
       }, silent);
-      const sessions = [0, 1, 2].map((index) => ledger.open(String(index), true));
+      const sessions = [0, 1, 2].map((index) => writer.open(String(index), true));
       for (const session of sessions) session.begun();
       const expected = ["", "", ""];
       let next = 0;
@@ -63,11 +63,11 @@ it("writes everything of each session in its order, in batches of bounded size",
 
 it("keeps the last of sizes that follow each other, and says when it is full", async () => {
   const batches: (readonly SessionEntries[])[] = [];
-  const ledger = new Ledger(async (sessions) => {
+  const writer = new EntryWriter(async (sessions) => {
     batches.push(sessions);
     return [];
   }, silent);
-  const session = ledger.open("one", false);
+  const session = writer.open("one", false);
   session.begun();
   for (let columns = 1; columns <= 20_000; columns += 1) session.event(0, "window-change", { columns });
   expect(session.isFull).toBe(false);
@@ -82,11 +82,11 @@ it("keeps the last of sizes that follow each other, and says when it is full", a
 
 it("records no more of a session whose recording has reached its limit, and goes on", async () => {
   const kinds: string[] = [];
-  const ledger = new Ledger(async (sessions) => {
+  const writer = new EntryWriter(async (sessions) => {
     for (const { entries } of sessions) kinds.push(...entries.map(({ kind }) => kind));
     return ["one"];
   }, silent);
-  const session = ledger.open("one", true);
+  const session = writer.open("one", true);
   session.begun();
   await session.record(0, "stdout", Buffer.from("first"), SIZE);
   await session.finish();
@@ -98,8 +98,8 @@ it("records no more of a session whose recording has reached its limit, and goes
 });
 
 it("goes on where nothing can be written", async () => {
-  const ledger = new Ledger(() => Promise.reject(new Error("the database is gone")), silent);
-  const session = ledger.open("one", true);
+  const writer = new EntryWriter(() => Promise.reject(new Error("the database is gone")), silent);
+  const session = writer.open("one", true);
   session.begun();
   for (let count = 0; count < 100; count += 1)
     await session.record(0, "stdout", Buffer.alloc(16_000, "x"), SIZE);
@@ -108,14 +108,14 @@ it("goes on where nothing can be written", async () => {
 
 it("writes nothing of a session before it has begun, and all of it then", async () => {
   const kinds: string[] = [];
-  const ledger = new Ledger(async (sessions) => {
+  const writer = new EntryWriter(async (sessions) => {
     for (const { entries } of sessions) kinds.push(...entries.map(({ kind }) => kind));
     return [];
   }, silent);
-  const session = ledger.open("one", true);
+  const session = writer.open("one", true);
   session.describe("term", "xterm");
   session.event(0, "pty-req", {});
-  const other = ledger.open("other", true);
+  const other = writer.open("other", true);
   other.begun();
   other.authenticated();
   await other.finish();
@@ -126,8 +126,8 @@ it("writes nothing of a session before it has begun, and all of it then", async 
 });
 
 it("forgets what has happened in a session that never begins", async () => {
-  const ledger = new Ledger(() => Promise.reject(new Error("nothing is to be written")), silent);
-  const session = ledger.open("one", true);
+  const writer = new EntryWriter(() => Promise.reject(new Error("nothing is to be written")), silent);
+  const session = writer.open("one", true);
   for (let count = 0; count < 256; count += 1) session.event(count, "exec", {});
   expect(session.isFull).toBe(true);
   const room = session.room();

@@ -16,28 +16,28 @@ const WAITING = { characters: 256 * 1024, entries: 256 };
 const OVERHEAD = 128;
 
 /** Writes entries of sessions, and names the sessions whose output is recorded no longer. */
-type Write = (sessions: readonly SessionEntries[]) => Promise<readonly string[]>;
+type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly string[]>;
 
 /**
  * Writes what happens in the sessions of this process, one batch after the other. It leaves the database to others for
  * as long as each write took, and takes a part of each session in turn, so that no session keeps others waiting.
  */
-export class Ledger {
-  readonly #write: Write;
+export class EntryWriter {
+  readonly #write: WriteEntries;
   readonly #log: Logger;
   /** The sessions with entries to write, in the order of their turns. */
-  readonly #dirty = new Set<SessionLedger>();
+  readonly #dirty = new Set<SessionRecorder>();
   #running = false;
   #early = Promise.withResolvers<void>();
 
-  constructor(write: Write, log: Logger) {
+  constructor(write: WriteEntries, log: Logger) {
     this.#write = write;
     this.#log = log;
   }
 
   /** @param recording whether output is recorded */
-  open(uid: string, recording: boolean): SessionLedger {
-    return new SessionLedger(uid, recording, this);
+  open(uid: string, recording: boolean): SessionRecorder {
+    return new SessionRecorder(uid, recording, this);
   }
 
   /** What waits to be written, of all sessions. */
@@ -51,7 +51,7 @@ export class Ledger {
   }
 
   /** A session has something to write. */
-  add(session: SessionLedger, urgent: boolean): void {
+  add(session: SessionRecorder, urgent: boolean): void {
     this.#dirty.add(session);
     if (urgent) this.#early.resolve();
     if (!this.#running) void this.#run();
@@ -84,7 +84,7 @@ export class Ledger {
   /** @returns true if there was more than a batch has */
   async #writeBatch(): Promise<boolean> {
     let { characters, entries } = BATCH;
-    const batch: { readonly session: SessionLedger; readonly entries: readonly SessionEntry[] }[] = [];
+    const batch: { readonly session: SessionRecorder; readonly entries: readonly SessionEntry[] }[] = [];
     for (const session of [...this.#dirty]) {
       if (characters <= 0 || entries <= 0) break;
       const taken = session.take(characters, entries);
@@ -117,9 +117,9 @@ const lengthOf = (data: object): number =>
   Object.values(data).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 8), 0);
 
 /** What happens in a session, in its order, until it is written. */
-export class SessionLedger {
+export class SessionRecorder {
   readonly uid: string;
-  readonly #ledger: Ledger;
+  readonly #writer: EntryWriter;
   readonly #decoders = new Map<string, StringDecoder>();
   #recording: boolean;
   #waiting: SessionEntry[] = [];
@@ -129,10 +129,10 @@ export class SessionLedger {
   #room = Promise.withResolvers<void>();
   #idle = Promise.withResolvers<void>();
 
-  constructor(uid: string, recording: boolean, ledger: Ledger) {
+  constructor(uid: string, recording: boolean, writer: EntryWriter) {
     this.uid = uid;
     this.#recording = recording;
-    this.#ledger = ledger;
+    this.#writer = writer;
   }
 
   /** True while output is recorded: until the recording has reached its limit. */
@@ -167,7 +167,7 @@ export class SessionLedger {
   /** The session is in the database: what has happened so far can be written. */
   begun(): void {
     this.#hasBegun = true;
-    if (this.isDirty) this.#ledger.add(this, true);
+    if (this.isDirty) this.#writer.add(this, true);
   }
 
   /** The device has let the login in. */
@@ -226,7 +226,7 @@ export class SessionLedger {
       return;
     }
     while (this.isDirty || this.#writing) {
-      this.#ledger.add(this, true);
+      this.#writer.add(this, true);
       await this.#idle.promise;
     }
   }
@@ -268,7 +268,7 @@ export class SessionLedger {
     this.#waiting.push(entry);
     this.#weight += weightOf(entry);
     // A session is listed as active as soon as its client is logged in.
-    if (this.#hasBegun) this.#ledger.add(this, this.isUrgent || entry.kind === "authenticated");
+    if (this.#hasBegun) this.#writer.add(this, this.isUrgent || entry.kind === "authenticated");
   }
 }
 

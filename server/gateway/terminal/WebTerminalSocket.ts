@@ -6,7 +6,7 @@ import { z } from "zod";
 import { WebSocketHandler, webSocketHandler } from "../../http/webSockets.ts";
 import type { Gateway } from "../Gateway.ts";
 import type { GatewayProcess } from "../GatewayProcess.ts";
-import type { AskedTerminal, TerminalSize, Ticket } from "../protocol.ts";
+import type { RelayTicket, RequestedTerminal, TerminalSize } from "../protocol.ts";
 
 /** How often a browser is pinged, in milliseconds; one that did not answer the last ping is gone. */
 const PING = 30_000;
@@ -24,21 +24,21 @@ const fromBrowser = z.discriminatedUnion("kind", [
   }),
 ]);
 
-/** A terminal in a browser, over a WebSocket. */
-export class WebTerminal extends WebSocketHandler {
+/** The WebSocket of a terminal in a browser, which passes bytes between the browser and the gateway process. */
+export class WebTerminalSocket extends WebSocketHandler {
   readonly #process: GatewayProcess;
   readonly #log: FastifyBaseLogger;
-  readonly #asked: AskedTerminal;
-  #ticket: Ticket | undefined;
+  readonly #requested: RequestedTerminal;
+  #ticket: RelayTicket | undefined;
   #size: TerminalSize | undefined;
   #resizing: NodeJS.Timeout | undefined;
   #stream: Duplex | undefined;
 
-  constructor({ process, log }: Gateway, asked: AskedTerminal) {
+  constructor({ process, log }: Gateway, requested: RequestedTerminal) {
     super();
     this.#process = process;
     this.#log = log();
-    this.#asked = asked;
+    this.#requested = requested;
   }
 
   /** One that only shows why there is none. */
@@ -74,7 +74,7 @@ export class WebTerminal extends WebSocketHandler {
       (stream) => this.#join(socket, stream),
       () => leave(socket, DENIED),
     );
-    this.#process.send({ kind: "terminal", ticket: this.#ticket, asked: this.#asked });
+    this.#process.send({ kind: "terminal", ticket: this.#ticket, requested: this.#requested });
   }
 
   /** Passes on what the gateway process writes: output of the shell, or why there is none. */

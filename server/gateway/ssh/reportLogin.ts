@@ -1,9 +1,9 @@
 import { type Refusal, UnreachableError } from "../protocol.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
-import type { Service } from "./Service.ts";
+import type { ServiceClient } from "./ServiceClient.ts";
 
 /** Who wants to log in, and how. Nothing of the credential itself. */
-export interface ToldLogin {
+export interface LoginAttempt {
   readonly entry: "ssh" | "web";
   readonly credential: "key" | "password" | "none";
   /** The name that the client gives, or the login name on the device. */
@@ -12,45 +12,45 @@ export interface ToldLogin {
   readonly fingerprint?: string | undefined;
 }
 
-/** Tells the operator of a refused login, by log and metrics. */
-export function tellRefusal(
-  service: Service,
-  told: ToldLogin,
+/** Reports a refused login to the operator, in the log and the metrics. */
+export function reportRefusal(
+  service: ServiceClient,
+  attempt: LoginAttempt,
   { refused, reason }: { readonly refused: Refusal; readonly reason: string },
 ): void {
-  const { entry, credential } = told;
+  const { entry, credential } = attempt;
   service.count({ entry, credential, result: refused });
-  service.log.info({ ...told, refused, reason }, "login to a device refused");
+  service.log.info({ ...attempt, refused, reason }, "login to a device refused");
 }
 
-/** Runs a login that the policy has let through, and tells the operator how it ended. */
-export async function tellLogin<Result>(
-  service: Service,
-  { login, ...told }: ToldLogin & { readonly login: DeviceLogin },
-  attempt: () => Promise<Result | undefined>,
+/** Runs a login that the policy has let through, and reports its outcome to the operator. */
+export async function reportLogin<Result>(
+  service: ServiceClient,
+  { login, ...attempt }: LoginAttempt & { readonly login: DeviceLogin },
+  logIn: () => Promise<Result | undefined>,
 ): Promise<Result | undefined> {
   const { device } = login.admitted;
   const begun = performance.now();
   const where = { device: device.uid, tenant: device.tenantId, session: login.uid };
   try {
-    const result = await attempt();
+    const result = await logIn();
     if (result === undefined) {
       const reason = "the device refuses the credential";
-      tellRefusal(service, { ...told, ...where }, { refused: "password", reason });
+      reportRefusal(service, { ...attempt, ...where }, { refused: "password", reason });
       return undefined;
     }
-    const { entry, credential } = told;
+    const { entry, credential } = attempt;
     const seconds = (performance.now() - begun) / 1000;
     service.count({ entry, credential, result: "accepted", seconds });
-    service.log.info({ ...told, ...where }, "login to a device");
+    service.log.info({ ...attempt, ...where }, "login to a device");
     return result;
   } catch (error) {
     if (login.hasEnded) {
-      service.log.info({ ...told, ...where }, "login to a device ended before the device was reached");
+      service.log.info({ ...attempt, ...where }, "login to a device ended before the device was reached");
     } else if (error instanceof UnreachableError) {
-      tellRefusal(
+      reportRefusal(
         service,
-        { ...told, ...where },
+        { ...attempt, ...where },
         { refused: "unreachable", reason: `the device ${error.message}` },
       );
     }

@@ -7,11 +7,11 @@ import {
   type CountedLogin,
   type FromGatewayProcess,
   type GatewayProcessStart,
-  type Ticket,
+  type RelayTicket,
   type ToGatewayProcess,
   UnreachableError,
 } from "../protocol.ts";
-import { Ledger } from "./Ledger.ts";
+import { EntryWriter } from "./SessionRecorder.ts";
 
 /** A login that goes on in this process. */
 export interface OpenLogin {
@@ -24,25 +24,25 @@ export interface OpenLogin {
   finish(): Promise<void>;
 }
 
-interface Waiting {
+interface PendingCall {
   resolve(output: never): void;
   reject(error: Error): void;
 }
 
-/** What the gateway process has of the service: calls, connections, its log and its settings. */
-export class Service {
+/** The gateway process as a client of the service: its calls and connections, and the settings, log and logins. */
+export class ServiceClient {
   readonly start: GatewayProcessStart;
   readonly log: Logger;
-  readonly ledger: Ledger;
+  readonly entryWriter: EntryWriter;
   /** The logins of this process, by the uids of their sessions. */
   readonly logins = new Map<string, OpenLogin>();
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new Map<number, PendingCall>();
   #calls = 0;
 
   constructor(start: GatewayProcessStart) {
     this.start = start;
     this.log = pino(loggerOptions(start.logLevel as Parameters<typeof loggerOptions>[0]));
-    this.ledger = new Ledger((sessions) => this.call("write", sessions), this.log);
+    this.entryWriter = new EntryWriter((sessions) => this.call("write", sessions), this.log);
   }
 
   /**
@@ -55,7 +55,7 @@ export class Service {
     const id = this.#calls;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-      this.tell({ kind: "call", id, call, input });
+      this.send({ kind: "call", id, call, input });
     });
   }
 
@@ -70,7 +70,7 @@ export class Service {
   }
 
   /** Opens a connection that the service expects. */
-  async connect(ticket: Ticket): Promise<Socket> {
+  async connect(ticket: RelayTicket): Promise<Socket> {
     const socket = connect(this.start.socket);
     await once(socket, "connect");
     socket.on("error", () => socket.destroy());
@@ -79,10 +79,10 @@ export class Service {
   }
 
   count(login: CountedLogin): void {
-    this.tell({ kind: "login", login });
+    this.send({ kind: "login", login });
   }
 
-  tell(message: FromGatewayProcess): void {
+  send(message: FromGatewayProcess): void {
     process.send?.(message);
   }
 
