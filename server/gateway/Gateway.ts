@@ -4,12 +4,12 @@ import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
 import { Gauge } from "prom-client";
 import { sshBlobOf } from "../features/privateKeys/rsaKeyPair.ts";
+import { addToSessions } from "../features/sessions/addEntries.ts";
 import { beginSession } from "../features/sessions/entry.ts";
 import type { Services } from "../services.ts";
 import { AgentTunnels } from "./agentTunnels/AgentTunnels.ts";
 import { Instances, type PeerAccess } from "./agentTunnels/Instances.ts";
 import { type CallHandlers, GatewayProcess } from "./GatewayProcess.ts";
-import { addToSessions } from "./logins/addToSessions.ts";
 import { admit } from "./logins/admit.ts";
 import { LiveLogins } from "./logins/LiveLogins.ts";
 import {

@@ -1,4 +1,4 @@
-import type { SessionEntry } from "../features/sessions/addEntries.ts";
+import type { SessionEntries } from "../features/sessions/addEntries.ts";
 import type { SshSettings } from "../services.ts";
 import type { SshAddress } from "./ssh/sshAddress.ts";
 
@@ -100,12 +100,6 @@ export interface NewSession extends Omit<AdmittedLogin, "device"> {
 
 /** Values of an event, by their names on the wire. */
 export type EventData = Readonly<Record<string, string | number>>;
-
-/** Entries of a session, in their order. */
-export interface SessionEntries {
-  readonly uid: string;
-  readonly entries: readonly SessionEntry[];
-}
 
 /** The calls of the gateway process, each with what it sends and what the service answers. */
 export interface Calls {

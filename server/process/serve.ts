@@ -12,7 +12,7 @@ import { StoredAgentKey } from "../features/privateKeys/privateKeys.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
 import { Gateway } from "../gateway/Gateway.ts";
 import { HttpServers } from "../http/HttpServers.ts";
-import { mailerOf } from "../mail/mailerOf.ts";
+import { mailerOf } from "../mail/mailers.ts";
 import { openPaymentGateway } from "../payments/openPaymentGateway.ts";
 import { instanceSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { isLoopback } from "../addresses.ts";
 import type { DatabaseLocation } from "../db/Database.ts";
 import { readSecretFile } from "../files/readSecretFile.ts";
-import type { MailConfig } from "../mail/mailerOf.ts";
+import type { MailConfig } from "../mail/mailers.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { SamlSettings, ServiceSettings } from "../services.ts";
 import { type Setting, type SettingName, type SettingValues, settings } from "./index.ts";

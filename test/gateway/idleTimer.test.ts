@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { IdleTimer } from "../../server/gateway/ssh/IdleTimer.ts";
+import { IdleTimer } from "../../server/gateway/ssh/DeviceLogin.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
 import { pino } from "pino";
 import { expect, it } from "vitest";
-import type { SessionEntries } from "../../server/gateway/protocol.ts";
+import type { SessionEntries } from "../../server/features/sessions/addEntries.ts";
 import { EntryWriter } from "../../server/gateway/ssh/SessionRecorder.ts";
 
 const SIZE = { width: 80, height: 24 };

@@ -1,5 +1,7 @@
+import type { FastifyBaseLogger } from "fastify";
 import { readRows, type SqlClient } from "../../db/readRows.ts";
 import { type Sql, sql } from "../../db/sql.ts";
+import { inSqlTransaction } from "../../db/transaction.ts";
 import type { Services } from "../../services.ts";
 import { activeSince } from "./active.ts";
 import type { SessionKey } from "./changeSession.ts";
@@ -192,3 +194,38 @@ async function write(tx: SqlClient, uid: string, { events, chunks, assignments }
 
 /** A client's text as both databases store it: PostgreSQL refuses NUL and halves of surrogate pairs. */
 const storable = (text: string): string => text.toWellFormed().replaceAll("\0", "\u{fffd}");
+
+/** Entries of a session, in their order. */
+export interface SessionEntries {
+  readonly uid: string;
+  readonly entries: readonly SessionEntry[];
+}
+
+/**
+ * Adds entries to the records of sessions. The sessions share transactions, and each succeeds or fails by itself.
+ * @returns the sessions whose output is no longer recorded: they no longer exist, their recordings have reached the limit,
+ * or recording is turned off
+ * @throws DriverAdapterError the database refuses the entries of a session
+ */
+export async function addToSessions(
+  services: Services,
+  sessions: readonly SessionEntries[],
+  log: () => FastifyBaseLogger,
+): Promise<string[]> {
+  const silenced: string[] = [];
+  const outcomes = await Promise.allSettled(
+    sessions.map(async ({ uid, entries }) => {
+      const added = await inSqlTransaction(services, "sessions", (tx) =>
+        addEntries(services, tx, { uid }, entries),
+      );
+      const reason = added === undefined ? "the session no longer exists" : added.unrecorded;
+      if (reason === undefined) return;
+      log().warn({ session: uid, reason }, "something of a session is not kept");
+      silenced.push(uid);
+    }),
+  );
+  for (const outcome of outcomes) {
+    if (outcome.status === "rejected") throw outcome.reason;
+  }
+  return silenced;
+}

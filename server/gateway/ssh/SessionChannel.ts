@@ -1,9 +1,8 @@
 import type { Client, ClientChannel, PseudoTtyInfo, PseudoTtyOptions, ServerChannel, Session } from "ssh2";
 import type { OutputStream } from "../../features/sessions/addEntries.ts";
 import { type EventData, type TerminalSize, unreachableReason } from "../protocol.ts";
-import { ignoreErrors, passOn, sendSignal, takeLateRequests, write } from "./bounds.ts";
+import { ignoreErrors, passOn, passOutput, sendSignal, takeLateRequests, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
-import { passOutput } from "./passOutput.ts";
 import { type ProgramRequest, type Transfer, transferOf } from "./transfers.ts";
 
 /** Environment variables that a session may set, and characters of each. */

@@ -1,8 +1,8 @@
 import { StringDecoder } from "node:string_decoder";
 import { setTimeout, setImmediate as turn } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { OutputStream, SessionEntry } from "../../features/sessions/addEntries.ts";
-import type { EventData, SessionEntries, TerminalSize } from "../protocol.ts";
+import type { OutputStream, SessionEntries, SessionEntry } from "../../features/sessions/addEntries.ts";
+import type { EventData, TerminalSize } from "../protocol.ts";
 
 /** How long entries are collected before they are written, in milliseconds. */
 const COLLECTING = 200;

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 import { inTransaction, within } from "../../../server/db/transaction.ts";
 import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
 import { queueMail } from "../../../server/features/outbox/outbox.ts";
-import { smtpMailer } from "../../../server/mail/smtpMailer.ts";
+import { smtpMailer } from "../../../server/mail/mailers.ts";
 import { startSmtpServer } from "../../support/smtpServer.ts";
 import { withApp } from "../http/lab.ts";
 

@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { fileMailer } from "../../../server/mail/fileMailer.ts";
 import { MailError } from "../../../server/mail/mail.ts";
-import { type SmtpServer, smtpMailer } from "../../../server/mail/smtpMailer.ts";
+import { fileMailer, type SmtpServer, smtpMailer } from "../../../server/mail/mailers.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
 import { SMTP_LOGIN, startSmtpServer } from "../../support/smtpServer.ts";

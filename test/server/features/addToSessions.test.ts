@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { pino } from "pino";
 import { beforeAll, expect, test } from "vitest";
-import type { SessionEntry } from "../../../server/features/sessions/addEntries.ts";
+import { addToSessions, type SessionEntry } from "../../../server/features/sessions/addEntries.ts";
 import { beginSession } from "../../../server/features/sessions/entry.ts";
-import { addToSessions } from "../../../server/gateway/logins/addToSessions.ts";
 import { withSharedApp } from "../http/lab.ts";
 import { enrol, type TestUser } from "../http/testApp.ts";
 

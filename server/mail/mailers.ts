@@ -1,0 +1,125 @@
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { FastifyBaseLogger } from "fastify";
+import { createTransport } from "nodemailer";
+import { writeDurably } from "../files/durableFile.ts";
+import { MailError, type Mailer, messageOf } from "./mail.ts";
+
+/** Configuration of outgoing mails. */
+export interface MailConfig {
+  /** Undefined: mails are written into files of the data folder. */
+  readonly server: SmtpServer | undefined;
+  /** Address of the sender, with or without a name. */
+  readonly from: string;
+}
+
+/** @param log gets the logger, which may not exist before a mail is sent */
+export function mailerOf(config: MailConfig, dataDir: string, log: () => FastifyBaseLogger): Mailer {
+  const { server, from } = config;
+  if (server) return smtpMailer(server, from);
+  return fileMailer(join(dataDir, "mail"), from, (file) => {
+    log().warn({ file }, "no mail server is set (GATEHOUSE_SMTP_URL): a mail was written into a file");
+  });
+}
+
+/** Maximum number of files: strangers can cause mails, and nobody may be reading them. */
+const KEPT = 1000;
+
+const SUFFIX = ".eml";
+
+/**
+ * Writes each mail into a file, for a service without a mail server: the operator can pass it on. New files replace the
+ * oldest ones.
+ * @param written called with the path of each new file
+ * @param kept maximum number of files
+ */
+export function fileMailer(
+  folder: string,
+  from: string,
+  written: (file: string) => void,
+  kept = KEPT,
+): Mailer {
+  const transport = createTransport({ streamTransport: true, buffer: true, newline: "windows" });
+  let count = 0;
+  return {
+    async send(mail) {
+      const { message } = await transport.sendMail(messageOf(from, mail));
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      const time = new Date().toISOString().replaceAll(":", "-");
+      count += 1;
+      const name = `${time}-${String(count).padStart(9, "0")}-${randomBytes(4).toString("hex")}`;
+      const file = join(folder, name + SUFFIX);
+      writeDurably(file, message.toString());
+      for (const old of oldFiles(folder, kept)) rmSync(join(folder, old), { force: true });
+      written(file);
+    },
+  };
+}
+
+/** Files beyond the maximum, oldest first: their names begin with the time. */
+function oldFiles(folder: string, kept: number): string[] {
+  const files = readdirSync(folder).filter((name) => name.endsWith(SUFFIX));
+  return files.sort().slice(0, Math.max(0, files.length - kept));
+}
+
+/** A mail server, and the service's login there. */
+export interface SmtpServer {
+  readonly host: string;
+  readonly port: number;
+  /** True: TLS from the first byte; false: STARTTLS. */
+  readonly secure: boolean;
+  /** Undefined: without a login. */
+  readonly login: { readonly user: string; readonly password: string } | undefined;
+  /**
+   * `required`: TLS always, with a certificate for the server's name; `offered`: the same if the server offers TLS;
+   * `unchecked`: TLS if offered, with any certificate.
+   */
+  readonly tls: "required" | "offered" | "unchecked";
+}
+
+/** Timeouts in milliseconds: of name resolution, connection, greeting and each response. */
+const TIMEOUTS = {
+  dnsTimeout: 10_000,
+  connectionTimeout: 10_000,
+  greetingTimeout: 10_000,
+  socketTimeout: 20_000,
+};
+
+/**
+ * Sends by SMTP, each mail over a connection of its own.
+ * @param from address of the sender, with or without a name
+ */
+export function smtpMailer(server: SmtpServer, from: string): Mailer {
+  const { host, port, secure, login, tls } = server;
+  const transport = createTransport({
+    host,
+    port,
+    secure,
+    requireTLS: tls === "required",
+    tls: { minVersion: "TLSv1.2", rejectUnauthorized: tls !== "unchecked" },
+    ...(login && { auth: { user: login.user, pass: login.password } }),
+    ...TIMEOUTS,
+  });
+  return {
+    async send(mail) {
+      const message = messageOf(from, mail);
+      try {
+        await transport.sendMail(message);
+      } catch (error) {
+        throw new MailError(`${host}:${port} did not take it: ${codesOf(error)}`);
+      }
+    },
+  };
+}
+
+/** The codes of the library and the server; the server's text may repeat the address. */
+function codesOf(error: unknown): string {
+  const { code, command, responseCode } = error as Readonly<Record<string, unknown>>;
+  const parts = [
+    code ?? "unknown error",
+    command && `at ${command}`,
+    responseCode && `answer ${responseCode}`,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
