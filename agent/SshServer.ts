@@ -91,7 +91,7 @@ export class SshServer {
     let wrong = 0;
     client.on("authentication", async (context) => {
       const { method, username } = context;
-      const admitted = await this.#admits(context).catch((error: Error) => {
+      const admitted = await this.#authenticates(context).catch((error: Error) => {
         log("warn", "a login could not be checked", { login: username, method, reason: error.message });
         return false;
       });
@@ -116,7 +116,7 @@ export class SshServer {
     serveSessions({ client, login, device: this.#checks.device() }, this.#options);
   }
 
-  async #admits(context: AuthContext): Promise<boolean> {
+  async #authenticates(context: AuthContext): Promise<boolean> {
     if (!this.#checks.served(context.username)) return false;
     if (context.method === "password") return this.#passwordFits(context);
     return isKey(context) ? this.#isOfService(context) : false;

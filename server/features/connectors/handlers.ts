@@ -6,7 +6,7 @@ import { InvalidError, NotConnectedError, NotFoundError } from "../../errors.ts"
 import type { Handler, Handlers } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
-import { requireRoom } from "../requireRoom.ts";
+import { requireQuota } from "../requireQuota.ts";
 import { declaredConnector, presentConnector } from "./connector.ts";
 import { NO_TLS, type StoredTls, sealTls, type TlsMaterial } from "./tlsMaterial.ts";
 
@@ -33,7 +33,7 @@ function tlsColumns(
 /** @throws ForbiddenError the namespace has as many connectors as it may have */
 function checkNumber(services: Services, tx: Transaction, tenantId: string): Promise<void> {
   const limit = services.settings.maximumConnectors;
-  return requireRoom(
+  return requireQuota(
     limit,
     () => tx.connector.count({ where: { tenantId }, take: limit }),
     `the namespace has ${limit} connectors, the most that it may have: delete one`,

@@ -9,7 +9,7 @@ import type { SqlServices } from "../../db/transaction.ts";
 import type { Context, Handler, SqlWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import { checkFilter, filterColumn } from "../filters/filter.ts";
-import { requireRoom } from "../requireRoom.ts";
+import { requireQuota } from "../requireQuota.ts";
 import { tagRows, withTags } from "../tags/tagList.ts";
 import {
   declaredFirewallRule,
@@ -58,7 +58,7 @@ export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = asy
 /** @throws ForbiddenError the namespace has as many rules as it may have */
 function checkNumber({ db, settings }: SqlServices, tenantId: string): Promise<void> {
   const limit = settings.maximumFirewallRules;
-  return requireRoom(
+  return requireQuota(
     limit,
     async () => {
       const rules = sql`SELECT 1 FROM "FirewallRule" WHERE "tenantId" = ${tenantId} LIMIT ${limit}`;

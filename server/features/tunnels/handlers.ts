@@ -7,7 +7,7 @@ import { NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import type { Services } from "../../services.ts";
-import { requireRoom } from "../requireRoom.ts";
+import { requireQuota } from "../requireQuota.ts";
 import { endOf, living } from "./expiry.ts";
 import { presentTunnel } from "./tunnel.ts";
 
@@ -47,7 +47,7 @@ const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) =>
 /** @throws ForbiddenError the device has as many tunnels as it may have (rules section 18, Q4) */
 function checkNumber(services: Services, tx: Transaction, deviceUid: string): Promise<void> {
   const limit = services.settings.maximumTunnels;
-  return requireRoom(
+  return requireQuota(
     limit,
     () => tx.tunnel.count({ where: { deviceUid, ...living(services) } }),
     `the device has ${limit} tunnels, the most that it may have: delete one`,

@@ -6,7 +6,7 @@ import { ForbiddenError } from "../errors.ts";
  * @param count counts the present objects, if there is a limit; it may stop counting at the limit
  * @throws ForbiddenError with the message, when the limit is reached
  */
-export async function requireRoom(
+export async function requireQuota(
   limit: number,
   count: () => Promise<number>,
   message: string,
