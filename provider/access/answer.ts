@@ -11,8 +11,7 @@ import type { Estate } from "../estate/namespaceState.ts";
 import { keyText, listText, printable, ruleText } from "../words.ts";
 import { DeviceGroups } from "./deviceGroups.ts";
 import { type AccessExplanation, accessExplanation, explanationText } from "./explanation.ts";
-import type { AccessInquiry } from "./inquiry.ts";
-import { type AccessView, accessView, domainLines, unknownLines } from "./view.ts";
+import { type AccessInquiry, type AccessView, accessView, domainLines, unknownLines } from "./inquiry.ts";
 
 export interface AccessAnswer {
   /** The parts of the text. Those of a large text are made while they are read. */

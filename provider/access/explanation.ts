@@ -13,8 +13,7 @@ import {
   patternOf,
 } from "@gatehouse-access/sdk/policy";
 import { counted, keyText, listText, printable, ruleText } from "../words.ts";
-import { AccessInquiryError } from "./inquiry.ts";
-import { type AccessView, unknownLines } from "./view.ts";
+import { AccessInquiryError, type AccessView, unknownLines } from "./inquiry.ts";
 
 /** What a rule has to do with one login. */
 export interface ExplainedRule extends ConsideredRule {

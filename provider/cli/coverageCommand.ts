@@ -39,8 +39,7 @@ async function coverage(io: Io, folder: string, flags: Flags): Promise<Outcome> 
   try {
     const found = await withReleaseNote(io, connection, async () => {
       const { inventoryOf, WATCHED_KINDS } = await import("../estate/liveObjects.ts");
-      const { coverageOf, ManagedObjects } = await import("../estate/coverage.ts");
-      const { readExceptions } = await import("../estate/exceptions.ts");
+      const { coverageOf, ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
       if (tenant === undefined) throw missingNamespace(await resourcesOf(stack, connection));
       io.stderr.write(`Namespace: ${service.text}\n`);
       const exceptions = await readExceptions(folder);

@@ -164,7 +164,7 @@ async function managedOrExcepted(
   stack: string,
   connection: Connection,
 ): Promise<Pick<DriftSearch, "others" | "exceptions" | "seen">> {
-  const { readExceptions } = await import("../estate/exceptions.ts");
+  const { readExceptions } = await import("../estate/coverage.ts");
   const { FirstSeen, KeptFile, keptPath } = await import("../drift/KeptFile.ts");
   return {
     others: await otherResources(io, folder, flags, connection),

@@ -3,7 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { GatehouseError, printedError } from "@gatehouse-access/sdk/errors";
 import type { Command } from "commander";
 import { EngineError, type Result, RunError, withoutValues } from "../engine/index.ts";
-import { OutdatedPlanError } from "../plan/saved/OutdatedPlanError.ts";
+import { OutdatedPlanError } from "../plan/saved/planDifferences.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { printable, printableLines } from "../words.ts";
 import type { Io, Output } from "./io.ts";

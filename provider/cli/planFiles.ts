@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { type Command, Option } from "commander";
 import { EngineError, type Plan, type Result, type Stack } from "../engine/index.ts";
-import type { OutdatedPlanError } from "../plan/saved/OutdatedPlanError.ts";
+import type { OutdatedPlanError } from "../plan/saved/planDifferences.ts";
 import type { ReviewedContent } from "../plan/saved/planFile.ts";
 import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
 import type { TerraformPlan } from "../plan/terraform/readTerraformPlan.ts";
@@ -116,9 +116,8 @@ async function requireAsReviewed(
 ): Promise<void> {
   const { estatesOf } = await import("../review/reviewPlan.ts");
   const { capturePlan } = await import("../plan/saved/capturePlan.ts");
-  const { planDifferences } = await import("../plan/saved/planDifferences.ts");
+  const { OutdatedPlanError, planDifferences } = await import("../plan/saved/planDifferences.ts");
   const { printable } = await import("../words.ts");
-  const { OutdatedPlanError } = await import("../plan/saved/OutdatedPlanError.ts");
   const { home, estates } = await estatesOf(connection, [plan]);
   if (home !== reviewed.home) {
     throw new EngineError(
@@ -140,7 +139,7 @@ async function requireAsReviewed(
  */
 export async function outdatedWork(file: string, work: PlannedWork): Promise<OutdatedPlanError | undefined> {
   const { parseWork, workDifferences } = await import("../plan/terraform/plannedWork.ts");
-  const { OutdatedPlanError } = await import("../plan/saved/OutdatedPlanError.ts");
+  const { OutdatedPlanError } = await import("../plan/saved/planDifferences.ts");
   const saved = await readFile(file, "utf8").catch(unreadable(file));
   const differences = workDifferences(parseWork(saved, file), work);
   return differences.length > 0 ? new OutdatedPlanError(differences) : undefined;

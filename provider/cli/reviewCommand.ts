@@ -127,8 +127,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     const { protect, soonDays } = flags;
     const options: ReviewOptions = { ...planned, logins, addresses, protect, soonDays };
     const reviewed = await withConnection(onService, configuration, async (connection) => {
-      const { readExceptions } = await import("../estate/exceptions.ts");
-      const { ManagedObjects } = await import("../estate/coverage.ts");
+      const { ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
       const others = await otherResources(onService, folder, flags, connection);
       const elsewhere = { managed: new ManagedObjects(others), exceptions: await readExceptions(folder) };
       return reviewPlan(connection, plan, { ...options, elsewhere });

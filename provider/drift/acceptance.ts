@@ -1,6 +1,6 @@
 import type { FieldPath } from "@gatehouse-access/sdk/errors";
 import { holds, type Shown, type ShownStep, type Step, typeName } from "../engine/index.ts";
-import { exceptionLine } from "../estate/exceptions.ts";
+import { exceptionLine } from "../estate/coverage.ts";
 import { declarable, definitionOf, type LiveObject } from "../estate/liveObjects.ts";
 import { hcl, inline, jsonLine } from "../import/literal.ts";
 import type { Format } from "../import/model.ts";

@@ -1,6 +1,5 @@
 import { expiryOf, SOON_DAYS } from "@gatehouse-access/sdk/policy";
-import type { OwnResource } from "../estate/coverage.ts";
-import { type Exception, exceptionFor } from "../estate/exceptions.ts";
+import { type Exception, exceptionFor, type OwnResource } from "../estate/coverage.ts";
 import { definitionNamed } from "../estate/liveObjects.ts";
 import type { Estate } from "../estate/namespaceState.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";

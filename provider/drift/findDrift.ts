@@ -8,13 +8,16 @@ import {
   typeName,
 } from "../engine/index.ts";
 import {
+  EXCEPTIONS_FILE,
+  type Exception,
+  hasEnded,
+  isMeant,
   ManagedObjects,
   type OwnResource,
   shownObject,
   type Unmanaged,
   unmanagedOf,
 } from "../estate/coverage.ts";
-import { EXCEPTIONS_FILE, type Exception, hasEnded, isMeant } from "../estate/exceptions.ts";
 import { definitionOf, inventoryOf, type LiveObject, WATCHED_KINDS } from "../estate/liveObjects.ts";
 import { readEach, readEstate } from "../estate/namespaceState.ts";
 import type { Format } from "../import/model.ts";

@@ -5,13 +5,11 @@ import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
 import { policyTestFiles } from "../policyTests/policyFiles.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { byText, byTexts } from "../words.ts";
-import { actorOf } from "./guards/incapabilities.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
-import { type PlanProblem, planProblems } from "./guards/planProblems.ts";
+import { actorOf, type PlanProblem, planProblems } from "./guards/planProblems.ts";
 import type { Review, Revisions } from "./report/review.ts";
-import { type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
+import { type Elsewhere, type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
-import type { Elsewhere } from "./unmanagedAccess.ts";
 
 /** Another revision of the program, which a plan is compared with instead of the live namespace. */
 export interface Baseline {

@@ -7,7 +7,7 @@ import type { PolicyTestReport } from "../policyTests/results.ts";
 import { runPolicyTests } from "../policyTests/runPolicyTests.ts";
 import type { Connection } from "../service/connection.ts";
 import { byText } from "../words.ts";
-import { actorOf } from "./guards/incapabilities.ts";
+import { actorOf } from "./guards/planProblems.ts";
 
 /** What came of the policy tests beside a program, on the stack's namespace. */
 export interface TestedNamespace extends PolicyTestReport {

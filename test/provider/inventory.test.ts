@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { StateResource } from "../../provider/engine/index.ts";
-import { ManagedObjects, ownResources } from "../../provider/estate/coverage.ts";
-import { type Exception, exceptionFor, exceptionLine, hasEnded } from "../../provider/estate/exceptions.ts";
+import {
+  type Exception,
+  exceptionFor,
+  exceptionLine,
+  hasEnded,
+  ManagedObjects,
+  ownResources,
+} from "../../provider/estate/coverage.ts";
 import { declarable, definitionNamed, type LiveObject } from "../../provider/estate/liveObjects.ts";
 import { selectorsOf } from "../../provider/resources/deviceSelector.ts";
 import type { Device } from "../../provider/service/listings.ts";

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
 import { accessLines } from "../../provider/review/accessLines.ts";
-import { incapabilities } from "../../provider/review/guards/incapabilities.ts";
 import {
   deviceLockouts,
   memberLockouts,
   protectedGroup,
   type Seat,
 } from "../../provider/review/guards/lockouts.ts";
+import { incapabilities } from "../../provider/review/guards/planProblems.ts";
 import { memberChanges } from "../../provider/review/reviewNamespace.ts";
 import { Access, type AccessPolicy, type AccessRule } from "../../sdk/policy/index.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Plan, ResourceValues, Step } from "../../provider/engine/index.ts";
 import { onService, stepsOf } from "../../provider/plan/steps.ts";
-import { incapabilities } from "../../provider/review/guards/incapabilities.ts";
+import { incapabilities } from "../../provider/review/guards/planProblems.ts";
 
 const HERE = "https://here.example.org";
 const THERE = "https://there.example.org";

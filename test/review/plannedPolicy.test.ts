@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { kinds, plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
+import { kinds } from "../../provider/plan/planned/draft.ts";
+import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import {
   estate,

@@ -7,8 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { Plan, Step } from "../../provider/engine/index.ts";
 import type { Estate } from "../../provider/estate/namespaceState.ts";
 import { capturePlan } from "../../provider/plan/saved/capturePlan.ts";
-import { OutdatedPlanError } from "../../provider/plan/saved/OutdatedPlanError.ts";
-import { planDifferences } from "../../provider/plan/saved/planDifferences.ts";
+import { OutdatedPlanError, planDifferences } from "../../provider/plan/saved/planDifferences.ts";
 import type { ReviewedContent, ReviewedObject, ReviewedStep } from "../../provider/plan/saved/planFile.ts";
 import { readPlan, savePlan } from "../../provider/plan/saved/planFile.ts";
 

@@ -7,11 +7,16 @@ import { pendingText } from "../../resources/deviceSelector.ts";
 import type { ApiKey } from "../../service/listings.ts";
 import { byText, firstOf } from "../../words.ts";
 import { isHidden, losesObject, type PlannedStep, stepsOf } from "../steps.ts";
-import { attachmentKind, deviceKind, deviceTagsKind, renameTags, tagKind } from "./devicesAndTags.ts";
-import { CannotTell, Draft, type Kind, type PlannedApiKey } from "./draft.ts";
-import { contradictions, keyKind, ruleKind } from "./keysAndRules.ts";
-import { apiKeyKind, apiKeyNameToday, memberKind } from "./membersAndApiKeys.ts";
-import { type Declared, type Twins, twinsOf } from "./twins.ts";
+import { contradictions, type Declared, type Twins, twinsOf } from "./conflicts.ts";
+import {
+  apiKeyNameToday,
+  Draft,
+  type Kind,
+  kinds,
+  type PlannedApiKey,
+  renameTags,
+  UnpredictableError,
+} from "./draft.ts";
 
 /** An object of the service that a resource of the stack manages. */
 export interface ManagedObject {
@@ -155,34 +160,12 @@ function managedBy(
     const isApiKey = definition.name === "ApiKey" && before !== undefined;
     const id = isApiKey ? apiKeyNameToday(draft, before) : whole.slice(whole.indexOf("/") + 1);
     const object = { kind: definition.name, id, urn: step.urn };
-    if (kindOf(definition).isLive(draft, id)) found.set(JSON.stringify(object), object);
+    if (kindOf(definition).isLive?.(draft, id)) found.set(JSON.stringify(object), object);
   };
   for (const planned of steps) if (planned.before) add(planned, planned.step.id);
   for (const { planned, id } of declared) add(planned, id);
   return [...found.values()];
 }
-
-const namespaceKind: Kind = {
-  decisive: [],
-  idOf: () => undefined,
-  isLive: ({ estate }, id) => estate.tenant === id,
-  remove: (draft) => draft.clear(),
-  bring() {},
-  change() {},
-};
-
-/** By resource, in the order in which their steps are looked at: tags and names first, since others refer to them. */
-export const kinds: ReadonlyMap<string, Kind> = new Map([
-  ["Tag", tagKind],
-  ["Device", deviceKind],
-  ["DeviceTags", deviceTagsKind],
-  ["DeviceTagAttachment", attachmentKind],
-  ["PublicKey", keyKind],
-  ["FirewallRule", ruleKind],
-  ["Member", memberKind],
-  ["ApiKey", apiKeyKind],
-  ["Namespace", namespaceKind],
-]);
 
 function kindOf({ name }: ResourceDefinition): Kind {
   const kind = kinds.get(name);
@@ -228,14 +211,14 @@ function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
   for (const planned of done) {
     const { step, definition, before } = planned;
     if (!before || !removesObject(planned) || (step.id && claims.isHeld(definition, step.id))) continue;
-    kindOf(definition).remove(draft, planned, before, (key) => claims.isHeldAlone(key));
+    kindOf(definition).remove?.(draft, planned, before, (key) => claims.isHeldAlone(key));
   }
   for (const planned of done) {
     const { step, definition, before, after } = planned;
     const kind = kindOf(definition);
     attempt(work, planned, () => {
-      if (after && makesObject(planned)) kind.bring(draft, planned, after);
-      else if (before && after && step.op === "update") kind.change(draft, planned, before, after);
+      if (after && makesObject(planned)) kind.createOrAdopt?.(draft, planned, after);
+      else if (before && after && step.op === "update") kind.update?.(draft, planned, before, after);
     });
   }
 }
@@ -266,7 +249,7 @@ function attempt({ unseen }: Work, { title, before }: PlannedStep, work: () => v
     work();
     return true;
   } catch (error) {
-    if (!(error instanceof CannotTell)) throw error;
+    if (!(error instanceof UnpredictableError)) throw error;
     const left = before ? "what it has stays as it is" : "it is left out";
     unseen.push(`${title}: ${error.message}; ${left} here`);
     return false;
@@ -275,7 +258,7 @@ function attempt({ unseen }: Work, { title, before }: PlannedStep, work: () => v
 
 /**
  * The id, tenant and all, of the object that a resource will have; undefined for an object that is still to be made.
- * @throws CannotTell
+ * @throws UnpredictableError
  */
 function idOf(draft: Draft, planned: PlannedStep): string | undefined {
   const { step, definition, after } = planned;
@@ -283,12 +266,12 @@ function idOf(draft: Draft, planned: PlannedStep): string | undefined {
   const kind = kindOf(definition);
   const hidden = kind.decisive.filter((name) => isHidden(after.inputs[name]));
   if (hidden.length > 0) {
-    throw new CannotTell(
+    throw new UnpredictableError(
       `its ${hidden.join(" and ")} ${hidden.length === 1 ? "is" : "are"} secret or not known before the change is made`,
     );
   }
   if (!makesObject(planned)) return step.id;
-  const id = kind.idOf(draft, planned, after);
+  const id = kind.idOf?.(draft, after);
   return id === undefined ? undefined : `${draft.estate.tenant}/${id}`;
 }
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { firstOf } from "../../words.ts";
+import { EngineError } from "../../engine/index.ts";
+import { firstOf, printable } from "../../words.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
 /** Something that is no longer as it was when the plan was reviewed. */
@@ -139,4 +140,25 @@ function movements(
   const sentence = (titles: readonly string[], what: string) =>
     titles.length === 0 ? [] : [`${firstOf(titles, DEVICES_MAX)} ${what} since the review`];
   return [...sentence(of(now, old), "came"), ...sentence(of(old, now), "went")];
+}
+
+/** Most differences that the message names; all of them are in `differences`. */
+const NAMED_MAX = 20;
+
+/** What `up --plan` would do is not what was reviewed, so it does nothing. */
+export class OutdatedPlanError extends EngineError {
+  readonly differences: readonly PlanDifference[];
+
+  constructor(differences: readonly PlanDifference[]) {
+    const more = differences.length - NAMED_MAX;
+    super(
+      "plan_outdated",
+      [
+        "what was reviewed is not what would be done now. Nothing was changed; review it again.",
+        ...differences.slice(0, NAMED_MAX).map(({ message }) => `  ${printable(message)}`),
+        ...(more > 0 ? [`  and ${more} more; --json names them all`] : []),
+      ].join("\n"),
+    );
+    this.differences = differences;
+  }
 }

@@ -1,7 +1,10 @@
-import { isNotFound } from "@gatehouse-access/sdk";
-import type { Plan, ResourceValues, Shown } from "../../engine/index.ts";
+import { type Identity, isNotFound, RequestError } from "@gatehouse-access/sdk";
+import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import type { Plan, ResourceValues, Shown, Step, StepOp } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
-import { readEstate } from "../../estate/namespaceState.ts";
+import { type Estate, readEstate } from "../../estate/namespaceState.ts";
+import { existsAlready } from "../../lifecycle/createOrAdopt.ts";
+import { diff } from "../../lifecycle/diff.ts";
 import { plannedEstate } from "../../plan/planned/plannedEstate.ts";
 import {
   hasOwnCredential,
@@ -12,13 +15,14 @@ import {
   type PlannedStep,
   stepsOf,
   tenantIn,
+  topOf,
 } from "../../plan/steps.ts";
+import type { Listed, ResourceDefinition } from "../../resources/definition.ts";
+import { canonicalInputs } from "../../resources/values.ts";
 import type { Connection, Home, TenantClient } from "../../service/connection.ts";
 import { deviceKey, isUnreadable, macOf, type Namespace } from "../../service/listings.ts";
 import { isNewer } from "../../service/release.ts";
-import { byTexts } from "../../words.ts";
-import { existingObjects } from "./existingObjects.ts";
-import { actorOf, incapabilities } from "./incapabilities.ts";
+import { byText, byTexts } from "../../words.ts";
 
 /** Why a part of a plan cannot be carried out, or would not do what it says. */
 export interface PlanProblem {
@@ -231,4 +235,217 @@ async function fullNamespace(
   return [
     `${listed(accepting.map(({ title }) => title))}: the namespace ${tenant} has room for ${Math.max(room, 0)} more devices of ${maxDevices}, and ${added} are to be accepted; remove some, or raise the limit`,
   ];
+}
+
+type OperationId = keyof typeof operations;
+type Work = "create" | "update" | "delete";
+
+const needs = (
+  create: readonly OperationId[],
+  update: readonly OperationId[],
+  remove: readonly OperationId[],
+): Readonly<Record<Work, readonly OperationId[]>> => ({ create, update, delete: remove });
+
+/** The operations that a resource calls, as its definition in provider/resources has them. */
+const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
+  Namespace: needs(["createNamespace"], ["editNamespace"], ["deleteNamespace"]),
+  Member: needs(["inviteMember"], ["updateMember"], ["removeMember"]),
+  PublicKey: needs(["createPublicKey"], ["updatePublicKey"], ["deletePublicKey"]),
+  FirewallRule: needs(["createFirewallRule"], ["updateFirewallRule"], ["deleteFirewallRule"]),
+  ApiKey: needs(["createApiKey"], ["updateApiKey"], ["deleteApiKey"]),
+  Tag: needs([], ["renameTag"], []),
+  DeviceTags: needs(["updateDeviceTags"], ["updateDeviceTags"], ["deleteDeviceTag"]),
+  DeviceTagAttachment: needs(["createDeviceTag"], ["createDeviceTag"], ["deleteDeviceTag"]),
+  Device: needs(["updateDevice", "acceptDevice"], ["updateDevice", "updateDeviceStatus"], ["deleteDevice"]),
+};
+
+function workOf(op: StepOp): readonly Work[] {
+  if (op === "import" || op === "same") return [];
+  return op === "replace" ? ["create", "delete"] : [op];
+}
+
+/** Inputs that no operation is called for where nothing else changes. */
+const UNSENT: Readonly<Record<string, readonly string[]>> = {
+  Namespace: ["forceDestroy"],
+  ApiKey: ["overlap", "rotateBefore"],
+  DeviceTags: ["device"],
+  DeviceTagAttachment: ["device"],
+  Device: ["device", "onDestroy"],
+};
+
+/** Whoever carries a plan out, in one namespace: a user or an API key, with a role. */
+export interface Actor {
+  readonly kind: "user" | "apikey";
+  /** Undefined where the service does not say. */
+  readonly role: Role | undefined;
+}
+
+/** Whoever a credential is of, in a namespace. The service does not tell an API key which role it has. */
+export function actorOf({ kind, userId }: Identity, { members }: Pick<Estate, "members">): Actor {
+  if (kind === "apiKey") return { kind: "apikey", role: undefined };
+  return { kind: "user", role: members?.find(({ id }) => id === userId)?.role };
+}
+
+/** An operation that a plan needs, and that the credential may not call. */
+export interface Incapability {
+  /** Its id, as docs/operations.md has it. */
+  readonly operation: string;
+  readonly reason: string;
+  /** The resources of the plan that need it. */
+  readonly resources: readonly string[];
+}
+
+/**
+ * The operations of a plan that the service will refuse, by its contract; each operation once.
+ * @param steps about the namespace in which the actor has the role
+ * @param begun about namespaces that the plan makes, whose owner the actor will be
+ */
+export function incapabilities(
+  actor: Actor,
+  steps: readonly PlannedStep[],
+  begun: readonly PlannedStep[],
+): Incapability[] {
+  const owner: Actor = { ...actor, role: undefined };
+  const found = new Map<OperationId, { reason: string; resources: string[] }>();
+  const look = (who: Actor) => (planned: PlannedStep) => {
+    if (hasOwnCredential(planned.step)) return;
+    for (const id of neededBy(planned)) {
+      const reason = refusal(who, id);
+      if (reason === undefined) continue;
+      const entry = found.get(id) ?? { reason, resources: [] };
+      entry.resources.push(planned.step.name);
+      found.set(id, entry);
+    }
+  };
+  steps.forEach(look(actor));
+  begun.forEach(look(owner));
+  return [...found]
+    .map(([operation, { reason, resources }]) => ({ operation, reason, resources: resources.sort(byText) }))
+    .sort(byTexts(({ operation }) => operation));
+}
+
+/** A replacement that moves an object to another namespace counts with the half that is done in this one. */
+const neededBy = (planned: PlannedStep): readonly OperationId[] =>
+  workOf(planned.step.op)
+    .filter((work) => isSent(work, planned))
+    .flatMap((work) => NEEDS[planned.definition.name]?.[work] ?? []);
+
+function isSent(work: Work, { step, definition: { name }, before, after }: PlannedStep): boolean {
+  if (work === "create") return after !== undefined;
+  if (work === "update") return step.fields.some(({ path }) => !UNSENT[name]?.includes(topOf(path)));
+  if (name === "Device" && before?.outputs.onDestroy !== "remove") return false;
+  return before !== undefined && !before.retained;
+}
+
+function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
+  const { auth, minRole } = operations[id];
+  if (kind === "apikey" && !(auth as readonly string[]).includes("apikey")) {
+    return `${id} is for users, not for API keys`;
+  }
+  if (minRole !== null && role !== undefined && !roleAtLeast(role, minRole)) {
+    return `${id} needs the role ${minRole}; the credential's is ${role}`;
+  }
+  return undefined;
+}
+
+/** Up to so many new objects of a kind are looked for one by one; of more, all that there are are listed first. */
+const FEW = 5;
+
+/**
+ * Objects that the plan is to make, and that are there already. What another resource of the program has today may pass
+ * from the one to the other, and what an earlier run made for the same resource is given back by the service.
+ * @param home the namespace of resources that name none
+ */
+export async function existingObjects(
+  connection: Connection,
+  { project, stack, steps }: Plan,
+  home: string | undefined,
+): Promise<string[]> {
+  const held = new Set(steps.flatMap(({ before, id }) => (before && id !== undefined ? [id] : [])));
+  const groups = Map.groupBy(
+    steps.flatMap((step) => newObject(step, home)),
+    ({ definition, inputs }) => `${definition.name} ${inputs.tenant}`,
+  );
+  const problems: string[] = [];
+  for (const group of groups.values()) {
+    const listed: Lists = new Map();
+    const known = group.length > FEW ? await knownAmong(connection, group, listed) : group;
+    const looked = known.map(async ({ name, definition, inputs }) => {
+      const found = await whereReadable(() => definition.find?.(connection, inputs));
+      if (!found || held.has(found.id)) return [];
+      const all = await listOnce(connection, definition, found.id.split("/")[0] ?? "", listed);
+      const owner = all.find(({ id }) => id === found.id)?.declaredBy;
+      if (owner?.project === project && owner.stack === stack && owner.resource === name) return [];
+      const { message } = existsAlready({ definition }, found.id, diff(definition, found.state, inputs));
+      return [`${definition.name} "${name}": ${message}`];
+    });
+    problems.push(...(await Promise.all(looked)).flat());
+  }
+  return problems;
+}
+
+/** An object that a plan is to make. */
+interface NewObject {
+  readonly name: string;
+  readonly definition: ResourceDefinition;
+  /** In their canonical form, with the namespace. */
+  readonly inputs: Record<string, unknown>;
+}
+
+function newObject(step: Step, home: string | undefined): NewObject[] {
+  const definition = definitionOf(step);
+  const { after } = step;
+  if (step.op !== "create" || !after || !definition?.find || !definition.identity) return [];
+  const given = after.inputs;
+  // Whether a tag may be put on a device depends on what else the plan does to its tags.
+  if (given.adopt || definition.inputs.device || definition.overwrites) return [];
+  if (definition.identity.fields.some((field) => isHidden(given[field]))) return [];
+  const inputs = canonicalInputs(definition.inputs, given);
+  if (!definition.inputs.tenant) return [{ name: step.name, definition, inputs }];
+  const tenant = tenantIn(after) ?? home;
+  // Without a namespace that is a problem of its own.
+  if (tenant === undefined || isHidden(tenant)) return [];
+  return [{ name: step.name, definition, inputs: { ...inputs, tenant } }];
+}
+
+type Lists = Map<string, Promise<readonly Listed[]>>;
+
+/** All objects of a kind in a namespace, which are listed once. */
+function listOnce(
+  connection: Connection,
+  { list }: ResourceDefinition,
+  tenant: string,
+  lists: Lists,
+): Promise<readonly Listed[]> {
+  const listed =
+    lists.get(tenant) ?? whereReadable(() => list?.(connection, tenant)).then((all) => all ?? []);
+  lists.set(tenant, listed);
+  return listed;
+}
+
+/** Those of the new objects of one kind and namespace that claim what an object claims which is there. */
+async function knownAmong(
+  connection: Connection,
+  group: readonly NewObject[],
+  lists: Lists,
+): Promise<readonly NewObject[]> {
+  const [{ definition, inputs: first } = {}] = group;
+  // Namespaces are no objects of a namespace, and a program makes few of them.
+  if (typeof first?.tenant !== "string" || !definition?.identity) return group;
+  const { identity, inputs: fields } = definition;
+  const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>
+    identity.ofInputs(canonicalInputs(fields, inputs)).map(({ key }) => key);
+  const all = await listOnce(connection, definition, first.tenant, lists);
+  const claimed = new Set(all.flatMap(({ state }) => (state ? claimsOf(state) : [])));
+  return group.filter(({ inputs }) => claimsOf(inputs).some((key) => claimed.has(key)));
+}
+
+/** What cannot be looked up is for the run to tell, or a problem of its own. */
+async function whereReadable<T>(read: () => Promise<T | undefined> | undefined): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof RequestError && !isUnreadable(error)) throw error;
+    return undefined;
+  }
 }

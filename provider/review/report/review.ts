@@ -1,10 +1,10 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import type { AccessChange, Finding } from "@gatehouse-access/sdk/policy";
 import type { Runner, ShownStep, Summary } from "../../engine/index.ts";
-import type { Twins } from "../../plan/planned/twins.ts";
+import type { Twins } from "../../plan/planned/conflicts.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
-import type { Incapability } from "../guards/incapabilities.ts";
 import type { Lockout } from "../guards/lockouts.ts";
+import type { Incapability } from "../guards/planProblems.ts";
 
 /** Access that one or more keys gain or lose: one sentence of the review. */
 export interface ReviewedAccess {

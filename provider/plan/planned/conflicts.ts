@@ -1,0 +1,116 @@
+import { isDeepStrictEqual } from "node:util";
+import { Access, type AccessDevice, type AccessRule, areDisjoint } from "@gatehouse-access/sdk/policy";
+import { acceptedDevices } from "../../estate/namespaceState.ts";
+import { claimsOfId } from "../../lifecycle/claims.ts";
+import type { Claim } from "../../resources/definition.ts";
+import { canonicalInputs } from "../../resources/values.ts";
+import { isHidden, type PlannedStep } from "../steps.ts";
+import type { Draft } from "./draft.ts";
+
+/** Two or more resources that declare one object: each would undo what the others do. */
+export interface Twins {
+  /** The object, in words. */
+  readonly object: string;
+  readonly urns: readonly string[];
+}
+
+/** A resource of the program. */
+export interface Declared {
+  readonly planned: PlannedStep;
+  /** Of its object, with the tenant; undefined for an object that is still to be created. */
+  readonly id: string | undefined;
+}
+
+/**
+ * Finds duplicate declarations by the claims that the provider checks during a run. This finds more of them: two selectors
+ * may match one device.
+ */
+export function twinsOf(draft: Draft, declared: readonly Declared[]): Twins[] {
+  const claims = declared.flatMap((one) =>
+    claimsOf(draft, one).map(({ key, shared = false }) => {
+      const { step, definition } = one.planned;
+      return { key, shared, urn: step.urn, kind: definition.name };
+    }),
+  );
+  const found = new Map<string, Twins>();
+  for (const [key, all] of Map.groupBy(claims, (claim) => claim.key)) {
+    const urns = [...new Set(all.map(({ urn }) => urn))];
+    const mayShare = new Set(all.map(({ kind }) => kind)).size === 1 && all.every(({ shared }) => shared);
+    const name = urns.toSorted().join();
+    if (urns.length > 1 && !mayShare && !found.has(name))
+      found.set(name, { object: inWords(draft, key), urns });
+  }
+  return [...found.values()];
+}
+
+function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
+  const { definition, after } = planned;
+  const { identity, inputs: fields } = definition;
+  const ofId = id === undefined ? [] : claimsOfId(definition, id);
+  if (!identity || !after || identity.fields.some((field) => isHidden(after.inputs[field]))) return ofId;
+  const inputs = { ...canonicalInputs(fields, after.inputs) };
+  if (fields.tenant) inputs.tenant = draft.estate.tenant;
+  // The id has the device's uid, whatever the selector is.
+  if (fields.device) inputs.device = id?.split("/")[1] ?? inputs.device;
+  return [...identity.ofInputs(inputs), ...ofId];
+}
+
+/** A claim's key without the tenant, and with the device's name instead of its uid. */
+function inWords({ estate }: Draft, key: string): string {
+  const text = key.replace(`${estate.tenant}/`, "").replace(`${estate.tenant} `, "");
+  const device = estate.devices.find(({ uid }) => text.includes(uid));
+  return device ? text.replace(device.uid, `the device ${device.name}`) : text;
+}
+
+/** Two rules of one priority, of which one allows and the other denies logins that both match. */
+export interface Contradiction {
+  readonly text: string;
+  /** True if the plan creates both: then the order of their creation, which decides, is unknown. */
+  readonly isUndecided: boolean;
+}
+
+/** Maximum number of pairs of rules that are compared: each takes up to a millisecond. */
+const PAIRS_MAX = 10_000;
+
+/** Contradictions of rules that a plan creates or changes. The rule that was created last decides. */
+export function contradictions({ rules, estate, devices }: Draft): Contradiction[] {
+  const known = new Map(estate.policy.rules.map((rule) => [rule.id, rule]));
+  const active = [...rules.values()].filter((rule) => rule.active);
+  let shared: ReturnType<typeof sharedDevices> | undefined;
+  const found: Contradiction[] = [];
+  const done = new Set<AccessRule>();
+  let pairs = 0;
+  for (const rule of active) {
+    if (isDeepStrictEqual(known.get(rule.id), rule)) continue;
+    done.add(rule);
+    for (const other of active) {
+      if (other.priority !== rule.priority || other.action === rule.action || done.has(other)) continue;
+      pairs += 1;
+      if (pairs > PAIRS_MAX) {
+        const text = `more than ${PAIRS_MAX} pairs of rules that allow and deny have one priority, too many to compare; give them priorities that differ`;
+        return [...found, { text, isUndecided: true }];
+      }
+      shared ??= sharedDevices(acceptedDevices(devices.values()));
+      const device = shared(rule, other);
+      if (device === undefined) continue;
+      const isUndecided = !known.has(rule.id) && !known.has(other.id);
+      const which = isUndecided ? ", which nobody can tell before they are made" : "";
+      const text = `FirewallRule "${rule.id}" and "${other.id}" have the priority ${rule.priority}, one allows and the other denies logins on ${device}, and the one that was made last decides${which}; give them priorities that differ`;
+      found.push({ text, isUndecided });
+    }
+  }
+  return found;
+}
+
+/** Returns a function that finds the name of a device on which two rules match the same login. */
+function sharedDevices(devices: readonly AccessDevice[]) {
+  const access = new Access({ devices, keys: [], rules: [] }, { logins: [], addresses: [] });
+  const nameOf = new Map(devices.map(({ uid, name }) => [uid, name]));
+  const devicesOf = ({ filter, action }: AccessRule) => access.devicesOf(filter, action === "deny");
+  return (rule: AccessRule, other: AccessRule): string | undefined => {
+    if (areDisjoint([rule.username, other.username], "login")) return undefined;
+    if (areDisjoint([rule.sourceIp, other.sourceIp], "address")) return undefined;
+    const [uid = ""] = access.uidsOf(devicesOf(rule).new_intersection(devicesOf(other)));
+    return nameOf.get(uid);
+  };
+}
