@@ -14,19 +14,18 @@ import { type AccessExplanation, accessExplanation, explanationText } from "./ex
 import { type AccessInquiry, type AccessView, accessView, domainLines, unknownLines } from "./inquiry.ts";
 
 export interface AccessAnswer {
-  /** The parts of the text. Those of a large text are made while they are read. */
+  /** The parts of the text, created while they are read. */
   readonly output: Iterable<string>;
-  /** Lines for people that the form of the output has no place for. */
+  /** Lines that the format of the output cannot contain. */
   readonly remarks: readonly string[];
   readonly refused: boolean;
-  /** Whether the answer leaves out what could not be looked at. */
+  /** Whether something could not be read. */
   readonly unseen: boolean;
 }
 
 /**
  * Who can reach what in a namespace, or why.
- * @throws AccessInquiryError where a device or key is asked about that the namespace does not have, or `explain` is asked
- * of more than one key and device
+ * @throws AccessInquiryError if a selector has no match, or `explain` matches more than one key and device
  */
 export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
   const view = accessView(estate, inquiry);
@@ -48,10 +47,10 @@ function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
   return { output: [output], refused: !explanation.allowed };
 }
 
-/** What one rule allows one key: each login name, from each address, on each device. */
+/** What a rule allows a key: all of the logins, from all of the addresses, on all of the devices. */
 type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
 
-/** Everything that is allowed. It goes key by key, so that no more than the rows of one key are in memory at once. */
+/** Everything that is allowed. Only the rows of one key are in memory at once. */
 function* accessRows({ access, keys }: AccessView): Generator<AccessRow> {
   for (const key of keys) {
     const rows: AccessRow[] = [];
@@ -71,14 +70,14 @@ const isSame = (left: readonly string[], right: readonly string[]): boolean =>
   left.length === right.length && left.every((text, index) => text === right[index]);
 
 const TABLE_HEAD = ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"] as const;
-/** Widest a column becomes for one long cell; the cell itself is shown whole. */
+/** Maximum width of a column. Longer cells are shown whole. */
 const COLUMN_MAX = 60;
-/** Most uids, of all sets of devices together, whose words are remembered. */
+/** Maximum number of uids in the cache of descriptions. */
 const HELD_MAX = 1_000_000;
-/** Most addresses that `any but …` names. */
+/** Maximum number of addresses after `any but`. */
 const EXCEPTIONS_MAX = 3;
 
-/** Who can reach what, as a table for people, in parts that end with lines. */
+/** A table, in whole lines. */
 function* accessTable(view: AccessView): Generator<string> {
   yield `${domainLines(view).join("\n")}\n\n`;
   const { rows, useful } = tableOf(view);
@@ -91,7 +90,7 @@ function* accessTable(view: AccessView): Generator<string> {
   if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
 }
 
-/** The rows in words. They stay in memory for the widths of the columns; the devices of each row do not. */
+/** The rows as text, which stay in memory for the widths of the columns. */
 function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<AccessKey> } {
   const summary = summaries(view);
   const useful = new Set<AccessKey>();
@@ -117,7 +116,7 @@ function* tableLines(rows: readonly (readonly string[])[]): Generator<string> {
   }
 }
 
-/** Addresses that were asked about are never summed up. */
+/** Addresses of the inquiry are listed one by one. */
 function addressText(addresses: readonly string[], { inquiry, domain }: AccessView): string {
   if (inquiry.addresses.length > 0) return listText(addresses);
   if (addresses.length === domain.addresses.length) return "any";
@@ -127,7 +126,7 @@ function addressText(addresses: readonly string[], { inquiry, domain }: AccessVi
     : listText(addresses);
 }
 
-/** Puts sets of devices into words, each set once, since many keys have the same one. */
+/** Describes sets of devices. Descriptions are cached, since many keys have the same set. */
 function summaries({ estate }: AccessView): (uids: readonly string[]) => string {
   const groups = new DeviceGroups(estate.policy.devices);
   let held = 0;
@@ -160,10 +159,7 @@ const CSV_HEAD = [
   "rule_priority",
 ];
 
-/**
- * Who can reach what, as CSV (RFC 4180), in parts that end with lines: one for each key, login name, group of addresses
- * and device.
- */
+/** CSV (RFC 4180), in whole lines: one for each key, login name, group of addresses and device. */
 function* accessCsv(view: AccessView): Generator<string> {
   const names = new Map(view.devices.map(({ uid, name }) => [uid, name]));
   yield line(CSV_HEAD);
@@ -178,10 +174,10 @@ function* accessCsv(view: AccessView): Generator<string> {
 
 const line = (cells: readonly string[]): string => `${cells.map(cell).join(",")}\r\n`;
 
-/** The beginnings of texts that spreadsheet programs take for formulas, also in full width. */
+/** The beginnings of formulas in spreadsheet programs, also in full width. */
 const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
-/** For spreadsheet programs an apostrophe makes a formula a text, and is not shown. */
+/** Spreadsheet programs treat text after an apostrophe as text, and do not show the apostrophe. */
 function cell(text: string): string {
   const harmless = FORMULA.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
@@ -232,7 +228,7 @@ export interface AccessReport extends AccessAnswered {
 /** Why one login is allowed, or is not: what `gatehouse access --explain --json` prints. */
 export interface AccessExplanationReport extends AccessExplanation, AccessAnswered {}
 
-/** An {@link AccessReport} as JSON in parts: one object, in which each of `grants` stands on a line of its own. */
+/** An {@link AccessReport} as JSON, with each of `grants` on its own line. */
 function* accessJson(view: AccessView): Generator<string> {
   const { estate, devices, keys, domain, notes } = view;
   const head: Omit<AccessReport, "grants"> = {

@@ -1,32 +1,29 @@
 import type { AccessDevice } from "@gatehouse-access/sdk/policy";
 import { byText } from "../words.ts";
 
-/** What devices have in common: a tag, or the beginning of their names. */
+/** A tag or a name prefix that devices have in common. */
 export interface Trait {
   readonly kind: "tag" | "prefix";
   readonly text: string;
-  /** Every device that has it: places in the list of all devices. */
+  /** Indexes of its devices in the list of all devices. */
   readonly places: readonly number[];
 }
 
-/** Traits and devices that together are a set of devices. */
+/** Traits and single devices that together are a set of devices. */
 export interface Cover {
-  /** None of them could be left out. */
+  /** All of them are necessary. */
   readonly traits: readonly Trait[];
-  /** Places of the devices that have none of the traits, in the order in which they were given. */
+  /** Indexes of the devices without these traits, in the given order. */
   readonly left: readonly number[];
 }
 
-/** Most devices that are named one by one, and most parts of what more devices have in common. */
+/** Maximum number of names, or of traits and names, in a description. */
 const NAMES_MAX = 4;
-/** A trait of fewer devices is no shorter than their names. */
+/** Minimum number of devices of a trait. */
 const TRAIT_MIN = 3;
 const TRAITS_MAX = 16;
 
-/**
- * Puts sets of devices into words, by tags and beginnings of names that only devices of the set have. Made once for all
- * devices there are.
- */
+/** Describes sets of devices by tags and name prefixes that only devices of the set have. */
 export class DeviceGroups {
   readonly #all: readonly AccessDevice[];
   readonly #places: ReadonlyMap<string, number>;
@@ -48,9 +45,9 @@ export class DeviceGroups {
   }
 
   /**
-   * Puts devices into words, on one line: their names where they are few, else their number and what they have in common.
+   * Describes devices on one line: by their names if they are few, else by their number and traits.
    * @param uids each once
-   * @throws RangeError where a device is none of all
+   * @throws RangeError for an unknown uid
    */
   of(uids: readonly string[]): string {
     const places = uids.map((uid) => this.#placeOf(uid));
@@ -65,9 +62,9 @@ export class DeviceGroups {
   }
 
   /**
-   * Traits that only these devices have, and the devices without any of them: few traits rather than the fewest, namely
-   * again and again the trait of the most devices that no earlier one has.
-   * @param places in the list of all devices, each once
+   * Traits that only these devices have, and the devices without them. Greedy: takes the trait with the most devices that no
+   * earlier trait has.
+   * @param places indexes in the list of all devices, each once
    */
   cover(places: readonly number[]): Cover {
     const gains = this.#countsOf(places);
@@ -121,21 +118,15 @@ export class DeviceGroups {
 const phrase = ({ kind, text }: Trait) => (kind === "tag" ? `tagged ${text}` : `named ${text}*`);
 
 function tags(devices: readonly AccessDevice[]): Trait[] {
-  const byTag = new Map<string, number[]>();
-  for (const [place, device] of devices.entries()) {
-    for (const tag of new Set(device.tags)) {
-      const places = byTag.get(tag);
-      if (places) places.push(place);
-      else byTag.set(tag, [place]);
-    }
-  }
-  return [...byTag].map(([text, places]) => ({ kind: "tag", text, places }));
+  const tagged = devices.flatMap((device, place) => [...new Set(device.tags)].map((tag) => ({ tag, place })));
+  const byTag = Map.groupBy(tagged, ({ tag }) => tag);
+  return [...byTag].map(([text, all]) => ({ kind: "tag", text, places: all.map(({ place }) => place) }));
 }
 
-/** Where a name has a part that it may share with others: behind a separator, and before a number. */
+/** The ends of parts of a name: after a separator, and before a number. */
 const PART_ENDS = /[-_.]|[^\d](?=\d)/gu;
 
-/** What names begin with, up to the end of one of their parts: `web-` and `web-eu-` of `web-eu-1`. */
+/** The prefixes of names up to the end of a part: `web-` and `web-eu-` of `web-eu-1`. */
 function prefixes(devices: readonly AccessDevice[]): Trait[] {
   const sorted = devices
     .map(({ name }, place) => ({ name, place }))
@@ -145,7 +136,7 @@ function prefixes(devices: readonly AccessDevice[]): Trait[] {
     for (const match of name.matchAll(PART_ENDS)) {
       const text = name.slice(0, match.index + match[0].length);
       if (found.has(text)) continue;
-      // In this order all names that begin so stand together; not each of them has a part that ends here.
+      // Names with a common prefix are adjacent, also those without a part that ends here.
       let [first, end] = [start, start + 1];
       while (sorted[first - 1]?.name.startsWith(text)) first -= 1;
       while (sorted[end]?.name.startsWith(text)) end += 1;
@@ -155,7 +146,7 @@ function prefixes(devices: readonly AccessDevice[]): Trait[] {
   return [...found.values()];
 }
 
-/** The larger first; of equally large traits a tag, which is meant, before a name, which may be chance; the shorter. */
+/** Orders traits by size, then tags before names, since names may be similar by chance, then by length. */
 const betterFirst = (left: Trait, right: Trait): number =>
   right.places.length - left.places.length ||
   byText(right.kind, left.kind) ||
@@ -172,7 +163,7 @@ function bestOf(traits: readonly number[], gains: Int32Array): number | undefine
   return best;
 }
 
-/** Later traits together may have all devices of an earlier one. */
+/** Omits traits whose devices all have other traits too. */
 function withoutNeedless(chosen: readonly Trait[]): Trait[] {
   const times = new Map<number, number>();
   const count = (trait: Trait, by: number) => {

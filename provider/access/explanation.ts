@@ -36,10 +36,7 @@ export interface AccessExplanation extends Omit<Explanation, "key" | "considered
   readonly considered: readonly ExplainedRule[];
 }
 
-/**
- * Explains why the login that is asked about is allowed, or is not.
- * @throws AccessInquiryError where more or less than one key and one device are asked about
- */
+/** @throws AccessInquiryError unless the inquiry matches exactly one key and one device */
 export function accessExplanation({ estate, inquiry, devices, keys }: AccessView): AccessExplanation {
   const key = only("key", keys, keyText);
   const device = only("device", devices, ({ name }: AccessDevice) => name);
@@ -62,7 +59,7 @@ export function accessExplanation({ estate, inquiry, devices, keys }: AccessView
   };
 }
 
-/** A rule that is weaker than the one that decides would not decide, even if it matched. */
+/** A rule that is weaker than the decisive one would not decide, even if it matched. */
 function withNearly(considered: readonly ConsideredRule[]): ExplainedRule[] {
   const decisive = considered.findIndex(({ role }) => role === "decides");
   return considered.map((rule, place) => ({
@@ -150,6 +147,6 @@ function filterText({ hostname, tags }: DeviceFilter, broken: string): string {
 const deviceText = ({ name, tags }: AccessDevice) =>
   tags.length > 0 ? `${name} (tagged ${tags.join(", ")})` : `${name} (without tags)`;
 
-/** @param broken what stands for a pattern that does not compile */
+/** @param broken what an invalid pattern matches */
 const patternText = (pattern: string, broken: string): string =>
   patternOf(pattern) ? pattern : `${pattern} (which is no pattern, and so for ${broken})`;

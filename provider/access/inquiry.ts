@@ -12,36 +12,34 @@ import { domainFor, type Estate, inOrder } from "../estate/namespaceState.ts";
 import { byText, counted, keyText, listText, printable } from "../words.ts";
 import { globFits, readAddress } from "./matching.ts";
 
-/** The flags of `gatehouse access`. What is left out is asked for all there are. */
+/** The flags of `gatehouse access`. Omitted ones match everything. */
 export interface AccessFlags {
   /** Names, uids or tags of devices, see `selectDevices`. */
   readonly device?: readonly string[];
   /** Fingerprints or names of keys, see `selectKeys`. */
   readonly key?: readonly string[];
   readonly login?: readonly string[];
-  /** IP addresses of clients. */
   readonly from?: readonly string[];
   readonly explain?: boolean;
 }
 
-/** The form of an answer: a table for people, or data for other programs. */
 export type AccessFormat = "text" | "json" | "csv";
 
-/** What is asked about access, checked as far as it can be without the namespace. */
+/** The checked flags. */
 export interface AccessInquiry {
   readonly devices: readonly string[];
   readonly keys: readonly string[];
   readonly logins: readonly string[];
-  /** In the form in which the service sees them. */
+  /** Normalised as in the service. */
   readonly addresses: readonly string[];
   readonly explain: boolean;
   readonly format: AccessFormat;
 }
 
-/** What is asked about access makes no sense, or names something that is not there. */
+/** A flag is invalid, or matches no device or key. */
 export class AccessInquiryError extends GatehouseError {
   override readonly name = "AccessInquiryError";
-  /** The flag of the command without its dashes. */
+  /** Without its dashes. */
   readonly flag: string;
 
   constructor(flag: string, detail: string, remedy?: string) {
@@ -50,10 +48,7 @@ export class AccessInquiryError extends GatehouseError {
   }
 }
 
-/**
- * Checks what is asked.
- * @throws AccessInquiryError naming the flag, and what is allowed
- */
+/** @throws AccessInquiryError naming the invalid flag */
 export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessInquiry {
   const { device = [], key = [], login = [], from = [], explain = false } = flags;
   for (const [flag, texts] of Object.entries({ device, key, login })) {
@@ -67,9 +62,9 @@ export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessI
   return { devices: device, keys: key, logins: [...new Set(login)], addresses, explain, format };
 }
 
-/** Patterns are tried on this form: IPv4 in dotted decimals, also where it is mapped into IPv6, and IPv6 shortened. */
+/** The form that patterns match: IPv4 in dotted decimals, also if it is mapped into IPv6, and shortened IPv6. */
 function normalAddress(text: string): string {
-  // Node's own check comes first: the library also takes `127.1` and `0x7f000001`.
+  // The library accepts `127.1` and `0x7f000001`.
   if (isIP(text) === 0 || text.includes("%")) {
     throw new AccessInquiryError("from", `must be an IPv4 or IPv6 address, as 198.51.100.7, not ${text}`);
   }
@@ -77,27 +72,21 @@ function normalAddress(text: string): string {
 }
 
 interface Selected<T> {
-  /** In the order of the list that they are selected from. */
   readonly items: readonly T[];
-  /** How selectors were understood that can be understood in several ways, as sentences. */
+  /** How ambiguous selectors were interpreted, as sentences. */
   readonly notes: readonly string[];
 }
 
-interface Found<T> {
-  readonly items: readonly T[];
-  readonly note?: string;
-}
-
 const NEAR_MAX = 3;
-/** The least likeness of a name that is near, from 0 to 1. */
+/** Minimum likeness of a near name, from 0 to 1. */
 const NEAR_LEAST = 0.3;
-/** Fewest characters that can be meant as the beginning of a fingerprint. */
+/** Minimum length of the beginning of a fingerprint. */
 const FINGERPRINT_MIN = 4;
 
 /**
- * Devices that any of the selectors means. A selector is `uid:`, `name:` (with `*` and `?`) or `tag:` and a text; or the
- * text alone, which means a name or uid where a device has it, and otherwise a tag. Without selectors: all devices.
- * @throws AccessInquiryError naming a selector that means no device, with near names
+ * Devices that match any of the selectors. A selector is `uid:`, `name:` (with `*` and `?`) or `tag:` and a text; or a text
+ * alone, which is a name or uid if a device has it, and otherwise a tag. Without selectors: all devices.
+ * @throws AccessInquiryError naming a selector without a match, with near names
  */
 export function selectDevices<Device extends AccessDevice>(
   devices: readonly Device[],
@@ -119,26 +108,29 @@ function foundDevices<Device extends AccessDevice>(
   selector: string,
   kind: string | undefined,
   text: string,
-): Found<Device> {
+): Selected<Device> {
   const wanted = text.toLowerCase();
   const named = devices.filter(({ name }) => globFits(wanted, name.toLowerCase()));
   const ofUid = devices.filter(({ uid }) => uid === wanted);
   const tagged = devices.filter(({ tags }) => tags.includes(text));
-  if (kind === "name") return { items: named };
-  if (kind === "uid") return { items: ofUid };
-  if (kind === "tag") return { items: tagged };
-  if (named.length === 0 && ofUid.length === 0) {
-    return { items: tagged, note: `--device ${selector} is a tag, of ${counted(tagged.length, "device")}` };
-  }
+  if (kind === "name") return { items: named, notes: [] };
+  if (kind === "uid") return { items: ofUid, notes: [] };
+  if (kind === "tag") return { items: tagged, notes: [] };
   const items = [...new Set([...ofUid, ...named])];
-  if (tagged.length === 0) return { items };
-  return { items, note: `--device ${selector} is a name here; the tag of that name is tag:${selector}` };
+  if (items.length === 0) {
+    return {
+      items: tagged,
+      notes: [`--device ${selector} is a tag, of ${counted(tagged.length, "device")}`],
+    };
+  }
+  const note = `--device ${selector} is a name here; the tag of that name is tag:${selector}`;
+  return { items, notes: tagged.length === 0 ? [] : [note] };
 }
 
 /**
- * Keys that any of the selectors means. A selector is a fingerprint, a name, the beginning of a fingerprint (4 characters
+ * Keys that match any of the selectors. A selector is a fingerprint, a name, the beginning of a fingerprint (4 characters
  * or more), or a name or fingerprint with `*` and `?`. Without selectors: all keys.
- * @throws AccessInquiryError naming a selector that means no key, with near names
+ * @throws AccessInquiryError naming a selector without a match, with near names
  */
 export function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selected<AccessKey> {
   return select(keys, selectors, (selector) => {
@@ -149,14 +141,14 @@ export function selectKeys(keys: readonly AccessKey[], selectors: readonly strin
   });
 }
 
-function foundKeys(keys: readonly AccessKey[], selector: string): Found<AccessKey> {
-  // As ssh-keygen writes it.
+function foundKeys(keys: readonly AccessKey[], selector: string): Selected<AccessKey> {
+  // ssh-keygen writes this prefix.
   const print = selector.replace(/^MD5:/, "");
   const same = keys.filter(({ fingerprint }) => fingerprint === print);
-  if (same.length > 0) return { items: same };
-  const several = (items: readonly AccessKey[], what: string): Found<AccessKey> => {
-    const text = listText(items.map(keyText));
-    return items.length === 1 ? { items } : { items, note: `--key ${selector} is ${what}: ${text}` };
+  if (same.length > 0) return { items: same, notes: [] };
+  const several = (items: readonly AccessKey[], what: string): Selected<AccessKey> => {
+    const note = `--key ${selector} is ${what}: ${listText(items.map(keyText))}`;
+    return { items, notes: items.length === 1 ? [] : [note] };
   };
   const named = keys.filter(({ name }) => name === selector);
   const begun = print.length < FINGERPRINT_MIN ? [] : keys.filter((key) => key.fingerprint.startsWith(print));
@@ -171,14 +163,14 @@ function foundKeys(keys: readonly AccessKey[], selector: string): Found<AccessKe
 function select<T extends AccessDevice | AccessKey>(
   items: readonly T[],
   selectors: readonly string[],
-  find: (selector: string) => Found<T>,
+  find: (selector: string) => Selected<T>,
 ): Selected<T> {
   if (selectors.length === 0) return { items, notes: [] };
   const found = selectors.map(find);
   const chosen = new Set(found.flatMap((one) => one.items));
   return {
     items: items.filter((item) => chosen.has(item)),
-    notes: found.flatMap(({ note }) => note ?? []),
+    notes: found.flatMap(({ notes }) => notes),
   };
 }
 
@@ -194,7 +186,7 @@ function unknown(
   return new AccessInquiryError(flag, `${selector} is none of the namespace's ${all}`, hint);
 }
 
-/** The names nearest to a text, by the pairs of characters that they share (Dice's coefficient). */
+/** The names nearest to a text, by common pairs of characters (Dice's coefficient). */
 function nearNames(text: string, names: Iterable<string>): string[] {
   const wanted = pairs(text);
   return [...new Set(names)]
@@ -206,7 +198,7 @@ function nearNames(text: string, names: Iterable<string>): string[] {
 }
 
 function pairs(text: string): ReadonlySet<string> {
-  // The ends count as well, so that single characters have pairs.
+  // With spaces, single characters have pairs too.
   const framed = ` ${text.toLowerCase()} `;
   return new Set(Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)));
 }
@@ -216,25 +208,22 @@ function likeness(left: ReadonlySet<string>, right: ReadonlySet<string>): number
   return (2 * shared) / (left.size + right.size);
 }
 
-/** A namespace, and the part of it that is asked about. */
+/** A namespace, and the part of it that an inquiry matches. */
 export interface AccessView {
   readonly estate: Estate;
   readonly inquiry: AccessInquiry;
-  /** Has only the devices that are asked about: a decision about one device does not depend on others. */
+  /** Only of {@link devices}: a decision about one device does not depend on others. */
   readonly access: Access;
-  /** The devices that are asked about, by name. */
+  /** By name. */
   readonly devices: readonly AccessDevice[];
-  /** The keys that are asked about, by name. */
+  /** By name. */
   readonly keys: readonly AccessKey[];
-  /** In order. Where login names or addresses are asked about, it has no others. */
+  /** Sorted. If the inquiry has login names or addresses, it has no others. */
   readonly domain: AccessDomain;
   readonly notes: readonly string[];
 }
 
-/**
- * Finds in a namespace what is asked about.
- * @throws AccessInquiryError where a device or key is asked about that the namespace does not have
- */
+/** @throws AccessInquiryError if a selector of the inquiry has no match */
 export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   const { policy } = inOrder(estate);
   const devices = selectDevices(policy.devices, inquiry.devices);
@@ -255,7 +244,7 @@ export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   };
 }
 
-/** What was looked at, and how the inquiry was understood: lines for people. */
+/** Lines that report what was evaluated, and how the inquiry was interpreted. */
 export function domainLines({ estate, inquiry, devices, keys, domain, notes }: AccessView): string[] {
   const { logins, addresses } = domain;
   const sources = `by patterns, and ${counted(estate.seen.sessions, "session")} of late`;
@@ -282,6 +271,6 @@ function part(asked: readonly unknown[], all: readonly unknown[], what: string):
     : `${asked.length} of ${counted(all.length, what)}`;
 }
 
-/** What could not be read and so is missing in the answer: lines for people. */
+/** Lines that report what could not be read. */
 export const unknownLines = ({ estate }: AccessView): string[] =>
   [...estate.unseen, ...estate.unknown].map((sentence) => printable(`Not known: ${sentence}`));

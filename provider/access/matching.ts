@@ -2,8 +2,8 @@ import { BlockList, isIP, isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 
 /**
- * True when the whole text fits the glob: `*` stands for any text, `?` for one character, all else for itself. The search
- * goes back to the last `*` only, so that its time grows at most with the product of both lengths.
+ * True if the whole text matches the glob: `*` matches any text, `?` one character. The search backtracks only to the last
+ * `*`, so its time grows at most with the product of both lengths.
  */
 export function globFits(glob: string, text: string): boolean {
   const [wanted, given] = [[...glob], [...text]];
@@ -27,7 +27,7 @@ export function globFits(glob: string, text: string): boolean {
   return wanted.slice(at).every((character) => character === "*");
 }
 
-/** Texts that fit the glob: with each `*` for nothing, and with each `*` for something. */
+/** Texts that match the glob: with each `*` empty, and with each `*` a character. */
 export function globSamples(glob: string): string[] {
   const filled = glob.replaceAll("?", "x");
   return [...new Set([filled.replaceAll("*", ""), filled.replaceAll("*", "x")])].filter(
@@ -42,20 +42,18 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 /** An address or a network of client addresses. */
 export interface Network {
-  /** As it was written. */
   readonly text: string;
   contains(address: string): boolean;
   /**
-   * Addresses that show whether a policy keeps to the network: its first and last address, those just outside of it, and
-   * for IPv4 also addresses that a pattern lets in by mistake where it has no anchor or no end (`10\.1` finds 110.1.0.0
-   * and 10.10.0.0 too).
+   * Addresses that test whether a policy keeps to the network: its first and last address, their neighbours outside, and
+   * for IPv4 those that a pattern without an anchor or an end matches by mistake (`10\.1`: 110.1.0.0 and 10.10.0.0).
    */
   readonly probes: readonly string[];
 }
 
 /**
  * Reads an address, or a network in CIDR notation.
- * @throws TypeError for all else, and when bits are set after the prefix
+ * @throws TypeError for other texts, and for host bits
  */
 export function parseNetwork(text: string): Network {
   const [address = "", length, ...more] = text.split("/");
@@ -85,7 +83,7 @@ const notANetwork = (text: string) =>
 
 const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
-/** The address before or after another one; undefined where that is the first or the last of all. */
+/** The address before or after another one; undefined for the first and the last of all. */
 function neighbourOf(address: Address, step: -1 | 1): Address | undefined {
   const bytes = address.toByteArray();
   const full = step === 1 ? 255 : 0;
@@ -103,13 +101,13 @@ function lookalikes(first: string, prefix: number): string[] {
 }
 
 /**
- * Reads an address that `isIP` takes. An IPv4 address that is mapped into IPv6 becomes IPv4, as the firewall sees it
- * (rules section 14).
+ * Reads an address that `isIP` accepts. An IPv4 address that is mapped into IPv6 becomes IPv4, as in the firewall (rules
+ * section 14).
  * @throws TypeError for an address with a zone, which only its own host understands
  */
 export function readAddress(text: string): Address {
   if (isIPv4(text)) return ipaddr.parse(text);
   if (text.includes("%")) throw new TypeError(`${text}: must have no zone`);
-  // As a URL has it, in groups alone: the library takes `::10.0.0.1` for a mapped address, which it is not.
+  // In the form of a URL: the library treats `::10.0.0.1` as a mapped address, which it is not.
   return ipaddr.process(new URL(`http://[${text}]`).hostname.slice(1, -1));
 }

@@ -14,7 +14,7 @@ export interface OwnResource extends StateResource {
 }
 
 /**
- * The resources of this package in a state that are on a service: a program may have provider instances for several.
+ * The resources of this package in a state that are on a service. The provider instances of a program may be for several.
  * @param service its address
  */
 export function ownResources(resources: readonly StateResource[], service: string): OwnResource[] {
@@ -39,19 +39,16 @@ export class ManagedObjects {
     }
   }
 
-  /** The URN of the resource that manages the object, or the whole that it is part of; undefined for none. */
+  /** The URN of the resource that manages the object, or an object that it is part of; undefined for none. */
   ownerOf({ definition, id, state }: LiveObject): string | undefined {
     const keys =
       (state && definition.objectKeys?.(state)) ?? claimsOfId(definition, id).map((claim) => claim.key);
-    for (const key of keys) {
-      const owner = this.#owners.get(key);
-      if (owner !== undefined) return owner;
-    }
-    return undefined;
+    const owned = keys.find((key) => this.#owners.has(key));
+    return owned === undefined ? undefined : this.#owners.get(owned);
   }
 }
 
-/** The keys that a resource alone has. What it shares, such as a device's tags, others may have parts of. */
+/** The keys that only this resource may have: not those of a device's tags, for example. */
 const ownKeys = (definition: ResourceDefinition, id: string): string[] =>
   claimsOfId(definition, id)
     .filter((claim) => !claim.shared)
@@ -94,16 +91,16 @@ export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
   readonly unknown: readonly string[];
 }
 
-/** An object that nothing manages. */
+/** An unmanaged object. */
 export interface Unmanaged {
   readonly object: LiveObject;
-  /** The exception for it that still holds; undefined for none. */
+  /** Its exception, if one holds. */
   readonly exception: Exception | undefined;
 }
 
 /**
- * The unmanaged objects, for every command: those without an owner. Objects with an exception are among them.
- * @param managed who owns an object: a state, a plan, or both
+ * The objects without an owner. Objects with an exception are among them.
+ * @param managed the owners by a state, a plan, or both
  */
 export function unmanagedOf(
   objects: readonly LiveObject[],
@@ -116,7 +113,6 @@ export function unmanagedOf(
     .map((object) => ({ object, exception: exceptionFor(exceptions, object, now) }));
 }
 
-/** An unmanaged object, as reports show it. */
 export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject => ({
   kind: object.definition.name,
   id: idWithin(object),
@@ -134,13 +130,8 @@ export function coverageOf(
   const unmanaged = unmanagedOf(objects, managed, exceptions);
   const kinds = WATCHED_KINDS.map((kind) => {
     const isOfKind = ({ definition }: LiveObject) => definition.name === kind;
-    return {
-      kind,
-      ...share(
-        objects.filter(isOfKind),
-        unmanaged.filter(({ object }) => isOfKind(object)),
-      ),
-    };
+    const left = unmanaged.filter(({ object }) => isOfKind(object));
+    return { kind, ...share(objects.filter(isOfKind), left) };
   });
   return {
     version: 1,
@@ -161,18 +152,17 @@ export function share(
   return { managed, total, percent: total === 0 ? 100 : Math.floor((100 * managed) / total) };
 }
 
-/** The file beside a program that says which objects may be on the service although no program declares them. */
+/** The file in the program's folder that lists objects which no program declares. */
 export const EXCEPTIONS_FILE = "access.ignore";
 
-/** An object, or a kind of object, that need not be declared until a day. */
+/** An object, or a kind of objects, that need not be declared until a day. */
 export interface Exception {
   readonly kind: string;
-  /** What stands after the namespace in the object's id; of a member also the e-mail address; `*` for all of the kind. */
+  /** The object's id without the namespace, or a member's e-mail address; `*` for all of the kind. */
   readonly id: string;
-  /** The last day on which it holds, in UTC: `2027-01-31`. */
+  /** The last day, in UTC: `2027-01-31`. */
   readonly until: string;
   readonly reason: string;
-  /** Where it stands: from 1 on. */
   readonly line: number;
 }
 
@@ -181,8 +171,8 @@ const LINE = /^(?<kind>\S+)\s+(?<id>"(?:[^"\\]|\\.)*"|\S+)\s+until\s+(?<until>\S
 const FORM = 'must be: <kind> <id> until <YYYY-MM-DD>: <reason>; an id with white space stands in "…"';
 
 /**
- * Reads the exceptions beside a program; none where there is no such file.
- * @throws EngineError (`project`) naming the line that is wrong, and what is allowed
+ * Reads the exceptions in a program's folder.
+ * @throws EngineError (`project`) naming the invalid line
  */
 export async function readExceptions(folder: string): Promise<Exception[]> {
   const file = join(folder, EXCEPTIONS_FILE);
@@ -218,11 +208,10 @@ function unquoted(text: string, refuse: (why: string) => Error): string {
   }
 }
 
-/** True once the exception holds no more. */
 export const hasEnded = ({ until }: Exception, now: Date): boolean =>
   now.getTime() >= Date.parse(until) + DAY;
 
-/** The exception for an object that still holds; undefined for none. */
+/** The exception for an object that still holds. */
 export function exceptionFor(
   exceptions: readonly Exception[],
   object: LiveObject,
@@ -231,14 +220,14 @@ export function exceptionFor(
   return exceptions.find((exception) => isMeant(exception, object) && !hasEnded(exception, now));
 }
 
-/** True where an exception is about an object. */
+/** True if an exception matches an object. */
 export function isMeant({ kind, id }: Exception, object: LiveObject): boolean {
   if (kind !== object.definition.name) return false;
   if (id === "*" || id === idWithin(object)) return true;
   return kind === "Member" && id.toLowerCase() === object.name.toLowerCase();
 }
 
-/** The line by which an object is excepted. */
+/** The line of an exception for an object. */
 export function exceptionLine(object: LiveObject, until: string, reason: string): string {
   const id = object.definition.name === "Member" ? object.name : idWithin(object);
   const text = /^[^\s"]+$/u.test(id) ? id : JSON.stringify(id);

@@ -7,21 +7,21 @@ import type { Connection } from "../service/connection.ts";
 import { isSilent, isUnreadable } from "../service/listings.ts";
 import { ownTypeName } from "../urn.ts";
 
-/** An object that is on the service. */
+/** A live object. */
 export interface LiveObject extends Listed {
   readonly definition: ResourceDefinition;
 }
 
-/** What a namespace has. */
+/** The objects of a namespace. */
 export interface Inventory {
   readonly objects: readonly LiveObject[];
-  /** What the credential may not read of it, as sentences. */
+  /** What the credential may not read, as sentences. */
   readonly unknown: readonly string[];
-  /** The kinds of which it may not read the objects. */
+  /** The kinds that it may not read. */
   readonly unread: readonly string[];
 }
 
-/** The kinds whose objects somebody may have made by hand, and which decide who can reach what or who may change that. */
+/** The kinds whose objects decide who can reach what, or who may change that, and may be created manually. */
 export const WATCHED_KINDS = [
   "Member",
   "PublicKey",
@@ -30,14 +30,14 @@ export const WATCHED_KINDS = [
   "DeviceTagAttachment",
 ] as const;
 
-/** The definition of this name. @throws Error where there is none */
+/** @throws Error if there is no such definition */
 export function definitionNamed(kind: string): ResourceDefinition {
   const found = definitions.find(({ name }) => name === kind);
   if (!found) throw new Error(`there is no resource ${kind}`);
   return found;
 }
 
-/** The definition of a resource of this type; undefined for resources that are not of this package. */
+/** The definition of a resource; undefined for resources of other packages. */
 export function definitionOf({ type }: { readonly type: string }): ResourceDefinition | undefined {
   const own = ownTypeName(type);
   return definitions.find(({ name }) => name === own);
@@ -46,7 +46,7 @@ export function definitionOf({ type }: { readonly type: string }): ResourceDefin
 /**
  * Lists the objects of a namespace.
  * @param kinds names of definitions that can be listed
- * @throws RequestError where a list cannot be read for another reason than the credential's rights
+ * @throws RequestError if a list cannot be read for another reason than missing permissions
  */
 export async function inventoryOf(
   connection: Connection,
@@ -54,52 +54,39 @@ export async function inventoryOf(
   kinds: readonly string[],
 ): Promise<Inventory> {
   const unreadable = new Map<string, string>();
-  const lists = await Promise.all(
-    kinds.map(async (kind) => {
-      const definition = definitionNamed(kind);
-      const list = await readList(definition, connection, tenant, unreadable);
+  const read = async (kind: string): Promise<LiveObject[]> => {
+    const definition = definitionNamed(kind);
+    try {
+      const list = (await definition.list?.(connection, tenant)) ?? [];
       return list.map((object) => ({ ...object, definition }));
-    }),
-  );
+    } catch (error) {
+      // Services without a firewall return 404.
+      if (error instanceof NotFoundError && kind === "FirewallRule" && !isSilent(error)) return [];
+      if (!isUnreadable(error)) throw error;
+      unreadable.set(kind, error.message);
+      return [];
+    }
+  };
+  const objects = (await Promise.all(kinds.map(read))).flat();
   const unknown = [...unreadable].map(
     ([kind, why]) => `objects of the kind ${kind} could not be read: ${why}`,
   );
-  return { objects: lists.flat(), unknown, unread: [...unreadable.keys()] };
+  return { objects, unknown, unread: [...unreadable.keys()] };
 }
 
-async function readList(
-  { name, list }: ResourceDefinition,
-  connection: Connection,
-  tenant: string,
-  unreadable: Map<string, string>,
-): Promise<readonly Listed[]> {
-  try {
-    return (await list?.(connection, tenant)) ?? [];
-  } catch (error) {
-    // Services without a part of the interface, such as a firewall, say so with 404: there is nothing of that kind.
-    if (error instanceof NotFoundError && name === "FirewallRule" && !isSilent(error)) return [];
-    if (!isUnreadable(error)) throw error;
-    unreadable.set(name, error.message);
-    return [];
-  }
-}
-
-/** An object, and the inputs by which a program declares it as it is. */
+/** An object, and the inputs by which a program declares it. */
 export interface Declarable extends Omit<LiveObject, "state" | "reason"> {
   readonly inputs: Readonly<Record<string, unknown>>;
 }
 
-/** An object that no program can declare as it is, and why. */
+/** An object that no program can declare, and why. */
 export interface Undeclarable {
   readonly object: LiveObject;
   readonly reason: string;
 }
 
-/** Sorts objects by whether a program can declare them: the service may hold what no input allows. */
-export function declarable(objects: readonly LiveObject[]): {
-  readonly declarable: readonly Declarable[];
-  readonly undeclarable: readonly Undeclarable[];
-} {
+/** Separates objects that a program can declare from those with values that no input allows. */
+export function declarable(objects: readonly LiveObject[]) {
   const possible: Declarable[] = [];
   const undeclarable: Undeclarable[] = [];
   for (const object of objects) {
@@ -112,6 +99,6 @@ export function declarable(objects: readonly LiveObject[]): {
   return { declarable: possible, undeclarable };
 }
 
-/** An object for people: `PublicKey ana (73:d4:…)`. */
+/** `PublicKey ana (73:d4:…)`. */
 export const objectText = ({ definition, id, name }: LiveObject): string =>
   `${definition.name} ${name} (${idWithin({ id })})`;

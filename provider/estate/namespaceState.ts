@@ -22,52 +22,44 @@ import {
 import { byText, byTexts } from "../words.ts";
 import type { LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
-/** The most recent sessions of a namespace whose login names and addresses are looked at. */
+/** Number of most recent sessions whose login names and addresses are evaluated. */
 const SESSIONS_MAX = 500;
 
-/** A member of a namespace, as the service lists it. */
 export type Member = Namespace["members"][number];
 
-/** What of a namespace a plan can change: as it is, or as it will be once a plan is carried out. */
+/** The part of a namespace that a plan can change, live or after a plan. */
 export interface NamespaceState {
   /** The accepted devices, the public keys and the firewall rules. */
   readonly policy: AccessPolicy;
-  /** Undefined where the credential may not read them. */
+  /** Undefined if the credential may not read them. */
   readonly members: readonly Member[] | undefined;
-  /** Undefined where the credential may not read them. */
+  /** Undefined if the credential may not read them. */
   readonly apiKeys: readonly ApiKey[] | undefined;
-  /** What could not be looked at, as sentences: who can reach what may be otherwise than {@link policy} says. */
+  /** What could not be read, as sentences: access may differ from {@link policy}. */
   readonly unseen: readonly string[];
-  /** What else is not known of it, as sentences. */
+  /** What else is unknown, as sentences. */
   readonly unknown: readonly string[];
-  /** Why members or API keys are undefined. */
+  /** Why lists are undefined. */
   readonly unreadable: Readonly<Partial<Record<"members" | "apiKeys", string>>>;
 }
 
-/** The login names and addresses of the most recent sessions of a namespace. */
-export interface SeenLogins {
-  /** How many sessions were looked at. */
-  readonly sessions: number;
-  readonly logins: readonly string[];
-  readonly addresses: readonly string[];
-}
-
-/** Everything that was read of a namespace: who can reach what, and who may change that. */
+/** A live namespace. */
 export interface Estate extends NamespaceState {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** The name that people know the namespace by; its id where the credential may not read it. */
+  /** Its name; its id if the credential may not read the name. */
   readonly name: string;
-  /** All devices. Those that are not accepted are no part of the policy. */
+  /** All devices. The policy has only the accepted ones. */
   readonly devices: readonly Device[];
-  readonly seen: SeenLogins;
+  /** The number of the most recent sessions, and their login names and addresses. */
+  readonly seen: AccessDomain & { readonly sessions: number };
 }
 
 /**
- * Reads a namespace. Its lists are those of the connection, which reads each list once: `inventoryOf` the same connection
- * needs no further requests for them. Members, API keys and sessions may be missing in the answer, as `unknown` then says.
+ * Reads a namespace. The connection reads each list once, so `inventoryOf` the same connection needs no further requests.
+ * Members, API keys and sessions may be missing, as `unknown` then reports.
  * @param named id of the namespace; default that of resources that name none
- * @throws RequestError when devices, public keys or firewall rules cannot be read
+ * @throws RequestError if devices, public keys or firewall rules cannot be read
  */
 export async function readEstate(connection: Connection, named?: string): Promise<Estate> {
   const opened = await connection.tenant(named);
@@ -92,7 +84,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
     optional("sessions", seenLogins(client)),
   ]);
   if (namespace) connection.namespaces.put(namespace);
-  // Services after 0.19 have invitations beside the members.
+  // Services after 0.19 list invitations separately.
   const invitations = (namespace?.members ?? []).every(hasStatus)
     ? []
     : await optional("invitations", opened.invitations.all());
@@ -115,8 +107,8 @@ export async function readEstate(connection: Connection, named?: string): Promis
 }
 
 /**
- * Reads several namespaces, one after the other. `unreadable` has a sentence about each one that the credential may not
- * read, by id.
+ * Reads several namespaces, one after the other. `unreadable` has a sentence about each namespace that the credential may
+ * not read, by id.
  * @param home the namespace that must be readable
  */
 export async function readEach<T>(
@@ -137,7 +129,7 @@ export async function readEach<T>(
   return { found, unreadable };
 }
 
-/** The members, and beside them the people with an open invitation, as services list them that have one list of both. */
+/** The members and the open invitations, as services with one list of both return them. */
 const everybody = (members: readonly Member[], invitations: readonly Invitation[]): Member[] => [
   ...members.map((member): Member => (hasStatus(member) ? member : { ...member, status: "accepted" })),
   ...invitations
@@ -149,7 +141,7 @@ const everybody = (members: readonly Member[], invitations: readonly Invitation[
     ),
 ];
 
-/** Community instances have no firewall, and say so with 404. A 404 without a message may come from something else. */
+/** Community instances have no firewall and return 404. A 404 without a message may come from a proxy. */
 async function rulesOf({ rules }: TenantClient, unseen: string[]): Promise<FirewallRule[]> {
   try {
     return await rules.all();
@@ -164,7 +156,7 @@ async function rulesOf({ rules }: TenantClient, unseen: string[]): Promise<Firew
   }
 }
 
-async function seenLogins(client: Client): Promise<SeenLogins> {
+async function seenLogins(client: Client): Promise<Estate["seen"]> {
   const logins = new Set<string>();
   const addresses = new Set<string>();
   let sessions = 0;
@@ -177,20 +169,19 @@ async function seenLogins(client: Client): Promise<SeenLogins> {
   return { sessions, logins: [...logins], addresses: [...addresses] };
 }
 
-/** Ids count upwards; other servers have texts as ids, which do so too. */
+/** Ids increase, also on other servers, whose ids are texts. */
 const inOrderOfCreation = (rules: readonly FirewallRule[]): FirewallRule[] =>
   rules.toSorted((left, right) => left.id.localeCompare(right.id, "en", { numeric: true }));
 
-/** The devices that a policy is about. */
 export const acceptedDevices = (devices: Iterable<Device>): AccessDevice[] =>
   [...devices]
     .filter(({ status }) => status === "accepted")
     .map(({ uid, name, tags }) => ({ uid, name, tags }));
 
-const accessRule = (rule: FirewallRule): AccessRule => {
+function accessRule(rule: FirewallRule): AccessRule {
   const { id, action, active, priority, sourceIp, username, filter } = rule;
   return { id, action, active, priority, sourceIp, username, filter };
-};
+}
 
 /** Orders devices by name. */
 export const byDevice = byTexts<AccessDevice>(
@@ -203,10 +194,7 @@ const byKey = byTexts<AccessKey>(
   ({ fingerprint }) => fingerprint,
 );
 
-/**
- * The same with its lists in the order in which people read them, since services and programs have any order. Rules
- * stay in the order of their creation, which means something.
- */
+/** The same with sorted lists, except for rules: the order of their creation decides. */
 export const inOrder = <T extends NamespaceState>(state: T): T => ({
   ...state,
   policy: {
@@ -219,8 +207,7 @@ export const inOrder = <T extends NamespaceState>(state: T): T => ({
 });
 
 /**
- * Login names and addresses to evaluate a namespace for: those that the policies name, those of its sessions, and those
- * that are asked for.
+ * Login names and addresses to evaluate a namespace for: those of its policies, of its sessions, and the given ones.
  * @param policies the namespace's, before and after a change
  */
 export function domainFor(
@@ -235,7 +222,7 @@ export function domainFor(
   return { logins: domain.logins.toSorted(byText), addresses: domain.addresses.toSorted(byText) };
 }
 
-/** A namespace as it would be without some of its objects. */
+/** A namespace without some of its objects. */
 export function withoutObjects<T extends Pick<NamespaceState, "policy" | "members" | "apiKeys">>(
   state: T,
   objects: readonly LiveObject[],
@@ -244,19 +231,17 @@ export function withoutObjects<T extends Pick<NamespaceState, "policy" | "member
     new Set(objects.filter(({ definition }) => definition.name === kind).map(idWithin));
   const [keys, rules, tags] = [idsOf("PublicKey"), idsOf("FirewallRule"), idsOf("DeviceTagAttachment")];
   const [members, apiKeys] = [idsOf("Member"), idsOf("ApiKey")];
+  const untagged = (device: AccessDevice): AccessDevice => ({
+    ...device,
+    tags: device.tags.filter((tag) => !tags.has(`${device.uid}/${tag}`)),
+  });
   const { policy } = state;
   return {
     ...state,
     policy: {
       keys: policy.keys.filter(({ fingerprint }) => !keys.has(fingerprint)),
       rules: policy.rules.filter(({ id }) => !rules.has(id)),
-      devices:
-        tags.size === 0
-          ? policy.devices
-          : policy.devices.map((device) => ({
-              ...device,
-              tags: device.tags.filter((tag) => !tags.has(`${device.uid}/${tag}`)),
-            })),
+      devices: tags.size === 0 ? policy.devices : policy.devices.map(untagged),
     },
     members: state.members?.filter(({ id }) => !members.has(id)),
     apiKeys: state.apiKeys?.filter(({ name }) => !apiKeys.has(name)),

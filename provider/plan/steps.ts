@@ -6,51 +6,43 @@ import type { ResourceDefinition } from "../resources/definition.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
 import { byText, firstOf } from "../words.ts";
 
-/** A step of a plan, as one namespace sees it: of a move to another namespace it has one half. */
+/** A step of a plan in one namespace. Of a move to another namespace it has one half. */
 export interface PlannedStep {
   readonly step: Step;
   readonly definition: ResourceDefinition;
   /** `PublicKey "ana"`, for sentences. */
   readonly title: string;
-  /** The object that the resource has in the namespace today; undefined where it has none. */
+  /** The object that the resource has in the namespace today. */
   readonly before: ResourceValues | undefined;
-  /** The object that the resource will have in the namespace; undefined where it will have none. */
+  /** The object that the resource will have in the namespace. */
   readonly after: ResourceValues | undefined;
 }
 
-/** The steps of a plan, sorted by whether they concern one namespace. */
-export interface PlannedSteps {
-  readonly steps: readonly PlannedStep[];
-  /** Steps about namespaces that the plan itself makes. They are the same whichever namespace is asked for. */
-  readonly begun: readonly PlannedStep[];
-  /** Steps whose namespace nobody can tell, as sentences. */
-  readonly unseen: readonly string[];
-}
-
-/** True when a value is secret, or not known before the change is made: in either case nobody can tell what it is. */
+/** True if a value is secret, or not known before the plan is applied. */
 export const isHidden = (value: Shown | undefined): boolean => holds(value, "[unknown]", "[secret]");
 
 /** The field of a resource that a path is in: `filter` of `filter.tags[0]`. */
 export const topOf = (path: string): string => path.split(".", 1)[0] ?? "";
 
-/** The namespace that values name; undefined where they name none. */
+/** The namespace that values name. */
 export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined =>
   outputs.tenant ?? inputs.tenant;
 
-/** True where a provider instance of the program has a credential of its own. What that one may do, nobody can tell here. */
+/** True if the provider instance of a resource has its own credential, whose permissions are unknown. */
 export const hasOwnCredential = ({ before, after }: Pick<Step, "before" | "after">): boolean =>
   Object.values((after ?? before)?.provider ?? {}).some((value) => holds(value, "[secret]"));
 
-/** True where the object that a resource has goes, or another comes in its place. */
+/** True if the resource loses its object, or another object replaces it. */
 export const losesObject = ({ op }: Step): boolean => op === "delete" || op === "replace";
 
 /**
- * The steps of a plan that concern a namespace.
+ * The steps of a plan that concern a namespace, and in `begun` the steps about namespaces that the plan creates, which do
+ * not depend on the namespace. `unseen` lists the steps whose namespace is unknown, as sentences.
  * @param plan a preview with values
- * @param home the namespace of resources that name none; an empty text where there is none
- * @throws Error when the plan has no values
+ * @param home the namespace of resources that name none; an empty text if there is none
+ * @throws Error if the plan has no values
  */
-export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps {
+export function stepsOf(plan: Plan, tenant: string, home: string) {
   const steps: PlannedStep[] = [];
   const begun: PlannedStep[] = [];
   const unseen: string[] = [];
@@ -67,7 +59,7 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
     const unnamed = definition.inputs.tenant ? home : undefined;
     const isHere = (values: ResourceValues) => {
       const named = tenantIn(values) ?? unnamed;
-      // Of an object that is there the id tells its namespace.
+      // The id of an existing object has its namespace.
       return (isHidden(named) ? step.id?.split("/", 1)[0] : named) === tenant;
     };
     const before = step.before && isHere(step.before) ? step.before : undefined;
@@ -76,14 +68,15 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
       continue;
     }
     if (step.after && isNamespaceHidden(step)) {
-      if (before === undefined && makesNamespace && !isSecretNamespace(step)) {
+      if (before) {
+        unseen.push(`${title}: its namespace is not known before the change is made; it is taken as it is`);
+      } else if (makesNamespace && !isSecretNamespace(step)) {
         begun.push({ step, definition, title, before, after: step.after });
-      } else if (before === undefined) {
+      } else {
         unseen.push(
           `${title}: its namespace is secret or not known before the change is made; it is left out here`,
         );
-      } else
-        unseen.push(`${title}: its namespace is not known before the change is made; it is taken as it is`);
+      }
       continue;
     }
     const after = step.after && (staysIn(step) ? before : isHere(step.after)) ? step.after : undefined;
@@ -92,32 +85,23 @@ export function stepsOf(plan: Plan, tenant: string, home: string): PlannedSteps 
   return { steps, begun, unseen };
 }
 
-/** A plan as one service sees it. */
-export interface PlanOnService {
-  readonly plan: Plan;
-  /** Changes that are left out of it, as sentences. */
-  readonly unseen: readonly string[];
-  /** What else is left out of it, as sentences. */
-  readonly unknown: readonly string[];
-}
-
-/** Most resources that a sentence names. */
+/** Maximum number of resources in a sentence. */
 const NAMED_MAX = 5;
 
-/** The namespaces that plans are about. */
+/** The namespaces of plans. */
 export interface PlanNamespaces {
-  /** That of resources that name none; undefined where there is none, since each resource names one. */
+  /** That of resources that name none; undefined if each resource names one. */
   readonly home: string | undefined;
-  /** Ids, as far as they are known; the home first. */
+  /** The known ids, the home first. */
   readonly tenants: readonly string[];
-  /** The one that policy tests and `access` are about; undefined where there is no home, and not exactly one other. */
+  /** The namespace of policy tests and `access`: the home, or the only one. */
   readonly main: string | undefined;
 }
 
 /**
- * The namespaces that plans are about, of which the service is asked only for the home.
+ * The namespaces of plans. Only the home is read from the service.
  * @param plans previews with values, see {@link onService}
- * @throws ConfigurationError where there is no home, and a resource names no namespace, or the plans are about none
+ * @throws ConfigurationError if there is no home, and a resource names no namespace, or the plans have none
  */
 export async function namespacesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanNamespaces> {
   const { tenant: home, unsettled } = await connection.homeIfAny();
@@ -137,7 +121,7 @@ const tenantsIn = ({ before, after }: Step): string[] =>
     .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
     .flatMap((value) => tenantId.safeParse(value).data ?? []);
 
-/** The title of a resource of which no value tells the namespace, so that it is the home; of others nothing. */
+/** The title of a resource that names no namespace, so that it is in the home; of other resources nothing. */
 export function namingNone(step: Step): string[] {
   const definition = definitionOf(step);
   if (!definition?.inputs.tenant) return [];
@@ -153,12 +137,13 @@ export const listed = (titles: readonly string[]): string =>
   firstOf([...new Set(titles)].sort(byText), NAMED_MAX);
 
 /**
- * A plan without what is on other services: a program may have provider instances for several. Of a resource that moves
- * from one to another the half is left that is on this one. What names no namespace gets that of its provider instance.
+ * A plan without resources on other services: the provider instances of a program may be for several. Of a resource that
+ * moves between services, the half on this one is left. Resources that name no namespace get that of their provider
+ * instance. `unseen` lists the omitted changes, and `unknown` the omitted unchanged resources, as sentences.
  * @param plan a preview with values
  * @param url address of the service
  */
-export function onService(plan: Plan, url: string): PlanOnService {
+export function onService(plan: Plan, url: string) {
   const changed = new Map<string, string[]>();
   const same = new Map<string, string[]>();
   const steps = plan.steps.flatMap((step) => {
@@ -185,7 +170,7 @@ function leftSentence([service, titles]: readonly [string, readonly string[]]): 
   return `${firstOf(titles, NAMED_MAX)}: ${titles.length === 1 ? "it is" : "they are"} on ${where}, which is not asked here`;
 }
 
-/** The address of the service that a resource is on, where that is another one. */
+/** The address of the service of a resource if it is another one. */
 function otherService(values: ResourceValues | undefined, url: string): string | undefined {
   const own = values?.provider?.url;
   return typeof own !== "string" || isSameService(own, url) ? undefined : own;
@@ -199,8 +184,8 @@ function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
 }
 
 /**
- * The same step, with the namespace of its provider instance where its values name none. An instance with a credential
- * of its own may be in any namespace.
+ * The same step with the namespace of its provider instance if its values name none. The namespace of an instance with its
+ * own credential is unknown.
  */
 function inItsNamespace({ before, after, ...step }: Step, { inputs }: ResourceDefinition): Step {
   const named = (values: ResourceValues): ResourceValues => {
@@ -217,12 +202,13 @@ const titleOf = ({ name }: ResourceDefinition, step: Step) => `${name} "${step.n
 /** No update moves an object to another namespace. */
 const staysIn = ({ op }: Step) => op === "update" || op === "same";
 
-/** A namespace that the plan makes is not known yet; a secret one is there already. */
-const isSecretNamespace = ({ after }: Step): boolean =>
-  holds(after?.inputs.tenant, "[secret]") || holds(after?.outputs.tenant, "[secret]");
+const tenantsAfter = ({ after }: Step) => [after?.inputs.tenant, after?.outputs.tenant];
 
-/** An update whose namespace is not known yet may become a move, and a replacement. */
+/** A secret namespace exists already; one that the plan creates is not known yet. */
+const isSecretNamespace = (step: Step) => tenantsAfter(step).some((tenant) => holds(tenant, "[secret]"));
+
+/** An update whose namespace is not known yet may turn out to be a replacement. */
 const isNamespaceHidden = (step: Step) =>
-  [step.after?.inputs.tenant, step.after?.outputs.tenant].some((tenant) =>
+  tenantsAfter(step).some((tenant) =>
     staysIn(step) ? step.op === "update" && holds(tenant, "[unknown]") : isHidden(tenant),
   );

@@ -16,25 +16,22 @@ import { type QueriedAccess, queriedAccess, readNetworks, readQuery, within } fr
 import type { LookedAt, PolicyCounterexample } from "./results.ts";
 import type { MatcherName } from "./written/running.ts";
 
-/** What a matcher found out, whether or not it was called by `not`. */
+/** The result of a matcher, without `not`. */
 interface Judgement {
-  /** Whether it is as the matcher says, without `not`. */
   readonly holds: boolean;
   readonly message: string;
   readonly counterexamples?: readonly PolicyCounterexample[];
   readonly cases?: number;
   readonly lookedAt?: LookedAt;
-  /** Why the assertion would hold whatever the policy says; undefined where it would not. */
+  /** Why the assertion holds for every policy; undefined if it does not. */
   readonly vacuous?: string | undefined;
 }
 
 /**
- * A matcher at work. It is told of `not`, since that decides which examples are worth showing. May throw TypeError, where
- * the subject or the arguments are not for it.
+ * Evaluates a matcher. `not` decides which examples are useful. May throw TypeError for an invalid subject or arguments.
  */
 type Judge = (subject: unknown, args: readonly unknown[], negated: boolean) => Judgement;
 
-/** What `expect` can say: of access the first two, of lists and other values the rest. */
 export const matchers: Readonly<Record<MatcherName, Judge>> = {
   toAllow,
   onlyFrom,
@@ -44,10 +41,7 @@ export const matchers: Readonly<Record<MatcherName, Judge>> = {
   toAllSatisfy,
 };
 
-/**
- * What a predicate says.
- * @throws TypeError when it is neither true nor false: a promise, for one, would always count as true
- */
+/** @throws TypeError if a predicate returns no boolean: a promise, for example, would always count as true */
 function answerOf(predicate: string, answer: unknown): boolean {
   if (typeof answer === "boolean") return answer;
   throw new TypeError(`${predicate} must answer true or false, and at once; it answered ${inspect(answer)}`);
@@ -97,7 +91,7 @@ function found({ access }: QueriedAccess, cases: number) {
 const missingOf = ({ missing }: QueriedAccess): string | undefined =>
   missing.length > 0 ? `matched no ${missing.join(" and no ")}` : undefined;
 
-/** Access is known by its form, since a policy file may have another copy of the class. */
+/** Not by `instanceof`, since a policy file may have another copy of the class. */
 function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "domain"> {
   const { policy, domain } = (subject ?? {}) as Partial<Access>;
   if (!policy || !domain) throw new TypeError(`${matcher}(): is for access, as a policy test gets it`);
@@ -106,7 +100,7 @@ function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "d
 
 const SHOWN_MAX = 5;
 
-/** The cases that are allowed. Examples differ in key, login name or rule before they differ in the device alone. */
+/** The allowed cases. The first examples differ in key, login name or rule, the next ones only in the device. */
 function allowedCases(queried: QueriedAccess) {
   const devices = new Map(queried.access.policy.devices.map((device) => [device.uid, device]));
   const [first, more]: [PolicyCounterexample[], PolicyCounterexample[]] = [[], []];
@@ -125,14 +119,14 @@ function allowedCases(queried: QueriedAccess) {
   return { count, examples: [...first, ...more].slice(0, SHOWN_MAX) };
 }
 
-/** The first address from which the case fits the condition, if there is one. */
+/** The first address from which the case meets the condition. */
 function addressOf(grant: Grant, device: AccessDevice, { where }: QueriedAccess): string | undefined {
   const { key, login, rule, addresses } = grant;
   if (!where) return addresses[0];
   return addresses.find((address) => answerOf("where", where({ key, login, address, device, rule })));
 }
 
-/** For some keys one login that is refused, the nearest to being allowed, and what refuses it. */
+/** For some keys the refused login that is nearest to being allowed, and what refuses it. */
 function refusedExamples({ access: { policy, domain } }: QueriedAccess): PolicyCounterexample[] {
   const [address] = domain.addresses;
   return policy.keys.slice(0, SHOWN_MAX).flatMap((key) => {
@@ -143,7 +137,7 @@ function refusedExamples({ access: { policy, domain } }: QueriedAccess): PolicyC
     const login = domain.logins.find(admits) ?? domain.logins[0] ?? "";
     const { fingerprint } = key;
     const { refusedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid });
-    // A login that is allowed here did not fulfil the condition of the query.
+    // Undefined: the login does not meet the condition of the query.
     if (refusedBy === undefined || refusedBy === "key") return [];
     return [{ ...example(key, login, address, device, rule), refusedBy }];
   });
@@ -188,19 +182,16 @@ function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[])
     limit === undefined
       ? undefined
       : read(lifeLimit, limit, "everyKeyExpires(): takes { withinDays: a positive number }").withinDays;
-  const forEver = keys.filter(({ expiresIn }) => expiresIn <= 0).map(({ name }) => name);
-  const tooLong = keys
-    .filter(({ expiresIn, createdAt }) => {
-      const lifeMs = expiresIn * 1000 - Date.parse(createdAt);
-      return expiresIn > 0 && days !== undefined && !(lifeMs <= days * DAY_MS);
-    })
-    .map(({ name }) => name);
-  const faults = [
-    ...(forEver.length > 0 ? [`${counted(forEver.length, "API key")} for ever: ${named(forEver)}`] : []),
-    ...(tooLong.length > 0
-      ? [`${counted(tooLong.length, "API key")} for more than ${days} days: ${named(tooLong)}`]
-      : []),
-  ];
+  const forEver = keys.filter(({ expiresIn }) => expiresIn <= 0);
+  const tooLong = keys.filter(({ expiresIn, createdAt }) => {
+    const lifeMs = expiresIn * 1000 - Date.parse(createdAt);
+    return expiresIn > 0 && days !== undefined && !(lifeMs <= days * DAY_MS);
+  });
+  const fault = (some: typeof keys, how: string) =>
+    some.length > 0
+      ? [`${counted(some.length, "API key")} ${how}: ${named(some.map(({ name }) => name))}`]
+      : [];
+  const faults = [...fault(forEver, "for ever"), ...fault(tooLong, `for more than ${days} days`)];
   const message = faults.length > 0 ? faults.join("; ") : `all API keys expire: ${keys.length}`;
   return { holds: faults.length === 0, message, vacuous: none(keys, "API key") };
 }
@@ -243,7 +234,7 @@ const none = (list: readonly unknown[], noun: string): string | undefined =>
 
 const named = (names: readonly string[]): string => firstOf(names, NAMED_MAX);
 
-/** An element as the one who looks for it calls it. */
+/** The name of an element in messages. */
 function nameOf(item: unknown): string {
   const { name, email, id } = (typeof item === "object" ? (item ?? {}) : {}) as Record<string, unknown>;
   const own = [name, email, id].find((candidate) => typeof candidate === "string" && candidate !== "");

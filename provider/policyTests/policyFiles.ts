@@ -6,15 +6,14 @@ import { counted } from "../words.ts";
 import { TIME_LIMIT } from "./written/index.ts";
 import { type DeclaredTest, loading } from "./written/running.ts";
 
-/** The folder beside Pulumi.yaml that may have policy tests too. */
+/** The folder beside Pulumi.yaml that may contain policy tests. */
 const FOLDER = "policy";
-/** The endings of their names: all forms of modules that Node.js loads. */
 const ENDINGS = ["ts", "mts", "cts", "js", "mjs", "cjs"].map((ending) => `.policy.${ending}`);
 
 /**
- * The policy tests of a program, relative to its folder and in the order of their names: `*.policy.ts` in it and in
- * `policy/`, also `.mts`, `.js`, `.mjs` and `.cjs`. A `.cts` is among them so that loading it can tell that it is no test.
- * @throws Error when the folder cannot be read
+ * The policy tests of a program, relative to its folder and sorted: `*.policy.ts` in it and in `policy/`, also `.mts`, `.js`,
+ * `.mjs` and `.cjs`. A `.cts` is listed too, so that loading it fails.
+ * @throws Error if the folder cannot be read
  */
 export async function policyTestFiles(folder: string): Promise<string[]> {
   const [own, below] = await Promise.all([
@@ -32,13 +31,12 @@ export async function policyTestFiles(folder: string): Promise<string[]> {
   ].sort();
 }
 
-/** The name by which policy tests import `expect` and `policyTest`. */
 const PACKAGE = "@gatehouse-access/provider/policy";
 const OWN_COPY = new URL(`./written/index${extname(import.meta.url)}`, import.meta.url).href;
 
 interface LoadedFile {
   readonly tests: readonly DeclaredTest[];
-  /** Why it could not be loaded; undefined where it was. */
+  /** Why it could not be loaded. */
   readonly error?: unknown;
 }
 
@@ -46,14 +44,14 @@ const loaded = new Map<string, Promise<LoadedFile>>();
 let queue: Promise<unknown> = Promise.resolve();
 
 /**
- * Loads a policy file into this process: once, as Node.js loads each module once.
+ * Loads a policy file into this process, once.
  * @param path absolute
  */
 export function loadPolicyFile(path: string): Promise<LoadedFile> {
   const known = loaded.get(path);
   if (known) return known;
   if (loaded.size === 0) addHooks();
-  // One after another, so that each test is known to be of the file that is being loaded.
+  // One after another, so that each test belongs to the file that is being loaded.
   const file = queue.then(() => load(path));
   queue = file;
   loaded.set(path, file);
@@ -64,7 +62,7 @@ async function load(path: string): Promise<LoadedFile> {
   const tests: DeclaredTest[] = [];
   loading.declare = (test) => tests.push(test);
   try {
-    // Node.js does not call the hooks for modules that CommonJS in TypeScript requires.
+    // Node.js calls no hooks for modules that CommonJS in TypeScript requires.
     if (path.endsWith(".cts"))
       throw new Error("policy tests in TypeScript are ES modules: name it *.policy.ts or .mts");
     await endedWithin(TIME_LIMIT, import(pathToFileURL(path).href));
@@ -77,10 +75,7 @@ async function load(path: string): Promise<LoadedFile> {
   }
 }
 
-/**
- * Makes policy files ES modules, whatever the program beside them is, and makes all of them, wherever they are, import
- * this copy of the package.
- */
+/** Makes policy files ES modules, whatever the program is, and makes them import this copy of the package. */
 function addHooks(): void {
   registerHooks({
     resolve(specifier, context, next) {
@@ -92,14 +87,13 @@ function addHooks(): void {
   });
 }
 
-/** Work has not ended within its time limit. */
 export class TimeLimitError extends Error {
   override readonly name = "TimeLimitError";
 }
 
 /**
- * Waits for work to end. Work that takes too long goes on, since nothing can stop it.
- * @throws TimeLimitError when it has not ended after so many seconds
+ * Waits for work. It continues after the time limit, since nothing can stop it.
+ * @throws TimeLimitError if it has not ended after so many seconds
  */
 export async function endedWithin<T>(seconds: number, work: T | Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

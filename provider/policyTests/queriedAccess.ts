@@ -1,10 +1,16 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
-import { Access, type AccessDomain, type AccessPolicy, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
+import {
+  Access,
+  type AccessDevice,
+  type AccessDomain,
+  type AccessPolicy,
+  ANY_LOGIN,
+} from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { globFits, globSamples, type Network, parseNetwork } from "../access/matching.ts";
 import type { AccessQuery, DeviceQuery } from "./written/types.ts";
 
-/** A query that was checked, with networks instead of texts. */
+/** A checked query. */
 export interface ReadQuery extends Omit<AccessQuery, "from"> {
   readonly from: readonly Network[] | undefined;
 }
@@ -13,16 +19,12 @@ const text = z.string().min(1, "must not be empty");
 const networks = z.union([text, z.array(text).min(1, "must name one network or more")], {
   error: "must be an address, a network, or a list of them",
 });
-// A field that is undefined is mostly a variable that was not set; as if left out, it would mean everything.
+// An undefined field is mostly a variable that is not set. If it were ignored, it would match everything.
 const schema = z.strictObject({
   key: text.exactOptional(),
   login: text.exactOptional(),
   device: z
-    .strictObject({
-      name: text.exactOptional(),
-      tag: text.exactOptional(),
-      uid: text.exactOptional(),
-    })
+    .strictObject({ name: text.exactOptional(), tag: text.exactOptional(), uid: text.exactOptional() })
     .exactOptional(),
   from: networks.exactOptional(),
   where: z
@@ -31,7 +33,7 @@ const schema = z.strictObject({
 });
 
 /**
- * Checks a query. Node.js removes the types of a policy file without checking them.
+ * Checks a query: Node.js does not check the types of a policy file.
  * @throws TypeError naming the field
  */
 export function readQuery(matcher: string, query: unknown): ReadQuery {
@@ -41,10 +43,7 @@ export function readQuery(matcher: string, query: unknown): ReadQuery {
   return { ...rest, from: from === undefined ? undefined : readNetworks(matcher, from) };
 }
 
-/**
- * Checks networks.
- * @throws TypeError naming the network that is wrong, and what is allowed
- */
+/** @throws TypeError naming the invalid network */
 export function readNetworks(matcher: string, given: unknown): Network[] {
   const result = networks.safeParse(given, { error: issueText });
   if (!result.success) throw misuse(matcher, result.error);
@@ -58,22 +57,22 @@ function misuse(matcher: string, { issues }: z.ZodError): TypeError {
   return new TypeError(`${matcher}(): ${faults.join("; ")}`);
 }
 
-/** Stands for every IPv6 address that no rule names. It is of a network for documentation (RFC 3849). */
+/** Represents all IPv6 addresses that no rule names. It is of a network for documentation (RFC 3849). */
 const ANY_IPV6_ADDRESS = "2001:db8::1";
 
-/** The part of an access that a query is about. */
+/** The part of an access that a query matches. */
 export interface QueriedAccess {
-  /** Has only keys, devices, login names and addresses that fit the query. */
+  /** Has only matching keys, devices, login names and addresses. */
   readonly access: Access;
   readonly where: ReadQuery["where"];
-  /** The kinds of which nothing fits: `key`, `device`, `address`. */
+  /** The kinds without a match: `key`, `device`, `address`. */
   readonly missing: readonly string[];
 }
 
 /**
- * Narrows an access down to a query. Login names and addresses that the query names are looked at too.
- * @param networks networks whose addresses are looked at too
- * @param fits whether an address fits the query
+ * Restricts an access to a query. Login names of the query are evaluated too.
+ * @param networks networks whose addresses are evaluated too
+ * @param fits whether an address matches the query
  */
 export function queriedAccess(
   { policy, domain }: Pick<Access, "policy" | "domain">,
@@ -100,14 +99,11 @@ export function queriedAccess(
   return { access: new Access(selected, { logins, addresses }), where, missing };
 }
 
-/** True when one of the networks has the address; undefined stands for all addresses. */
+/** True if one of the networks contains the address; undefined matches all addresses. */
 export const within = (networks: readonly Network[] | undefined, address: string): boolean =>
   networks === undefined || networks.some((network) => network.contains(address));
 
-function deviceFits(
-  { name, tag, uid }: DeviceQuery,
-  device: { readonly name: string; readonly tags: readonly string[]; readonly uid: string },
-): boolean {
+function deviceFits({ name, tag, uid }: DeviceQuery, device: AccessDevice): boolean {
   return (
     (name === undefined || globFits(name, device.name)) &&
     (tag === undefined || device.tags.includes(tag)) &&
@@ -117,10 +113,9 @@ function deviceFits(
 
 function extend(domain: AccessDomain, login: string | undefined, networks: readonly Network[]): AccessDomain {
   const samples = login === undefined || login === "*" ? [] : globSamples(login);
+  const probes = networks.flatMap((network) => network.probes);
   return {
     logins: [...new Set([...domain.logins, ANY_LOGIN, ...samples])],
-    addresses: [
-      ...new Set([...domain.addresses, ANY_IPV6_ADDRESS, ...networks.flatMap(({ probes }) => probes)]),
-    ],
+    addresses: [...new Set([...domain.addresses, ANY_IPV6_ADDRESS, ...probes])],
   };
 }

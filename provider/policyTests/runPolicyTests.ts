@@ -1,4 +1,4 @@
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { inspect } from "node:util";
 import { Access, type AccessDomain } from "@gatehouse-access/sdk/policy";
@@ -9,45 +9,40 @@ import type { PolicyFailure, PolicyTestReport, PolicyTestResult, PolicyWarning }
 import { type CalledMatcher, type DeclaredTest, type MatcherName, running } from "./written/running.ts";
 import type { PolicySubjects } from "./written/types.ts";
 
-/** What policy tests are about: a namespace as it is, or as a change will leave it. */
+/** The namespace that policy tests check, live or after a plan. */
 export interface PolicyTestFacts extends NamespaceState {
-  /** The login names and addresses that `access` is evaluated for, beside those that assertions name. */
+  /** The login names and addresses of `access`. Assertions add more. */
   readonly domain: AccessDomain;
 }
 
 /**
- * Runs the policy tests beside a program. They are the team's own code, as the program is, and run in this process.
- * A file that cannot be loaded, or declares no test, is a failed test.
+ * Runs the policy tests beside a program in this process: like the program, they are the team's own code. A file that
+ * cannot be loaded, or declares no test, is a failed test.
  *
- * Why no other test runner runs them: within one process, `run()` of node:test works once (in Node.js 22), and a second
- * run never ends; it ends when nothing is open any more, and so would wait for connections to the service; and it reports
- * the line of our own call of `test()` instead of one of the policy file. Vitest runs files in workers, compiles them
- * itself, so that enums pass, and brings almost 40 MB.
+ * No other test runner fits: `run()` of node:test works once in a process (Node.js 22), waits for open connections, and
+ * reports the line of our call of `test()` instead of the policy file's. Vitest runs files in workers, compiles enums, and
+ * takes almost 40 MB.
  * @param folder where Pulumi.yaml is
- * @throws Error when the folder cannot be read
+ * @throws Error if the folder cannot be read
  */
 export async function runPolicyTests(folder: string, facts: PolicyTestFacts): Promise<PolicyTestReport> {
   const subjects = subjectsOf(facts);
   const tests: PolicyTestResult[] = [];
   for (const file of await policyTestFiles(folder)) {
-    const place = { file, path: resolve(join(folder, file)) };
-    const { tests: declared, error } = await loadPolicyFile(place.path);
+    const path = resolve(folder, file);
+    const { tests: declared, error } = await loadPolicyFile(path);
     if (error !== undefined) {
-      const failure = thrown(error, place.path);
+      const failure = thrown(error, path);
       const failed = { ok: false, failures: [failure], warnings: [], durationMs: 0 };
       tests.push({ name: file, file, line: failure.line, ...failed });
     }
-    for (const test of declared) tests.push(await runTest(test, place, subjects));
+    for (const test of declared) tests.push(await runTest(test, file, path, subjects));
   }
   return { ok: tests.every(({ ok }) => ok), tests };
 }
 
 function subjectsOf({ policy, domain, members, apiKeys, unreadable }: PolicyTestFacts): PolicySubjects {
   let access: Access | undefined;
-  const known = <T>(list: readonly T[] | undefined, reason: string): readonly T[] => {
-    if (list) return list;
-    throw new Error(reason);
-  };
   return {
     policy,
     domain,
@@ -56,24 +51,21 @@ function subjectsOf({ policy, domain, members, apiKeys, unreadable }: PolicyTest
       return access;
     },
     get members() {
-      return known(members, unreadable.members ?? "members could not be read");
+      if (!members) throw new Error(unreadable.members ?? "members could not be read");
+      return members;
     },
     get apiKeys() {
-      return known(apiKeys, unreadable.apiKeys ?? "API keys could not be read");
+      if (!apiKeys) throw new Error(unreadable.apiKeys ?? "API keys could not be read");
+      return apiKeys;
     },
   };
 }
 
-interface TestPlace {
-  readonly path: string;
-  /** The file as the report names it. */
-  readonly file: string;
-}
-
-/** Runs a test until it ends, or its time is over. */
+/** @param file as reports name it */
 async function runTest(
   { name, body, timeLimit, stack }: DeclaredTest,
-  { path, file }: TestPlace,
+  file: string,
+  path: string,
   subjects: PolicySubjects,
 ): Promise<PolicyTestResult> {
   const started = performance.now();
@@ -113,9 +105,9 @@ async function runTest(
 }
 
 /**
- * The failure for an error that a test, or the loading of its file, has thrown.
- * @param path of the file whose line is reported
- * @param otherwise the line where the error has none of the file
+ * The failure for an error of a test or of the loading of its file.
+ * @param path the file whose line is reported
+ * @param otherwise the line if the error has none of the file
  */
 function thrown(error: unknown, path: string, otherwise?: number): PolicyFailure {
   const place = { counterexamples: [], cases: 0, line: otherwise };
@@ -137,7 +129,7 @@ const SUBJECTS: Record<MatcherName, string> = {
   toAllSatisfy: "…",
 };
 
-/** An assertion as a policy file would have it, on one line. */
+/** An assertion as code on one line. */
 function assertionText({ matcher, negated, args }: CalledMatcher): string {
   return `expect(${SUBJECTS[matcher]})${negated ? ".not" : ""}.${matcher}(${args.map(literal).join(", ")})`;
 }
@@ -151,9 +143,9 @@ function literal(value: unknown): string {
   return fields.length === 0 ? "{}" : `{ ${fields.join(", ")} }`;
 }
 
-/** The line of a file that is topmost in a call stack; undefined where the file is not in it. */
+/** The topmost line of a file in a call stack. */
 function lineIn(stack: string | undefined, file: string): number | undefined {
-  // Stacks name modules by their URL, and CommonJS modules and files that cannot be parsed by their path.
+  // Stacks have the URLs of modules, and the paths of CommonJS modules and of files that cannot be parsed.
   const names = [`${pathToFileURL(file).href}:`, `${file}:`];
   for (const text of (stack ?? "").split("\n")) {
     for (const name of names) {
@@ -165,7 +157,7 @@ function lineIn(stack: string | undefined, file: string): number | undefined {
   return undefined;
 }
 
-/** Path and line of a file that could not be parsed: they stand at the beginning of the stack. */
+/** Path and line of a file that could not be parsed, from the beginning of the stack. */
 function unparsedPlace(stack: string | undefined): string | undefined {
   const [head = ""] = (stack ?? "").split("\n");
   return /:[0-9]+$/.test(head) && /^(file:|\/|[A-Z]:\\)/.test(head) ? head : undefined;

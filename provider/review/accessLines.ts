@@ -11,7 +11,7 @@ import { byText } from "../words.ts";
 import type { ReviewedAccess } from "./report/review.ts";
 import { PLAIN, reachPhrase } from "./report/sections.ts";
 
-/** Who can reach what by two policies of a namespace, in a form in which the two can be compared. */
+/** Evaluates two policies of a namespace for the same domain and devices, so that they can be compared. */
 export function accesses(
   before: AccessPolicy,
   after: AccessPolicy,
@@ -23,15 +23,15 @@ export function accesses(
   return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };
 }
 
-/** The devices of both policies; a device that both have is as it will be. */
+/** The devices of both policies. The second policy decides about devices in both. */
 const everyDevice = (before: AccessPolicy, after: AccessPolicy) =>
   [...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values()].sort(
     byDevice,
   );
 
 /**
- * The access that a change gives and takes, in few lines: login names and keys that gain or lose the same are in one.
- * Losses come first, since they lock out, then the lines about most devices.
+ * The access that a change gives and takes, with one line for all logins and keys that gain or lose the same. Losses come
+ * first, then the lines about most devices.
  * @param before and `after` must have the same domain and list of uids
  */
 export function accessLines(before: Access, after: Access): ReviewedAccess[] {
@@ -43,21 +43,20 @@ export function accessLines(before: Access, after: Access): ReviewedAccess[] {
     else byLogin.set(id, { ...change, logins: [change.login] });
   }
   const groups = new DeviceGroups(everyDevice(before.policy, after.policy));
-  const lines = new Map<string, ReviewedAccess & { keys: ReviewedAccess["keys"][number][] }>();
-  for (const { change, key, logins, addresses, devices } of byLogin.values()) {
-    const id = JSON.stringify([change, logins, addresses, devices]);
-    const known = lines.get(id);
-    const { fingerprint, name } = key;
-    if (known) known.keys.push({ fingerprint, name });
-    else {
-      const anyAddress = addresses.length === after.domain.addresses.length;
-      const anyLogin = logins.length === after.domain.logins.length;
-      const keys = [{ fingerprint, name }];
-      const where = groups.of(devices);
-      lines.set(id, { change, keys, logins, anyLogin, addresses, anyAddress, devices, where });
-    }
-  }
-  return [...lines.values()].sort(
+  const byKey = Map.groupBy(byLogin.values(), ({ change, logins, addresses, devices }) =>
+    JSON.stringify([change, logins, addresses, devices]),
+  );
+  const lines = [...byKey.values()].flatMap((same): ReviewedAccess[] => {
+    const [first] = same;
+    if (!first) return [];
+    const { change, logins, addresses, devices } = first;
+    const keys = same.map(({ key: { fingerprint, name } }) => ({ fingerprint, name }));
+    const anyLogin = logins.length === after.domain.logins.length;
+    const anyAddress = addresses.length === after.domain.addresses.length;
+    const where = groups.of(devices);
+    return [{ change, keys, logins, anyLogin, addresses, anyAddress, devices, where }];
+  });
+  return lines.sort(
     (left, right) =>
       Number(left.change === "gained") - Number(right.change === "gained") ||
       right.devices.length - left.devices.length ||
@@ -65,24 +64,21 @@ export function accessLines(before: Access, after: Access): ReviewedAccess[] {
   );
 }
 
-/** By fingerprint, what each key gains and loses, as sentences that follow on its name. */
+/** What each key gains and loses, by fingerprint, as sentences that follow its name. */
 export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<string, string[]> {
   const found = new Map<string, string[]>();
   for (const line of access) {
     const sentence = `${{ gained: "gives", lost: "gives no longer" }[line.change]} ${reachPhrase(line, PLAIN)}`;
-    for (const { fingerprint } of line.keys) {
-      const known = found.get(fingerprint);
-      if (known) known.push(sentence);
-      else found.set(fingerprint, [sentence]);
-    }
+    for (const { fingerprint } of line.keys)
+      found.set(fingerprint, [...(found.get(fingerprint) ?? []), sentence]);
   }
   return found;
 }
 
-/** Most sentences about one object. */
+/** Maximum number of sentences about one object. */
 const SENTENCES_MAX = 3;
 
-/** The first sentences about one object, and how many more there are. */
+/** The first sentences about one object, and the number of the others. */
 export function firstSentences(sentences: readonly string[]): string[] {
   const more = sentences.length - SENTENCES_MAX;
   return more > 0 ? [...sentences.slice(0, SENTENCES_MAX), `and ${more} more`] : [...sentences];

@@ -35,38 +35,34 @@ import type {
 } from "./report/review.ts";
 import { accessSentence, PLAIN } from "./report/sections.ts";
 
-/** What a review of one namespace depends on, beside its objects and the plan. */
 export interface NamespaceReviewOptions extends DomainOptions {
-  /** The folder of the policy tests; undefined for a namespace that they are not about. */
+  /** The folder of the policy tests; undefined for a namespace that they do not test. */
   readonly folder: string | undefined;
-  /** The namespace of resources that name none; undefined where each names one. */
+  /** The namespace of resources that name none; undefined if each names one. */
   readonly home: string | undefined;
   readonly actor: Actor;
-  /** Id of the user who carries the change out; undefined for an API key. */
+  /** Id of the user who applies the plan; undefined for an API key. */
   readonly runningUser: string | undefined;
   readonly protect: readonly ProtectedGroup[];
-  /** What may be there although the plan does not declare it; default nothing. */
+  /** Objects that the plan need not declare; default none. Omitted between two revisions. */
   readonly elsewhere?: Elsewhere;
-  /** Within how many days something expires soon; see the lint. @default 14 */
+  /** Days within which something expires soon. @default that of the lint */
   readonly soonDays?: number;
-  /**
-   * Another plan, with which the reviewed one is compared: with the namespace as this plan would leave it.
-   * @default the reviewed plan is compared with the live namespace
-   */
+  /** Compares with the namespace after this plan. @default with the live namespace */
   readonly base?: Plan;
 }
 
-/** A review, and what it was made from. */
+/** A review, and the accesses that it compares. */
 export interface ReviewedNamespace {
   readonly review: NamespaceReview;
-  /** Who can reach what in the live namespace, or in the namespace as the base would leave it. */
+  /** In the live namespace, or after the base. */
   readonly before: Access;
-  /** Who can reach what in the namespace as the plan will leave it. */
+  /** After the plan. */
   readonly after: Access;
   readonly planned: PlannedEstate;
 }
 
-/** What a plan means for one namespace. */
+/** Reviews what a plan means for one namespace. */
 export async function reviewNamespace(
   estate: Estate,
   plan: Plan,
@@ -74,12 +70,14 @@ export async function reviewNamespace(
 ): Promise<ReviewedNamespace> {
   const { home, folder, actor, base, runningUser } = options;
   const isHome = estate.tenant === home;
-  // One time for both plans: otherwise what expires would differ by how long the review takes.
+  // Both plans have the same time, so that expiry dates are equal.
   const by = { ...(home !== undefined && { home }), now: new Date(), makerRole: actor.role };
   const planned = inOrder(plannedEstate(estate, plan, by));
   const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, unseen: [], unknown: [] });
   const { before, after } = accesses(was.policy, planned.policy, estate, options);
   const access = accessLines(before, after);
+  const findings = (evaluated: Access, state: NamespaceState) =>
+    lint(evaluated, expiring(state, options.soonDays));
   const review: NamespaceReview = {
     tenant: estate.tenant,
     name: estate.name,
@@ -97,10 +95,7 @@ export async function reviewNamespace(
       ...deviceLockouts(before, after, options.protect),
     ],
     incapabilities: incapabilities(actor, planned.steps, isHome ? planned.begun : []),
-    lint: findings(
-      { access: before, ends: expiring(was, options.soonDays) },
-      { access: after, ends: expiring(planned, options.soonDays) },
-    ),
+    lint: comparedFindings(findings(before, was), findings(after, planned)),
     coverage: unmanagedAccess(estate, planned, options.elsewhere),
     tests:
       folder === undefined ? [] : (await runPolicyTests(folder, { ...planned, domain: after.domain })).tests,
@@ -118,7 +113,6 @@ export async function reviewNamespace(
   return { review, before, after, planned };
 }
 
-/** What of a review needs members or API keys, where the credential may not read them. */
 const unreadParts = ({ members, apiKeys }: Estate): string[] => [
   ...(members ? [] : ["members could not be read, so that nobody knows whom the change would lock out"]),
   ...(apiKeys ? [] : ["API keys could not be read, so that nobody knows which ones are in no program"]),
@@ -126,7 +120,7 @@ const unreadParts = ({ members, apiKeys }: Estate): string[] => [
 
 type Roled = Pick<Member, "email" | "role">;
 
-/** Members who come, go, or get another role. */
+/** Members who are added, removed, or get another role. */
 export function memberChanges(before: readonly Roled[], after: readonly Roled[]): MemberChange[] {
   const was = new Map(before.map(({ email, role }) => [email, role]));
   const is = new Map(after.map(({ email, role }) => [email, role]));
@@ -139,12 +133,7 @@ export function memberChanges(before: readonly Roled[], after: readonly Roled[])
   return changes.sort(byTexts(({ email }) => email));
 }
 
-interface Linted {
-  readonly access: Access;
-  readonly ends: LintOptions;
-}
-
-/** API keys and invitations, which may end soon or never. Invitations that the change sends would always end soon. */
+/** API keys and invitations, which may end soon or never. New invitations are omitted: they always end soon. */
 function expiring({ members, apiKeys }: NamespaceState, soonDays: number | undefined): LintOptions {
   return {
     ...(soonDays !== undefined && { soonDays }),
@@ -157,19 +146,18 @@ function expiring({ members, apiKeys }: NamespaceState, soonDays: number | undef
   };
 }
 
-/** The findings after the change. A finding that was there before, in the same words, is not new. */
-function findings(before: Linted, after: Linted): ReviewedFinding[] {
+/** The findings after the change. Those that were there before, in the same words, are not new. */
+function comparedFindings(before: readonly Finding[], after: readonly Finding[]): ReviewedFinding[] {
   const id = ({ rule, object, field, message }: Finding) =>
     JSON.stringify([rule, object.kind, object.id, field, message]);
-  const old = new Set(lint(before.access, before.ends).map(id));
-  return lint(after.access, after.ends).map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
+  const old = new Set(before.map(id));
+  return after.map((finding) => ({ ...finding, isNew: !old.has(id(finding)) }));
 }
 
 /**
- * Patterns that change although nothing that was looked at tells the two apart. Only examples of login names, addresses
- * and devices are looked at: without a word about such a change it would seem to mean nothing.
+ * Changes of patterns that no evaluated login name, address or device distinguishes, as sentences: without them such a
+ * change would seem to have no effect.
  * @param changes the access that the change gives and takes
- * @returns sentences
  */
 function undistinguished(
   before: Access,
@@ -181,7 +169,7 @@ function undistinguished(
   const keys = after.policy.keys
     .filter(({ fingerprint }) => !seen.has(fingerprint))
     .flatMap((key) => differences(`key ${key.name}`, oldKeys.get(key.fingerprint), key));
-  // Where access changes, nobody can tell which rule changes it. The lines show that there is something to look at.
+  // If access changes, it is unknown which rule changes it. The lines show the effect.
   if (changes.length > 0) return keys;
   const oldRules = new Map(before.policy.rules.map((rule) => [rule.id, rule]));
   const rules = after.policy.rules.flatMap((rule) =>
@@ -209,22 +197,18 @@ const patternsOf = ({ username, sourceIp = "", filter: { hostname = "" } }: Patt
   hostname,
 });
 
-/** What may be on a service although the reviewed program does not declare it. */
+/** Objects that the reviewed program need not declare. */
 export interface Elsewhere {
-  /** What the stacks manage that are named beside the reviewed one. */
+  /** Those of other stacks. */
   readonly managed: ManagedObjects;
   readonly exceptions: readonly Exception[];
 }
 
 /**
- * How much of a namespace programs declare, and what the unmanaged objects let people reach.
- * @param planned the namespace once the change is made
+ * How much of a namespace programs declare, and the access that unmanaged objects give.
+ * @param planned the namespace after the change
  */
-export function unmanagedAccess(
-  estate: Estate,
-  planned: PlannedEstate,
-  elsewhere: Elsewhere | undefined,
-): Coverage {
+function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Elsewhere | undefined): Coverage {
   const urns = new Map(planned.managed.map(({ kind, id, urn }) => [`${kind} ${id}`, urn]));
   const managed = {
     ownerOf: (object: LiveObject) =>
@@ -232,11 +216,8 @@ export function unmanagedAccess(
   };
   const objects = declarableObjects(estate);
   const unmanaged = unmanagedOf(objects, managed, elsewhere?.exceptions ?? []);
-  const widening = wideningOf(
-    estate,
-    planned,
-    unmanaged.map(({ object }) => object),
-  );
+  const unowned = unmanaged.map(({ object }) => object);
+  const widening = wideningOf(estate, planned, unowned);
   return {
     ...share(objects, unmanaged),
     unmanaged: unmanaged.map((one): UndeclaredObject => {
@@ -247,7 +228,7 @@ export function unmanagedAccess(
   };
 }
 
-/** The objects of a namespace that a review counts, kind by kind. The owner is none of them. */
+/** The objects of a namespace that a review counts, kind by kind, without the owner. */
 function declarableObjects({ tenant, policy, members = [], apiKeys = [] }: Estate): LiveObject[] {
   const objectOf = (kind: EstateObject["kind"], id: string, name: string, state?: LiveObject["state"]) => ({
     ...{ definition: definitionNamed(kind), id: `${tenant}/${id}`, name, state },
@@ -258,21 +239,20 @@ function declarableObjects({ tenant, policy, members = [], apiKeys = [] }: Estat
       objectOf("FirewallRule", id, `${id}: ${action} at priority ${priority}`),
     ),
     members.filter(({ role }) => role !== "owner").map(({ id, email }) => objectOf("Member", id, email)),
-    // States know an API key by when it was made, and by whom.
+    // States identify an API key by its creation time and creator.
     apiKeys.map((key) => objectOf("ApiKey", key.name, key.name, { ...key })),
   ];
+  const byNameAndId = byTexts<LiveObject>(
+    ({ name }) => name,
+    ({ id }) => id,
+  );
   return kinds.flatMap((objects) => objects.sort(byNameAndId));
 }
 
-const byNameAndId = byTexts<LiveObject>(
-  ({ name }) => name,
-  ({ id }) => id,
-);
-
-/** Most rules whose own part is told: each takes an evaluation of the whole namespace. */
+/** Maximum number of rules that are evaluated: each takes an evaluation of the whole namespace. */
 const RULES_MAX = 20;
 
-/** What each of some keys and rules lets people reach, as sentences. */
+/** The access that each of some keys and rules gives, as sentences. */
 function wideningOf(
   estate: Estate,
   planned: PlannedEstate,
@@ -284,13 +264,12 @@ function wideningOf(
   };
   const ofKind = (kind: string) => objects.filter(({ definition }) => definition.name === kind);
   const keys = ofKind("PublicKey");
-  const byKey = keys.length === 0 ? new Map<string, string[]>() : sentencesByKey(gainedBy(keys));
-  const byRule = ofKind("FirewallRule")
-    .slice(0, RULES_MAX)
-    .map((rule) => [rule, gainedBy([rule]).map((line) => accessSentence(line, PLAIN))] as const);
-  return new Map(
-    [...keys.map((key) => [key, byKey.get(idWithin(key)) ?? []] as const), ...byRule].map(
-      ([object, sentences]) => [object, firstSentences(sentences)],
-    ),
-  );
+  const byKey = sentencesByKey(keys.length === 0 ? [] : gainedBy(keys));
+  const found = new Map<LiveObject, readonly string[]>();
+  for (const key of keys) found.set(key, firstSentences(byKey.get(idWithin(key)) ?? []));
+  for (const rule of ofKind("FirewallRule").slice(0, RULES_MAX)) {
+    const sentences = gainedBy([rule]).map((line) => accessSentence(line, PLAIN));
+    found.set(rule, firstSentences(sentences));
+  }
+  return found;
 }

@@ -1,3 +1,4 @@
+import type { DomainOptions } from "@gatehouse-access/sdk/policy";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
 import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
 import { begunNotes } from "../plan/planned/plannedEstate.ts";
@@ -8,50 +9,44 @@ import { byText, byTexts } from "../words.ts";
 import { protectedGroup } from "./guards/lockouts.ts";
 import { actorOf, type PlanProblem, planProblems } from "./guards/planProblems.ts";
 import type { Review, Revisions } from "./report/review.ts";
-import { type Elsewhere, type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
+import { type NamespaceReviewOptions, type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
 
-/** Another revision of the program, which a plan is compared with instead of the live namespace. */
+/** Another revision of the program, with which a plan is compared instead of with the live namespace. */
 export interface Baseline {
   /** A preview with values, of the same stack. */
   readonly plan: Plan;
   readonly revisions: Revisions;
-  /** What nobody can tell of the two revisions, as sentences. */
+  /** What is unknown about the two revisions, as sentences. */
   readonly unknown: readonly string[];
 }
 
-/** How a plan is reviewed. */
-export interface ReviewOptions {
+/** How a plan is reviewed. It evaluates these logins and addresses beside those of the policy and of recent sessions. */
+export interface ReviewOptions
+  extends Required<DomainOptions>,
+    Pick<NamespaceReviewOptions, "elsewhere" | "soonDays"> {
   /** The program's folder. */
   readonly folder: string;
-  /** Login names to look at, beside those that the policy and the latest sessions name. */
-  readonly logins: readonly string[];
-  /** Addresses to look at, likewise. */
-  readonly addresses: readonly string[];
   /** Groups of devices that must stay reachable; see `protectedGroup`. */
   readonly protect: readonly string[];
-  /** What may be there although the program does not declare it; left out between two revisions. */
-  readonly elsewhere?: Elsewhere;
-  /** What of the plan could not be looked at, as sentences. */
+  /** What of the plan could not be checked, as sentences. */
   readonly unseen?: readonly string[];
-  /** @default as of the lint */
-  readonly soonDays?: number;
   /** @default the plan is compared with the live namespace */
   readonly baseline?: Baseline;
 }
 
-/** A review, and what it was made from. */
+/** A review, and what it was created from. */
 export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
   readonly review: Review;
-  /** The stack's own namespace first, where it has one. */
+  /** The stack's own namespace first, if it has one. */
   readonly namespaces: readonly ReviewedNamespace[];
 }
 
 /**
- * What a plan means for who can reach what, in the stack's namespace and in every other one that the plan is about. With
- * a baseline it is the difference between what the two plans would make of a namespace.
+ * Reviews what a plan means for who can reach what, in the stack's namespace and in every other one that the plan changes.
+ * With a baseline the review has the differences between the namespaces after both plans.
  * @param plan a preview with values
- * @throws RequestError when the stack's namespace cannot be read; ConfigurationError as of {@link estatesOf}
+ * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as of {@link estatesOf}
  */
 export async function reviewPlan(
   connection: Connection,
@@ -76,7 +71,6 @@ export async function reviewPlan(
       await reviewNamespace(estate, here, {
         ...options,
         ...{ protect, home },
-        // Policy tests are about the stack's own namespace, here as in `gatehouse test`.
         folder: estate.tenant === main ? options.folder : undefined,
         ...(base && { base }),
         actor: actorOf(identity, estate),
@@ -90,20 +84,19 @@ export async function reviewPlan(
     );
     if (!isThere) unseen.push(`--protect ${label} protects nothing: no device has that tag or name`);
   }
-  // Where there is no home, no resource needs one.
+  // If there is no home, no resource needs one.
   const refused = await refusals(connection, here, { tenant: home, unsettled: undefined }, base);
   const review = reviewOf(connection, plan, namespaces, { refused, unseen, unknown }, baseline);
   return { review, namespaces, home, estates };
 }
 
-/** Where no setting decides which of several namespaces policy tests are about. */
 const UNTESTED =
   "the policy tests were not run: the program is about several namespaces, or only about new ones; set GATEHOUSE_TENANT to the id of the namespace that they test";
 
-/** Problems that a review has in other lists: rights as incapabilities, missing devices as what could not be looked at. */
+/** Problems that other lists of a review have: `incapabilities` and `unseen`. */
 const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["rights", "device"]);
 
-/** What the service would refuse of a plan; with a base, what of it the base has not. */
+/** What the service would refuse of a plan, without what it would refuse of the base too. */
 async function refusals(
   connection: Connection,
   plan: Plan,
@@ -119,9 +112,9 @@ async function refusals(
   return refused.filter((sentence) => !known.has(sentence));
 }
 
-/** The namespaces that plans are about. */
+/** The namespaces of plans. */
 export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
-  /** The stack's own namespace first, where it has one. */
+  /** The stack's own namespace first, if it has one. */
   readonly estates: readonly Estate[];
   /** Changes on other services, and namespaces that could not be read, as sentences. */
   readonly unseen: string[];
@@ -132,22 +125,19 @@ export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
 }
 
 /**
- * Reads the stack's namespace, where it has one, and every other one that plans are about.
- * @throws RequestError when the stack's namespace cannot be read; ConfigurationError as of {@link namespacesOf}
+ * Reads the stack's namespace, if it has one, and every other namespace of plans.
+ * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as of {@link namespacesOf}
  */
 export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
   const here = plans.map((plan) => onService(plan, connection.client.url));
-  const namespaces = await namespacesOf(
-    connection,
-    here.map(({ plan }) => plan),
-  );
-  const { home, main, tenants } = namespaces;
+  const local = here.map(({ plan }) => plan);
+  const { home, main, tenants } = await namespacesOf(connection, local);
   const { found, unreadable } = await readEach(tenants, home, (tenant) => readEstate(connection, tenant));
   return {
     ...{ home, main, estates: found },
     unseen: [...new Set(here.flatMap((one) => one.unseen)), ...unreadable.values()],
     unknown: [...new Set(here.flatMap((one) => one.unknown))],
-    plans: here.map(({ plan }) => plan),
+    plans: local,
   };
 }
 
@@ -176,7 +166,7 @@ function reviewOf(
   };
 }
 
-/** The steps that change something, by kind and name, since engines have them in any order. */
+/** The steps that change something, by kind and name. */
 export const changedSteps = (steps: readonly Step[]): ShownStep[] =>
   steps
     .filter(({ op }) => op !== "same")

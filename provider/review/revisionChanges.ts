@@ -13,24 +13,22 @@ import { definitionOf } from "../estate/liveObjects.ts";
 import { isHidden, topOf } from "../plan/steps.ts";
 import { sameValue } from "../resources/values.ts";
 
-/** What becomes of the resources of a program from one revision to another. */
+/** How the resources of a program change from one revision to another. */
 export interface RevisionChanges {
-  /** Also of resources that stay as they are. */
+  /** Also those of unchanged resources. */
   readonly steps: readonly Step[];
   readonly summary: Summary;
-  /** What nobody can tell, as sentences. */
+  /** What is unknown, as sentences. */
   readonly unseen: readonly string[];
 }
 
-/** A resource that a revision declares. */
 interface DeclaredStep extends Step {
   readonly after: ResourceValues;
 }
 
 /**
- * Compares what two revisions of a program declare, whatever of it exists already. The steps of the plans alone do not
- * tell that, since both plans begin with the same state. Two declarations are of one resource where they have one urn, or,
- * since a program may rename a resource, one object.
+ * Compares what two revisions of a program declare. The steps of the plans do not show that, since both plans start from
+ * the same state. Two declarations are of one resource if they have the same urn, or, after a rename, the same object.
  * @param base and `head` previews with values, of one stack
  */
 export function revisionChanges(base: Plan, head: Plan): RevisionChanges {
@@ -51,10 +49,10 @@ export function revisionChanges(base: Plan, head: Plan): RevisionChanges {
 const declaredBy = ({ steps }: Plan): DeclaredStep[] =>
   steps.flatMap((step) => (step.after ? [{ ...step, after: step.after }] : []));
 
-/** The urn, which is the same for a dynamic resource and the same one of the plugin: a program may change from one to the other. */
+/** The urn, which does not depend on whether the resource is a dynamic one or one of the plugin. */
 const keyOf = ({ urn, type }: Step): string => urn.replace(type, typeName(type));
 
-/** Each step with the one of the base that is about the same resource, which is taken out of `left`. */
+/** Each step with the base's step of the same resource, which is removed from `left`. */
 function pairs(
   steps: readonly DeclaredStep[],
   left: Map<string, DeclaredStep>,
@@ -99,7 +97,7 @@ const nameOf = ({ urn, type, name, id }: Omit<Step, "op">) => ({
   ...(id !== undefined && { id }),
 });
 
-/** For resources of other packages only the plan tells, where it replaces them itself. */
+/** For resources of other packages, only a plan that replaces them shows it. */
 const replaces = (step: Step, name: string): boolean =>
   definitionOf(step)?.inputs[name]?.replaces ?? step.replaceKeys?.includes(name) ?? false;
 
@@ -115,7 +113,7 @@ function changed(was: DeclaredStep, step: DeclaredStep): FieldChange[] {
   });
 }
 
-/** The inputs that a program declares, without those that only steer a run or that classes add for the provider. */
+/** The inputs that a program declares, without transient ones and those that classes add for the provider. */
 function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "after">): Record<string, Shown> {
   const definition = definitionOf({ type });
   const isDeclared = (name: string) =>
@@ -123,7 +121,7 @@ function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "afte
   return Object.fromEntries(Object.entries(inputs).filter(([name]) => isDeclared(name)));
 }
 
-/** Inputs that both plans hide, as a sentence. A resource that neither plan changes is as the state has it. */
+/** Inputs that both plans hide, as a sentence. A resource that neither plan changes is the same. */
 function untold(was: DeclaredStep, step: DeclaredStep): string[] {
   if (was.op === "same" && step.op === "same") return [];
   const [before, after] = [inputsOf(was), inputsOf(step)];

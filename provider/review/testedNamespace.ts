@@ -20,9 +20,8 @@ export interface TestedNamespace extends PolicyTestReport {
 }
 
 /**
- * Runs the policy tests beside a program on the namespace as it is.
- * @param folder the program's
- * @throws RequestError when the namespace cannot be read
+ * Runs the policy tests in a program's folder on the live namespace.
+ * @throws RequestError if the namespace cannot be read
  */
 export async function testLive(connection: Connection, folder: string): Promise<TestedNamespace> {
   const estate = inOrder(await readEstate(connection));
@@ -32,11 +31,10 @@ export async function testLive(connection: Connection, folder: string): Promise<
 }
 
 /**
- * Runs the policy tests beside a program on the namespace as a plan will leave it.
- * @param folder the program's
+ * Runs the policy tests in a program's folder on the namespace after a plan.
  * @param plan a preview with values
- * @param beside what of the plan could not be looked at, as sentences
- * @throws RequestError when the namespace cannot be read
+ * @param beside what of the plan could not be checked, as sentences
+ * @throws RequestError if the namespace cannot be read
  */
 export async function testPlan(
   connection: Connection,
@@ -51,9 +49,9 @@ export async function testPlan(
 }
 
 /**
- * The stack's namespace as it is, and as a plan will leave it; without one the only namespace that the plan is about.
+ * The stack's namespace, or else the only namespace of a plan, before and after the plan.
  * @param plan a preview with values
- * @throws RequestError when the namespace cannot be read; ConfigurationError where no setting decides which one it is
+ * @throws RequestError if the namespace cannot be read; ConfigurationError if no setting selects one
  */
 export async function plannedNamespace(
   connection: Connection,

@@ -20,55 +20,43 @@ import {
 
 /** An object of the service that a resource of the stack manages. */
 export interface ManagedObject {
-  /** Name of the resource's class. */
   readonly kind: string;
-  /**
-   * Fingerprint of a public key, id of a rule, user id of a member, name of an API key today, uid of a device (also for
-   * its tags), `uid/tag` of an attachment, tenant of a namespace.
-   */
+  /** Fingerprint of a key, user id of a member, current name of an API key, else the object's id without the tenant. */
   readonly id: string;
   readonly urn: string;
 }
 
-/** What a namespace will be once a plan is carried out. What nobody can tell of it is in `unseen`. */
+/** A namespace after a plan. */
 export interface PlannedEstate extends NamespaceState {
-  /** Objects that are on the service today, and that resources of the stack manage or take over. */
+  /** Live objects that resources of the stack manage or adopt. */
   readonly managed: readonly ManagedObject[];
   readonly twins: readonly Twins[];
-  /** Rules of which only the order of their creation decides, and of which the plan makes or changes one, as sentences. */
+  /** Pairs of rules, one of them changed, of which the order of creation decides, as sentences. */
   readonly contradictions: readonly string[];
-  /** Namespaces that the plan makes, and resources in them, as sentences: they are no part of this namespace. */
+  /** Namespaces that the plan creates, and resources in them, as sentences. */
   readonly notes: readonly string[];
-  /** The steps of the plan about this namespace. */
   readonly steps: readonly PlannedStep[];
-  /** The steps about namespaces that the plan makes: the same whichever namespace is asked for. */
+  /** The steps about namespaces that the plan creates. */
   readonly begun: readonly PlannedStep[];
 }
 
-/** How a plan is read. */
-export interface PlannedEstateOptions {
-  /**
-   * The namespace of resources that name none.
-   * @default the estate's
-   */
+interface PlannedEstateOptions {
+  /** The namespace of resources that name none. @default the estate's */
   readonly home?: string;
-  /**
-   * When the plan is carried out, which decides when new API keys expire.
-   * @default now
-   */
+  /** When the plan is applied, which decides when new API keys expire. @default now */
   readonly now?: Date;
-  /** The role of whoever carries the plan out, which an API key gets that names none; undefined where not known. */
+  /** The role of the plan's user or API key, which new API keys get by default; undefined if unknown. */
   readonly makerRole?: Role | undefined;
 }
 
 /**
- * What a namespace will be once a plan is carried out.
+ * Applies a plan to a copy of a namespace.
  *
- * The objects of unchanged resources stay as they really are, whatever the state says of them. Where nobody can tell
- * what a resource will be (an input that decides is not known yet or is secret, a device is not there), its object
- * stays as it is, and a new one is left out. Either is said in `unseen`.
+ * Objects of unchanged resources stay as they are live, whatever the state has. If a resource is unpredictable (a decisive
+ * input is secret or not known yet, or a device is missing), its object stays, or is omitted if it is new, and `unseen`
+ * reports that.
  * @param plan a preview with values
- * @throws Error when the plan has no values
+ * @throws Error if the plan has no values
  */
 export function plannedEstate(
   estate: Estate,
@@ -115,21 +103,20 @@ const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && bef
 const leftNote = ({ title }: PlannedStep) =>
   `${title} leaves its object where it is, unmanaged: the access that it gives stays`;
 
-/** No request tells whether a service knows an address before it is invited. */
+/** Whether the service knows an address is unknown before the invitation. */
 function invitedNote({ estate, members }: Draft): string[] {
   const known = new Set(estate.members?.map(({ id }) => id));
   const invited = [...(members?.values() ?? [])].filter(({ id }) => !known.has(id)).map(({ email }) => email);
-  return invited.length === 0
-    ? []
-    : [
-        `whether the service knows ${firstOf(invited.toSorted(), NAMED_MAX)} shows only when they are invited`,
-      ];
+  if (invited.length === 0) return [];
+  return [
+    `whether the service knows ${firstOf(invited.toSorted(), NAMED_MAX)} shows only when they are invited`,
+  ];
 }
 
-/** Most addresses that a sentence names. */
+/** Maximum number of addresses in a sentence. */
 const NAMED_MAX = 5;
 
-/** Of a new resource that a name or a MAC address gives to a device which nobody has accepted by then. */
+/** Reports a new resource whose selector is the name or MAC address of a pending device. */
 function pendingNote(draft: Draft, planned: PlannedStep): string[] {
   const { step, definition, title, after } = planned;
   const selector = after?.inputs.device;
@@ -141,7 +128,7 @@ function pendingNote(draft: Draft, planned: PlannedStep): string[] {
   return [`${title}: ${pendingText(selector)}`];
 }
 
-/** Namespaces that a plan makes, and resources in them, as sentences in order. */
+/** Namespaces that a plan creates, and resources in them, as sorted sentences. */
 export const begunNotes = (plan: Plan): string[] => stepsOf(plan, "", "").begun.map(begunNote).sort(byText);
 
 const begunNote = ({ title, definition }: PlannedStep) =>
@@ -149,11 +136,7 @@ const begunNote = ({ title, definition }: PlannedStep) =>
     ? `${title} makes a namespace: nothing of it is there yet`
     : `${title} is for a namespace that is being made, and is no part of this one`;
 
-function managedBy(
-  draft: Draft,
-  steps: readonly PlannedStep[],
-  declared: readonly Declared[],
-): ManagedObject[] {
+function managedBy(draft: Draft, steps: readonly PlannedStep[], declared: readonly Declared[]) {
   const found = new Map<string, ManagedObject>();
   const add = ({ step, definition, before }: PlannedStep, whole: string | undefined) => {
     if (whole === undefined) return;
@@ -173,41 +156,36 @@ function kindOf({ name }: ResourceDefinition): Kind {
   return kind;
 }
 
-/** Steps that are being carried out on paper. */
 interface Work {
   readonly draft: Draft;
-  /** Which resource has which object by the end of the plan. */
+  /** The resources that have the objects after the plan. */
   readonly claims: Claims;
-  /** The resources of the program, without those of which nobody can tell what they will be. */
+  /** The resources of the program, without unpredictable ones. */
   readonly declared: Declared[];
-  /** What nobody can tell, as sentences. */
+  /** What is unpredictable, as sentences. */
   readonly unseen: string[];
 }
 
 /**
- * Carries out steps on paper. An object that a resource loses is removed, unless another resource of the program has it
- * by then, as the provider does it. New objects come afterwards, although engines delete last: so an object that one
- * resource loses and another one gets stays.
+ * Applies steps to a draft. As in the provider, an object that one resource loses and another one gets stays: objects are
+ * removed first, unless another resource of the program has them by then.
  */
 function carryOut(draft: Draft, steps: readonly PlannedStep[]): Work {
   const work: Work = { draft, claims: new Claims(), declared: [], unseen: [] };
   const isEarly = ({ definition }: PlannedStep) => definition.name === "Tag" || definition.name === "Device";
-  // Other resources refer to tags and devices by the names that they have by then.
-  carryOutTogether(work, steps.filter(isEarly));
-  carryOutTogether(
-    work,
-    steps.filter((planned) => !isEarly(planned)),
-  );
+  const others = steps.filter((planned) => !isEarly(planned));
+  // Other resources refer to tags and devices by their new names.
+  for (const group of [steps.filter(isEarly), others]) carryOutTogether(work, group);
   return work;
 }
 
 function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
   const { draft, claims } = work;
-  const done = inOrderOfKinds(steps).filter((planned) => declare(work, planned));
-  renameTags(
-    draft,
-    done.filter(({ step, definition }) => definition.name === "Tag" && step.op === "update"),
-  );
+  const done = [...kinds.keys()]
+    .flatMap((name) => steps.filter(({ definition }) => definition.name === name))
+    .filter((planned) => declare(work, planned));
+  const isRename = ({ step, definition }: PlannedStep) => definition.name === "Tag" && step.op === "update";
+  renameTags(draft, done.filter(isRename));
   for (const planned of done) {
     const { step, definition, before } = planned;
     if (!before || !removesObject(planned) || (step.id && claims.isHeld(definition, step.id))) continue;
@@ -223,15 +201,11 @@ function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
   }
 }
 
-/** Steps of one kind stay in the order of the plan. */
-const inOrderOfKinds = (steps: readonly PlannedStep[]) =>
-  [...kinds.keys()].flatMap((name) => steps.filter(({ definition }) => definition.name === name));
-
-// A replacement that moves an object to another namespace removes it from the one, and makes it in the other.
+// A replacement that moves an object to another namespace removes it here, and creates it there.
 const removesObject = (planned: PlannedStep) => losesObject(planned.step) && !leavesObject(planned);
 const makesObject = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
 
-/** Notes which object a resource will have; false where nobody can tell, so that it keeps the one that it has. */
+/** Records which object a resource will have. Returns false if that is unpredictable: then it keeps its object. */
 function declare(work: Work, planned: PlannedStep): boolean {
   const { draft, claims, declared } = work;
   const isClear = attempt(work, planned, () => {
@@ -257,7 +231,7 @@ function attempt({ unseen }: Work, { title, before }: PlannedStep, work: () => v
 }
 
 /**
- * The id, tenant and all, of the object that a resource will have; undefined for an object that is still to be made.
+ * The id with the tenant of the object that a resource will have; undefined for an object that is still to be created.
  * @throws UnpredictableError
  */
 function idOf(draft: Draft, planned: PlannedStep): string | undefined {
@@ -280,7 +254,7 @@ function hold(claims: Claims, { step, definition }: PlannedStep, id: string | un
   try {
     claims.hold(definition, step.urn, id);
   } catch (error) {
-    // Twins have a list of their own; here it is enough that one of them has the object.
+    // `twinsOf` reports duplicates.
     if (!(error instanceof DuplicateDeclarationError)) throw error;
   }
 }

@@ -1,26 +1,25 @@
 import type { DeviceFilter } from "@gatehouse-access/sdk/policy";
 import { type Plan, type Step, typeName } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
-import type { Estate } from "../../estate/namespaceState.ts";
+import { acceptedDevices, type Estate } from "../../estate/namespaceState.ts";
 import { apiKeyIdentity, deviceKey, devicesByKey } from "../../service/listings.ts";
 import { tenantIn } from "../steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
-/** Where and how a plan was made. */
 export interface PlanScope {
   /** Address of the service. */
   readonly service: string;
-  /** The namespace of resources that name none; undefined where each names one. */
+  /** The namespace of resources that name none; undefined if each names one. */
   readonly home: string | undefined;
-  /** Whether the real objects were read first. */
+  /** Whether the live objects were read first. */
   readonly refresh: boolean;
-  /** The namespaces that the plan is about, as they are. */
+  /** The live namespaces of the plan. */
   readonly estates: readonly Estate[];
 }
 
 /**
- * What a plan declares, and what it finds in the state and on the service. Left out is what changes by itself: counters,
- * dates, whether a device is online.
+ * What a plan declares, and the fields of the state and the service. Fields that change by themselves are omitted:
+ * counters, dates, whether a device is online.
  * @param plan a preview with values
  */
 export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): ReviewedContent {
@@ -38,10 +37,7 @@ export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): Revie
   };
 }
 
-/**
- * Steps by urn. An old object that a replacement has not deleted yet has the same urn as the new one: its step has its id
- * beside the urn.
- */
+/** Steps by urn. Old objects of an unfinished replacement have the urn of the new one, so they are keyed by urn and id. */
 function keyed(steps: readonly Step[], reviewed: (step: Step) => ReviewedStep): Record<string, ReviewedStep> {
   const found = new Map<string, ReviewedStep>();
   const deletionsLast = (step: Step) => Number(step.op === "delete");
@@ -66,7 +62,7 @@ function stepOf(step: Step, device: string | undefined): ReviewedStep {
       ...(device !== undefined && { device }),
       ...(before?.retained && { retainOnDelete: true }),
     },
-    // A read may answer outputs alone.
+    // A read may return only outputs.
     found: before ? picked({ ...before.inputs, ...before.outputs }, Object.keys(own ?? before.inputs)) : null,
   };
 }
@@ -87,7 +83,7 @@ function picked(values: ReviewedFields, names: readonly string[]): ReviewedField
   );
 }
 
-/** Everything of a namespace that decides who can reach what, or who may change that, but for devices. */
+/** The objects of a namespace, without devices. */
 function objectsOf({ policy, members = [], apiKeys = [] }: Estate): Record<string, ReviewedObject> {
   return Object.fromEntries([
     ...policy.keys.map(({ fingerprint, filter, ...key }) =>
@@ -110,14 +106,11 @@ const filterOf = ({ hostname, tags }: DeviceFilter): ReviewedFields => ({
 });
 
 function devicesOf({ devices }: Estate): Record<string, ReviewedObject> {
-  return Object.fromEntries(
-    devices
-      .filter(({ status }) => status === "accepted")
-      .map(({ uid, name, tags }) => [
-        uid,
-        { title: `device "${name}"`, fields: { name, tags: tags.toSorted() } },
-      ]),
-  );
+  const shown = acceptedDevices(devices).map(({ uid, name, tags }) => [
+    uid,
+    { title: `device "${name}"`, fields: { name, tags: tags.toSorted() } },
+  ]);
+  return Object.fromEntries(shown);
 }
 
 const entry = (kind: string, id: string, name: string, fields: ReviewedFields): [string, ReviewedObject] => [

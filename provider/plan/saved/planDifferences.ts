@@ -3,28 +3,21 @@ import { EngineError } from "../../engine/index.ts";
 import { firstOf, printable } from "../../words.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
-/** Something that is no longer as it was when the plan was reviewed. */
+/** A difference from the reviewed plan. */
 export interface PlanDifference {
-  /** Where it differs: in what the program declares, in the stack's state, or on the service. */
   readonly in: "program" | "state" | "service";
   /** `PublicKey "ana"`. */
   readonly object: string;
-  /** Undefined where the object itself came or went, or where the plan does something else with it. */
+  /** Undefined if the object was added or removed, or the plan does something else with it. */
   readonly field?: string;
-  /** A sentence for people: the object, the field, what it was and what it is. */
   readonly message: string;
 }
 
-/** What is no longer as it was when a plan was reviewed. */
-export interface PlanDifferences {
-  /** What forbids to apply the plan. */
-  readonly differences: readonly PlanDifference[];
-  /** Devices that came and went, as sentences. They enrol by themselves, so that they forbid nothing. */
-  readonly notes: readonly string[];
-}
-
-/** Compares the plan that was reviewed with the plan of now, field by field. */
-export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent): PlanDifferences {
+/**
+ * Compares the reviewed plan with the current one, field by field. `differences` block an apply. `notes` report devices that
+ * were added or removed: devices enrol by themselves, so they block nothing.
+ */
+export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent) {
   const differences: PlanDifference[] = [];
   const notes: string[] = [];
   for (const [urn, [was, is]] of both(reviewed.steps, now.steps))
@@ -40,30 +33,21 @@ export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent)
       const message = `${unread.join(" and ")} of ${is.name} could be read only once: at the review, or now`;
       differences.push({ in: "service", object: tenant, message });
     } else differences.push(...objectDifferences(was.objects, is.objects));
-    const known = both(was.devices, is.devices).filter(([, [old, now]]) => old && now);
-    differences.push(
-      ...known.flatMap(([, [old, now]]) =>
-        old && now ? fieldDifferences("service", now.title, old.fields, now.fields) : [],
-      ),
-    );
+    for (const [, [old, now]] of both(was.devices, is.devices))
+      if (old && now) differences.push(...fieldDifferences("service", now.title, old.fields, now.fields));
     notes.push(...movements(was.devices, is.devices));
   }
   return { differences, notes };
 }
 
-/** The values of two records side by side, by all keys that either of them has, those of the first record first. */
+/** The values of two records side by side, by all their keys. */
 function both<T>(
   left: Readonly<Record<string, T>>,
   right: Readonly<Record<string, T>>,
 ): [key: string, values: [T | undefined, T | undefined]][] {
-  return [...new Set([...Object.keys(left), ...Object.keys(right)])].map((key) => [
-    key,
-    [own(left, key), own(right, key)],
-  ]);
+  const [was, is] = [new Map(Object.entries(left)), new Map(Object.entries(right))];
+  return [...new Set([...was.keys(), ...is.keys()])].map((key) => [key, [was.get(key), is.get(key)]]);
 }
-
-const own = <T>(record: Readonly<Record<string, T>>, key: string): T | undefined =>
-  Object.hasOwn(record, key) ? record[key] : undefined;
 
 function stepDifferences(
   was: ReviewedStep | undefined,
@@ -119,10 +103,10 @@ function fieldDifferences(
     }));
 }
 
-/** Most devices that a note names. */
+/** Maximum number of devices in a note. */
 const DEVICES_MAX = 5;
 
-/** Longest value in a sentence, in characters. */
+/** Maximum length of a value in a sentence, in characters. */
 const VALUE_MAX = 120;
 
 function textOf(value: unknown): string {
@@ -142,10 +126,10 @@ function movements(
   return [...sentence(of(now, old), "came"), ...sentence(of(old, now), "went")];
 }
 
-/** Most differences that the message names; all of them are in `differences`. */
+/** Maximum number of differences in the message. */
 const NAMED_MAX = 20;
 
-/** What `up --plan` would do is not what was reviewed, so it does nothing. */
+/** `up --plan` would not do what was reviewed. Nothing is changed. */
 export class OutdatedPlanError extends EngineError {
   readonly differences: readonly PlanDifference[];
 

@@ -12,18 +12,15 @@ const step = z.strictObject({
   op: z.enum(["create", "update", "replace", "delete", "import", "same"]),
   /** `PublicKey "ana"`, for sentences. */
   title: z.string(),
-  /** What the program declares; null for a resource that the program has not. */
+  /** What the program declares; null if it does not declare the resource. */
   declared: fields.nullable(),
-  /** Which object it is about: its id where it has one, and the uid of the device that a selector means. */
+  /** The id of the object, and the uid of the device that its selector matches, if known. */
   about: fields,
-  /** The same fields as the state has them, after a refresh as they really are; null where the state has none. */
+  /** The same fields in the state, after a refresh the live ones; null if the state does not have the resource. */
   found: fields.nullable(),
 });
 
-const object = z.strictObject({
-  title: z.string(),
-  fields,
-});
+const object = z.strictObject({ title: z.string(), fields });
 
 const namespace = z.strictObject({
   name: z.string(),
@@ -40,39 +37,36 @@ const reviewedContent = z.strictObject({
   stack: z.string(),
   /** Address of the service. */
   service: z.string(),
-  /** The namespace of resources that name none; left out where each names one. */
+  /** The namespace of resources that name none; omitted if each names one. */
   home: z.string().optional(),
   /** When it was reviewed, RFC 3339. */
   at: z.string(),
-  /** Whether the real objects were read first. */
+  /** Whether the live objects were read first. */
   refresh: z.boolean(),
-  /** By urn; an old object that an earlier replacement left over by urn and id. */
+  /** By urn; old objects of an unfinished replacement by urn and id. */
   steps: z.record(z.string(), step),
-  /** By tenant: the namespaces that the plan is about and the credential may read. */
+  /** By tenant: the namespaces of the plan that the credential may read. */
   namespaces: z.record(z.string(), namespace),
 });
 
-/** Everything that a later `up --plan` must find as it was when the plan was reviewed. */
+/** What must be unchanged when `up --plan` applies a reviewed plan. */
 export type ReviewedContent = z.output<typeof reviewedContent>;
-/** What becomes of one resource. */
 export type ReviewedStep = z.output<typeof step>;
-/** An object on the service. */
 export type ReviewedObject = z.output<typeof object>;
-/** Values by their names. */
 export type ReviewedFields = z.output<typeof fields>;
 
 const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 
-/** Most bytes that a plan is decompressed to: five times the size of a plan of 100,000 devices and 10,000 resources. */
+/** Maximum size of a plan in bytes: five times that of a plan of 100,000 devices and 10,000 resources. */
 const CONTENT_MAX = 256 * 1024 * 1024;
 
-/** Stands before the content that is encrypted. A secret of a state begins as JSON, and so cannot be passed off as a plan. */
+/** Prefix of the encrypted content. Secrets of a state begin with JSON, so they cannot be used as a plan. */
 const MARK = "gatehouse reviewed plan 1 ";
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
 const envelope = z.strictObject({
-  /** What the file is, for people who open it. */
+  /** Describes the file. */
   gatehouse: z.literal("reviewed plan"),
   version: z.literal(1),
   project: z.string(),
@@ -95,8 +89,8 @@ export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedC
 
 /**
  * Reads a reviewed plan from its file.
- * @throws EngineError (`plan_file`) where the file is no plan, or a plan of another stack; PassphraseError where it was
- * encrypted with another key, or changed since
+ * @throws EngineError (`plan_file`) if the file is no plan, or a plan of another stack; PassphraseError if it was encrypted
+ * with another key, or modified
  */
 export async function readPlan(file: string, stack: Sealing): Promise<ReviewedContent> {
   const { project, stack: name, content } = await readEnvelope(file);
@@ -114,7 +108,7 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
   );
   const reviewed = reviewedContent.safeParse(parsedJson(text.toString()));
   if (!reviewed.success) throw broken(file, "its content is not as this version of gatehouse writes it");
-  // The envelope is there for people. Only what was encrypted is proof.
+  // Only the encrypted content is authentic.
   if (reviewed.data.project !== project || reviewed.data.stack !== name) {
     throw broken(file, "its content is for another stack than it says");
   }

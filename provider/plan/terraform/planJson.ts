@@ -4,12 +4,11 @@ import { EngineError } from "../../engine/index.ts";
 
 const values = z.record(z.string(), z.unknown());
 
-/** Which values are sensitive: `true`, or the fields and items that are. */
+/** The sensitive values: `true`, or the sensitive fields and items. */
 const mask = z.unknown().optional();
 
 const resourceChange = z.looseObject({
   address: z.string(),
-  /** Where it was, if it is moved. */
   previous_address: z.string().optional(),
   mode: z.string().default("managed"),
   type: z.string(),
@@ -28,13 +27,11 @@ const resourceChange = z.looseObject({
   }),
 });
 
-/** A change that Terraform puts off to a later plan. */
 const deferredChange = z.looseObject({ reason: z.string().optional(), resource_change: resourceChange });
 
-/** A resource that a plan speaks of. */
 export type ResourceChange = z.output<typeof resourceChange>;
 
-/** What a configuration gives for an argument. */
+/** The value of an argument in a configuration. */
 export const expression = z.looseObject({
   constant_value: z.unknown().optional(),
   references: z.array(z.string()).optional(),
@@ -47,7 +44,6 @@ const configuredResource = z.looseObject({
   expressions: values.default({}),
 });
 
-/** A resource of a configuration. */
 export type ConfiguredResource = z.output<typeof configuredResource>;
 
 const moduleConfiguration = z.looseObject({
@@ -81,7 +77,7 @@ const planJson = z.looseObject({
   resource_changes: z.array(resourceChange).default([]),
   resource_drift: z.array(resourceChange).default([]),
   deferred_changes: z.array(deferredChange).default([]),
-  /** True for the plan of a run that failed. */
+  /** True for the plan of a failed run. */
   errored: z.boolean().default(false),
   planned_values: z.looseObject({}),
   output_changes: z
@@ -96,7 +92,7 @@ const planJson = z.looseObject({
       }),
     )
     .default({}),
-  /** What is to be done beside resources: actions of providers. */
+  /** Actions of providers. */
   action_invocations: z.array(z.unknown()).default([]),
   prior_state: z
     .looseObject({ values: z.looseObject({ root_module: stateModule.optional() }).optional() })
@@ -107,7 +103,7 @@ const planJson = z.looseObject({
       .record(
         z.string(),
         z.looseObject({
-          /** The whole source; the name is what the configuration calls it. */
+          /** The whole source. */
           full_name: z.string().optional(),
           alias: z.string().optional(),
           expressions: z.record(z.string(), z.unknown()).default({}),
@@ -118,10 +114,9 @@ const planJson = z.looseObject({
   }),
 });
 
-/** A plan in JSON. */
 export type PlanJson = z.output<typeof planJson>;
 
-/** What else Terraform and OpenTofu write as JSON, by a member that no plan has. */
+/** Other JSON output of Terraform and OpenTofu, by a member that no plan has. */
 const OTHER_OUTPUTS = [
   { member: "values", what: "a state" },
   { member: "provider_schemas", what: "the schemas of providers" },
@@ -131,47 +126,44 @@ const OTHER_OUTPUTS = [
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 /**
- * The plan in a text that `terraform show -json` wrote.
- * @param name what errors call it
- * @throws EngineError (`plan_file`) where it is none
+ * Reads the output of `terraform show -json`.
+ * @param name the plan in errors
+ * @throws EngineError (`plan_file`) if it is no plan
  */
 export function parsePlan(text: string, name: string): PlanJson {
-  const how = "write it by: terraform show -json FILE > plan.json (or tofu show)";
+  const invalid = (problem: string, cause?: unknown) => {
+    const how = "write it by: terraform show -json FILE > plan.json (or tofu show)";
+    return new EngineError("plan_file", `${name} is ${problem}; ${how}`, { cause });
+  };
   if (text.startsWith("PK")) {
-    throw new EngineError(
-      "plan_file",
-      `${name} is a saved plan, which only Terraform or OpenTofu can read; ${how}`,
-    );
+    throw invalid("a saved plan, which only Terraform or OpenTofu can read");
   }
   let parsed: unknown;
   try {
     parsed = parseJson(text);
   } catch (cause) {
-    throw new EngineError("plan_file", `${name} is no plan in JSON; ${how}`, { cause });
+    throw invalid("no plan in JSON", cause);
   }
   const other = OTHER_OUTPUTS.find(({ member }) => isObject(parsed) && member in parsed);
-  if (other) throw new EngineError("plan_file", `${name} is ${other.what}, and no plan; ${how}`);
+  if (other) throw invalid(`${other.what}, and no plan`);
   const result = planJson.safeParse(parsed);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const where = issue?.path.map(String).join(".") ?? "";
-  throw new EngineError(
-    "plan_file",
-    `${name} is no plan of Terraform or OpenTofu: ${where} ${issue?.message}; ${how}`,
-  );
+  throw invalid(`no plan of Terraform or OpenTofu: ${where} ${issue?.message}`);
 }
 
 /**
- * Resources that the plan does not speak of, as one that only refreshes, or that is limited to targets: they stay as they
- * are; and what somebody changed is declared as the state had it.
+ * The unchanged resources of a plan with `-refresh-only` or `-target`, which omits them. Drifted ones are declared as the
+ * state had them.
  */
 export function unspoken({
   prior_state: state,
   resource_changes: changes,
   resource_drift: drift,
 }: PlanJson): ResourceChange[] {
-  const told = new Set(changes.map(({ address }) => address));
-  const drifted = drift.filter(({ address }) => !told.has(address));
+  const listed = new Set(changes.map(({ address }) => address));
+  const drifted = drift.filter(({ address }) => !listed.has(address));
   const restored = drifted.map(({ change, ...resource }) => ({
     ...resource,
     change: {
@@ -181,9 +173,9 @@ export function unspoken({
       after: change.before,
     },
   }));
-  for (const { address } of drifted) told.add(address);
+  for (const { address } of drifted) listed.add(address);
   const same = resourcesIn(state?.values?.root_module)
-    .filter(({ address }) => !told.has(address))
+    .filter(({ address }) => !listed.has(address))
     .map(({ values, ...resource }) => ({
       ...resource,
       change: { ...NO_CHANGE, before: values, after: values },
@@ -196,7 +188,7 @@ const NO_CHANGE = { actions: ["no-op"], after_unknown: {}, replace_paths: [] };
 const resourcesIn = (module: StateModule | undefined): StateModule["resources"] =>
   module ? [...module.resources, ...module.child_modules.flatMap(resourcesIn)] : [];
 
-/** All resources of a configuration, by their addresses without the keys of `count` and `for_each`. */
+/** The resources of a configuration, by their addresses without the keys of `count` and `for_each`. */
 export const configuredResources = (json: PlanJson): ReadonlyMap<string, ConfiguredResource> =>
   new Map(configuredIn(json.configuration.root_module, ""));
 

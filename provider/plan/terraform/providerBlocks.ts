@@ -6,22 +6,22 @@ import { isOwnSource } from "../../terraform/source.ts";
 import { terraformName } from "../../terraform/types.ts";
 import { type ConfiguredResource, expression, type PlanJson } from "./planJson.ts";
 
-/** What the types of resources begin with: Terraform takes it for the provider's name where a resource gives no other. */
+/** The prefix of the types of resources, which is Terraform's default for the provider's name. */
 const DEFAULT_KEY = "gatehouse";
 
 type Block = PlanJson["configuration"]["provider_config"][string];
 
-/** The block of a key: `gh`, `gh.alias`, or of a module's own block `module.a:gh`. */
+/** The block of a key: `gh`, `gh.alias`, or `module.a:gh` for a module's own block. */
 const blockOf = ({ configuration: { provider_config: all } }: PlanJson, key: string): Block | undefined =>
   all[key] ?? all[key.split(":").at(-1) ?? ""];
 
-/** True where the block of a key is this provider's, whatever the configuration calls it. */
+/** True if the block of a key is this provider's, under any name. */
 export function isOwnBlock(json: PlanJson, key: string): boolean {
   const source = blockOf(json, key)?.full_name;
   return source === undefined ? key.split(":").at(-1)?.split(".")[0] === DEFAULT_KEY : isOwnSource(source);
 }
 
-/** What a setting decides, and the variable that gives it where a block leaves it out. */
+/** What a setting selects, and its environment variable. */
 const SETTINGS = {
   url: { kind: "service", value: "address", variable: "GATEHOUSE_URL" },
   tenant: { kind: "namespace", value: "id", variable: "GATEHOUSE_TENANT" },
@@ -32,7 +32,6 @@ const CREDENTIAL_ATTRIBUTES = CREDENTIAL_SETTINGS.map(terraformName);
 type Name = keyof typeof SETTINGS;
 type Settings = Readonly<Record<Name, unknown>>;
 
-/** The namespace of a resource as the plan contains it. */
 interface PlannedTenant {
   readonly resource: ConfiguredResource | undefined;
   readonly tenant: unknown;
@@ -43,16 +42,16 @@ export class ProviderBlocks {
   readonly #json: PlanJson;
   readonly #isUrlAlone: (key: string, variable: string) => boolean;
   readonly #tenants: readonly PlannedTenant[];
-  /** The keys of the blocks that this provider's resources have; the default ones first. */
+  /** The keys of this provider's blocks that are in use, the default ones first. */
   readonly #keys: readonly string[];
-  /** The key of the root module's block without an alias; undefined where there is none, or several. */
+  /** The key of the root module's block without an alias; undefined if there is none, or several. */
   readonly #default: string | undefined;
   readonly #settings = new Map<string, Settings>();
 
   /**
    * @param own this provider's resources
-   * @param isUrlAlone whether the block with this key gives the address of the service by this variable alone
-   * @param tenants those of resources that leave it to their block
+   * @param isUrlAlone whether the block with this key sets the url to this variable alone
+   * @param tenants those of resources that get it from their block
    */
   constructor(
     json: PlanJson,
@@ -64,7 +63,7 @@ export class ProviderBlocks {
     this.#isUrlAlone = isUrlAlone;
     this.#tenants = tenants;
     const used = own.flatMap(({ provider_config_key: key }) => key ?? []).toSorted();
-    // A plan has a block for each name that any module gives the provider, also where none is written.
+    // A plan has a block for each name that any module gives the provider, even without a written block.
     const defaults = Object.entries(json.configuration.provider_config).flatMap(
       ([key, { alias, expressions }]) => {
         const isRoot = !key.includes(":") && alias === undefined && isOwnBlock(json, key);
@@ -75,7 +74,7 @@ export class ProviderBlocks {
     this.#default = defaults.length === 1 ? defaults[0] : undefined;
   }
 
-  /** The known settings of the block without an alias, as `gatehouse:url`; without such a block, those that all share. */
+  /** The known settings of the block without an alias, as `gatehouse:url`; without it, those that all blocks share. */
   shared(): ReadonlyMap<string, string> {
     const key = this.#default ?? this.#keys[0] ?? DEFAULT_KEY;
     const found = Object.entries(this.#of(key)).filter(
@@ -88,7 +87,7 @@ export class ProviderBlocks {
     return new Map(found.map(([name, value]) => [`gatehouse:${name}`, value]));
   }
 
-  /** What a resource of the root module gives as `provider` for {@link shared}; nothing where it need not give it. */
+  /** The `provider` of a resource of the root module for {@link shared}; omitted if it is the default. */
   named(): { readonly provider?: string } {
     const key = this.#default ?? this.#keys.find((one) => !one.includes(":")) ?? DEFAULT_KEY;
     return key === DEFAULT_KEY ? {} : { provider: key };
@@ -106,15 +105,12 @@ export class ProviderBlocks {
     );
   }
 
-  /**
-   * The settings that a resource's block gives it alone: the address of the service where it is known, as {@link unseen}
-   * reports, and that it has a credential.
-   */
+  /** The settings of a resource's block: the address of the service if it is known, and whether it has a credential. */
   settingsOf(resource: ConfiguredResource | undefined): ResourceValues["provider"] {
     const key = this.#keyOf(resource);
     const { url } = this.#of(key);
     const block = blockOf(this.#json, key);
-    // A module's key may stand for the root module's block.
+    // A module's key may refer to the root module's block.
     const isDefault = this.#default !== undefined && block === blockOf(this.#json, this.#default);
     const isOwn = !isDefault && CREDENTIAL_ATTRIBUTES.some((name) => block && name in block.expressions);
     return {
@@ -131,14 +127,11 @@ export class ProviderBlocks {
     const known = this.#settings.get(key);
     if (known) return known;
     const { expressions = {} } = blockOf(this.#json, key) ?? {};
-    // A plan has the values of the root module's variables alone.
+    // A plan has only the values of the root module's variables.
     const variables = key.includes(":") ? {} : this.#json.variables;
-    // No text around an id makes another id of it.
-    const tenant = expressionValue(
-      expressions.tenant,
-      variables,
-      (_name, value) => tenantId.safeParse(value).success,
-    );
+    // An id with other text around it is no id.
+    const isId = (_name: string, value: unknown) => tenantId.safeParse(value).success;
+    const tenant = expressionValue(expressions.tenant, variables, isId);
     const settings = {
       url: expressionValue(expressions.url, variables, (name) => this.#isUrlAlone(key, name)),
       tenant: tenant === UNKNOWN ? this.#plannedTenant(key) : tenant,
@@ -148,8 +141,8 @@ export class ProviderBlocks {
   }
 
   /**
-   * The namespace that a block gives its resources. The provider plans with it, so a plan contains it even where the
-   * expression is not known here; undefined where it is another one for each instance of the block (`for_each`).
+   * The namespace of a block's resources: the plan contains it even if the expression is unknown here. Undefined if it
+   * differs between the instances of the block (`for_each`).
    */
   #plannedTenant(key: string): unknown {
     const own = this.#tenants.filter(({ resource }) => this.#keyOf(resource) === key);
@@ -161,8 +154,8 @@ export class ProviderBlocks {
 }
 
 /**
- * The value of an expression: a constant, or that of a variable; unknown where it is neither, and undefined for null.
- * @param isAlone whether an expression that refers to this variable alone, with this value, is the variable itself
+ * The value of an expression: a constant or a variable; unknown if it is neither, and undefined for null.
+ * @param isAlone whether an expression that refers to only this variable, with this value, is the variable itself
  */
 function expressionValue(
   written: unknown,
@@ -172,7 +165,7 @@ function expressionValue(
   const parsed = expression.safeParse(written);
   if (!parsed.success) return undefined;
   const { constant_value: constant, references = [] } = parsed.data;
-  // What was written as JSON comes as it was written: templates count as constants there.
+  // In JSON configurations, templates count as constants.
   const isTemplate = typeof constant === "string" && /[$%]\{/.test(constant);
   if (constant !== undefined && !isTemplate) return constant;
   const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { EngineError } from "../../engine/index.ts";
 
 /**
- * True where the provider blocks of a root module with this key give their url by this variable alone. The JSON of a plan
- * does not distinguish `var.url` from `"${var.url}/other"`: it has the name of the variable in either case. All `.tf` and
- * `.tofu` files count: the plan does not contain which of two files of one name was used.
+ * True if the provider blocks of a root module with this key set their url to this variable alone. The JSON of a plan does
+ * not distinguish `var.url` from `"${var.url}/other"`. All `.tf` and `.tofu` files count: the plan does not contain which
+ * of two files of the same name was used.
  * @param key the key of the block in a plan: `gatehouse`, or `gatehouse.alias`
- * @throws EngineError (`plan_file`) where the folder or a file cannot be read
+ * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
 export function isUrlAlone(folder: string, key: string, variable: string): boolean {
   const urls = configurationFiles(folder)
@@ -17,7 +17,7 @@ export function isUrlAlone(folder: string, key: string, variable: string): boole
   return urls.length > 0 && urls.every((url) => url === `var.${variable}`);
 }
 
-/** The texts of the files in HCL. Terraform and OpenTofu ignore those whose name begins with a dot. */
+/** The HCL files. Terraform and OpenTofu ignore those whose name begins with a dot. */
 function configurationFiles(folder: string): string[] {
   try {
     return readdirSync(folder)
@@ -25,24 +25,15 @@ function configurationFiles(folder: string): string[] {
       .map((file) => readFileSync(join(folder, file), "utf8"));
   } catch (cause) {
     const { code, path } = cause as NodeJS.ErrnoException;
-    throw new EngineError("plan_file", `Cannot read the configuration: ${path ?? folder} (${code})`, {
-      cause,
-    });
+    const message = `Cannot read the configuration: ${path ?? folder} (${code})`;
+    throw new EngineError("plan_file", message, { cause });
   }
 }
 
-/** A provider block at the top of a file. */
-interface ProviderBlock {
-  /** Its key in a plan. */
-  readonly key: string;
-  /** The expression of its url; undefined where it has none. */
-  readonly url: string | undefined;
-}
-
-/** The provider blocks in a text in HCL. */
-function providerBlocks(text: string): ProviderBlock[] {
+/** The provider blocks in an HCL text: their keys in a plan, and the expressions of their urls. */
+function providerBlocks(text: string) {
   const code = codeOf(text);
-  const blocks: ProviderBlock[] = [];
+  const blocks: { key: string; url: string | undefined }[] = [];
   let head = "";
   let given = new Map<string, string>();
   let start = 0;
@@ -68,18 +59,17 @@ function providerBlocks(text: string): ProviderBlock[] {
   return blocks;
 }
 
-/** The tokens of HCL that matter here: of code, of a quoted text, and of a heredoc, whose lines are read one by one. */
+/** Tokens of HCL: of code, of a quoted text, and of a heredoc. */
 const CODE = /#[^\n]*|\/\/[^\n]*|\/\*|<<-?[\w-]+[ \t\r]*\n|./sy;
 const QUOTED = /\\.|\$\$\{|%%\{|[$%]\{|./sy;
 const HEREDOC = /\$\$\{|%%\{|[$%]\{|./sy;
 
 /**
- * A text in HCL with spaces in place of comments, heredocs, and all within quotes but plain letters, digits, `_` and `-`:
- * what looks like code in it is code.
+ * An HCL text with spaces in place of comments, heredocs, and everything within quotes except letters, digits, `_` and `-`.
  */
 function codeOf(text: string): string {
   const shown: string[] = [];
-  /** What is open: `"`, the last line of a heredoc, and `{` within these. */
+  /** The open delimiters: `"`, the last line of a heredoc, and `{` within these. */
   const open: string[] = [];
   for (let at = 0; at < text.length; ) {
     const inside = open.at(-1) ?? "{";
@@ -111,7 +101,7 @@ function codeOf(text: string): string {
   return shown.join("");
 }
 
-/** The place of a part in a text; its end where the part is missing. */
+/** The index of a part in a text; the end of the text if the part is missing. */
 function indexOf(text: string, part: string, from: number): number {
   const found = text.indexOf(part, from);
   return found < 0 ? text.length : found;

@@ -28,21 +28,21 @@ import {
 import { type PlannedWork, workOf } from "./plannedWork.ts";
 import { isOwnBlock, ProviderBlocks } from "./providerBlocks.ts";
 
-/** What a plan of Terraform says of this provider's resources. */
+/** A plan of Terraform, for this provider's resources. */
 export interface TerraformPlan {
-  /** What an apply would do, with values. */
+  /** With values. */
   readonly plan: Result;
-  /** What somebody changed or deleted since the last apply. */
+  /** Changes since the last apply. */
   readonly drift: Result;
-  /** The resources in the state, as the plan read them. */
+  /** The refreshed state. */
   readonly resources: readonly StateResource[];
-  /** What the configuration says of the provider itself, as far as it is known: `gatehouse:url`, `gatehouse:tenant`. */
+  /** The known settings of the provider: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
-  /** What resources of these settings give as `provider`; left out where they need not give it. */
+  /** The `provider` of resources with these settings; omitted if it is the default. */
   readonly provider?: string;
-  /** What of the plan cannot be looked at, as sentences. */
+  /** What of the plan cannot be checked, as sentences. */
   readonly unseen: readonly string[];
-  /** What an apply would do to resources of all providers, to be compared with what another plan would; few ask for it. */
+  /** What an apply would do to resources of all providers, for a comparison with another plan. */
   readonly work: () => PlannedWork;
 }
 
@@ -53,18 +53,17 @@ const kinds = new Map(
   ]),
 );
 
-/** Where a plan is from. */
 export interface PlanOrigin {
-  /** What errors call the plan. */
+  /** The plan in errors. */
   readonly name: string;
   readonly workspace: Workspace;
-  /** Whether the provider block with this key gives the address of the service by this variable alone. */
+  /** Whether the provider block with this key sets the url to this variable alone. */
   readonly isUrlAlone: (key: string, variable: string) => boolean;
 }
 
 /**
- * Reads a plan that `terraform show -json` wrote.
- * @throws EngineError (`plan_file`) where it is none
+ * Reads the output of `terraform show -json`.
+ * @throws EngineError (`plan_file`) if it is no plan
  */
 export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPlan {
   const { name, workspace: place } = origin;
@@ -97,7 +96,7 @@ const isOfKind = ({ mode, type }: ResourceChange): boolean => mode === "managed"
 const isOwn = ({ provider_name: source }: ResourceChange): boolean =>
   source === undefined || isOwnSource(source);
 
-/** Resources that are called as this provider's are, and are another one's. */
+/** Reports resources of another provider with the types of this one. */
 const ofOthers = (changes: readonly ResourceChange[]): string[] =>
   changes
     .filter((change) => !isOwn(change))
@@ -106,7 +105,7 @@ const ofOthers = (changes: readonly ResourceChange[]): string[] =>
         `${address}: the provider is ${source}, whose resources are not looked at`,
     );
 
-/** What a plan says of itself that it leaves out. */
+/** Reports what a plan omits by its own account. */
 function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[] {
   const own = deferred.filter(({ resource_change: { type } }) => kinds.has(type));
   return [
@@ -127,17 +126,16 @@ function resultOf(command: "preview" | "drift", place: Workspace, steps: readonl
 }
 
 type Values = Readonly<Record<string, unknown>>;
-/** A row in the terms of the declarative model. */
 interface RowValues {
   readonly inputs: Values;
   readonly outputs: Values;
 }
 
-/** The resources of one plan in the terms of the declarative model. */
+/** Converts the resources of a plan to the declarative model. */
 class PlanReader {
   readonly #place: Workspace;
   readonly #configured: ReadonlyMap<string, ConfiguredResource>;
-  /** What an apply would do, by address. */
+  /** By address. */
   readonly #changes: ReadonlyMap<string, ResourceChange["change"]>;
   readonly blocks: ProviderBlocks;
 
@@ -147,25 +145,20 @@ class PlanReader {
     const own = [...this.#configured.values()].filter(
       ({ type, provider_config_key: key }) => kinds.has(type) && (key === undefined || isOwnBlock(json, key)),
     );
-    const tenants = changes.flatMap(
-      ({ address, type, change: { before, after, after_unknown: unknown } }) => {
-        const resource = this.#configured.get(withoutKeys(address));
-        const isNamed = resource && "tenant" in resource.expressions;
-        if (isNamed || !kinds.get(type)?.definition.inputs.tenant) return [];
-        const row = (after ? marked(after, unknown) : before) as Row | null;
-        return [{ resource, tenant: row?.tenant }];
-      },
-    );
+    const tenants = changes.flatMap(({ address, type, change }) => {
+      const resource = this.#configured.get(withoutKeys(address));
+      const isNamed = resource && "tenant" in resource.expressions;
+      if (isNamed || !kinds.get(type)?.definition.inputs.tenant) return [];
+      const row = change.after ? markedRow(change) : change.before;
+      return [{ resource, tenant: row?.tenant }];
+    });
     this.blocks = new ProviderBlocks(json, own, isUrlAlone, tenants);
     this.#changes = new Map(json.resource_changes.map(({ address, change }) => [address, change]));
   }
 
-  /** What an apply does with a resource. */
   step({ address, type, change }: ResourceChange): Step {
     const before = change.before ? this.#values(address, type, change.before) : undefined;
-    const after = change.after
-      ? this.#values(address, type, marked(change.after, change.after_unknown) as Row, true)
-      : undefined;
+    const after = change.after ? this.#values(address, type, markedRow(change), true) : undefined;
     const op = opOf(change);
     const isForgotten = change.actions.includes("forget");
     const inputsOf = (values: RowValues | undefined) => values && propsOf(values).inputs;
@@ -183,7 +176,7 @@ class PlanReader {
     };
   }
 
-  /** What somebody did to a resource; nothing where it is the same for the declarative model. */
+  /** The drift of a resource; nothing if it is equal in the declarative model. */
   drift({ address, type, change }: ResourceChange): Step[] {
     if (!change.before) return [];
     const before = this.#values(address, type, change.before);
@@ -204,22 +197,22 @@ class PlanReader {
   }
 
   /**
-   * Whether an apply would undo a change by hand: it does not where the configuration ignores it (`ignore_changes`), or says
-   * the same by now. A plan that only refreshes does not tell.
+   * Whether an apply would undo a manual change: not if the configuration ignores it (`ignore_changes`) or declares the
+   * same. A plan with `-refresh-only` does not contain that.
    */
   #isUndone(address: string, type: string, live: RowValues): (field: FieldChange) => boolean {
     const planned = this.#changes.get(address);
     if (!planned?.after) return () => true;
-    const row = marked(planned.after, planned.after_unknown) as Row;
-    const wanted = fieldDiff(propsOf(live).inputs, propsOf(this.#values(address, type, row, true)).inputs);
+    const values = this.#values(address, type, markedRow(planned), true);
+    const wanted = fieldDiff(propsOf(live).inputs, propsOf(values).inputs);
     const paths = new Set(wanted.map(({ path }) => path));
-    // What the configuration leaves out is no part of the plan: nobody declares it, and it is drift as elsewhere.
+    // Omitted arguments are not in the plan, and their changes are drift.
     const declared = this.#configured.get(withoutKeys(address))?.expressions ?? {};
     const isDeclared = (path: string) => terraformName(path.split(".", 1)[0] ?? "") in declared;
     return ({ path, outputOnly }) => outputOnly === true || paths.has(path) || !isDeclared(path);
   }
 
-  /** The resource in the state; nothing for one that is still to be made. */
+  /** The resource in the state; nothing for one that is still to be created. */
   resource({ address, type, change }: ResourceChange): StateResource[] {
     if (!change.before) return [];
     const { inputs, outputs } = this.#values(address, type, change.before);
@@ -235,8 +228,7 @@ class PlanReader {
 
   /**
    * The values in a row.
-   * @param planned true for what is still to be: what a configuration leaves to the service is not known then, and no
-   * input
+   * @param planned true for future values: then values that the service sets are not known, and no inputs
    */
   #values(address: string, type: string, row: Row, planned = false): RowValues {
     const attributes = kinds.get(type)?.attributes ?? [];
@@ -256,7 +248,7 @@ class PlanReader {
   }
 }
 
-/** Values as the engines' functions take them. */
+/** Values in the form of the engines' functions. */
 const propsOf = ({ inputs, outputs }: RowValues) =>
   ({ inputs, outputs: { ...inputs, ...outputs } }) as Parameters<typeof refreshedFields>[0];
 
@@ -271,11 +263,14 @@ function opOf({ actions, importing, after_unknown: unknown }: ResourceChange["ch
     return actions.includes("create") ? "replace" : "delete";
   if (actions.includes("create")) return "create";
   if (!actions.includes("update")) return importing ? "import" : "same";
-  // What carries on from the object that it replaces is made in an update.
+  // An update that replaces the object has a new id.
   return typeof unknown === "object" && unknown.id === true ? "replace" : "update";
 }
 
-/** A value with the mark of what is not known in its places. */
+const markedRow = ({ after, after_unknown: unknown }: ResourceChange["change"]) =>
+  marked(after, unknown) as Row;
+
+/** A value with marks in place of unknown parts. */
 function marked(value: unknown, unknown: unknown): unknown {
   if (unknown === true) return UNKNOWN;
   if (Array.isArray(unknown)) {
@@ -285,11 +280,9 @@ function marked(value: unknown, unknown: unknown): unknown {
     );
   }
   if (typeof unknown !== "object" || unknown === null) return value;
-  const members = Object.entries(unknown).map(([name, inner]) => [
-    name,
-    marked((value as Row | null)?.[name], inner),
-  ]);
-  return { ...(value as Row | null), ...Object.fromEntries(members) };
+  const row = value as Row | null;
+  const members = Object.entries(unknown).map(([name, inner]) => [name, marked(row?.[name], inner)]);
+  return { ...row, ...Object.fromEntries(members) };
 }
 
 /** `module.a["x"].gatehouse_tag.b[0]` as `module.a.gatehouse_tag.b`. */

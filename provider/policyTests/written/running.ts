@@ -30,13 +30,13 @@ export interface CalledMatcher {
   readonly stack: string;
 }
 
-/** Takes the declarations of the file that is being loaded; undefined while none is. */
+/** Receives the declarations of the file that is being loaded. */
 export const loading: { declare: ((test: DeclaredTest) => void) | undefined } = { declare: undefined };
 
-/** Judges the matchers that the running test calls. */
+/** Evaluates the matchers that the running test calls. */
 export const running = new AsyncLocalStorage<(called: CalledMatcher) => void>();
 
-/** The call stack above a function, from whoever called it. */
+/** The call stack from the caller of a function. */
 export function stackAbove(called: (...args: never[]) => unknown): string {
   const holder: { stack?: string } = {};
   Error.captureStackTrace(holder, called);

@@ -3,15 +3,14 @@ import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
 import type { Member } from "../../estate/namespaceState.ts";
 import { firstOf } from "../../words.ts";
 
-/** Most devices that the message of a lock-out names. */
+/** Maximum number of devices in the message of a lockout. */
 const NAMED_MAX = 5;
 
-/** A member, as far as lock-outs depend on it. */
 export type Seat = Pick<Member, "id" | "email" | "role" | "status">;
 
-/** Devices that must stay reachable: those with a tag, or with a name. */
+/** Devices with a tag or a name that must stay reachable. */
 export interface ProtectedGroup {
-  /** As the user wrote it. */
+  /** The argument of `--protect`. */
   readonly label: string;
   readonly has: (device: AccessDevice) => boolean;
 }
@@ -22,7 +21,7 @@ export interface Lockout {
   readonly message: string;
 }
 
-/** Reads a group as `--protect` names it: `tag:prod`, `name:web-1`, or a word that is a tag or a name. */
+/** Reads an argument of `--protect`: `tag:prod`, `name:web-1`, or a word that is a tag or a name. */
 export function protectedGroup(label: string): ProtectedGroup {
   const [, kind, word = label] = /^(tag|name):(.+)$/s.exec(label) ?? [];
   return {
@@ -31,13 +30,13 @@ export function protectedGroup(label: string): ProtectedGroup {
   };
 }
 
-/** Members who can put things right again. One who has only been invited cannot yet. */
+/** Members who can undo a change. Pending members cannot. */
 const administrators = (seats: readonly Seat[]): Seat[] =>
   seats.filter(({ role, status }) => status === "accepted" && roleAtLeast(role, "administrator"));
 
 /**
- * The people whom a change of the members locks out of administering the namespace.
- * @param runningUser id of the user who carries the change out; undefined for an API key
+ * Lockouts of administrators by a change of the members.
+ * @param runningUser id of the user who applies the change; undefined for an API key
  */
 export function memberLockouts(
   before: readonly Seat[],
@@ -48,7 +47,7 @@ export function memberLockouts(
   const left = administrators(after);
   const others = (seats: readonly Seat[]) => seats.filter(({ role }) => role !== "owner");
   const own = (seats: readonly Seat[]) => seats.find(({ id }) => id === runningUser);
-  // An owner who runs the change can put it right.
+  // An owner who applies the change can undo it.
   const isOwner = own(before)?.role === "owner";
   if (!isOwner && others(administrators(before)).length > 0 && others(left).length === 0) {
     lockouts.push({
@@ -69,23 +68,18 @@ export function memberLockouts(
   return lockouts;
 }
 
-/** Protected groups with devices that somebody reaches before a change, and nobody after it. */
+/** Lockouts of protected groups: their devices are reachable before a change, but not after it. */
 export function deviceLockouts(before: Access, after: Access, groups: readonly ProtectedGroup[]): Lockout[] {
   const lost = groups.length === 0 ? [] : unreachable(before, after);
   return groups.flatMap((group) => {
-    const devices = lost.filter(group.has);
-    if (devices.length === 0) return [];
-    const names = devices.map(({ name }) => name);
-    return [
-      {
-        code: "protected-devices" as const,
-        message: `nobody reaches ${firstOf(names, NAMED_MAX)} any more, which --protect ${group.label} names`,
-      },
-    ];
+    const names = lost.filter(group.has).map(({ name }) => name);
+    if (names.length === 0) return [];
+    const message = `nobody reaches ${firstOf(names, NAMED_MAX)} any more, which --protect ${group.label} names`;
+    return [{ code: "protected-devices" as const, message }];
   });
 }
 
-/** Devices that some key reaches before and none after. Devices that are gone are not locked out. */
+/** Devices that some key reaches before and none after. Removed devices do not count. */
 function unreachable(before: Access, after: Access): AccessDevice[] {
   const lost = new Set(after.uidsOf(before.reached().new_difference(after.reached())));
   return after.policy.devices.filter(({ uid }) => lost.has(uid));

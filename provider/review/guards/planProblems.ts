@@ -1,6 +1,6 @@
 import { type Identity, isNotFound, RequestError } from "@gatehouse-access/sdk";
 import { operations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
-import type { Plan, ResourceValues, Shown, Step, StepOp } from "../../engine/index.ts";
+import type { Plan, ResourceValues, Shown, Step } from "../../engine/index.ts";
 import { definitionOf } from "../../estate/liveObjects.ts";
 import { type Estate, readEstate } from "../../estate/namespaceState.ts";
 import { existsAlready } from "../../lifecycle/createOrAdopt.ts";
@@ -24,7 +24,7 @@ import { deviceKey, isUnreadable, macOf, type Namespace } from "../../service/li
 import { isNewer } from "../../service/release.ts";
 import { byText, byTexts } from "../../words.ts";
 
-/** Why a part of a plan cannot be carried out, or would not do what it says. */
+/** Why a part of a plan cannot be applied, or would not do what it declares. */
 export interface PlanProblem {
   readonly about: "namespace" | "rights" | "quota" | "device" | "tag" | "existing" | "order";
   /** A sentence that names the resources and what to do about it. */
@@ -32,18 +32,14 @@ export interface PlanProblem {
 }
 
 /**
- * Why a plan cannot be carried out, as far as reading the service can tell: namespaces that are not there, what the
- * credential may not do, quotas, devices and tags that are not there, objects that are there already, and rules of which
- * only the order of their creation decides.
+ * Why a plan cannot be applied, as far as reads of the service show: missing namespaces, devices and tags, missing
+ * permissions, quotas, objects that exist already, and rules of which only the order of their creation decides.
  * @param plan a preview with values
- * @throws RequestError where the service or the credential fails
+ * @throws RequestError if the service or the credential fails
  */
 export async function planProblems(connection: Connection, plan: Plan, home: Home): Promise<PlanProblem[]> {
   const here = onService(plan, connection.client.url).plan;
-  const changes: Plan = {
-    ...here,
-    steps: here.steps.filter((step) => step.op !== "same" && definitionOf(step)),
-  };
+  const changes = { ...here, steps: here.steps.filter((step) => step.op !== "same" && definitionOf(step)) };
   if (changes.steps.length === 0) return [];
   const { kind, userId } = await connection.client.identity();
   const problems: PlanProblem[] = [];
@@ -58,7 +54,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     const coming = steps.filter(({ after }) => after !== undefined);
     const namespace = await readable(connection, tenant);
     if (typeof namespace === "string") {
-      // Objects that the plan deletes are gone together with their namespace.
+      // Deleted objects need no namespace.
       const lost = coming.filter(({ step }) => !hasOwnCredential(step)).map(({ title }) => title);
       if (lost.length > 0) add("namespace", [`${listed(lost)}: ${namespace}`]);
       continue;
@@ -87,20 +83,18 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   return problems.sort(byTexts(({ text }) => text));
 }
 
-/** With `adopt` an object that is there and equal is taken over, by no request that could be refused. */
+/** With `adopt` an equal existing object is adopted without a request that could be refused. */
 const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boolean(after?.inputs.adopt);
 
 /** The namespaces that a plan changes, and the one of resources that name none. */
 function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
   const named = steps
     .flatMap(({ before, after }) => [before, after])
-    .filter((values) => values !== undefined)
-    .map(tenantIn)
-    .filter((tenant) => typeof tenant === "string" && !isHidden(tenant));
-  return [...new Set([...(home === undefined ? [] : [home]), ...(named as string[])])];
+    .flatMap((values) => textsOf(values && tenantIn(values)));
+  return [...new Set([...(home === undefined ? [] : [home]), ...named])];
 }
 
-/** The namespace, or why nothing can be made in it. */
+/** The namespace, or why nothing can be created in it. */
 async function readable({ namespaces }: Connection, tenant: string): Promise<Namespace | string> {
   try {
     return (
@@ -118,27 +112,20 @@ const textsOf = (value: Shown | undefined): string[] =>
 
 const inputs = ({ after }: PlannedStep): ResourceValues["inputs"] => after?.inputs ?? {};
 
-async function missingDevices(
-  { devices, tenant }: TenantClient,
-  steps: readonly PlannedStep[],
-): Promise<string[]> {
-  // Resources may name a device by the name that the plan gives it.
+async function missingDevices({ devices, tenant }: TenantClient, steps: readonly PlannedStep[]) {
+  // Resources may select a device by the name that the plan gives it.
   const given = new Set(steps.filter(isDevice).flatMap((step) => textsOf(inputs(step).name)));
   const selecting = steps.filter(({ step, definition }) => definition.inputs.device && step.op !== "update");
-  const sought = selecting.flatMap((step) =>
-    textsOf(inputs(step).device).map((selector) => ({ title: step.title, selector: selector.toLowerCase() })),
+  const missing = selecting.flatMap((step) =>
+    textsOf(inputs(step).device).map(async (text) => {
+      const selector = text.toLowerCase();
+      if (given.has(selector) || (await devices.find(deviceKey(selector)))) return [];
+      return [
+        `${step.title}: the namespace ${tenant} has no device "${selector}"; let it enrol first, or give another uid, MAC address or name`,
+      ];
+    }),
   );
-  const looked = await Promise.all(
-    sought
-      .filter(({ selector }) => !given.has(selector))
-      .map(async (one) => ((await devices.find(deviceKey(one.selector))) ? [] : [one])),
-  );
-  return looked
-    .flat()
-    .map(
-      ({ title, selector }) =>
-        `${title}: the namespace ${tenant} has no device "${selector}"; let it enrol first, or give another uid, MAC address or name`,
-    );
+  return (await Promise.all(missing)).flat();
 }
 
 const isDevice = ({ definition }: PlannedStep) => definition.name === "Device";
@@ -150,10 +137,10 @@ async function missingTags(
 ): Promise<string[]> {
   const wanting = steps.flatMap((step) => {
     const { filter } = inputs(step);
-    const isTold = typeof filter === "object" && filter !== null && !Array.isArray(filter);
-    return isTold ? textsOf(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
+    const isKnown = typeof filter === "object" && filter !== null && !Array.isArray(filter);
+    return isKnown ? textsOf(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
   });
-  // Newer services list tags in pages, and make a tag in another way.
+  // Newer services list tags in pages, and create a tag in another way.
   if (wanting.length === 0 || (await isOfNewer(connection))) return [];
   const given = steps.flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
   const renamed = steps
@@ -168,7 +155,7 @@ async function missingTags(
     );
 }
 
-/** Namespaces that the plan makes, where their user may own no more. */
+/** Namespaces that the plan creates beyond the quota of their owner. */
 async function tooManyNamespaces(
   connection: Connection,
   { steps }: Plan,
@@ -180,7 +167,7 @@ async function tooManyNamespaces(
   const { maxNamespaces } = await client.getUserInfo();
   if (!(maxNamespaces >= 0)) return [];
   const owned = (await namespaces.all()).filter(({ owner }) => owner === userId).map(({ name }) => name);
-  // A namespace of this name is taken over, or was made by an earlier try.
+  // A namespace of this name is adopted, or was created by an earlier attempt.
   const added = made.filter(({ after }) => !textsOf(after?.inputs.name).some((name) => owned.includes(name)));
   if (owned.length + added.length <= maxNamespaces) return [];
   return [
@@ -188,7 +175,7 @@ async function tooManyNamespaces(
   ];
 }
 
-/** True where a rule that the plan makes or changes may have the priority of one with the other action. */
+/** True if a rule of the plan may have the priority of a rule with the other action. */
 async function mayContradict({ rules }: TenantClient, steps: readonly PlannedStep[]): Promise<boolean> {
   const changed = steps
     .filter(({ definition, after }) => definition.name === "FirewallRule" && after !== undefined)
@@ -196,7 +183,7 @@ async function mayContradict({ rules }: TenantClient, steps: readonly PlannedSte
   if (changed.length === 0) return false;
   if (changed.some(({ action, priority }) => isHidden(action) || isHidden(priority))) return true;
   const live = await rules.all().catch((error: unknown) => {
-    // Services without a firewall say so with 404.
+    // Services without a firewall return 404.
     if (isNotFound(error)) return [];
     throw error;
   });
@@ -213,7 +200,7 @@ async function isOfNewer(connection: Connection): Promise<boolean> {
   return release !== undefined && isNewer(release);
 }
 
-/** Devices that the plan accepts, where the namespace takes no more. */
+/** Devices that the plan accepts beyond the quota of the namespace. */
 async function fullNamespace(
   { devices, tenant }: TenantClient,
   { maxDevices, deviceCount, devicesCount }: Namespace,
@@ -226,7 +213,7 @@ async function fullNamespace(
     selectors.map((selector) => devices.find(deviceKey(selector.toLowerCase()))),
   );
   const taken = await Promise.all(found.map((device) => device && devices.find(`mac ${macOf(device)}`)));
-  // A device that has enrolled anew takes the place of its former self.
+  // A device that has enrolled again replaces its former self.
   const added = found.filter(
     (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
   ).length;
@@ -240,13 +227,11 @@ async function fullNamespace(
 type OperationId = keyof typeof operations;
 type Work = "create" | "update" | "delete";
 
-const needs = (
-  create: readonly OperationId[],
-  update: readonly OperationId[],
-  remove: readonly OperationId[],
-): Readonly<Record<Work, readonly OperationId[]>> => ({ create, update, delete: remove });
+function needs(create: OperationId[], update: OperationId[], remove: OperationId[]) {
+  return { create, update, delete: remove };
+}
 
-/** The operations that a resource calls, as its definition in provider/resources has them. */
+/** The operations that the definition of a resource in provider/resources calls. */
 const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
   Namespace: needs(["createNamespace"], ["editNamespace"], ["deleteNamespace"]),
   Member: needs(["inviteMember"], ["updateMember"], ["removeMember"]),
@@ -259,12 +244,7 @@ const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
   Device: needs(["updateDevice", "acceptDevice"], ["updateDevice", "updateDeviceStatus"], ["deleteDevice"]),
 };
 
-function workOf(op: StepOp): readonly Work[] {
-  if (op === "import" || op === "same") return [];
-  return op === "replace" ? ["create", "delete"] : [op];
-}
-
-/** Inputs that no operation is called for where nothing else changes. */
+/** Inputs whose changes call no operation. */
 const UNSENT: Readonly<Record<string, readonly string[]>> = {
   Namespace: ["forceDestroy"],
   ApiKey: ["overlap", "rotateBefore"],
@@ -273,14 +253,14 @@ const UNSENT: Readonly<Record<string, readonly string[]>> = {
   Device: ["device", "onDestroy"],
 };
 
-/** Whoever carries a plan out, in one namespace: a user or an API key, with a role. */
+/** The user or API key that applies a plan, with its role in one namespace. */
 export interface Actor {
   readonly kind: "user" | "apikey";
-  /** Undefined where the service does not say. */
+  /** Undefined if unknown. */
   readonly role: Role | undefined;
 }
 
-/** Whoever a credential is of, in a namespace. The service does not tell an API key which role it has. */
+/** The owner of a credential, in a namespace. The service does not return the role of an API key. */
 export function actorOf({ kind, userId }: Identity, { members }: Pick<Estate, "members">): Actor {
   if (kind === "apiKey") return { kind: "apikey", role: undefined };
   return { kind: "user", role: members?.find(({ id }) => id === userId)?.role };
@@ -296,39 +276,42 @@ export interface Incapability {
 }
 
 /**
- * The operations of a plan that the service will refuse, by its contract; each operation once.
+ * The operations of a plan that the service will refuse by its contract, each operation once.
  * @param steps about the namespace in which the actor has the role
- * @param begun about namespaces that the plan makes, whose owner the actor will be
+ * @param begun about namespaces that the plan creates, whose owner the actor will be
  */
 export function incapabilities(
   actor: Actor,
   steps: readonly PlannedStep[],
   begun: readonly PlannedStep[],
 ): Incapability[] {
-  const owner: Actor = { ...actor, role: undefined };
-  const found = new Map<OperationId, { reason: string; resources: string[] }>();
-  const look = (who: Actor) => (planned: PlannedStep) => {
-    if (hasOwnCredential(planned.step)) return;
-    for (const id of neededBy(planned)) {
-      const reason = refusal(who, id);
-      if (reason === undefined) continue;
-      const entry = found.get(id) ?? { reason, resources: [] };
-      entry.resources.push(planned.step.name);
-      found.set(id, entry);
-    }
-  };
-  steps.forEach(look(actor));
-  begun.forEach(look(owner));
-  return [...found]
-    .map(([operation, { reason, resources }]) => ({ operation, reason, resources: resources.sort(byText) }))
+  const refused = (planned: PlannedStep, who: Actor) =>
+    (hasOwnCredential(planned.step) ? [] : neededBy(planned)).flatMap((operation) => {
+      const reason = refusal(who, operation);
+      return reason === undefined ? [] : [{ operation, reason, resource: planned.step.name }];
+    });
+  const all = [
+    ...steps.flatMap((step) => refused(step, actor)),
+    ...begun.flatMap((step) => refused(step, { ...actor, role: undefined })),
+  ];
+  return [...Map.groupBy(all, ({ operation }) => operation)]
+    .map(([operation, some]) => ({
+      operation,
+      reason: some[0]?.reason ?? "",
+      resources: some.map(({ resource }) => resource).sort(byText),
+    }))
     .sort(byTexts(({ operation }) => operation));
 }
 
-/** A replacement that moves an object to another namespace counts with the half that is done in this one. */
-const neededBy = (planned: PlannedStep): readonly OperationId[] =>
-  workOf(planned.step.op)
-    .filter((work) => isSent(work, planned))
-    .flatMap((work) => NEEDS[planned.definition.name]?.[work] ?? []);
+/** Of a replacement that moves an object to another namespace, the half in this namespace counts. */
+function neededBy(planned: PlannedStep): readonly OperationId[] {
+  const { op } = planned.step;
+  if (op === "import" || op === "same") return [];
+  const work: Work[] = op === "replace" ? ["create", "delete"] : [op];
+  return work
+    .filter((one) => isSent(one, planned))
+    .flatMap((one) => NEEDS[planned.definition.name]?.[one] ?? []);
+}
 
 function isSent(work: Work, { step, definition: { name }, before, after }: PlannedStep): boolean {
   if (work === "create") return after !== undefined;
@@ -348,15 +331,15 @@ function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
   return undefined;
 }
 
-/** Up to so many new objects of a kind are looked for one by one; of more, all that there are are listed first. */
+/** Maximum number of new objects of a kind that are searched one by one. For more, the existing objects are listed first. */
 const FEW = 5;
 
 /**
- * Objects that the plan is to make, and that are there already. What another resource of the program has today may pass
- * from the one to the other, and what an earlier run made for the same resource is given back by the service.
+ * Objects that the plan creates although they exist. An object that another resource of the program has may pass to a new
+ * resource, and the service returns an object again to the resource that an earlier run created it for.
  * @param home the namespace of resources that name none
  */
-export async function existingObjects(
+async function existingObjects(
   connection: Connection,
   { project, stack, steps }: Plan,
   home: string | undefined,
@@ -384,11 +367,11 @@ export async function existingObjects(
   return problems;
 }
 
-/** An object that a plan is to make. */
+/** An object that a plan creates. */
 interface NewObject {
   readonly name: string;
   readonly definition: ResourceDefinition;
-  /** In their canonical form, with the namespace. */
+  /** Canonical, with the namespace. */
   readonly inputs: Record<string, unknown>;
 }
 
@@ -397,20 +380,20 @@ function newObject(step: Step, home: string | undefined): NewObject[] {
   const { after } = step;
   if (step.op !== "create" || !after || !definition?.find || !definition.identity) return [];
   const given = after.inputs;
-  // Whether a tag may be put on a device depends on what else the plan does to its tags.
+  // Whether a device may get a tag depends on the other changes of its tags.
   if (given.adopt || definition.inputs.device || definition.overwrites) return [];
   if (definition.identity.fields.some((field) => isHidden(given[field]))) return [];
   const inputs = canonicalInputs(definition.inputs, given);
   if (!definition.inputs.tenant) return [{ name: step.name, definition, inputs }];
   const tenant = tenantIn(after) ?? home;
-  // Without a namespace that is a problem of its own.
+  // A missing namespace is another problem.
   if (tenant === undefined || isHidden(tenant)) return [];
   return [{ name: step.name, definition, inputs: { ...inputs, tenant } }];
 }
 
 type Lists = Map<string, Promise<readonly Listed[]>>;
 
-/** All objects of a kind in a namespace, which are listed once. */
+/** All objects of a kind in a namespace. Lists each namespace once. */
 function listOnce(
   connection: Connection,
   { list }: ResourceDefinition,
@@ -423,14 +406,14 @@ function listOnce(
   return listed;
 }
 
-/** Those of the new objects of one kind and namespace that claim what an object claims which is there. */
+/** Of new objects of one kind and namespace, those that have a claim in common with an existing object. */
 async function knownAmong(
   connection: Connection,
   group: readonly NewObject[],
   lists: Lists,
 ): Promise<readonly NewObject[]> {
   const [{ definition, inputs: first } = {}] = group;
-  // Namespaces are no objects of a namespace, and a program makes few of them.
+  // Namespaces are not in a namespace, and a program creates few of them.
   if (typeof first?.tenant !== "string" || !definition?.identity) return group;
   const { identity, inputs: fields } = definition;
   const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>
@@ -440,7 +423,7 @@ async function knownAmong(
   return group.filter(({ inputs }) => claimsOf(inputs).some((key) => claimed.has(key)));
 }
 
-/** What cannot be looked up is for the run to tell, or a problem of its own. */
+/** Undefined if the credential may not read it: then the run fails, or another problem reports it. */
 async function whereReadable<T>(read: () => Promise<T | undefined> | undefined): Promise<T | undefined> {
   try {
     return await read();

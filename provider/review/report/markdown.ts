@@ -12,16 +12,15 @@ import {
   type Section,
 } from "./sections.ts";
 
-/** Longest comment that code hosts take, in characters: GitHub's 65,536 is the smallest of the usual ones. */
+/** Maximum length of a comment, in characters. GitHub's limit of 65,536 is the smallest of the usual code hosts. */
 export const COMMENT_MAX = 65_000;
 
-/** A list of more items is folded. */
+/** Longer lists are folded. */
 const OPEN_MAX = 20;
 
 /**
- * The review as a comment on a change. It begins with a marker that is the same for every review of the stack: by it a
- * later review finds the comment, and replaces it.
- * @param options.max longest text, in characters; lists are cut to it, and say how much is missing
+ * The review as a comment on a change. A later review finds the comment by its first line, and replaces it.
+ * @param options.max maximum length in characters; lists are cut to it, and report how much is missing
  */
 export function reviewMarkdown(
   review: Review,
@@ -50,7 +49,7 @@ export function reviewMarkdown(
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}${foot}\n`;
 }
 
-/** Most reasons that the head of the comment names, and the longest part of each, in characters. */
+/** Maximum number of reasons in the head of the comment, and of characters of each. */
 const [REASONS_MAX, REASON_MAX] = [20, 300];
 
 function shortened(reasons: readonly string[]): string[] {
@@ -72,7 +71,7 @@ function failuresOf({ failures, file, line }: PolicyTestResult): string {
   return ` (${code(`${file}:${line}`)}): ${texts}`;
 }
 
-/** Sections of a comment, each cut so that the titles of those after it still have room. */
+/** Sections of a comment, each cut so that there is room for the titles of the next ones. */
 export function fittedSections(sections: readonly Section[], room: number): string {
   const least = sections.map((section) => sectionText(section, 0).length + 1);
   let left = room - least.reduce((sum, length) => sum + length, 0);
@@ -102,12 +101,12 @@ function sectionText({ title, items }: Section, room: number): string {
   return `${begin}${lines.join("\n")}${end}`;
 }
 
-/** Text that stays text. Whoever may name a device could otherwise format a comment, link from it, or notify somebody. */
+/** Escapes text, so that names of devices cannot format a comment, link from it, or notify users. */
 function plain(text: string): string {
   return printable(text).replaceAll(/[\\`*_{}[\]()<>#+!|~@&]/g, (char) => `&#${char.charCodeAt(0)};`);
 }
 
-/** A name as code, even where it holds backticks. */
+/** A name as code, even if it contains backticks. */
 export function code(text: string): string {
   const line = printable(text);
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
@@ -116,7 +115,6 @@ export function code(text: string): string {
   return `${fence}${pad}${line}${pad}${fence}`;
 }
 
-/** How comments write names and changes. */
 export const MARKDOWN: ReportStyle = {
   name: code,
   text: plain,

@@ -12,37 +12,35 @@ import type {
   Revisions,
 } from "./review.ts";
 
-/** How a report writes text that comes from the service, so that nobody's name can steer a terminal or format a comment. */
+/** How a report escapes text of the service, so that no name can control a terminal or format a comment. */
 export interface Style {
-  /** A name that stands out: in backticks, in bold, or as it is. */
+  /** A name: in backticks, bold, or plain. */
   readonly name: (name: string) => string;
-  /** Words that hold names. */
+  /** Text that contains names. */
   readonly text: (text: string) => string;
 }
 
 /** How a report writes the items of its sections. */
 export interface ReportStyle extends Style {
-  /** A sentence about access that is gained or lost. */
   readonly change: (change: ReviewedAccess["change"], sentence: string) => string;
-  /** What came of a policy test; nothing where the report leaves it out. */
+  /** The lines of a test; none if the report omits it. */
   readonly test: (test: PolicyTestResult) => readonly string[];
 }
 
-/** Without bold or backticks. */
 export const PLAIN: Style = { name: printable, text: printable };
 
-/** A list of a report; one without items is left out. */
+/** A list of a report. Reports omit lists without items. */
 export interface Section {
   readonly title: string;
   readonly items: readonly string[];
-  /** True for a list that a short report leaves out. */
+  /** True if short reports omit the list. */
   readonly isDetail?: boolean;
 }
 
 /**
- * What a review says of one namespace.
- * @param where the namespace, for titles that must tell it apart from the whole plan: ` in prod`, or nothing
- * @param whereIfSeveral the same for titles that need it only where there are several namespaces
+ * The sections of a review of one namespace.
+ * @param where ` in prod`, or nothing, for titles that the sections of the plan have too
+ * @param whereIfSeveral the same for titles that need it only if there are several namespaces
  */
 export function namespaceSections(
   { access, members, tests, lint, coverage, unseen, unknown }: NamespaceReview,
@@ -82,7 +80,7 @@ export function namespaceSections(
   ];
 }
 
-/** What a review says of the whole plan. */
+/** The sections of a review of the whole plan. */
 export function planSections({ summary, changes, unseen, unknown }: Review, style: Style): Section[] {
   const { create, update, replace, delete: gone } = summary;
   const left = retainedObjects(changes);
@@ -99,62 +97,52 @@ export function planSections({ summary, changes, unseen, unknown }: Review, styl
   ];
 }
 
-/** What of a review does not stand against a change. */
+/** Findings of a review that do not block the change. */
 export interface Allowed {
   readonly allowLockout: boolean;
   readonly allowUnmanaged: boolean;
-  /** What the credential may not do: another one applies the plan. */
+  /** Another credential applies the plan. */
   readonly allowMissingRights: boolean;
-  /** Findings that the change brings. */
   readonly allowFindings: boolean;
-  /** What could not be looked at. */
   readonly allowUnseen: boolean;
 }
 
-/** Why a change should not be made, as sentences; empty when nothing stands against it. */
-export function objections(
-  review: Review,
-  { allowLockout, allowUnmanaged, allowMissingRights, allowFindings, allowUnseen }: Allowed,
-): string[] {
-  // What is there besides is no part of what differs between two revisions.
-  const isBeside = allowUnmanaged || review.revisions !== undefined;
-  const notSeen = (sentences: readonly string[]) =>
-    allowUnseen ? [] : sentences.map((sentence) => `${sentence} (--allow-unseen permits it)`);
+/** The blocking findings of a review, as sentences. */
+export function objections(review: Review, allowed: Allowed): string[] {
+  // Unmanaged objects are no difference between two revisions.
+  const allowUnmanaged = allowed.allowUnmanaged || review.revisions !== undefined;
   const ofNamespaces = review.namespaces.flatMap((namespace) => {
     const { name, lockouts, incapabilities, tests, coverage, unseen } = namespace;
+    const locked = lockouts.map(({ message }) => message);
+    const missing = incapabilities.map(
+      ({ reason, resources }) => `${reason}; needed by ${resources.slice(0, 5).join(", ")}`,
+    );
+    const found = blockingFindings(namespace).map(({ message, suggestion }) =>
+      suggestion ? `${message} ${suggestion}` : message,
+    );
+    const failing = tests.filter(({ ok }) => !ok).map((test) => `the policy test "${test.name}" fails`);
     return [
-      ...(allowLockout
-        ? []
-        : lockouts.map(({ message }) => `${name}: ${message} (--allow-lockout permits it)`)),
-      ...(allowMissingRights
-        ? []
-        : incapabilities.map(
-            ({ reason, resources }) =>
-              `${name}: ${reason}; needed by ${resources.slice(0, 5).join(", ")} (--allow-missing-rights permits it)`,
-          )),
-      ...(isBeside ? [] : wideningOf(coverage).map((sentence) => `${name}: ${sentence}`)),
-      ...(allowFindings
-        ? []
-        : blockingFindings(namespace).map(
-            ({ message, suggestion }) =>
-              `${name}: ${[message, ...(suggestion ? [suggestion] : [])].join(" ")} (--allow-findings permits it)`,
-          )),
-      ...notSeen(unseen).map((sentence) => `${name}: ${sentence}`),
-      ...tests.filter(({ ok }) => !ok).map((test) => `${name}: the policy test "${test.name}" fails`),
-    ];
+      ...unless(allowed.allowLockout, "--allow-lockout", locked),
+      ...unless(allowed.allowMissingRights, "--allow-missing-rights", missing),
+      ...unless(allowUnmanaged, "--allow-unmanaged", wideningOf(coverage)),
+      ...unless(allowed.allowFindings, "--allow-findings", found),
+      ...unless(allowed.allowUnseen, "--allow-unseen", unseen),
+      ...failing,
+    ].map((sentence) => `${name}: ${sentence}`);
   });
   return [
     ...review.twins.map(({ object, urns }) => `${object} is declared twice: ${urns.join(" and ")}`),
     ...review.refused,
-    ...notSeen(review.unseen),
+    ...unless(allowed.allowUnseen, "--allow-unseen", review.unseen),
     ...ofNamespaces,
   ];
 }
 
-/**
- * The findings that block a change which brings them: errors, and open patterns of keys and rules that let somebody in who
- * had no access before.
- */
+/** The sentences with the flag that permits them; none if it is set. */
+const unless = (isAllowed: boolean, flag: string, sentences: readonly string[]): string[] =>
+  isAllowed ? [] : sentences.map((sentence) => `${sentence} (${flag} permits it)`);
+
+/** The new findings that block: errors, and open patterns of keys and rules that give access. */
 export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFinding[] {
   const gained = access.filter(({ change }) => change === "gained");
   const widens = ({ kind, id }: FindingObject) =>
@@ -168,25 +156,23 @@ export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFin
   );
 }
 
-/** Unmanaged objects that widen access, as sentences; of many the first ones. */
-function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
-  const open = unmanaged.filter(({ widens, exception }) => widens.length > 0 && exception === undefined);
-  const more = open.length - UNMANAGED_MAX;
-  return [
-    ...open
-      .slice(0, UNMANAGED_MAX)
-      .map(
-        ({ kind, id, name, widens }) =>
-          `${kind} ${name}${name.startsWith(id) ? "" : ` (${id})`}, in no program, ${widens.join("; ")} (--allow-unmanaged permits it)`,
-      ),
-    ...(more > 0 ? [`${more} more objects in no program widen access (--allow-unmanaged permits it)`] : []),
-  ];
-}
-
-/** Most unmanaged objects that are named as reasons. */
+/** Maximum number of unmanaged objects in the reasons. */
 const UNMANAGED_MAX = 10;
 
-/** Most names of one list in a sentence. */
+/** Unmanaged objects that widen access, as sentences. */
+function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
+  const open = unmanaged
+    .filter(({ widens, exception }) => widens.length > 0 && exception === undefined)
+    .map(
+      ({ kind, id, name, widens }) =>
+        `${kind} ${name}${name.startsWith(id) ? "" : ` (${id})`}, in no program, ${widens.join("; ")}`,
+    );
+  const more = open.length - UNMANAGED_MAX;
+  const others = more > 0 ? [`${more} more objects in no program widen access`] : [];
+  return [...open.slice(0, UNMANAGED_MAX), ...others];
+}
+
+/** Maximum number of names in a sentence. */
 const LISTED_MAX = 3;
 
 /** `a`, `a and b`, `a, b and 4 more`. */
@@ -198,7 +184,7 @@ function listed(names: readonly string[], style: Style): string {
   return shown.length === 0 ? last : `${shown.join(", ")} and ${last}`;
 }
 
-/** The same; a name that stands for every other one comes last, in words. */
+/** The same with the name that stands for all others last, in words. */
 function withOthers(names: readonly string[], standIn: string, others: string, style: Style): string {
   const named = names.filter((name) => name !== standIn);
   if (named.length === names.length) return listed(named, style);
@@ -248,10 +234,10 @@ export function domainSentence({ domain }: NamespaceReview, style: Style): strin
   return `Evaluated for ${counts}, the logins ${names}, ${places}${seen}.`;
 }
 
-/** Digits of a commit's id that people are shown. */
+/** Digits of a commit's id in reports. */
 const SHORT = 10;
 
-/** `origin/main (0123456789)`; where the commit was given by its id, the id alone. */
+/** `origin/main (0123456789)`, or the id of the commit if the revision was given by it. */
 function revisionInWords({ name, commit }: Revision, style: Style): string {
   if (commit === null) return style.text(name);
   const id = style.name(commit.slice(0, SHORT));
@@ -262,7 +248,7 @@ function revisionInWords({ name, commit }: Revision, style: Style): string {
 export const revisionsInWords = ({ base, head }: Revisions, style: Style): string =>
   `${revisionInWords(base, style)} to ${revisionInWords(head, style)}`;
 
-/** Says that a review compares two revisions, and which differences it leaves out. */
+/** Explains that a review compares two revisions, and which differences it omits. */
 export const revisionsSentence = (revisions: Revisions, style: Style): string =>
   `From ${revisionsInWords(revisions, style)}${
     revisions.head.commit === null ? ", uncommitted changes included" : ""

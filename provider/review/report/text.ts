@@ -13,7 +13,7 @@ import {
   type Section,
 } from "./sections.ts";
 
-/** How a terminal shows things; picocolors has these, with and without colours. */
+/** Colours of a terminal, as picocolors has them. */
 export interface Paint {
   readonly bold: (text: string) => string;
   readonly dim: (text: string) => string;
@@ -22,10 +22,10 @@ export interface Paint {
   readonly yellow: (text: string) => string;
 }
 
-/** Most lines of a list that a terminal shows. */
+/** Maximum number of lines of a list. */
 const SHOWN_MAX = 50;
 
-/** The review for a terminal. It leaves out findings older than the change, and the resources, which `preview` shows. */
+/** The review for a terminal. It omits older findings, and the resources, which `preview` shows. */
 export function reviewText(c: Paint, review: Review, options: Allowed): string {
   const reasons = objections(review, options);
   const style = terminalStyle(c);
@@ -51,7 +51,6 @@ export function reviewText(c: Paint, review: Review, options: Allowed): string {
   ].join("\n");
 }
 
-/** How a terminal writes names and changes. */
 export const terminalStyle = (c: Paint): ReportStyle => ({
   name: (name) => c.bold(printable(name)),
   text: printable,
@@ -64,7 +63,7 @@ const failureLines = (c: Paint, { name, file, line, failures }: PolicyTestResult
   ...failures.map(({ message }) => `  ${printable(message)}`),
 ];
 
-/** The lines of a section for a terminal; none of one that a short report leaves out. */
+/** The lines of a section for a terminal; none for details. */
 export function sectionLines(c: Paint, { title, items, isDetail }: Section): string[] {
   if (items.length === 0 || isDetail) return [];
   const more = items.length - SHOWN_MAX;
