@@ -19,7 +19,6 @@ export interface AccessAnswer {
   /** Lines that the format of the output cannot contain. */
   readonly remarks: readonly string[];
   readonly refused: boolean;
-  /** Whether something could not be read. */
   readonly unseen: boolean;
 }
 
@@ -74,10 +73,8 @@ const TABLE_HEAD = ["KEY", "LOGIN", "FROM", "DEVICES", "BY RULE"] as const;
 const COLUMN_MAX = 60;
 /** Maximum number of uids in the cache of descriptions. */
 const HELD_MAX = 1_000_000;
-/** Maximum number of addresses after `any but`. */
 const EXCEPTIONS_MAX = 3;
 
-/** A table, in whole lines. */
 function* accessTable(view: AccessView): Generator<string> {
   yield `${domainLines(view).join("\n")}\n\n`;
   const { rows, useful } = tableOf(view);
@@ -90,7 +87,6 @@ function* accessTable(view: AccessView): Generator<string> {
   if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
 }
 
-/** The rows as text, which stay in memory for the widths of the columns. */
 function tableOf(view: AccessView): { rows: string[][]; useful: ReadonlySet<AccessKey> } {
   const summary = summaries(view);
   const useful = new Set<AccessKey>();
@@ -116,7 +112,6 @@ function* tableLines(rows: readonly (readonly string[])[]): Generator<string> {
   }
 }
 
-/** Addresses of the inquiry are listed one by one. */
 function addressText(addresses: readonly string[], { inquiry, domain }: AccessView): string {
   if (inquiry.addresses.length > 0) return listText(addresses);
   if (addresses.length === domain.addresses.length) return "any";

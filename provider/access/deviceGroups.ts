@@ -9,14 +9,6 @@ export interface Trait {
   readonly places: readonly number[];
 }
 
-/** Traits and single devices that together are a set of devices. */
-export interface Cover {
-  /** All of them are necessary. */
-  readonly traits: readonly Trait[];
-  /** Indexes of the devices without these traits, in the given order. */
-  readonly left: readonly number[];
-}
-
 /** Maximum number of names, or of traits and names, in a description. */
 const NAMES_MAX = 4;
 /** Minimum number of devices of a trait. */
@@ -27,7 +19,6 @@ const TRAITS_MAX = 16;
 export class DeviceGroups {
   readonly #all: readonly AccessDevice[];
   readonly #places: ReadonlyMap<string, number>;
-  /** The best first. */
   readonly #traits: readonly Trait[];
   readonly #traitsOf: readonly (readonly number[])[];
 
@@ -62,11 +53,11 @@ export class DeviceGroups {
   }
 
   /**
-   * Traits that only these devices have, and the devices without them. Greedy: takes the trait with the most devices that no
-   * earlier trait has.
+   * Traits that only these devices have, all of them necessary, and in `left` the devices without them, in the given order.
+   * Greedy: takes the trait with the most devices that no earlier trait has.
    * @param places indexes in the list of all devices, each once
    */
-  cover(places: readonly number[]): Cover {
+  cover(places: readonly number[]) {
     const gains = this.#countsOf(places);
     const whole = [...gains.keys()].filter((trait) => gains[trait] === this.#traits[trait]?.places.length);
     const left = new Set(places);
@@ -163,7 +154,6 @@ function bestOf(traits: readonly number[], gains: Int32Array): number | undefine
   return best;
 }
 
-/** Omits traits whose devices all have other traits too. */
 function withoutNeedless(chosen: readonly Trait[]): Trait[] {
   const times = new Map<number, number>();
   const count = (trait: Trait, by: number) => {

@@ -44,6 +44,7 @@ export function accessExplanation({ estate, inquiry, devices, keys }: AccessView
   const [address = ANY_ADDRESS] = inquiry.addresses;
   const question = { fingerprint: key.fingerprint, login, address, uid: device.uid };
   const explanation = explain(estate.policy, question);
+  const decisive = explanation.considered.findIndex(({ role }) => role === "decides");
   return {
     ...explanation,
     key,
@@ -55,17 +56,12 @@ export function accessExplanation({ estate, inquiry, devices, keys }: AccessView
     ],
     keyAdmitsLogin: keyAdmits({ ...key, filter: {} }, device, login),
     keyAdmitsDevice: keyAdmits({ ...key, username: "" }, device, login),
-    considered: withNearly(explanation.considered),
+    considered: explanation.considered.map((rule, place) => ({
+      ...rule,
+      // A rule that is weaker than the decisive one would not decide, even if it matched.
+      nearly: rule.misses.length === 1 && (decisive < 0 || place < decisive),
+    })),
   };
-}
-
-/** A rule that is weaker than the decisive one would not decide, even if it matched. */
-function withNearly(considered: readonly ConsideredRule[]): ExplainedRule[] {
-  const decisive = considered.findIndex(({ role }) => role === "decides");
-  return considered.map((rule, place) => ({
-    ...rule,
-    nearly: rule.misses.length === 1 && (decisive < 0 || place < decisive),
-  }));
 }
 
 function only<T>(flag: string, items: readonly T[], textOf: (item: T) => string): T {

@@ -39,7 +39,6 @@ export interface AccessInquiry {
 /** A flag is invalid, or matches no device or key. */
 export class AccessInquiryError extends GatehouseError {
   override readonly name = "AccessInquiryError";
-  /** Without its dashes. */
   readonly flag: string;
 
   constructor(flag: string, detail: string, remedy?: string) {

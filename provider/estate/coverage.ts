@@ -94,7 +94,6 @@ export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
 /** An unmanaged object. */
 export interface Unmanaged {
   readonly object: LiveObject;
-  /** Its exception, if one holds. */
   readonly exception: Exception | undefined;
 }
 

@@ -17,7 +17,6 @@ export interface Inventory {
   readonly objects: readonly LiveObject[];
   /** What the credential may not read, as sentences. */
   readonly unknown: readonly string[];
-  /** The kinds that it may not read. */
   readonly unread: readonly string[];
 }
 

@@ -37,15 +37,12 @@ export interface NamespaceState {
   readonly apiKeys: readonly ApiKey[] | undefined;
   /** What could not be read, as sentences: access may differ from {@link policy}. */
   readonly unseen: readonly string[];
-  /** What else is unknown, as sentences. */
   readonly unknown: readonly string[];
-  /** Why lists are undefined. */
   readonly unreadable: Readonly<Partial<Record<"members" | "apiKeys", string>>>;
 }
 
 /** A live namespace. */
 export interface Estate extends NamespaceState {
-  /** Id of the namespace. */
   readonly tenant: string;
   /** Its name; its id if the credential may not read the name. */
   readonly name: string;
@@ -183,7 +180,6 @@ function accessRule(rule: FirewallRule): AccessRule {
   return { id, action, active, priority, sourceIp, username, filter };
 }
 
-/** Orders devices by name. */
 export const byDevice = byTexts<AccessDevice>(
   ({ name }) => name,
   ({ uid }) => uid,

@@ -24,7 +24,6 @@ export const isHidden = (value: Shown | undefined): boolean => holds(value, "[un
 /** The field of a resource that a path is in: `filter` of `filter.tags[0]`. */
 export const topOf = (path: string): string => path.split(".", 1)[0] ?? "";
 
-/** The namespace that values name. */
 export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined =>
   outputs.tenant ?? inputs.tenant;
 
@@ -85,14 +84,12 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
   return { steps, begun, unseen };
 }
 
-/** Maximum number of resources in a sentence. */
 const NAMED_MAX = 5;
 
 /** The namespaces of plans. */
 export interface PlanNamespaces {
   /** That of resources that name none; undefined if each resource names one. */
   readonly home: string | undefined;
-  /** The known ids, the home first. */
   readonly tenants: readonly string[];
   /** The namespace of policy tests and `access`: the home, or the only one. */
   readonly main: string | undefined;
@@ -132,7 +129,6 @@ export function namingNone(step: Step): string[] {
   return isNamed ? [] : [titleOf(definition, step)];
 }
 
-/** Resources in a sentence. */
 export const listed = (titles: readonly string[]): string =>
   firstOf([...new Set(titles)].sort(byText), NAMED_MAX);
 

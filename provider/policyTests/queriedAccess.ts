@@ -1,11 +1,5 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
-import {
-  Access,
-  type AccessDevice,
-  type AccessDomain,
-  type AccessPolicy,
-  ANY_LOGIN,
-} from "@gatehouse-access/sdk/policy";
+import { Access, type AccessDevice, type AccessPolicy, ANY_LOGIN } from "@gatehouse-access/sdk/policy";
 import { z } from "zod";
 import { globFits, globSamples, type Network, parseNetwork } from "../access/matching.ts";
 import type { AccessQuery, DeviceQuery } from "./written/types.ts";
@@ -81,7 +75,8 @@ export function queriedAccess(
   fits: (address: string) => boolean = (address) => within(query.from, address),
 ): QueriedAccess {
   const { key, login, device = {}, where } = query;
-  const extended = extend(domain, login, networks);
+  const samples = login === undefined || login === "*" ? [] : globSamples(login);
+  const probes = networks.flatMap((network) => network.probes);
   const selected: AccessPolicy = {
     keys: policy.keys.filter(
       ({ name, fingerprint }) => key === undefined || key === fingerprint || globFits(key, name),
@@ -89,8 +84,10 @@ export function queriedAccess(
     devices: policy.devices.filter((candidate) => deviceFits(device, candidate)),
     rules: policy.rules,
   };
-  const logins = extended.logins.filter((name) => login === undefined || globFits(login, name));
-  const addresses = extended.addresses.filter(fits);
+  const logins = [...new Set([...domain.logins, ANY_LOGIN, ...samples])].filter(
+    (name) => login === undefined || globFits(login, name),
+  );
+  const addresses = [...new Set([...domain.addresses, ANY_IPV6_ADDRESS, ...probes])].filter(fits);
   const missing = [
     ...(selected.keys.length === 0 ? ["key"] : []),
     ...(selected.devices.length === 0 ? ["device"] : []),
@@ -109,13 +106,4 @@ function deviceFits({ name, tag, uid }: DeviceQuery, device: AccessDevice): bool
     (tag === undefined || device.tags.includes(tag)) &&
     (uid === undefined || uid === device.uid)
   );
-}
-
-function extend(domain: AccessDomain, login: string | undefined, networks: readonly Network[]): AccessDomain {
-  const samples = login === undefined || login === "*" ? [] : globSamples(login);
-  const probes = networks.flatMap((network) => network.probes);
-  return {
-    logins: [...new Set([...domain.logins, ANY_LOGIN, ...samples])],
-    addresses: [...new Set([...domain.addresses, ANY_IPV6_ADDRESS, ...probes])],
-  };
 }

@@ -75,7 +75,6 @@ export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<s
   return found;
 }
 
-/** Maximum number of sentences about one object. */
 const SENTENCES_MAX = 3;
 
 /** The first sentences about one object, and the number of the others. */

@@ -55,9 +55,7 @@ export interface NamespaceReviewOptions extends DomainOptions {
 /** A review, and the accesses that it compares. */
 export interface ReviewedNamespace {
   readonly review: NamespaceReview;
-  /** In the live namespace, or after the base. */
   readonly before: Access;
-  /** After the plan. */
   readonly after: Access;
   readonly planned: PlannedEstate;
 }
@@ -99,7 +97,16 @@ export async function reviewNamespace(
     coverage: unmanagedAccess(estate, planned, options.elsewhere),
     tests:
       folder === undefined ? [] : (await runPolicyTests(folder, { ...planned, domain: after.domain })).tests,
-    unseen: [...estate.unseen, ...unreadParts(estate), ...planned.unseen.toSorted(byText)],
+    unseen: [
+      ...estate.unseen,
+      ...(estate.members
+        ? []
+        : ["members could not be read, so that nobody knows whom the change would lock out"]),
+      ...(estate.apiKeys
+        ? []
+        : ["API keys could not be read, so that nobody knows which ones are in no program"]),
+      ...planned.unseen.toSorted(byText),
+    ],
     unknown: [
       ...estate.unknown,
       ...planned.unknown.toSorted(byText),
@@ -112,11 +119,6 @@ export async function reviewNamespace(
   };
   return { review, before, after, planned };
 }
-
-const unreadParts = ({ members, apiKeys }: Estate): string[] => [
-  ...(members ? [] : ["members could not be read, so that nobody knows whom the change would lock out"]),
-  ...(apiKeys ? [] : ["API keys could not be read, so that nobody knows which ones are in no program"]),
-];
 
 type Roled = Pick<Member, "email" | "role">;
 

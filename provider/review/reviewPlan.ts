@@ -25,7 +25,6 @@ export interface Baseline {
 export interface ReviewOptions
   extends Required<DomainOptions>,
     Pick<NamespaceReviewOptions, "elsewhere" | "soonDays"> {
-  /** The program's folder. */
   readonly folder: string;
   /** Groups of devices that must stay reachable; see `protectedGroup`. */
   readonly protect: readonly string[];
@@ -118,9 +117,7 @@ export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
   readonly estates: readonly Estate[];
   /** Changes on other services, and namespaces that could not be read, as sentences. */
   readonly unseen: string[];
-  /** What else is on other services, as sentences. */
   readonly unknown: string[];
-  /** The plans without what is on other services. */
   readonly plans: readonly Plan[];
 }
 

@@ -5,7 +5,6 @@ import {
   type ResourceValues,
   type Shown,
   type Step,
-  type Summary,
   summarise,
   typeName,
 } from "../engine/index.ts";
@@ -13,34 +12,23 @@ import { definitionOf } from "../estate/liveObjects.ts";
 import { isHidden, topOf } from "../plan/steps.ts";
 import { sameValue } from "../resources/values.ts";
 
-/** How the resources of a program change from one revision to another. */
-export interface RevisionChanges {
-  /** Also those of unchanged resources. */
-  readonly steps: readonly Step[];
-  readonly summary: Summary;
-  /** What is unknown, as sentences. */
-  readonly unseen: readonly string[];
-}
-
 interface DeclaredStep extends Step {
   readonly after: ResourceValues;
 }
 
 /**
  * Compares what two revisions of a program declare. The steps of the plans do not show that, since both plans start from
- * the same state. Two declarations are of one resource if they have the same urn, or, after a rename, the same object.
+ * the same state. Two declarations are of one resource if they have the same urn, or, after a rename, the same object. The
+ * result has steps of unchanged resources too; `unseen` reports what is unknown, as sentences.
  * @param base and `head` previews with values, of one stack
  */
-export function revisionChanges(base: Plan, head: Plan): RevisionChanges {
+export function revisionChanges(base: Plan, head: Plan) {
   const left = new Map(declaredBy(base).map((step) => [keyOf(step), step]));
   const steps: Step[] = [];
   const unseen: string[] = [];
   for (const [step, was] of pairs(declaredBy(head), left)) {
-    if (!was) steps.push(coming(step));
-    else {
-      steps.push(changing(was, step));
-      unseen.push(...untold(was, step));
-    }
+    steps.push(was ? changing(was, step) : coming(step));
+    if (was) unseen.push(...unknownChange(was, step));
   }
   steps.push(...[...left.values()].map(going));
   return { steps, summary: summarise(steps), unseen };
@@ -84,12 +72,10 @@ const going = (was: DeclaredStep): Step => ({
 
 function changing(was: DeclaredStep, step: DeclaredStep): Step {
   const fields = changed(was, step);
-  if (fields.length === 0) return { ...nameOf(step), op: "same", fields };
-  const replaceKeys = [...new Set(fields.map(({ path }) => topOf(path)))].filter((name) =>
-    replaces(step, name),
-  );
-  if (replaceKeys.length === 0) return { ...nameOf(step), op: "update", fields };
-  return { ...nameOf(step), op: "replace", fields, replaceKeys };
+  const names = [...new Set(fields.map(({ path }) => topOf(path)))];
+  const replaceKeys = names.filter((name) => replaces(step, name));
+  if (replaceKeys.length > 0) return { ...nameOf(step), op: "replace", fields, replaceKeys };
+  return { ...nameOf(step), op: fields.length === 0 ? "same" : "update", fields };
 }
 
 const nameOf = ({ urn, type, name, id }: Omit<Step, "op">) => ({
@@ -122,7 +108,7 @@ function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "afte
 }
 
 /** Inputs that both plans hide, as a sentence. A resource that neither plan changes is the same. */
-function untold(was: DeclaredStep, step: DeclaredStep): string[] {
+function unknownChange(was: DeclaredStep, step: DeclaredStep): string[] {
   if (was.op === "same" && step.op === "same") return [];
   const [before, after] = [inputsOf(was), inputsOf(step)];
   const hidden = Object.keys(after).filter((name) => isHidden(before[name]) && isHidden(after[name]));

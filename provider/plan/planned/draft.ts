@@ -36,7 +36,6 @@ export class UnpredictableError extends Error {
 
 /** A namespace to which the steps of a plan are applied one by one. */
 export class Draft {
-  /** The live namespace. */
   readonly estate: Estate;
   /** When the plan is applied. */
   readonly now: Date;
@@ -92,7 +91,6 @@ export class Draft {
     return device;
   }
 
-  /** Changes a device if it exists. */
   changeDevice(uid: string, change: Partial<Pick<Device, "name" | "tags" | "status">>): void {
     const device = this.devices.get(uid);
     if (!device) return;
@@ -113,7 +111,6 @@ export class Draft {
     };
   }
 
-  /** Removes all objects. */
   clear(): void {
     this.#planned = undefined;
     for (const map of [this.devices, this.keys, this.rules, this.members, this.apiKeys]) map?.clear();
@@ -196,7 +193,6 @@ const setTags = (draft: Draft, uid: string, after: ResourceValues) =>
 const removeTags = (draft: Draft, uid: string, isGone: (tag: string) => boolean) =>
   draft.changeDevice(uid, { tags: draft.devices.get(uid)?.tags.filter((tag) => !isGone(tag)) ?? [] });
 
-/** All tags of a device. */
 const deviceTagsKind: Kind = {
   decisive: ["device", "tags"],
   idOf: (draft, after) => draft.uidOf(inputsOf(deviceTags, after).device),

@@ -33,7 +33,6 @@ export interface PlannedEstate extends NamespaceState {
   readonly twins: readonly Twins[];
   /** Pairs of rules, one of them changed, of which the order of creation decides, as sentences. */
   readonly contradictions: readonly string[];
-  /** Namespaces that the plan creates, and resources in them, as sentences. */
   readonly notes: readonly string[];
   readonly steps: readonly PlannedStep[];
   /** The steps about namespaces that the plan creates. */
@@ -113,7 +112,6 @@ function invitedNote({ estate, members }: Draft): string[] {
   ];
 }
 
-/** Maximum number of addresses in a sentence. */
 const NAMED_MAX = 5;
 
 /** Reports a new resource whose selector is the name or MAC address of a pending device. */
@@ -158,11 +156,8 @@ function kindOf({ name }: ResourceDefinition): Kind {
 
 interface Work {
   readonly draft: Draft;
-  /** The resources that have the objects after the plan. */
   readonly claims: Claims;
-  /** The resources of the program, without unpredictable ones. */
   readonly declared: Declared[];
-  /** What is unpredictable, as sentences. */
   readonly unseen: string[];
 }
 

@@ -7,13 +7,11 @@ import { tenantIn } from "../steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
 export interface PlanScope {
-  /** Address of the service. */
   readonly service: string;
   /** The namespace of resources that name none; undefined if each names one. */
   readonly home: string | undefined;
   /** Whether the live objects were read first. */
   readonly refresh: boolean;
-  /** The live namespaces of the plan. */
   readonly estates: readonly Estate[];
 }
 
@@ -83,7 +81,6 @@ function picked(values: ReviewedFields, names: readonly string[]): ReviewedField
   );
 }
 
-/** The objects of a namespace, without devices. */
 function objectsOf({ policy, members = [], apiKeys = [] }: Estate): Record<string, ReviewedObject> {
   return Object.fromEntries([
     ...policy.keys.map(({ fingerprint, filter, ...key }) =>

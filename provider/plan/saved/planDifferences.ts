@@ -40,7 +40,6 @@ export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent)
   return { differences, notes };
 }
 
-/** The values of two records side by side, by all their keys. */
 function both<T>(
   left: Readonly<Record<string, T>>,
   right: Readonly<Record<string, T>>,
@@ -54,13 +53,16 @@ function stepDifferences(
   is: ReviewedStep | undefined,
   urn: string,
 ): PlanDifference[] {
+  const inProgram = (object: string, what: string): PlanDifference[] => [
+    { in: "program", object, message: `${object} ${what}` },
+  ];
   if (!was || !is) {
     const object = (was ?? is)?.title ?? urn;
-    return [inProgram(object, was ? "is neither in the program nor in the state any more" : "was not there")];
+    return inProgram(object, was ? "is neither in the program nor in the state any more" : "was not there");
   }
   const { title } = is;
-  if (was.declared && !is.declared) return [inProgram(title, "is no longer in the program")];
-  if (!was.declared && is.declared) return [inProgram(title, "was not in the program")];
+  if (was.declared && !is.declared) return inProgram(title, "is no longer in the program");
+  if (!was.declared && is.declared) return inProgram(title, "was not in the program");
   const fields = [
     ...fieldDifferences("program", title, was.declared ?? {}, is.declared ?? {}),
     ...fieldDifferences("state", title, was.found ?? {}, is.found ?? {}),
@@ -70,10 +72,6 @@ function stepDifferences(
   const message = `${title}: what was reviewed is ${was.op}, and it would be ${is.op} now`;
   return [{ in: "state", object: title, message }];
 }
-
-const inProgram = (object: string, what: string): PlanDifference => ({
-  ...{ in: "program", object, message: `${object} ${what}` },
-});
 
 function objectDifferences(
   old: Readonly<Record<string, ReviewedObject>>,
@@ -103,10 +101,8 @@ function fieldDifferences(
     }));
 }
 
-/** Maximum number of devices in a note. */
 const DEVICES_MAX = 5;
 
-/** Maximum length of a value in a sentence, in characters. */
 const VALUE_MAX = 120;
 
 function textOf(value: unknown): string {

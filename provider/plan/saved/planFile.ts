@@ -28,14 +28,12 @@ const namespace = z.strictObject({
   unread: z.array(z.string()),
   /** Keys, rules, members and API keys, by their kind and an id that never changes. */
   objects: z.record(z.string(), object),
-  /** By uid. */
   devices: z.record(z.string(), object),
 });
 
 const reviewedContent = z.strictObject({
   project: z.string(),
   stack: z.string(),
-  /** Address of the service. */
   service: z.string(),
   /** The namespace of resources that name none; omitted if each names one. */
   home: z.string().optional(),
@@ -66,7 +64,6 @@ const MARK = "gatehouse reviewed plan 1 ";
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
 const envelope = z.strictObject({
-  /** Describes the file. */
   gatehouse: z.literal("reviewed plan"),
   version: z.literal(1),
   project: z.string(),
@@ -106,27 +103,27 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
       throw broken(file, `its content cannot be read: ${cause.message}`);
     },
   );
-  const reviewed = reviewedContent.safeParse(parsedJson(text.toString()));
-  if (!reviewed.success) throw broken(file, "its content is not as this version of gatehouse writes it");
+  const reviewed = parsedAs(reviewedContent, text.toString());
+  if (!reviewed) throw broken(file, "its content is not as this version of gatehouse writes it");
   // Only the encrypted content is authentic.
-  if (reviewed.data.project !== project || reviewed.data.stack !== name) {
+  if (reviewed.project !== project || reviewed.stack !== name) {
     throw broken(file, "its content is for another stack than it says");
   }
-  return reviewed.data;
+  return reviewed;
 }
 
 async function readEnvelope(file: string): Promise<z.output<typeof envelope>> {
   const text = await readFile(file, "utf8").catch((cause: Error) => {
     throw broken(file, cause.message);
   });
-  const parsed = envelope.safeParse(parsedJson(text));
-  if (!parsed.success) throw broken(file, "it is no plan that gatehouse review --save has written");
-  return parsed.data;
+  const parsed = parsedAs(envelope, text);
+  if (!parsed) throw broken(file, "it is no plan that gatehouse review --save has written");
+  return parsed;
 }
 
-function parsedJson(text: string): unknown {
+function parsedAs<T>(schema: z.ZodType<T>, text: string): T | undefined {
   try {
-    return parseJson(text);
+    return schema.parse(parseJson(text));
   } catch {
     return undefined;
   }

@@ -77,7 +77,6 @@ const planJson = z.looseObject({
   resource_changes: z.array(resourceChange).default([]),
   resource_drift: z.array(resourceChange).default([]),
   deferred_changes: z.array(deferredChange).default([]),
-  /** True for the plan of a failed run. */
   errored: z.boolean().default(false),
   planned_values: z.looseObject({}),
   output_changes: z
@@ -92,7 +91,6 @@ const planJson = z.looseObject({
       }),
     )
     .default({}),
-  /** Actions of providers. */
   action_invocations: z.array(z.unknown()).default([]),
   prior_state: z
     .looseObject({ values: z.looseObject({ root_module: stateModule.optional() }).optional() })
@@ -103,7 +101,6 @@ const planJson = z.looseObject({
       .record(
         z.string(),
         z.looseObject({
-          /** The whole source. */
           full_name: z.string().optional(),
           alias: z.string().optional(),
           expressions: z.record(z.string(), z.unknown()).default({}),

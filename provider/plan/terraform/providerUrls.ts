@@ -101,7 +101,6 @@ function codeOf(text: string): string {
   return shown.join("");
 }
 
-/** The index of a part in a text; the end of the text if the part is missing. */
 function indexOf(text: string, part: string, from: number): number {
   const found = text.indexOf(part, from);
   return found < 0 ? text.length : found;

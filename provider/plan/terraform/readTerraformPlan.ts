@@ -30,11 +30,8 @@ import { isOwnBlock, ProviderBlocks } from "./providerBlocks.ts";
 
 /** A plan of Terraform, for this provider's resources. */
 export interface TerraformPlan {
-  /** With values. */
   readonly plan: Result;
-  /** Changes since the last apply. */
   readonly drift: Result;
-  /** The refreshed state. */
   readonly resources: readonly StateResource[];
   /** The known settings of the provider: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
@@ -135,7 +132,6 @@ interface RowValues {
 class PlanReader {
   readonly #place: Workspace;
   readonly #configured: ReadonlyMap<string, ConfiguredResource>;
-  /** By address. */
   readonly #changes: ReadonlyMap<string, ResourceChange["change"]>;
   readonly blocks: ProviderBlocks;
 
@@ -248,7 +244,6 @@ class PlanReader {
   }
 }
 
-/** Values in the form of the engines' functions. */
 const propsOf = ({ inputs, outputs }: RowValues) =>
   ({ inputs, outputs: { ...inputs, ...outputs } }) as Parameters<typeof refreshedFields>[0];
 

@@ -3,7 +3,6 @@ import type { Access, AccessDevice } from "@gatehouse-access/sdk/policy";
 import type { Member } from "../../estate/namespaceState.ts";
 import { firstOf } from "../../words.ts";
 
-/** Maximum number of devices in the message of a lockout. */
 const NAMED_MAX = 5;
 
 export type Seat = Pick<Member, "id" | "email" | "role" | "status">;

@@ -86,7 +86,6 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
 /** With `adopt` an equal existing object is adopted without a request that could be refused. */
 const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boolean(after?.inputs.adopt);
 
-/** The namespaces that a plan changes, and the one of resources that name none. */
 function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
   const named = steps
     .flatMap(({ before, after }) => [before, after])
@@ -256,7 +255,6 @@ const UNSENT: Readonly<Record<string, readonly string[]>> = {
 /** The user or API key that applies a plan, with its role in one namespace. */
 export interface Actor {
   readonly kind: "user" | "apikey";
-  /** Undefined if unknown. */
   readonly role: Role | undefined;
 }
 
@@ -351,12 +349,18 @@ async function existingObjects(
   );
   const problems: string[] = [];
   for (const group of groups.values()) {
-    const listed: Lists = new Map();
-    const known = group.length > FEW ? await knownAmong(connection, group, listed) : group;
+    const lists = new Map<string, Promise<readonly Listed[]>>();
+    const listOnce: ListOnce = ({ list }, tenant) => {
+      const listed =
+        lists.get(tenant) ?? whereReadable(() => list?.(connection, tenant)).then((all) => all ?? []);
+      lists.set(tenant, listed);
+      return listed;
+    };
+    const known = group.length > FEW ? await knownAmong(group, listOnce) : group;
     const looked = known.map(async ({ name, definition, inputs }) => {
       const found = await whereReadable(() => definition.find?.(connection, inputs));
       if (!found || held.has(found.id)) return [];
-      const all = await listOnce(connection, definition, found.id.split("/")[0] ?? "", listed);
+      const all = await listOnce(definition, found.id.split("/")[0] ?? "");
       const owner = all.find(({ id }) => id === found.id)?.declaredBy;
       if (owner?.project === project && owner.stack === stack && owner.resource === name) return [];
       const { message } = existsAlready({ definition }, found.id, diff(definition, found.state, inputs));
@@ -367,7 +371,6 @@ async function existingObjects(
   return problems;
 }
 
-/** An object that a plan creates. */
 interface NewObject {
   readonly name: string;
   readonly definition: ResourceDefinition;
@@ -391,34 +394,18 @@ function newObject(step: Step, home: string | undefined): NewObject[] {
   return [{ name: step.name, definition, inputs: { ...inputs, tenant } }];
 }
 
-type Lists = Map<string, Promise<readonly Listed[]>>;
-
-/** All objects of a kind in a namespace. Lists each namespace once. */
-function listOnce(
-  connection: Connection,
-  { list }: ResourceDefinition,
-  tenant: string,
-  lists: Lists,
-): Promise<readonly Listed[]> {
-  const listed =
-    lists.get(tenant) ?? whereReadable(() => list?.(connection, tenant)).then((all) => all ?? []);
-  lists.set(tenant, listed);
-  return listed;
-}
+/** Lists the objects of a kind in a namespace once. */
+type ListOnce = (definition: ResourceDefinition, tenant: string) => Promise<readonly Listed[]>;
 
 /** Of new objects of one kind and namespace, those that have a claim in common with an existing object. */
-async function knownAmong(
-  connection: Connection,
-  group: readonly NewObject[],
-  lists: Lists,
-): Promise<readonly NewObject[]> {
+async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Promise<readonly NewObject[]> {
   const [{ definition, inputs: first } = {}] = group;
   // Namespaces are not in a namespace, and a program creates few of them.
   if (typeof first?.tenant !== "string" || !definition?.identity) return group;
   const { identity, inputs: fields } = definition;
   const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>
     identity.ofInputs(canonicalInputs(fields, inputs)).map(({ key }) => key);
-  const all = await listOnce(connection, definition, first.tenant, lists);
+  const all = await listOnce(definition, first.tenant);
   const claimed = new Set(all.flatMap(({ state }) => (state ? claimsOf(state) : [])));
   return group.filter(({ inputs }) => claimsOf(inputs).some((key) => claimed.has(key)));
 }

@@ -15,7 +15,6 @@ import {
 /** Maximum length of a comment, in characters. GitHub's limit of 65,536 is the smallest of the usual code hosts. */
 export const COMMENT_MAX = 65_000;
 
-/** Longer lists are folded. */
 const OPEN_MAX = 20;
 
 /**

@@ -33,7 +33,6 @@ export const PLAIN: Style = { name: printable, text: printable };
 export interface Section {
   readonly title: string;
   readonly items: readonly string[];
-  /** True if short reports omit the list. */
   readonly isDetail?: boolean;
 }
 
@@ -156,10 +155,8 @@ export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFin
   );
 }
 
-/** Maximum number of unmanaged objects in the reasons. */
 const UNMANAGED_MAX = 10;
 
-/** Unmanaged objects that widen access, as sentences. */
 function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
   const open = unmanaged
     .filter(({ widens, exception }) => widens.length > 0 && exception === undefined)
@@ -172,7 +169,6 @@ function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
   return [...open.slice(0, UNMANAGED_MAX), ...others];
 }
 
-/** Maximum number of names in a sentence. */
 const LISTED_MAX = 3;
 
 /** `a`, `a and b`, `a, b and 4 more`. */
@@ -234,7 +230,6 @@ export function domainSentence({ domain }: NamespaceReview, style: Style): strin
   return `Evaluated for ${counts}, the logins ${names}, ${places}${seen}.`;
 }
 
-/** Digits of a commit's id in reports. */
 const SHORT = 10;
 
 /** `origin/main (0123456789)`, or the id of the commit if the revision was given by it. */

@@ -1,4 +1,3 @@
-import type { PolicyTestResult } from "../../policyTests/results.ts";
 import { printable } from "../../words.ts";
 import type { Review } from "./review.ts";
 import {
@@ -22,7 +21,6 @@ export interface Paint {
   readonly yellow: (text: string) => string;
 }
 
-/** Maximum number of lines of a list. */
 const SHOWN_MAX = 50;
 
 /** The review for a terminal. It omits older findings, and the resources, which `preview` shows. */
@@ -55,13 +53,14 @@ export const terminalStyle = (c: Paint): ReportStyle => ({
   name: (name) => c.bold(printable(name)),
   text: printable,
   change: (change, sentence) => (change === "gained" ? c.green(`+ ${sentence}`) : c.red(`- ${sentence}`)),
-  test: (test) => (test.ok ? [] : failureLines(c, test)),
+  test: ({ ok, name, file, line, failures }) =>
+    ok
+      ? []
+      : [
+          c.red(printable(`FAIL ${name} (${file}:${line})`)),
+          ...failures.map(({ message }) => `  ${printable(message)}`),
+        ],
 });
-
-const failureLines = (c: Paint, { name, file, line, failures }: PolicyTestResult): string[] => [
-  c.red(printable(`FAIL ${name} (${file}:${line})`)),
-  ...failures.map(({ message }) => `  ${printable(message)}`),
-];
 
 /** The lines of a section for a terminal; none for details. */
 export function sectionLines(c: Paint, { title, items, isDetail }: Section): string[] {
