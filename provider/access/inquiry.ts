@@ -25,7 +25,7 @@ export interface AccessFlags {
 
 export type AccessFormat = "text" | "json" | "csv";
 
-/** The checked flags. */
+/** The checked flags of `gatehouse access`. */
 export interface AccessInquiry {
   readonly devices: readonly string[];
   readonly keys: readonly string[];
@@ -270,6 +270,5 @@ function part(asked: readonly unknown[], all: readonly unknown[], what: string):
     : `${asked.length} of ${counted(all.length, what)}`;
 }
 
-/** Lines that report what could not be read. */
 export const unknownLines = ({ estate }: AccessView): string[] =>
   [...estate.unseen, ...estate.unknown].map((sentence) => printable(`Not known: ${sentence}`));

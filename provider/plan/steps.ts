@@ -86,7 +86,6 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
 
 const NAMED_MAX = 5;
 
-/** The namespaces of plans. */
 export interface PlanNamespaces {
   /** That of resources that name none; undefined if each resource names one. */
   readonly home: string | undefined;

@@ -111,7 +111,6 @@ async function refusals(
   return refused.filter((sentence) => !known.has(sentence));
 }
 
-/** The namespaces of plans. */
 export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
   /** The stack's own namespace first, if it has one. */
   readonly estates: readonly Estate[];

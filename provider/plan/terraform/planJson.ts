@@ -31,7 +31,6 @@ const deferredChange = z.looseObject({ reason: z.string().optional(), resource_c
 
 export type ResourceChange = z.output<typeof resourceChange>;
 
-/** The value of an argument in a configuration. */
 export const expression = z.looseObject({
   constant_value: z.unknown().optional(),
   references: z.array(z.string()).optional(),

@@ -374,7 +374,6 @@ async function existingObjects(
 interface NewObject {
   readonly name: string;
   readonly definition: ResourceDefinition;
-  /** Canonical, with the namespace. */
   readonly inputs: Record<string, unknown>;
 }
 

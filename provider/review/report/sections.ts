@@ -16,7 +16,6 @@ import type {
 export interface Style {
   /** A name: in backticks, bold, or plain. */
   readonly name: (name: string) => string;
-  /** Text that contains names. */
   readonly text: (text: string) => string;
 }
 
