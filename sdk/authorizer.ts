@@ -1,6 +1,23 @@
+import { createHash } from "node:crypto";
+import * as OTPAuth from "otpauth";
 import type { Identity, OperationId, RequestOf, ResponseOf } from "./clientTypes.ts";
-import type { ApiKeyCredential } from "./credentials.ts";
-import { NotFoundError, PermissionError } from "./errors.ts";
+import {
+  type ApiKeyCredential,
+  expiredAt,
+  type PasswordCredential,
+  readClaims,
+  type Secret,
+  type TokenCredential,
+} from "./credentials.ts";
+import {
+  AuthenticationError,
+  GatehouseError,
+  isNotFound,
+  LockoutError,
+  NotFoundError,
+  PermissionError,
+  ValidationError,
+} from "./errors.ts";
 import type { Timing } from "./retry.ts";
 
 /** What a request carries to prove who sends it. */
@@ -139,5 +156,234 @@ export class ApiKeyAuthorizer implements Authorizer {
       if (error instanceof PermissionError || error instanceof NotFoundError) return false;
       throw error;
     }
+  }
+}
+
+/** True when the server refused the login itself: trying again would bring the account closer to its lock. */
+function isRefusal(error: unknown): boolean {
+  return [AuthenticationError, LockoutError, PermissionError, ValidationError].some(
+    (kind) => error instanceof kind,
+  );
+}
+
+/**
+ * The tokens of one user, one for each namespace that is asked for. It logs in when the first token is needed, and
+ * again only when the server refuses a token: because the token expired, or because a new signing key or password
+ * made it void before. A login that the server refuses is never tried again in this process, not even after a
+ * lockout: everyone who asks gets its error (three wrong passwords lock the account, rules section 9).
+ */
+export class UserSession implements Authorizer {
+  readonly #credential: PasswordCredential | TokenCredential;
+  #base: Promise<string> | undefined;
+  #home: string | undefined;
+  #refusal: unknown;
+  readonly #byTenant = new Map<string, Promise<string>>();
+  /** Tokens that were got since the last login. */
+  readonly #live = new Set<string>();
+  /** Of those, the tokens that the server has accepted. */
+  readonly #accepted = new Set<string>();
+  /** The last login replaced a token that was refused before its time was over. */
+  #early = false;
+
+  constructor(credential: PasswordCredential | TokenCredential) {
+    this.#credential = credential;
+  }
+
+  /** The namespace whose token is known without a request, if any. */
+  get knownTenant(): string | undefined {
+    return this.#credential.kind === "token"
+      ? readClaims(this.#credential.token.reveal())?.tenant
+      : this.#home;
+  }
+
+  /**
+   * A token for `tenant`, or for the namespace of the first login. The token of another namespace is got once, in
+   * exchange for the one that the user has. The server takes the exchange for a change of the user's preferred
+   * namespace (rules section 5.14), so a second exchange sets that back.
+   */
+  async authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization> {
+    return bearer(await this.#token(host, tenant));
+  }
+
+  async identity(host: AuthorizerHost, wanted?: string): Promise<Identity> {
+    const claims = readClaims(await this.#token(host)) ?? {};
+    const tenant = wanted ?? this.knownTenant ?? claims.tenant;
+    return {
+      kind: this.#credential.kind,
+      ...(tenant !== undefined && { tenant }),
+      ...(claims.userId !== undefined && { userId: claims.userId }),
+    };
+  }
+
+  secrets(): string[] {
+    const credential = this.#credential;
+    if (credential.kind === "token") return [credential.token.reveal()];
+    return [credential.password, credential.totpSecret].flatMap((secret) => secret?.reveal() ?? []);
+  }
+
+  async #token(host: AuthorizerHost, tenant?: string): Promise<string> {
+    const base = await this.#baseToken(host);
+    try {
+      return await this.#tokenFor(host, base, tenant);
+    } catch (error) {
+      if (!(error instanceof AuthenticationError) || !this.renew(host, base)) throw error;
+      return this.#tokenFor(host, await this.#baseToken(host), tenant);
+    }
+  }
+
+  accepted(token: string): void {
+    if (this.#live.has(token)) this.#accepted.add(token);
+  }
+
+  /**
+   * True when the next authorization has another token than `token`, which the server refused. An expired token is
+   * always replaced. One that was refused before it expired is replaced once; the tokens that follow it are only
+   * replaced if the server had accepted them. Otherwise a server that refuses every token would get a login with
+   * every call.
+   */
+  renew(host: AuthorizerHost, token: string): boolean {
+    if (this.#credential.kind !== "password") return false;
+    // A token that is not among the live ones was replaced by another call meanwhile.
+    if (this.#live.has(token)) {
+      const over = expiredAt(token, host.timing.now()) !== undefined;
+      if (!over && this.#early && !this.#accepted.has(token)) return false;
+      this.#early = !over;
+      this.#base = undefined;
+      this.#byTenant.clear();
+      this.#live.clear();
+      this.#accepted.clear();
+    }
+    return true;
+  }
+
+  #baseToken(host: AuthorizerHost): Promise<string> {
+    if (this.#credential.kind === "token") return Promise.resolve(this.#credential.token.reveal());
+    if (this.#refusal !== undefined) return Promise.reject(this.#refusal);
+    this.#base ??= this.#logIn(host, this.#credential);
+    return this.#base;
+  }
+
+  async #logIn(host: AuthorizerHost, credential: PasswordCredential): Promise<string> {
+    try {
+      const { token } = await this.#enter(host, credential);
+      this.#home ??= readClaims(token)?.tenant;
+      this.#live.add(token);
+      return token;
+    } catch (error) {
+      this.#base = undefined;
+      if (isRefusal(error)) this.#refusal = error;
+      throw error;
+    }
+  }
+
+  async #enter(host: AuthorizerHost, credential: PasswordCredential): Promise<{ token: string }> {
+    const { username, password, totpSecret } = credential;
+    let mfaToken: string;
+    try {
+      return await host.call("login", { body: { username, password: password.reveal() } });
+    } catch (error) {
+      if (!(error instanceof AuthenticationError) || error.mfaToken === undefined) throw error;
+      if (!totpSecret) {
+        throw new AuthenticationError(
+          "the user has MFA: set GATEHOUSE_TOTP_SECRET (or totpSecret) as well",
+          error,
+          { cause: error },
+        );
+      }
+      mfaToken = error.mfaToken;
+    }
+    const code = await nextTotpCode(totpSecret, host.timing);
+    return host.call("authMfa", { body: { token: mfaToken, code } });
+  }
+
+  #tokenFor(host: AuthorizerHost, base: string, tenant = this.#home): Promise<string> {
+    if (tenant === undefined || readClaims(base)?.tenant === tenant) return Promise.resolve(base);
+    let token = this.#byTenant.get(tenant);
+    if (!token) {
+      token = this.#exchange(host, base, tenant);
+      this.#byTenant.set(tenant, token);
+    }
+    return token;
+  }
+
+  async #exchange(host: AuthorizerHost, base: string, tenant: string): Promise<string> {
+    try {
+      const { token } = await host.call("getNamespaceToken", { params: { tenant } }, bearer(base));
+      const given = readClaims(token)?.tenant;
+      if (given !== undefined && given !== tenant) {
+        throw new GatehouseError({
+          code: "wrong_namespace",
+          detail: `asked for a token of namespace ${tenant}, the server gave one of ${given}`,
+        });
+      }
+      // If `base` was replaced meanwhile, what was got for it may be void as well.
+      if (this.#live.has(base)) this.#live.add(token);
+      await this.#preferHome(host, base, tenant);
+      return token;
+    } catch (error) {
+      this.#byTenant.delete(tenant);
+      throw error;
+    }
+  }
+
+  // The exchange made `tenant` the user's preferred namespace. Left so, every later login of the user would be for it,
+  // and calls that name no namespace would act on the wrong one.
+  async #preferHome(host: AuthorizerHost, base: string, tenant: string): Promise<void> {
+    const home = this.knownTenant;
+    if (!home || home === tenant) return;
+    try {
+      await host.call("getNamespaceToken", { params: { tenant: home } }, bearer(base));
+    } catch (error) {
+      // A namespace that is gone cannot be preferred, and no login is for it.
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
+
+const shared = new Map<string, UserSession>();
+
+/**
+ * The session of a user on a service. All clients of this process get the same one, so that one login serves them.
+ * @param address of the service, without a trailing slash
+ */
+export function sharedSession(address: string, credential: PasswordCredential): UserSession {
+  const { username, password, totpSecret } = credential;
+  const parts = [address, username, password.reveal(), totpSecret?.reveal() ?? ""];
+  const id = createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+  let session = shared.get(id);
+  if (!session) {
+    session = new UserSession(credential);
+    shared.set(id, session);
+  }
+  return session;
+}
+
+/** A token as requests carry it. */
+const bearer = (token: string): Authorization => ({ headers: { authorization: `Bearer ${token}` }, token });
+
+/** Seconds a code is valid (rules section 10). */
+const STEP = 30;
+
+/**
+ * The last step that a code was made for, by hash of the secret. It is one for the process: the server counts per user.
+ */
+const lastSteps = new Map<string, number>();
+
+/**
+ * The code of the current step. When this process has used that already, it waits for the next step, up to 30
+ * seconds: a server accepts no code twice.
+ */
+async function nextTotpCode(secret: Secret, timing: Pick<Timing, "now" | "sleep">): Promise<string> {
+  const id = createHash("sha256").update(secret.reveal()).digest("hex");
+  for (;;) {
+    const now = timing.now();
+    const step = Math.floor(now / 1000 / STEP);
+    const last = lastSteps.get(id);
+    if (last === undefined || step > last) {
+      lastSteps.set(id, step);
+      const totp = new OTPAuth.TOTP({ secret: OTPAuth.Secret.fromBase32(secret.reveal()), period: STEP });
+      return totp.generate({ timestamp: now });
+    }
+    await timing.sleep((last + 1) * STEP * 1000 - now);
   }
 }

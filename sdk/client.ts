@@ -1,6 +1,14 @@
+import { isDeepStrictEqual } from "node:util";
 import type { z } from "zod";
-import type { Authorization, Authorizer, AuthorizerHost } from "./authorizer.ts";
-import { ApiKeyAuthorizer } from "./authorizer.ts";
+import type { ResponseHeaders } from "./answer.ts";
+import {
+  ApiKeyAuthorizer,
+  type Authorization,
+  type Authorizer,
+  type AuthorizerHost,
+  sharedSession,
+  UserSession,
+} from "./authorizer.ts";
 import { fromWire } from "./case.ts";
 import type {
   AnyOperation,
@@ -13,6 +21,7 @@ import type {
   ItemOf,
   ListId,
   OperationId,
+  Page,
   RequestArguments,
   RequestOf,
   RequestParts,
@@ -28,10 +37,8 @@ import {
 } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import { AuthenticationError, ConfigurationError, TransportError } from "./errors.ts";
-import { iteratePages, type Page } from "./pages.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
 import { type Answer, buildRequest, Transport, type WireRequest } from "./transport.ts";
-import { sharedSession, UserSession } from "./userSession.ts";
 
 /** What {@link ClientOptions} mean where they are left out. */
 export const DEFAULTS = {
@@ -317,4 +324,63 @@ export function createClient(options: ClientOptions): Client {
     },
     undefined,
   );
+}
+
+/** Most items that a server puts on a page (rules section 6). */
+const MAX_PAGE_SIZE = 100;
+
+/** Items that a server puts on a page of size 0 (rules section 6). */
+const DEFAULT_PAGE_SIZE = 10;
+
+/** A page as the server sends it. */
+interface Fetched<Item> {
+  readonly headers: ResponseHeaders;
+  readonly items: readonly Item[];
+}
+
+function totalOf(headers: ResponseHeaders): number | undefined {
+  const text = headers["x-total-count"];
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
+/** The page size that a server makes of `asked` (rules section 6). */
+function pageSizeOf(asked: number): number {
+  return asked === 0 ? DEFAULT_PAGE_SIZE : Math.min(Math.max(asked, 1), MAX_PAGE_SIZE);
+}
+
+/**
+ * The pages of a list, one after the other, until as many items came as the header `X-Total-Count` says; without that
+ * header, until a page is empty or shorter than the one before. `page` and `perPage` are moved into their bounds as
+ * servers do (rules section 6). When items are added or removed meanwhile, others may move to the next or previous
+ * page: such an item comes twice, or not at all.
+ * @param query of the first page
+ * @param fetch gets the page of a query
+ */
+export async function* iteratePages<Item>(
+  operation: Pick<Operation, "query">,
+  query: unknown,
+  fetch: (query: Record<string, unknown>) => Promise<Fetched<Item>>,
+): AsyncGenerator<Page<Item>, void, undefined> {
+  const asked = (query ?? {}) as { page?: number; perPage?: number; sortBy?: string };
+  const perPage = pageSizeOf(asked.perPage ?? MAX_PAGE_SIZE);
+  const sortable = "sort_by" in operation.query.shape && asked.sortBy === undefined;
+  const firstPage = Math.max(asked.page ?? 1, 1);
+  let seen: number | undefined;
+  let before: readonly Item[] = [];
+  for (let page = firstPage; ; page += 1) {
+    const { headers, items } = await fetch({
+      ...(sortable && { sortBy: "name", orderBy: "asc" }),
+      ...asked,
+      perPage,
+      page,
+    });
+    const total = totalOf(headers);
+    // A server that knows no pages gives the same one for ever.
+    if (items.length === 0 || (total === undefined && isDeepStrictEqual(items, before))) return;
+    yield { items, total };
+    // Pages that were left out are counted with the length of this one: a server may make them shorter than asked for.
+    seen = (seen ?? (firstPage - 1) * items.length) + items.length;
+    if (total === undefined ? items.length < before.length : seen >= total) return;
+    before = items;
+  }
 }

@@ -6,7 +6,6 @@ import type { Declaration, Operation, Operations } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import type { PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { Filter } from "./filter.ts";
-import type { Page } from "./pages.ts";
 import type { RetryPolicy, RetryWait, Timing } from "./retry.ts";
 
 /** Id of a public operation; also the name of the client's method. */
@@ -60,6 +59,13 @@ export type ListId = {
 
 /** One item of a list. */
 export type ItemOf<Id extends ListId> = ResponseOf<Id> extends readonly (infer Item)[] ? Item : never;
+
+/** One page of a list. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** How many items the list has in all; undefined where the server does not say. */
+  readonly total: number | undefined;
+}
 
 /** The arguments of a call; the request may be left out where nothing in it is required. */
 export type RequestArguments<Id extends OperationId, Options> =

@@ -1,6 +1,6 @@
 export type { ResponseHeaders } from "./answer.ts";
 export { type Camelised, type CamelisedInput, camelKey, fromWire, toWire } from "./case.ts";
-export { createClient } from "./client.ts";
+export { createClient, iteratePages } from "./client.ts";
 export type {
   AnyOperation,
   CallOptions,
@@ -13,6 +13,7 @@ export type {
   ListId,
   OperationId,
   OperationMethods,
+  Page,
   RequestOf,
   RequestParts,
   RequestReport,
@@ -36,5 +37,4 @@ export {
 } from "./credentials.ts";
 export * from "./errors.ts";
 export { and, type Comparisons, Filter, type FilterField, or, where } from "./filter.ts";
-export { iteratePages, type Page } from "./pages.ts";
 export { DEFAULT_RETRY, pauseAfter, type RetryPolicy, type RetryWait, type Timing } from "./retry.ts";

@@ -1,14 +1,19 @@
 import { X509Certificate } from "node:crypto";
 import { getCACertificates } from "node:tls";
 import { Agent, type Dispatcher, request as send } from "undici";
-import { serviceAddress } from "./address.ts";
-import { type AnswerContext, bodyOf, errorOf, type RawAnswer, type ResponseHeaders } from "./answer.ts";
+import {
+  type AnswerContext,
+  bodyOf,
+  errorOf,
+  failureOf,
+  type RawAnswer,
+  type ResponseHeaders,
+} from "./answer.ts";
 import { toWire } from "./case.ts";
 import type { ClientOptions, RequestParts } from "./clientTypes.ts";
 import type { Operation } from "./contract/index.ts";
 import { ConfigurationError, RequestError, RetryAfterError, TransportError } from "./errors.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
-import { failureOf } from "./transportFailure.ts";
 
 /** What a {@link Transport} needs of a client's options. */
 export type TransportOptions = Pick<
@@ -55,6 +60,37 @@ export function trusted(ca: string): string[] {
     );
   }
   return [...getCACertificates("default"), ca];
+}
+
+/**
+ * The address of a service without a trailing slash.
+ * @throws ConfigurationError when it is none of a service. The text is not repeated: it may hold a password.
+ */
+export function serviceAddress(text: string): string {
+  if (!URL.canParse(text)) {
+    throw new ConfigurationError("is not a URL", {
+      field: ["url"],
+      remedy: "it looks like https://host",
+    });
+  }
+  const url = new URL(text);
+  if (url.protocol !== "https:" && url.protocol !== "http:") {
+    throw new ConfigurationError("must begin with https:// or http://", {
+      field: ["url"],
+    });
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new ConfigurationError("must not hold a user name or password", {
+      field: ["url"],
+      remedy: "give them as a credential",
+    });
+  }
+  if (url.search !== "" || url.hash !== "") {
+    throw new ConfigurationError("must not have a query or fragment", {
+      field: ["url"],
+    });
+  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
 /** Milliseconds after which an attempt is ended, however much of its answer still comes. */

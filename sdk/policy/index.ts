@@ -24,13 +24,6 @@ export { areDisjoint } from "./disjoint.ts";
 export { ANY_ADDRESS, ANY_LOGIN, DEFAULT_LOGIN, type DomainOptions, domainOf, samplesOf } from "./domain.ts";
 export { type AccessChange, accessChanges, type Grant, grantsOf } from "./grants.ts";
 export {
-  expiryOf,
-  type LintedApiKey,
-  type LintedInvitation,
-  type LintOptions,
-  SOON_DAYS,
-} from "./lint/expiry.ts";
-export {
   type Counterexample,
   type Evidence,
   type Field,
@@ -41,7 +34,14 @@ export {
   lintRules,
   type Severity,
 } from "./lint/finding.ts";
-export { lint } from "./lint/lint.ts";
+export {
+  expiryOf,
+  type LintedApiKey,
+  type LintedInvitation,
+  type LintOptions,
+  lint,
+  SOON_DAYS,
+} from "./lint/lint.ts";
 export {
   compilePattern,
   type Mistaken,

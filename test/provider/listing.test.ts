@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Listing } from "../../provider/service/listings.ts";
+import { iteratePages } from "../../sdk/client.ts";
 import { NotFoundError } from "../../sdk/index.ts";
-import { iteratePages } from "../../sdk/pages.ts";
 
 type Item = { readonly id: string };
 

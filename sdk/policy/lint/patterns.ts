@@ -1,7 +1,9 @@
+import { isIPv4 } from "node:net";
 import type { Access } from "../access.ts";
 import type { DeviceFilter } from "../decisions.ts";
 import { areDisjoint } from "../disjoint.ts";
-import { mistakenFor, mistakenText, patternOf, type Subject } from "../pattern.ts";
+import { addressFrom, samplesOf } from "../domain.ts";
+import { literalsOf, mistakenFor, mistakenText, type Pattern, patternOf, type Subject } from "../pattern.ts";
 import {
   type Field,
   type Finding,
@@ -125,3 +127,167 @@ export function isEverything(pattern: string, subject: Subject, broken: boolean)
 export function isEveryDevice({ hostname, tags }: DeviceFilter, broken: boolean): boolean {
   return hostname ? isEverything(hostname, "device", broken) : !tags?.length;
 }
+
+const ADMITS = { admit: "admits", allow: "allows", deny: "denies" } as const;
+
+/** Findings for patterns that are found in more texts than they spell. */
+export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]): Finding[] {
+  const { logins, addresses } = access.domain;
+  const nameOf = new Map(access.policy.devices.map(({ uid, name }) => [uid, name]));
+  const names = new Set(nameOf.values());
+  const known: Readonly<Record<Subject, (pattern: string) => readonly string[]>> = {
+    login: () => logins,
+    address: () => addresses,
+    // The access keeps its answers, so that a pattern is tried only once on 10,000 names.
+    device: (hostname) =>
+      access.uidsOf(access.devicesOf({ hostname }, false)).flatMap((uid) => nameOf.get(uid) ?? []),
+  };
+  const examples = new Map<string, string | undefined>();
+  return uses.flatMap((use): Finding[] => {
+    const { object, who, effect, field, subject, pattern } = use;
+    const name = `${subject} ${pattern}`;
+    if (!examples.has(name)) {
+      const all = isEverything(pattern, subject, false);
+      examples.set(name, all ? undefined : counterexampleOf(pattern, subject, known[subject](pattern)));
+    }
+    const example = examples.get(name);
+    if (example === undefined) return [];
+    return [
+      {
+        rule: "unanchored-pattern",
+        severity: effect === "deny" || isBeginning(pattern) ? "info" : "warning",
+        message: `${who}: ${field} ${quoted(pattern)} is not anchored at both ends, it also ${ADMITS[effect]} the ${subject} ${quoted(example)}.`,
+        object,
+        field,
+        suggestion: anchored(pattern, subject, (text) => names.has(text)),
+        evidence: { counterexample: { [subject]: example } },
+      },
+    ];
+  });
+}
+
+/** Most texts of the domain that are looked at; further ones are made up. */
+const FOUND_MAX = 100;
+
+/** What makes texts longer, the plainest first. */
+const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, after: string])[]>> = {
+  login: [["not", ""], ...around(["x", "1", "-", "_", ".", "@"])],
+  address: around(["1", "2", "f", "0", "1."]),
+  device: [["not-", ""], ...around(["x", "1", "-", "_"])],
+};
+
+const POSSIBLE = { login: /^[\w.@-]+$/, device: /^[\w-]+$/ } as const;
+
+/**
+ * A text in which a pattern is found although its whole is not what the pattern spells; undefined when there seems to
+ * be none. An address among them is a real one.
+ * @param known texts of the domain in which the pattern may be found
+ */
+function counterexampleOf(pattern: string, subject: Subject, known: readonly string[]): string | undefined {
+  const kind = literalsOf(pattern)?.kind;
+  if (kind === "whole" || kind === "line") return undefined;
+  const finds = patternOf(pattern)?.test;
+  // A pattern that ends inside a quotation (`\Q`) cannot be wrapped.
+  const spells = patternOf(`^(?:${pattern})$`)?.test;
+  if (!finds || !spells) return undefined;
+  const found = firstFew(known, finds);
+  const madeUp = () => longer(pattern, subject, found);
+  // The addresses of a domain are made from the same patterns, so that made-up ones say more.
+  const texts = subject === "address" ? [...madeUp(), ...found] : [...found, ...madeUp()];
+  return texts.find((text) => finds(text) && !spells(text));
+}
+
+function firstFew(texts: readonly string[], finds: Pattern["test"]): string[] {
+  const found: string[] = [];
+  for (const text of texts) {
+    if (found.length === FOUND_MAX) break;
+    if (finds(text)) found.push(text);
+  }
+  return found;
+}
+
+/** Texts that are longer than what the pattern seems to spell. */
+function longer(pattern: string, subject: Subject, found: readonly string[]): string[] {
+  const flagless = pattern.replace(/^\(\?[a-zA-Z]+\)/, "");
+  const plain = flagless
+    .replace(/^\^/, "")
+    .replace(/\$$/, "")
+    .replaceAll(/\\[QE]?/g, "");
+  // Dots of addresses are often left as they are: samples have other characters there.
+  const samples = subject === "address" ? [plain, ...samplesOf(flagless)] : [...samplesOf(flagless), plain];
+  const texts = [...new Set([...samples, ...found.slice(0, 1)])];
+  const made = AFFIXES[subject].flatMap(([before, after]) => texts.map((text) => before + text + after));
+  return subject === "address"
+    ? made.flatMap((text) => addressFrom(text) ?? [])
+    : made.filter((text) => POSSIBLE[subject].test(text));
+}
+
+function around(affixes: readonly string[]): [before: string, after: string][] {
+  return affixes.flatMap((affix): [string, string][] => [
+    [affix, ""],
+    ["", affix],
+    [affix, affix],
+  ]);
+}
+
+/** True for a pattern that is meant as the beginning of a text, such as `^web-` and `^10\.0\.`. */
+function isBeginning(pattern: string): boolean {
+  const literals = literalsOf(pattern);
+  return literals?.kind === "start" && literals.texts.every((text) => /[.:_-]$/.test(text));
+}
+
+/**
+ * The sentence that says how to write a pattern with both ends anchored; for literals, with the helpers.
+ * @param isDevice whether there is a device of this name
+ */
+function anchored(pattern: string, subject: Subject, isDevice: (name: string) => boolean): string {
+  if (subject === "address") return anchoredAddress(pattern);
+  if (isBeginning(pattern)) return `Write ${opened(pattern)}.`;
+  const texts = spelt(pattern);
+  if (texts.length === 0) return `Write ${closed(pattern)}.`;
+  const args = texts.map(quoted).join(", ");
+  if (subject === "login") return `Write login(${args}).`;
+  // The helper writes names in lower case.
+  const exact = texts.every((text) => text === text.toLowerCase()) ? `hostname(${args})` : closed(pattern);
+  return texts.every(isDevice)
+    ? `Write ${exact}.`
+    : `Write ${exact} for that name alone, or ${opened(pattern)} for all that it is found in now.`;
+}
+
+/** The texts that a pattern spells, its anchors aside; none where it is more than literals. */
+function spelt(pattern: string): readonly string[] {
+  const literals = pattern.includes(".*") ? undefined : literalsOf(pattern);
+  return !literals || literals.kind === "needs" ? [] : literals.texts.filter((text) => text !== "");
+}
+
+/**
+ * The same for a pattern on addresses. One that spells an address or its beginning means that, its dots escaped or not.
+ */
+function anchoredAddress(pattern: string): string {
+  const text = withoutAnchors(pattern).replaceAll("\\.", ".");
+  const octets = text.replace(/\.$/, "").split(".");
+  const first = [...octets, "0", "0", "0"].slice(0, 4).join(".");
+  if (isIPv4(first) && octets.length <= 4) {
+    return `Write cidr(${quoted(octets.length === 4 ? first : `${first}/${8 * octets.length}`)}).`;
+  }
+  const begin = text.endsWith(":") && spelt(pattern).length === 1;
+  return `Write ${begin ? `^${text}.*$` : closed(pattern)}.`;
+}
+
+/** The pattern, found in exactly what it spells. */
+function closed(pattern: string): string {
+  return isAlternation(pattern) ? `^(?:${pattern})$` : `^${withoutAnchors(pattern)}$`;
+}
+
+/** The pattern, found in the same texts as before, with its open ends written out. */
+function opened(pattern: string): string {
+  if (isAlternation(pattern)) return `^.*(?:${pattern}).*$`;
+  const before = pattern.startsWith("^") ? "" : ".*";
+  const after = endsAnchored(pattern) ? "" : ".*";
+  return `^${before}${withoutAnchors(pattern)}${after}$`;
+}
+
+const isAlternation = (pattern: string) => pattern.includes("|");
+const endsAnchored = (pattern: string) => /(^|[^\\])(\\\\)*\$$/.test(pattern);
+const withoutAnchors = (pattern: string) =>
+  (endsAnchored(pattern) ? pattern.slice(0, -1) : pattern).replace(/^\^/, "");
