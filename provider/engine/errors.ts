@@ -1,6 +1,6 @@
 import { type ErrorMore, GatehouseError } from "@gatehouse-access/sdk/errors";
 import type { CommandErrorCode } from "../errorCodes.ts";
-import type { Result } from "./model.ts";
+import type { Confirmable, Plan, Result, TargetOptions } from "./model.ts";
 
 /**
  * Base of the errors of commands and engines. The engines throw it itself where no class below says more: for options
@@ -59,7 +59,7 @@ export class StackSelectionError extends EngineError {
     super("stack_selection", message);
   }
 
-  /** There is no such stack. @param known the stacks of the project */
+  /** @param known the stacks of the project */
   static missing(project: string, stack: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
       `There is no stack ${stack} of the project ${project}; ${thereAre(known)}. ` +
@@ -67,7 +67,7 @@ export class StackSelectionError extends EngineError {
     );
   }
 
-  /** No stack was named, and the project has none or several. @param known the stacks of the project */
+  /** @param known the stacks of the project: none, or several */
   static unnamed(project: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
       `Name the stack with --stack or PULUMI_STACK (of ${project}, ${thereAre(known)}).`,
@@ -75,7 +75,6 @@ export class StackSelectionError extends EngineError {
   }
 }
 
-/** How many stacks a message names. */
 const NAMED_MAX = 20;
 
 function thereAre(stacks: readonly string[]): string {
@@ -98,6 +97,10 @@ export class BackendError extends EngineError {
 export class PassphraseError extends EngineError {
   constructor(message: string) {
     super("passphrase", message);
+  }
+
+  static wrong(): PassphraseError {
+    return new PassphraseError("The passphrase is not the one this stack was made with.");
   }
 }
 
@@ -177,6 +180,11 @@ export class DeclinedError extends EngineError {
   }
 }
 
+/** Asks `confirm`, if any, whether to carry out a plan. @throws DeclinedError for a no */
+export async function requireConfirmation({ confirm }: Confirmable, plan: Plan): Promise<void> {
+  if (confirm && !(await confirm(plan))) throw new DeclinedError();
+}
+
 /** Base of the errors that end a run. What ends it before it has begun is another EngineError. */
 export class RunError extends EngineError {
   /** What was done, and what failed. */
@@ -215,5 +223,18 @@ export class CancelledError extends RunError {
   constructor(result: Result) {
     const message = "Interrupted: the steps in flight were finished and the state was written.";
     super("cancelled", message, result);
+  }
+}
+
+/** @throws EngineError (`usage`) where options contradict each other */
+export function checkTargetOptions(options: TargetOptions): void {
+  const targets = (options.target?.length ?? 0) > 0;
+  const excludes = (options.exclude?.length ?? 0) > 0;
+  if (targets && excludes) throw new EngineError("usage", "--target and --exclude cannot be combined.");
+  if (options.targetDependents && !targets) {
+    throw new EngineError("usage", "--target-dependents needs a --target.");
+  }
+  if (options.excludeDependents && !excludes) {
+    throw new EngineError("usage", "--exclude-dependents needs an --exclude.");
   }
 }

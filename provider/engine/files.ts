@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { open, rename, unlink } from "node:fs/promises";
+import { open, readFile, rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { parse } from "yaml";
-import { ProjectError } from "./errors.ts";
+import { BackendError, type EngineError, ProjectError } from "./errors.ts";
 
 /**
  * Replaces a file so that after a crash either the old or the new content is there, whole.
@@ -42,16 +43,39 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Removes a file that may be gone already. */
-export async function removeIfThere(path: string): Promise<void> {
+/** The result of work on a file or folder; undefined where it does not exist. */
+export async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
   try {
-    await unlink(path);
+    return await work;
   } catch (error) {
-    if (!isNoSuchFile(error)) throw error;
+    if (isNoSuchFile(error)) return undefined;
+    throw error;
   }
 }
 
-/** True where the error says that a file or folder is not there. */
+export async function removeIfThere(path: string): Promise<void> {
+  await ifThere(unlink(path));
+}
+
+/** The text of a file; undefined where it does not exist. @throws Failure where it cannot be read */
+export async function readIfThere(
+  path: string,
+  Failure: new (detail: string) => EngineError,
+): Promise<string | undefined> {
+  return ifThere(readFile(path, "utf8")).catch(({ message }: Error) => {
+    throw new Failure(`${path} cannot be read: ${message}`);
+  });
+}
+
+/** Parses a JSON file of Pulumi's. @throws BackendError where the text is no JSON */
+export function parseJsonFile(text: string, path: string): unknown {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    throw new BackendError(`${path} is not valid JSON: ${(error as Error).message}`);
+  }
+}
+
 export function isNoSuchFile(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | undefined)?.code === "ENOENT";
 }
@@ -77,7 +101,6 @@ export function isMap(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The mapping; an empty one for anything else. */
 export function asMap(value: unknown): Record<string, unknown> {
   return isMap(value) ? value : {};
 }

@@ -1,16 +1,15 @@
 import { EmbeddedStack } from "./embedded/embeddedStack.ts";
 import { NoEngineError } from "./errors.ts";
+import type { Stack, StackOptions } from "./model.ts";
 import { findOnPath } from "./processes.ts";
 import { readProject } from "./project.ts";
-import type { Stack, StackOptions } from "./stack.ts";
 
 export { makeUrn, OWN_DYNAMIC, OWN_PLUGIN, ownTypeName, typeName, urnName, urnType } from "../urn.ts";
 export * from "./errors.ts";
 export { isNoSuchFile, writeDurably } from "./files.ts";
 export * from "./model.ts";
 export { ENDING_SIGNALS, findOnPath, signalGroup, startInGroup } from "./processes.ts";
-export { backendUrlOf, type Project, readProject, stackFilePath } from "./project.ts";
-export * from "./stack.ts";
+export { backendUrlOf, type Project, parseStackName, readProject, stackFilePath } from "./project.ts";
 export { fieldDiff, refreshedFields, shownValues } from "./value.ts";
 
 /**

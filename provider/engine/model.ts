@@ -26,7 +26,7 @@ export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" 
   return words.some((word) => word === value);
 }
 
-/** One changed field. A side without a value is left out. */
+/** One changed field. */
 export interface FieldChange {
   /** The names of the properties from the outermost on, divided by dots. */
   readonly path: string;
@@ -49,7 +49,6 @@ export interface ResourceValues {
   readonly provider?: Readonly<Record<string, Shown>>;
 }
 
-/** What happens, or happened, to one resource, as people and other programs are shown it. */
 export interface ShownStep {
   readonly op: StepOp;
   readonly urn: string;
@@ -116,10 +115,9 @@ export interface Result {
   readonly durationMs: number;
 }
 
-/** A plan is the result of a preview: nothing was changed. */
+/** The result of a preview. */
 export type Plan = Result;
 
-/** Work on one object. */
 interface Work {
   readonly op: StepOp | "refresh";
   readonly type: string;
@@ -127,7 +125,6 @@ interface Work {
   readonly urn: string;
 }
 
-/** Told while a run goes on. */
 export type EngineEvent =
   | { readonly kind: "phase"; readonly phase: "preview" | "update" | "refresh" | "destroy" }
   | ({ readonly kind: "started" } & Work)
@@ -139,7 +136,6 @@ export function toldSteps(steps: readonly Step[]): Step[] {
   return steps.filter(({ type, error }) => type !== STATE_IDENTITY_TYPE || error !== undefined);
 }
 
-/** Counts the steps that did not fail. */
 export function summarise(steps: readonly Step[]): Summary {
   const summary: Summary = { create: 0, update: 0, replace: 0, delete: 0, import: 0, same: 0 };
   for (const step of steps) if (step.error === undefined) summary[step.op] += 1;
@@ -161,7 +157,6 @@ export function withoutValues(result: Result): Result {
   return { ...result, steps: result.steps.map(shownStep) };
 }
 
-/** A step without the properties of its resource. */
 export function shownStep({ before: _before, after: _after, ...step }: Step): ShownStep {
   return step;
 }
@@ -169,4 +164,127 @@ export function shownStep({ before: _before, after: _after, ...step }: Step): Sh
 /** True where any step is more than `same`. */
 export function hasChanges(result: Result): boolean {
   return result.steps.some((step) => step.op !== "same");
+}
+
+/** Options of a preview. */
+export interface PreviewOptions extends TargetOptions {
+  /** Read the real objects first. @default false */
+  readonly refresh?: boolean;
+  /** URNs, with wildcards, of resources that are replaced even where nothing changed. */
+  readonly replace?: readonly string[];
+  /**
+   * Every step of the plan, the unchanged ones too, tells what the resource is before and after.
+   * @default false
+   */
+  readonly values?: boolean;
+  /** False: a missing stack is a StackSelectionError instead of being made. @default true */
+  readonly create?: boolean;
+}
+
+/** Options of the runs that change something. */
+export interface Confirmable {
+  /** Asked with the plan before anything is changed, if anything is to be; false ends the run with a DeclinedError. */
+  readonly confirm?: (plan: Plan) => Promise<boolean>;
+}
+
+export interface UpOptions extends PreviewOptions, Confirmable {
+  /**
+   * The run stops where it would depart from the plan that was confirmed; `confirm` is asked even for an empty plan.
+   * @default false
+   */
+  readonly held?: boolean;
+  /** The program is run once, and nothing is asked. @default false */
+  readonly skipPreview?: boolean;
+}
+
+export interface RefreshRunOptions extends TargetOptions, Confirmable {
+  /**
+   * Forget creations that an earlier run left in flight, once somebody has looked for their objects.
+   * @default false
+   */
+  readonly clearPendingCreates?: boolean;
+}
+
+export interface DestroyOptions extends TargetOptions, Confirmable {
+  /** Read the real objects first. @default false */
+  readonly refresh?: boolean;
+}
+
+export interface StackOptions {
+  /** Folder with Pulumi.yaml. @default the current one */
+  readonly folder?: string;
+  /** Name of the stack. @default PULUMI_STACK, or the only stack there is */
+  readonly stack?: string;
+  /** Which engine runs it. @default the CLI where it is on the PATH; without one, NoEngineError */
+  readonly engine?: EngineName;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Called with all that happens while a run goes on. */
+  readonly onEvent?: (event: EngineEvent) => void;
+  /** How many objects may be worked on at once. @default 16 */
+  readonly parallel?: number;
+  /** Aborting it ends a run as Ctrl-C does: steps in flight are finished, nothing more is started. */
+  readonly signal?: AbortSignal;
+}
+
+export interface StateResource {
+  readonly urn: string;
+  readonly id?: string;
+  /** Its provider instance: `urn::id`. */
+  readonly provider?: string;
+  readonly type: string;
+  readonly inputs?: Readonly<Record<string, unknown>>;
+  readonly outputs?: Readonly<Record<string, unknown>>;
+  /** Paths of inputs whose changes the program ignores, as its last run said. */
+  readonly ignoreChanges?: readonly string[];
+}
+
+/**
+ * One stack, ready to run. The runs reject with UpdateFailedError, ProgramError or CancelledError (each with the result
+ * so far), LockedError, UnsupportedError, BackendError, PassphraseError or, for targets that do not fit the stack or
+ * each other, EngineError.
+ */
+export interface Stack {
+  readonly engine: EngineName;
+  readonly project: string;
+  readonly stack: string;
+  /** What selects it: its name, with what was given before it. */
+  readonly selector: string;
+  /** What `up` would do. Nothing is changed, except that a missing stack is made unless `create` is false. */
+  preview(options?: PreviewOptions): Promise<Plan>;
+  /** Makes the program's resources real, after a preview; where that finds nothing to do or to write, it is all. */
+  up(options?: UpOptions): Promise<Result>;
+  /** Brings the state up to the real objects. */
+  refresh(options?: RefreshRunOptions): Promise<Result>;
+  destroy(options?: DestroyOptions): Promise<Result>;
+  /** Finds out where the real objects differ from the state; nothing is changed. */
+  drift(options?: TargetOptions): Promise<Result>;
+  /**
+   * The stack's configuration as plain text by `namespace:key`, with secrets decrypted: not for showing. A missing
+   * stack is not made.
+   * @throws PassphraseError, StackSelectionError, ProjectError, BackendError, UnsupportedError, EngineError (`cli`)
+   */
+  config(): Promise<ReadonlyMap<string, string>>;
+  /** Sets a value of that configuration, in plain text; a missing stack is made. */
+  setConfig(key: string, text: string): Promise<void>;
+  /** The resources in the state, with secrets encrypted; none where the stack is missing. */
+  resources(): Promise<readonly StateResource[]>;
+  /** Encrypts a text as the stack's secrets are: with its passphrase, or by its secrets provider. */
+  encrypt(text: string): Promise<string>;
+  /**
+   * Decrypts a text of `encrypt`.
+   * @throws PassphraseError where it was encrypted with another key, or changed since
+   */
+  decrypt(encrypted: string): Promise<string>;
+}
+
+/** Limits a run to some of the stack's resources. URNs may hold `*` (within a part of the URN) and `**`. */
+export interface TargetOptions {
+  /** URNs of the only resources that take part. */
+  readonly target?: readonly string[];
+  /** Resources that depend on a target take part as well. @default false */
+  readonly targetDependents?: boolean;
+  /** URNs of resources that take no part. Not together with `target`. */
+  readonly exclude?: readonly string[];
+  /** Resources that depend on an excluded one take no part either. @default false */
+  readonly excludeDependents?: boolean;
 }

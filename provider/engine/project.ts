@@ -3,13 +3,11 @@ import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { homedir, userInfo } from "node:os";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseJson } from "@gatehouse-access/sdk/json";
 import { isMap as isYamlMap, parseDocument } from "yaml";
 import { unsupportedUse } from "./engineDifferences.ts";
-import { BackendError, ProjectError, UnsupportedError } from "./errors.ts";
-import { asMap, isMap, isNoSuchFile, parseYamlMap, writeDurably } from "./files.ts";
-import { parseStackName } from "./stack.ts";
-import type { Crypter } from "./state/crypter.ts";
+import { BackendError, ProjectError, StackSelectionError, UnsupportedError } from "./errors.ts";
+import { asMap, isMap, parseJsonFile, parseYamlMap, readIfThere, writeDurably } from "./files.ts";
+import type { Crypter } from "./state/resourceState.ts";
 import { type Props, secret } from "./value.ts";
 
 /** What Pulumi.yaml says. */
@@ -17,7 +15,6 @@ export interface Project {
   readonly name: string;
   /** Folder of Pulumi.yaml. */
   readonly root: string;
-  /** Pulumi.yaml itself. */
   readonly file: string;
   /** Folder in which the program runs. */
   readonly programFolder: string;
@@ -74,6 +71,38 @@ export function requireNodeRuntime(project: Project): void {
   }
 }
 
+/** The parts of a stack's name as Pulumi takes it: `prod`, `organization/prod` or `organization/project/prod`. */
+export interface StackName {
+  readonly organization?: string;
+  readonly project?: string;
+  /** Names the stack's files, and stands in its URNs. */
+  readonly name: string;
+}
+
+/** @throws StackSelectionError where it is no name of a stack */
+export function parseStackName(stack: string): StackName {
+  const parts = stack.split("/");
+  const [name = "", project, organization] =
+    parts.length === 2 ? [parts[1], undefined, parts[0]] : parts.toReversed();
+  if (parts.length > 3 || !parts.every((part) => /^(?!\.+$)[A-Za-z0-9_.-]{1,100}$/.test(part))) {
+    throw new StackSelectionError(
+      `${JSON.stringify(stack)} cannot be the name of a stack: letters, digits, "-", "_" and ".", also as organization/project/name.`,
+    );
+  }
+  return {
+    ...(organization !== undefined && { organization }),
+    ...(project !== undefined && { project }),
+    name,
+  };
+}
+
+/** The name of a project's only stack. @throws StackSelectionError where it has none, or several */
+export function onlyStack(project: string, stacks: readonly string[]): string {
+  const [only, ...others] = stacks;
+  if (only !== undefined && others.length === 0) return only;
+  throw StackSelectionError.unnamed(project, stacks);
+}
+
 /** Pulumi.<stack>.yaml as written. */
 export interface StackFile {
   readonly path: string;
@@ -82,7 +111,6 @@ export interface StackFile {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** A value of a configuration as plain text. */
 interface ConfigValue {
   readonly text: string;
   readonly secret: boolean;
@@ -106,24 +134,17 @@ export const stackFilePath = ({ configFolder }: Pick<Project, "configFolder">, s
  */
 export async function readStackFile(project: Project, stack: string): Promise<StackFile> {
   const path = stackFilePath(project, stack);
-  let text: string;
-  try {
-    text = await readFile(path, "utf8");
-  } catch (error) {
-    if (isNoSuchFile(error)) return { path, exists: false, config: {} };
-    throw new ProjectError(`${path} cannot be read: ${(error as Error).message}`);
-  }
+  const text = await readIfThere(path, ProjectError);
+  if (text === undefined) return { path, exists: false, config: {} };
   const yaml = parseYamlMap(text, path);
   if (yaml.environment !== undefined) throw new UnsupportedError([unsupportedUse("environment", path)]);
   const provider = yaml.secretsprovider;
   if (typeof provider === "string" && !["", "default", "passphrase"].includes(provider)) {
     throw new UnsupportedError([unsupportedUse("secrets-provider", `${path} (${provider.split(":")[0]})`)]);
   }
-  const salt = typeof yaml.encryptionsalt === "string" ? yaml.encryptionsalt : undefined;
-  return { path, exists: true, encryptionSalt: salt, config: asMap(yaml.config) };
+  return { path, exists: true, encryptionSalt: textOf(yaml.encryptionsalt), config: asMap(yaml.config) };
 }
 
-/** Adds the salt to the file, whose other content stays as it is; a missing file is made. */
 export async function writeSalt(file: StackFile, saltText: string): Promise<void> {
   const line = `encryptionsalt: ${saltText}\n`;
   if (!file.exists) return writeFile(file.path, line);
@@ -131,15 +152,8 @@ export async function writeSalt(file: StackFile, saltText: string): Promise<void
   await appendFile(file.path, before === "" || before.endsWith("\n") ? line : `\n${line}`);
 }
 
-/**
- * Sets a value of the configuration in plain text; comments stay.
- * @throws ProjectError where the file is not valid YAML
- */
-export async function writeConfig(
-  { path }: Pick<StackFile, "path">,
-  key: string,
-  text: string,
-): Promise<void> {
+/** Sets a value in plain text. @throws ProjectError where the file is not valid YAML */
+export async function writeConfig({ path }: StackFile, key: string, text: string): Promise<void> {
   const document = parseDocument(await readFile(path, "utf8"));
   const [error] = document.errors;
   if (error) throw new ProjectError(`${path} is not valid YAML: ${error.message}`);
@@ -150,8 +164,8 @@ export async function writeConfig(
 }
 
 /**
- * The configuration of one stack: the project's values and defaults, then the stack's own. Secrets are decrypted.
- * @throws PassphraseError for a secret of another passphrase; ProjectError for a key that must be set and is not
+ * Merges the project's values and defaults with the stack's own, and decrypts secrets.
+ * @throws PassphraseError for a secret of another passphrase; ProjectError for a required key without a value
  */
 export function resolveConfig(
   project: Project,
@@ -185,10 +199,8 @@ export function configProps({ values }: StackConfig): Props {
   );
 }
 
-function fullKey(project: Project, key: string): string {
-  const full = key.includes(":") ? key : `${project.name}:${key}`;
-  return full.replace(/^([^:]+):config:/, "$1:");
-}
+const fullKey = ({ name }: Project, key: string): string =>
+  (key.includes(":") ? key : `${name}:${key}`).replace(/^([^:]+):config:/, "$1:");
 
 function asText(value: unknown, crypter: Pick<Crypter, "decrypt">): ConfigValue {
   if (isSecured(value)) return { text: crypter.decrypt(value.secure), secret: true };
@@ -226,15 +238,17 @@ function homeOfUser(): string {
 }
 
 /**
- * Which backend is meant: that of PULUMI_BACKEND_URL, else of `backend.url` in Pulumi.yaml, else of the last
- * `pulumi login`.
+ * Chooses the backend: PULUMI_BACKEND_URL, else `backend.url` in Pulumi.yaml, else the last `pulumi login`.
  * @throws BackendError where none is named, or the file of that login cannot be read
  */
 export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): Promise<BackendChoice> {
   if (env.PULUMI_BACKEND_URL) return { url: env.PULUMI_BACKEND_URL, source: "PULUMI_BACKEND_URL" };
   if (project.backendUrl) return { url: project.backendUrl, source: project.file };
-  const current = await loggedInTo(join(pulumiHome(env), "credentials.json"));
-  if (current) return { url: current, source: "pulumi login" };
+  const file = join(pulumiHome(env), "credentials.json");
+  const login = parseJsonFile((await readIfThere(file, BackendError)) ?? "{}", file) as {
+    current?: string;
+  } | null;
+  if (login?.current) return { url: login.current, source: "pulumi login" };
   if (env.PULUMI_ACCESS_TOKEN) return { url: "https://api.pulumi.com", source: "PULUMI_ACCESS_TOKEN" };
   throw new BackendError(
     "No state backend is chosen. Set PULUMI_BACKEND_URL (for example file://~ or file:///var/lib/state), " +
@@ -258,7 +272,7 @@ export function backendFolder(choice: BackendChoice, project: Project): string {
 }
 
 /**
- * The backend of the project in a folder, as a URL that means the same wherever a copy of the project is.
+ * The backend's URL of the project in a folder, with an absolute path.
  * @throws ProjectError where there is no project; BackendError where no backend is named
  */
 export async function backendUrlOf(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
@@ -268,19 +282,4 @@ export async function backendUrlOf(folder: string, env: NodeJS.ProcessEnv): Prom
   const [path = "", ...query] = choice.url.slice("file://".length).split("?");
   if (isAbsolute(path) || path === "~" || path.startsWith("~/")) return choice.url;
   return [pathToFileURL(backendFolder(choice, project)).href, ...query].join("?");
-}
-
-async function loggedInTo(file: string): Promise<string | undefined> {
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    if (isNoSuchFile(error)) return undefined;
-    throw new BackendError(`${file} cannot be read: ${(error as Error).message}`);
-  }
-  try {
-    return (parseJson(text) as { current?: string }).current || undefined;
-  } catch (error) {
-    throw new BackendError(`${file} is not valid JSON: ${(error as Error).message}`);
-  }
 }

@@ -14,7 +14,7 @@ export class RunLog {
   readonly #secrets = new Set<string>();
   /** The same secrets, longest first; sorted again once there are more. */
   #ordered: string[] = [];
-  /** Objects that providers said they took over, and creations that ended: a run learns of them in either order. */
+  /** Adopted objects and finished creations: a run learns of them in either order. */
   readonly #adopted = new Set<string>();
   readonly #created = new Map<string, Worked>();
 
@@ -51,7 +51,6 @@ export class RunLog {
     return this.#ordered.reduce((masked, hidden) => masked.replaceAll(hidden, "[secret]"), text);
   }
 
-  /** Adds a message to the result, and tells of it. */
   diagnostic(diagnostic: Diagnostic): void {
     const masked = { ...diagnostic, message: this.mask(diagnostic.message) };
     this.diagnostics.push(masked);
@@ -79,10 +78,10 @@ export class RunLog {
     };
   }
 
-  /** What a creation was that succeeded: the provider may have said that it took over an object. */
   #made(step: Worked): StepOp {
     const key = objectKey({ type: typeName(step.type), name: step.name, id: this.mask(step.id ?? "") });
     this.#created.set(key, step);
+    // The provider may have reported that it adopted an object.
     if (!this.#adopted.has(key)) return "create";
     step.op = "import";
     return step.op;
@@ -98,7 +97,6 @@ export class RunLog {
     if (at >= 0) this.steps.splice(at, 1);
   }
 
-  /** Marks a step as failed, and tells of it. */
   fail(step: Writable<Step>, error: Error): void {
     step.error = this.mask(error.message);
     this.diagnostic({ severity: "error", message: error.message, urn: step.urn });

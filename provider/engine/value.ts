@@ -4,7 +4,6 @@ import type { FieldChange, ResourceValues, Shown } from "./model.ts";
 /** A property's value as programs and providers send it: secrets, references and assets are objects with a signature. */
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
 
-/** The properties of a resource. */
 export type Props = { [key: string]: Value };
 
 /** True for an object, not for an array or null. */
@@ -12,31 +11,24 @@ export function isObject(value: Value | undefined): value is Props {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-export function isSecret(value: Value | undefined): boolean {
-  return isObject(value) && value[SIGNATURE] === SECRET;
-}
+export const isSecret = (value: Value | undefined): boolean => isObject(value) && value[SIGNATURE] === SECRET;
 
-/** Makes a value secret; a secret stays as it is. */
 export function secret(value: Value): Value {
   return isSecret(value) ? value : { [SIGNATURE]: SECRET, value };
 }
 
 /** True where the value, or anything in it, satisfies the test. */
-export function some(value: Value | undefined, test: (value: Value) => boolean): boolean {
+function some(value: Value | undefined, test: (value: Value) => boolean): boolean {
   if (value === undefined) return false;
   if (test(value)) return true;
   if (Array.isArray(value)) return value.some((item) => some(item, test));
   return isObject(value) && Object.values(value).some((item) => some(item, test));
 }
 
-export function containsSecret(value: Value | undefined): boolean {
-  return some(value, isSecret);
-}
+export const containsSecret = (value: Value | undefined): boolean => some(value, isSecret);
 
 /** True where anything in the value is not known yet. */
-export function containsUnknown(value: Value | undefined): boolean {
-  return some(value, (item) => item === UNKNOWN);
-}
+export const containsUnknown = (value: Value | undefined): boolean => some(value, (item) => item === UNKNOWN);
 
 /** The properties without those that are not known yet. */
 export function knownProps(props: Props): Props {
@@ -69,9 +61,7 @@ export function mapProps(props: Props, fn: (value: Value, key: string) => Value)
   return out;
 }
 
-export function plainProps(props: Props): Props {
-  return mapProps(props, plain);
-}
+export const plainProps = (props: Props): Props => mapProps(props, plain);
 
 /**
  * Makes outputs secret whose inputs of the same key are: providers get secrets in clear and give them back so. In objects
@@ -110,7 +100,6 @@ export function equal(a: Value | undefined, b: Value | undefined): boolean {
   return keys.length === Object.keys(b).length && keys.every((key) => key in b && equal(a[key], b[key]));
 }
 
-/** Top-level keys whose values differ between two sets of properties. */
 export function changedKeys(a: Props, b: Props): string[] {
   const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
   return [...keys].filter((key) => !equal(a[key], b[key]));
@@ -133,15 +122,8 @@ export function shownProps(props: Props): Record<string, Shown> {
   return out;
 }
 
-export function shownValues({
-  inputs = {},
-  outputs = {},
-  retainOnDelete = false,
-}: {
-  inputs?: Props;
-  outputs?: Props;
-  retainOnDelete?: boolean;
-}): ResourceValues {
+export function shownValues(state: Known & { readonly retainOnDelete?: boolean }): ResourceValues {
+  const { inputs = {}, outputs = {}, retainOnDelete } = state;
   const values = { inputs: shownProps(inputs), outputs: shownProps(outputs) };
   return retainOnDelete ? { ...values, retained: true } : values;
 }

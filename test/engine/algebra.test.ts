@@ -1,12 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { deletionBlockers } from "../../provider/engine/embedded/deploy/deletions.ts";
 import { ignoreChanges } from "../../provider/engine/embedded/deploy/planResource.ts";
+import { deletionBlockers } from "../../provider/engine/embedded/deploy/steps.ts";
 import { fromStruct, toStruct } from "../../provider/engine/embedded/program/providerProcess.ts";
 import { splitWords } from "../../provider/engine/embedded/program/sdkProcess.ts";
-import { newCrypter, openCrypter, StateCodec } from "../../provider/engine/state/crypter.ts";
-import type { ResourceState } from "../../provider/engine/state/resourceState.ts";
-import { topologicalOrder } from "../../provider/engine/state/resourceState.ts";
+import {
+  newCrypter,
+  openCrypter,
+  type ResourceState,
+  StateCodec,
+  topologicalOrder,
+} from "../../provider/engine/state/resourceState.ts";
 import {
   changedKeys,
   containsSecret,

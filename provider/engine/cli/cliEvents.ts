@@ -46,11 +46,9 @@ const OPS: Record<string, StepOp | undefined> = {
 interface CliEventsOptions {
   readonly command: Command;
   readonly planned: boolean;
-  /** Every step tells what its resource is before and after. @default false */
   readonly values?: boolean;
 }
 
-/** An operation of the CLI on one object. */
 interface Operation {
   readonly step: Step;
   /** False for a component, which has no object. */
@@ -224,9 +222,7 @@ export class CliEvents {
   }
 }
 
-function objectKey({ urn, old }: StepEventMetadata): string {
-  return `${urn} ${old?.id ?? ""}`;
-}
+const objectKey = ({ urn, old }: StepEventMetadata) => `${urn} ${old?.id ?? ""}`;
 
 /** What a refresh does; undefined for what is not in the state. @param isRead false before the object was read */
 function refreshOp(metadata: StepEventMetadata, isRead: boolean): StepOp | undefined {
@@ -259,10 +255,8 @@ function propsOf(state: StepEventMetadata["old"]): { inputs: Props; outputs: Pro
   return { inputs: (state?.inputs ?? {}) as Props, outputs: (state?.outputs ?? {}) as Props };
 }
 
-function plainText(text: string): string {
-  // Colours come as tags like <{%fg 1%}>.
-  return text.replace(/<\{%[^%]*%\}>/g, "");
-}
+/** Without colours, which come as tags like <{%fg 1%}>. */
+const plainText = (text: string) => text.replace(/<\{%[^%]*%\}>/g, "");
 
 /** The stack's outputs as the CLI gives them, secrets masked. */
 export function shownOutputs(

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { EngineError, PassphraseError } from "../errors.ts";
-import { isNoSuchFile, parseYamlMap } from "../files.ts";
+import { ifThere, parseYamlMap } from "../files.ts";
 
 /** A stack, as commands of the CLI are told of it. */
 export interface CliTarget {
@@ -70,17 +70,10 @@ async function withConfigFile<T>(
 }
 
 async function keysOf(stackFile: string): Promise<Record<string, unknown>> {
-  try {
-    const { encryptionsalt, encryptedkey, secretsprovider } = parseYamlMap(
-      await readFile(stackFile, "utf8"),
-      stackFile,
-    );
-    const keys = { secretsprovider, encryptedkey, encryptionsalt };
-    return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined));
-  } catch (error) {
-    if (isNoSuchFile(error)) return {};
-    throw error;
-  }
+  const text = (await ifThere(readFile(stackFile, "utf8"))) ?? "";
+  const { encryptionsalt, encryptedkey, secretsprovider } = parseYamlMap(text, stackFile);
+  const keys = { secretsprovider, encryptedkey, encryptionsalt };
+  return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined));
 }
 
 /** Runs a command of the CLI; the text goes in by its standard input, where no other process sees it. */

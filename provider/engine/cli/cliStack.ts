@@ -11,47 +11,41 @@ import {
 import { OWN_PROVIDER_TYPE, ownTypeName, UrnPatterns, urnType } from "../../urn.ts";
 import {
   CancelledError,
+  checkTargetOptions,
   EngineError,
   LockedError,
   PassphraseError,
+  requireConfirmation,
   StackSelectionError,
   UpdateFailedError,
 } from "../errors.ts";
 import {
   type Command,
+  type DestroyOptions,
   failedSteps,
   hasChanges,
   NOTHING_TO_DO,
   type Plan,
-  type Result,
-  summarise,
-  toldSteps,
-} from "../model.ts";
-import { type Project, stackFilePath } from "../project.ts";
-import { RunLog } from "../runLog.ts";
-import {
-  checkTargetOptions,
-  type DestroyOptions,
-  onlyStack,
   type PreviewOptions,
-  parseStackName,
   type RefreshRunOptions,
-  requireConfirmation,
+  type Result,
   type Stack,
   type StackOptions,
   type StateResource,
+  summarise,
   type TargetOptions,
+  toldSteps,
   type UpOptions,
-} from "../stack.ts";
-import type { StoredResource } from "../state/crypter.ts";
+} from "../model.ts";
+import { onlyStack, type Project, parseStackName, stackFilePath } from "../project.ts";
+import { RunLog } from "../runLog.ts";
 import type { StoredDeployment } from "../state/fileBackend.ts";
-import { pendingWarning } from "../state/resourceState.ts";
+import { pendingWarning, type StoredResource } from "../state/resourceState.ts";
 import { isSecret, type Props } from "../value.ts";
 import { CliEvents, isNothingToDo, shownOutputs, TELL_ALL } from "./cliEvents.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
 import { type CliWorkspace, openWorkspace, stackNames } from "./cliWorkspace.ts";
 
-/** Options of every command of the CLI. */
 interface CliRun {
   readonly onEvent: (event: CliEvent) => void;
   readonly parallel: number;
@@ -59,7 +53,6 @@ interface CliRun {
   readonly signal: AbortSignal | undefined;
 }
 
-/** A stack run by the Pulumi CLI, through the SDK's Automation API. */
 export class CliStack implements Stack {
   readonly engine = "cli";
   readonly project: string;
@@ -91,7 +84,6 @@ export class CliStack implements Stack {
     this.#notes = [note];
   }
 
-  /** Opens a stack. @throws BackendError where no backend is chosen; StackSelectionError */
   static async open(project: Project, options: StackOptions): Promise<CliStack> {
     const env = options.env ?? process.env;
     const opened = await openWorkspace(project, env);
@@ -295,7 +287,6 @@ const PHASES = {
   destroy: "destroy",
 } as const;
 
-/** Options of the Automation API for previews and updates. */
 interface CliUpdate extends ReturnType<typeof targetOptions> {
   readonly refresh: boolean;
   readonly replace: string[];
@@ -336,9 +327,7 @@ function lockedError(text: string): LockedError {
  */
 function configFailure(error: unknown): EngineError {
   const { stderr = "" } = (error as { commandResult?: { stderr?: string } }).commandResult ?? {};
-  if (/incorrect passphrase/.test(stderr)) {
-    return new PassphraseError("The passphrase is not the one this stack was made with.");
-  }
+  if (/incorrect passphrase/.test(stderr)) return PassphraseError.wrong();
   const said = stderr.split("\n").filter((line) => line.startsWith("error: "));
   return new EngineError(
     "cli",

@@ -7,7 +7,6 @@ import { LocalWorkspace, PulumiCommand } from "@pulumi/pulumi/automation/index.j
 import { findOnPath, signalGroup, startInGroup } from "../processes.ts";
 import { chooseBackend, type Project } from "../project.ts";
 
-/** A project as the Automation API works on it. */
 export interface CliWorkspace {
   readonly workspace: LocalWorkspace;
   /** Where its states are, for people. */
@@ -38,7 +37,6 @@ export async function stackNames(workspace: LocalWorkspace): Promise<string[]> {
   return (await workspace.listStacks()).map((stack) => stack.name);
 }
 
-/** What the Automation API expects of a command that has ended. */
 interface CommandResult {
   readonly stdout: string;
   readonly stderr: string;

@@ -1,21 +1,29 @@
-import { BackendError, StackSelectionError } from "../errors.ts";
+import { BackendError, checkTargetOptions, requireConfirmation, StackSelectionError } from "../errors.ts";
 import { removeIfThere } from "../files.ts";
-import { type Command, hasChanges, NOTHING_TO_DO, type Plan, type Result, summarise } from "../model.ts";
-import { backendFolder, chooseBackend, type Project, requireNodeRuntime } from "../project.ts";
 import {
-  checkTargetOptions,
+  type Command,
   type DestroyOptions,
-  onlyStack,
+  hasChanges,
+  NOTHING_TO_DO,
+  type Plan,
   type PreviewOptions,
-  parseStackName,
   type RefreshRunOptions,
-  requireConfirmation,
+  type Result,
   type Stack,
   type StackOptions,
   type StateResource,
+  summarise,
   type TargetOptions,
   type UpOptions,
-} from "../stack.ts";
+} from "../model.ts";
+import {
+  backendFolder,
+  chooseBackend,
+  onlyStack,
+  type Project,
+  parseStackName,
+  requireNodeRuntime,
+} from "../project.ts";
 import { FileBackend, type HistoryEntry, takeLock } from "../state/fileBackend.ts";
 import { Journal } from "../state/snapshot.ts";
 import { HeldPlan } from "./deploy/deployment.ts";
@@ -33,7 +41,7 @@ import {
 } from "./passes.ts";
 import { StackFiles } from "./stackFiles.ts";
 
-/** The one organization that the stacks of a file backend have, as for the Pulumi CLI. */
+// As for the Pulumi CLI, stacks of a file backend have this organization.
 const ORGANIZATION = "organization";
 
 /** The name of a stack of this project in a file backend. @throws StackSelectionError where it can be none */
@@ -52,7 +60,6 @@ function ownName({ name: own }: Project, stack: string): string {
   return name;
 }
 
-/** A stack run by the engine in this package: needs no Pulumi CLI. */
 export class EmbeddedStack implements Stack {
   readonly engine = "embedded";
   readonly project: string;
@@ -73,7 +80,6 @@ export class EmbeddedStack implements Stack {
     this.#files = new StackFiles(project, stack, folder, this.#env);
   }
 
-  /** Opens a stack. @throws ProjectError, BackendError, StackSelectionError, UnsupportedError */
   static async open(project: Project, options: StackOptions): Promise<EmbeddedStack> {
     requireNodeRuntime(project);
     const env = options.env ?? process.env;

@@ -12,27 +12,30 @@ import {
   type Diagnostic,
   type EngineEvent,
   failedSteps,
+  type PreviewOptions,
   type Result,
   type Step,
   summarise,
+  type TargetOptions,
   toldSteps,
   type Writable,
 } from "../model.ts";
 import { configProps } from "../project.ts";
 import { RunLog } from "../runLog.ts";
-import type { PreviewOptions, TargetOptions } from "../stack.ts";
-import { StateCodec, type StoredResource } from "../state/crypter.ts";
 import type { FileBackend } from "../state/fileBackend.ts";
-import { isProviderState, pendingWarning, WAY_OUT } from "../state/resourceState.ts";
+import {
+  isProviderState,
+  pendingWarning,
+  StateCodec,
+  type StoredResource,
+  WAY_OUT,
+} from "../state/resourceState.ts";
 import { Snapshot } from "../state/snapshot.ts";
-import type { Props } from "../value.ts";
-import { shownProps } from "../value.ts";
-import { Limiter, StopSwitch } from "./deploy/context.ts";
-import { deleteAll, leaveOut } from "./deploy/deletions.ts";
-import type { HeldPlan } from "./deploy/deployment.ts";
-import { Deployment } from "./deploy/deployment.ts";
+import { type Props, shownProps } from "../value.ts";
+import { Deployment, type HeldPlan } from "./deploy/deployment.ts";
 import { Participants } from "./deploy/participants.ts";
 import { isSelected, refreshState } from "./deploy/refreshState.ts";
+import { deleteAll, Limiter, leaveOut, StopSwitch } from "./deploy/steps.ts";
 import { type MonitorServer, startMonitorServer } from "./program/monitorServer.ts";
 import { ProviderProcess } from "./program/providerProcess.ts";
 import { type ProcessSettings, REPORTED, startProgram } from "./program/sdkProcess.ts";
@@ -44,7 +47,7 @@ export interface RunSettings extends OpenedStack, ProcessSettings {
   readonly parallel: number;
   readonly emit: (event: EngineEvent) => void;
   readonly signal: AbortSignal | undefined;
-  /** When the command was given, in milliseconds. */
+  /** In milliseconds. */
   readonly started: number;
   /** Set once a pass has told the notes and the pending operations; later passes have them in their results alone. */
   told?: boolean;
@@ -113,10 +116,7 @@ export function stackOutputs(snapshot: Snapshot): Props {
   return root?.state.outputs ?? {};
 }
 
-/**
- * Makes the result of a run.
- * @throws CancelledError, ProgramError or UpdateFailedError, each with the result, where the run came to no good end
- */
+/** @throws CancelledError, ProgramError or UpdateFailedError, each with the result, where the run failed */
 export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, planned = false): Result {
   const { command, project, stack, createdStack, started } = settings;
   const { log, stop } = pass;
@@ -185,7 +185,6 @@ export async function deployPass(
   });
 }
 
-/** Why the program ended as it did, in a line. */
 function failure(code: number, log: RunLog): string {
   if (code !== REPORTED) return `The program ended with the exit code ${code}.`;
   const last = log.diagnostics.findLast((diagnostic) => diagnostic.severity === "error");

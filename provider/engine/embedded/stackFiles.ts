@@ -9,17 +9,15 @@ import {
   writeConfig,
   writeSalt,
 } from "../project.ts";
-import { type Crypter, newCrypter, openCrypter, readPassphrase, StateCodec } from "../state/crypter.ts";
 import { type Checkpoint, FileBackend, findLocks, removeLocks, takeLock } from "../state/fileBackend.ts";
+import { type Crypter, newCrypter, openCrypter, readPassphrase, StateCodec } from "../state/resourceState.ts";
 import { appendCommit, type JournalLine, readJournal, Snapshot } from "../state/snapshot.ts";
 
 /** What the files of a stack give a run. */
 export interface OpenedStack {
   readonly crypter: Crypter;
   readonly config: StackConfig;
-  /** True where opening made the stack. */
   readonly createdStack: boolean;
-  /** What opening did, for people. */
   readonly notes: readonly string[];
 }
 
@@ -30,18 +28,15 @@ export class StackFiles {
   readonly #folder: string;
   readonly #env: NodeJS.ProcessEnv;
 
-  /** @param folder that of the backend */
-  constructor(project: Project, stack: string, folder: string, env: NodeJS.ProcessEnv) {
-    this.backend = new FileBackend(folder, project.name, stack);
+  constructor(project: Project, stack: string, backendFolder: string, env: NodeJS.ProcessEnv) {
+    this.backend = new FileBackend(backendFolder, project.name, stack);
     this.#project = project;
-    this.#folder = folder;
+    this.#folder = backendFolder;
     this.#env = env;
   }
 
   /**
-   * Opens the files for a run, and merges the journal that a dead process has left.
-   * @param create whether a missing stack is made
-   * @param changes whether the run changes the state
+   * Opens the files for a run, which may create the stack or change the state, and merges a dead process's journal.
    * @throws StackSelectionError, PassphraseError, ProjectError, BackendError, UnsupportedError, LockedError or
    * JournalConflictError
    */
@@ -89,10 +84,7 @@ export class StackFiles {
     await this.#initialise(await readPassphrase(this.#env), (file) => writeConfig(file, key, text));
   }
 
-  /**
-   * The crypter of the state.
-   * @throws StackSelectionError where there is none; PassphraseError, BackendError
-   */
+  /** @throws StackSelectionError where there is no state; PassphraseError, BackendError */
   async crypter(): Promise<Crypter> {
     const { file, state } = await this.#read();
     const salt = state?.salt ?? file.encryptionSalt;
@@ -112,19 +104,15 @@ export class StackFiles {
     return StackSelectionError.missing(name, this.backend.stack, known);
   }
 
-  /**
-   * Writes what a stack needs first: a salt in its settings, and an empty state. True where that made the stack.
-   * @param write writes more into the settings
-   * @throws LockedError while another command runs
-   */
-  async #initialise(passphrase: string, write?: (file: StackFile) => Promise<void>): Promise<boolean> {
+  /** Writes a salt and an empty state, where they are missing. True where that made the stack. @throws LockedError */
+  async #initialise(passphrase: string, writeMore?: (file: StackFile) => Promise<void>): Promise<boolean> {
     const lock = await takeLock(this.backend.lockFolder);
     try {
       // Read again: until the lock was ours somebody else may have made it.
       const { file, state } = await this.#read();
       const { saltText } = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
       if (file.encryptionSalt === undefined) await writeSalt(file, saltText);
-      await write?.(file);
+      await writeMore?.(file);
       if (state) return false;
       const empty = { salt: saltText, resources: [], pendingOperations: [], metadata: {} };
       await this.backend.write(this.backend.render(empty).text);

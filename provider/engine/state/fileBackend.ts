@@ -6,8 +6,17 @@ import { join } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
 import { unsupportedUse } from "../engineDifferences.ts";
 import { BackendError, LockedError, UnsupportedError } from "../errors.ts";
-import { isNoSuchFile, parseYamlMap, removeIfThere, syncFolder, writeDurably } from "../files.ts";
-import type { StoredOperation, StoredResource } from "./crypter.ts";
+import {
+  ifThere,
+  isNoSuchFile,
+  parseJsonFile,
+  parseYamlMap,
+  readIfThere,
+  removeIfThere,
+  syncFolder,
+  writeDurably,
+} from "../files.ts";
+import type { StoredOperation, StoredResource } from "./resourceState.ts";
 
 /** The content of a state file, its secrets still encrypted. */
 export interface Checkpoint {
@@ -19,9 +28,9 @@ export interface Checkpoint {
   readonly hash: string;
 }
 
-/** A run in the history. Times are in seconds. */
 export interface HistoryEntry {
   readonly kind: "update" | "refresh" | "destroy";
+  /** In seconds, as `endTime`. */
   readonly startTime: number;
   readonly endTime: number;
   readonly result: "succeeded" | "failed";
@@ -53,16 +62,11 @@ export class FileBackend {
 
   /** The stacks of a project, in alphabetical order. */
   static async stacks(folder: string, project: string): Promise<string[]> {
-    try {
-      const files = await readdir(join(folder, ".pulumi", "stacks", project));
-      return files
-        .filter((name) => name.endsWith(".json"))
-        .map((name) => name.slice(0, -5))
-        .sort();
-    } catch (error) {
-      if (isNoSuchFile(error)) return [];
-      throw error;
-    }
+    const files = (await ifThere(readdir(join(folder, ".pulumi", "stacks", project)))) ?? [];
+    return files
+      .filter((name) => name.endsWith(".json"))
+      .map((name) => name.slice(0, -5))
+      .sort();
   }
 
   /**
@@ -71,18 +75,16 @@ export class FileBackend {
    */
   async prepare(): Promise<void> {
     const meta = join(this.root, "meta.yaml");
-    try {
-      const { version } = parseYamlMap(await readFile(meta, "utf8"), meta);
-      if (version !== 1) {
-        throw version === 0
-          ? new UnsupportedError([unsupportedUse("legacy-layout", meta)])
-          : new BackendError(`${meta} has the version ${String(version)}; this program knows version 1.`);
-      }
-    } catch (error) {
-      if (!isNoSuchFile(error)) throw error;
+    const text = await ifThere(readFile(meta, "utf8"));
+    if (text === undefined) {
       await this.#refuseOldLayout();
       await mkdir(this.root, { recursive: true });
       await writeDurably(meta, "version: 1\n");
+    } else {
+      const { version } = parseYamlMap(text, meta);
+      if (version === 0) throw new UnsupportedError([unsupportedUse("legacy-layout", meta)]);
+      if (version !== 1)
+        throw new BackendError(`${meta} has the version ${String(version)}; this program knows version 1.`);
     }
     for (const suffix of [".gz", ".zst"]) {
       if (existsSync(this.stateFile + suffix)) {
@@ -104,19 +106,9 @@ export class FileBackend {
    * @throws BackendError where it cannot be read; UnsupportedError where it has another secrets provider
    */
   async read(): Promise<Checkpoint | undefined> {
-    let text: string;
-    try {
-      text = await readFile(this.stateFile, "utf8");
-    } catch (error) {
-      if (isNoSuchFile(error)) return undefined;
-      throw new BackendError(`${this.stateFile} cannot be read: ${(error as Error).message}`);
-    }
-    let file: StoredCheckpoint;
-    try {
-      file = parseJson(text) as StoredCheckpoint;
-    } catch (error) {
-      throw new BackendError(`${this.stateFile} is not valid JSON: ${(error as Error).message}`);
-    }
+    const text = await readIfThere(this.stateFile, BackendError);
+    if (text === undefined) return undefined;
+    const file = parseJsonFile(text, this.stateFile) as StoredCheckpoint;
     if (file.version !== 3 && file.version !== 4) {
       throw new BackendError(
         `${this.stateFile} has the version ${file.version}; this program knows 3 and 4.`,
@@ -143,7 +135,6 @@ export class FileBackend {
     };
   }
 
-  /** The text of a state file, and its hash. */
   render(checkpoint: Omit<Checkpoint, "hash">): { text: string; hash: string } {
     const latest: Record<string, unknown> = {
       manifest: { time: new Date().toISOString(), magic: "", version: "" },
@@ -201,13 +192,11 @@ interface StoredCheckpoint {
   readonly checkpoint?: { readonly latest?: StoredDeployment };
 }
 
-function hashOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
-}
+const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
 
 const PROGRAM = "gatehouse";
 
-/** What tells a process from all others, as far as the system says it. */
+/** Identifies a process. Systems other than Linux have the id alone. */
 interface ProcessIdentity {
   readonly pid: number;
   /** When it was started, as the system counts it: a later process may have the same id. */
@@ -226,27 +215,17 @@ interface LockContent extends ProcessIdentity {
   readonly program?: string;
 }
 
-export interface FoundLock {
+interface FoundLock {
   readonly path: string;
   readonly content: LockContent;
-  /** True where a gatehouse process of this machine left it, and is gone. */
+  /** True where a gatehouse process of this machine left the lock, and has ended. */
   readonly deadOwn: boolean;
   /** True for one of a gatehouse process that cannot be looked for from here, on a host of the same name. */
   readonly hiddenOwn: boolean;
 }
 
-export interface HeldLock {
-  release(): Promise<void>;
-}
-
 export async function findLocks(folder: string): Promise<FoundLock[]> {
-  let names: string[];
-  try {
-    names = await readdir(folder);
-  } catch (error) {
-    if (isNoSuchFile(error)) return [];
-    throw error;
-  }
+  const names = (await ifThere(readdir(folder))) ?? [];
   const found: FoundLock[] = [];
   for (const name of names.filter((entry) => entry.endsWith(".json"))) {
     const path = join(folder, name);
@@ -264,11 +243,11 @@ export async function findLocks(folder: string): Promise<FoundLock[]> {
   return found;
 }
 
-/** Name of the process's user. Containers run processes under ids without an entry among the system's users. */
 function userName(): string {
   try {
     return userInfo().username;
   } catch {
+    // Containers run processes under ids without an entry among the system's users.
     return `${process.getuid?.()}`;
   }
 }
@@ -277,7 +256,7 @@ function userName(): string {
  * Locks a stack. Locks of dead gatehouse processes do not stand in the way; they stay until `removeLocks`.
  * @throws LockedError where anybody else holds the stack
  */
-export async function takeLock(folder: string): Promise<HeldLock> {
+export async function takeLock(folder: string): Promise<{ release(): Promise<void> }> {
   await refuseForeign(folder, undefined);
   await mkdir(folder, { recursive: true });
   const path = join(folder, `${randomUUID()}.json`);
@@ -319,7 +298,6 @@ async function refuseForeign(folder: string, own: string | undefined): Promise<v
   );
 }
 
-/** This process. Systems other than Linux tell its id alone. */
 function ownIdentity(): ProcessIdentity {
   return {
     pid: process.pid,

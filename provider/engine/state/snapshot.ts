@@ -2,9 +2,16 @@ import { type FileHandle, open, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
 import { BackendError, LockedError } from "../errors.ts";
-import { isNoSuchFile, removeIfThere, syncFolder } from "../files.ts";
-import type { StateCodec, StoredOperation, StoredResource } from "./crypter.ts";
-import { type PendingOperation, type ResourceState, renameAll, topologicalOrder } from "./resourceState.ts";
+import { ifThere, removeIfThere, syncFolder } from "../files.ts";
+import {
+  type PendingOperation,
+  type ResourceState,
+  renameAll,
+  type StateCodec,
+  type StoredOperation,
+  type StoredResource,
+  topologicalOrder,
+} from "./resourceState.ts";
 
 /** A resource in the state, with the key that it has for the length of a run. */
 export interface Entry {
@@ -13,7 +20,9 @@ export interface Entry {
 }
 
 /** One change of the state: the entry of a key is set or removed. */
-export type Mutation = { readonly put: string; readonly state: ResourceState } | { readonly drop: string };
+type Change<State> = { readonly put: string; readonly state: State } | { readonly drop: string };
+export type Mutation = Change<ResourceState>;
+type StoredMutation = Change<StoredResource>;
 
 /** The state of a stack while a run changes it. */
 export class Snapshot {
@@ -55,7 +64,6 @@ export class Snapshot {
     return `n${this.#nextKey++}`;
   }
 
-  /** All entries, in the order of the state and then of their making. */
   entries(): Entry[] {
     return [...this.#entries].map(([key, state]) => ({ key, state }));
   }
@@ -192,11 +200,6 @@ export class Snapshot {
   }
 }
 
-/** One change of the state: an entry is set or removed. Entries have keys for the length of a run. */
-export type StoredMutation =
-  | { readonly put: string; readonly state: StoredResource }
-  | { readonly drop: string };
-
 export type JournalLine =
   | { readonly line: "head"; readonly version: 1; readonly base: string; readonly time: string }
   | { readonly line: "begin"; readonly id: number; readonly operation: StoredOperation }
@@ -222,7 +225,6 @@ export class Journal {
   }
 
   /**
-   * Starts a journal.
    * @param base hash of the state that its lines change
    * @throws LockedError where there is a journal already; BackendError where it cannot be written
    */
@@ -320,16 +322,9 @@ export async function appendCommit(path: string, hash: string): Promise<void> {
  * @throws BackendError where another line cannot be read
  */
 export async function readJournal(path: string): Promise<JournalLine[] | undefined> {
-  let text: string;
-  try {
-    text = await readFile(path, "utf8");
-  } catch (error) {
-    if (isNoSuchFile(error)) return undefined;
-    throw error;
-  }
-  const lines = text.split("\n");
-  lines.pop();
-  return lines.map((line, index) => {
+  const text = await ifThere(readFile(path, "utf8"));
+  const lines = text?.split("\n").slice(0, -1);
+  return lines?.map((line, index) => {
     try {
       return parseJson(line) as JournalLine;
     } catch (error) {

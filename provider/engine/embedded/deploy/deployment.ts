@@ -9,9 +9,16 @@ import {
   UrnPatterns,
 } from "../../../urn.ts";
 import { EngineError, ProtectedError, type UnsupportedUse } from "../../errors.ts";
-import { type FieldChange, holds, type Plan, type Shown, type Step, type Writable } from "../../model.ts";
+import {
+  type FieldChange,
+  holds,
+  type Plan,
+  type PreviewOptions,
+  type Shown,
+  type Step,
+  type Writable,
+} from "../../model.ts";
 import { configProps } from "../../project.ts";
-import type { PreviewOptions } from "../../stack.ts";
 import type { ResourceState } from "../../state/resourceState.ts";
 import type { Entry } from "../../state/snapshot.ts";
 import { changedFields, equal, knownProps, mapProps, type Props, shownValues } from "../../value.ts";
@@ -23,15 +30,26 @@ import {
   type Scope,
 } from "../program/monitorServer.ts";
 import type { ProcessSettings } from "../program/sdkProcess.ts";
-import { type DeletionContext, type DeploymentContext, Limiter, never } from "./context.ts";
-import { deleteAll, leaveOut } from "./deletions.ts";
-import { executePlan, keepState, registerComponent, writeState } from "./executePlan.ts";
 import { Participants, requireKnown, TakenEntries } from "./participants.ts";
 import { planResource, type ResourcePlan } from "./planResource.ts";
+import {
+  type DeletionContext,
+  type DeploymentContext,
+  deleteAll,
+  executePlan,
+  keepState,
+  Limiter,
+  leaveOut,
+  registerComponent,
+  writeState,
+} from "./steps.ts";
 
 // Resources are planned side by side: one that depends on another is registered only after that one is done, so
 // plans in the making never concern each other. More at once than this only wait for the one provider process.
 const PLANNED_AT_ONCE = 8;
+
+/** The answer to a program that is about to be ended. */
+const never = (): Promise<never> => new Promise(() => {});
 
 interface DeploymentOptions
   extends ProcessSettings,
@@ -95,7 +113,6 @@ export class Deployment implements Monitor {
     return stop.track(this.#register(goal)).then((registered) => registered ?? never());
   }
 
-  /** Undefined where the resource failed and the run stops. */
   async #register(goal: Goal): Promise<Registered | undefined> {
     const { log, stop, dryRun } = this.#context;
     log.hide(goal.props);
@@ -262,7 +279,6 @@ export class Deployment implements Monitor {
   }
 }
 
-/** Puts a plan into words. */
 function describePlan(plan: ResourcePlan, step: Writable<Step>): void {
   const again = plan.old !== undefined && (plan.op === "create" || plan.op === "import");
   step.op = plan.op === "replace" || again ? "replace" : plan.op;

@@ -1,7 +1,12 @@
 import { STACK_TYPE, STATE_IDENTITY_TYPE, UrnPatterns, urnQualifiedType } from "../../../urn.ts";
 import { EngineError } from "../../errors.ts";
-import type { TargetOptions } from "../../stack.ts";
-import { type ResourceState, references, topologicalOrder } from "../../state/resourceState.ts";
+import type { TargetOptions } from "../../model.ts";
+import {
+  type ResourceState,
+  references,
+  topologicalOrder,
+  withDependents,
+} from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import type { Goal } from "../program/monitorServer.ts";
 
@@ -87,14 +92,6 @@ export function requireKnown(urns: readonly string[], known: (urn: string) => bo
   );
 }
 
-function withDependents(ordered: readonly ResourceState[], start: (urn: string) => boolean): Set<string> {
-  const reached = new Set<string>();
-  for (const state of ordered) {
-    if (start(state.urn) || references(state).some((urn) => reached.has(urn))) reached.add(state.urn);
-  }
-  return reached;
-}
-
 function withDependencies(ordered: readonly ResourceState[], start: ReadonlySet<string>): Set<string> {
   const reached = new Set(start);
   for (const state of [...ordered].reverse()) {
@@ -107,12 +104,10 @@ function withDependencies(ordered: readonly ResourceState[], start: ReadonlySet<
 /** Which entry of the state each resource of the program has taken, by its URN or a former one. */
 export class TakenEntries {
   readonly #snapshot: Snapshot;
-  /** The entries of the state, by URN. */
   readonly #olds = new Map<string, Entry>();
   readonly #inState: ReadonlySet<string>;
   readonly #registered = new Set<string>();
   readonly #kept = new Map<string, Entry>();
-  /** The keys of entries that the program still has. */
   readonly #taken = new Set<string>();
   /** The URNs of resources that were found by a former URN, by that one, and the other way round. */
   readonly #byFormer = new Map<string, string>();

@@ -1,6 +1,6 @@
 import { PROVIDER_KEY, UNKNOWN } from "../../../engineMarks.ts";
 import { ProtectedError } from "../../errors.ts";
-import { type ResourceState, references, topologicalOrder } from "../../state/resourceState.ts";
+import { type ResourceState, topologicalOrder, withDependents } from "../../state/resourceState.ts";
 import type { Entry } from "../../state/snapshot.ts";
 import {
   changedFields,
@@ -17,7 +17,6 @@ import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/prov
 /** The reason for a replacement where replaceOnChanges is `*` and the object was not in order. */
 const INIT_ERROR_KEY = "#initerror";
 
-/** What is to be done for one registered resource. */
 export type ResourcePlan =
   | { readonly op: "create"; readonly inputs: Props; readonly old: Entry | undefined }
   | { readonly op: "same" | "update"; readonly inputs: Props; readonly old: Entry }
@@ -32,7 +31,6 @@ export type ResourcePlan =
       readonly deleteFirst: readonly Entry[] | undefined;
     };
 
-/** The plan to take over an object that is there already. */
 export interface ImportPlan {
   readonly op: "import";
   readonly inputs: Props;
@@ -40,7 +38,7 @@ export interface ImportPlan {
   readonly found: { readonly id: string; readonly outputs: Props };
 }
 
-export interface PlanInput {
+interface PlanInput {
   readonly provider: ProviderProcess;
   readonly entries: () => Entry[];
   /** True for a URN that this run has dealt with: its resource cannot depend on the replaced one any more. */
@@ -51,7 +49,6 @@ export interface PlanInput {
   readonly recreating: boolean;
   /** True where the resource that this one is deleted with is being replaced. */
   readonly ownerReplaced: boolean;
-  /** True where the run was asked to replace it. */
   readonly replaceAsked: boolean;
 }
 
@@ -115,7 +112,9 @@ async function dependentReplacements(input: PlanInput, root: Entry): Promise<Ent
   const byState = new Map(live.map((entry) => [entry.state, entry]));
   const replaced = new Set([root.state.urn]);
   const found: Entry[] = [];
-  for (const state of dependentsOf(root.state.urn, topologicalOrder(live.map((entry) => entry.state)))) {
+  const ordered = topologicalOrder(live.map((entry) => entry.state));
+  const reached = withDependents(ordered, (urn) => urn === root.state.urn);
+  for (const state of ordered.filter(({ urn }) => reached.has(urn) && urn !== root.state.urn)) {
     if (!state.custom || state.external || input.done(state.urn)) continue;
     if (!(await mustBeReplaced(input.provider, state, replaced))) continue;
     replaced.add(state.urn);
@@ -123,16 +122,6 @@ async function dependentReplacements(input: PlanInput, root: Entry): Promise<Ent
     if (entry) found.push(entry);
   }
   return found;
-}
-
-/** All resources that depend on a URN, directly or not, in the order of `states`: dependencies first. */
-function dependentsOf(urn: string, states: readonly ResourceState[]): ResourceState[] {
-  const reached = new Set([urn]);
-  return states.filter((state) => {
-    if (state.urn === urn || !references(state).some((other) => reached.has(other))) return false;
-    reached.add(state.urn);
-    return true;
-  });
 }
 
 async function mustBeReplaced(
@@ -165,17 +154,14 @@ function wantsImport(goal: Goal, old: Entry | undefined): boolean {
   return !old || (old.state.importID ?? old.state.id) !== goal.importId;
 }
 
-/**
- * Reads the object that is to be imported. The provider is told its id alone, as for every import; a dynamic provider's
- * code goes along, without which nobody could read it.
- * @throws Error where there is no such object, or it differs from what the program says
- */
+/** @throws Error where there is no such object, or it differs from the program */
 async function planImport(
   provider: ProviderProcess,
   goal: Goal,
   old: Entry | undefined,
 ): Promise<ImportPlan> {
   const id = goal.importId;
+  // As for every import the provider gets the id alone, and a dynamic provider's code, without which nobody could read.
   const code: Props = { [PROVIDER_KEY]: goal.props[PROVIDER_KEY] ?? null };
   const found = await provider.read(goal, { id, inputs: goal.props, outputs: code });
   if (!found) throw new Error(`it cannot be imported: there is no object with the id "${id}"`);
@@ -217,7 +203,6 @@ async function requireAgreement(
   );
 }
 
-/** Puts the old value back for every ignored property; `*` ignores all. */
 export function ignoreChanges(inputs: Props, oldInputs: Props, ignored: readonly string[]): Props {
   if (ignored.length === 0) return inputs;
   const result: Props = { ...inputs };

@@ -8,9 +8,8 @@ import {
 } from "../../state/resourceState.ts";
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import { equal, fieldDiff, markNamed, markSecrets, refreshedFields } from "../../value.ts";
-import { type DeletionContext, Limiter } from "./context.ts";
-import { objectStep } from "./deletions.ts";
 import type { Participants } from "./participants.ts";
+import { type DeletionContext, Limiter, objectStep } from "./steps.ts";
 
 interface RefreshOptions extends Pick<DeletionContext, "snapshot" | "provider" | "log" | "stop"> {
   readonly parallel: number;
@@ -64,11 +63,10 @@ export async function refreshState(options: RefreshOptions): Promise<Step[]> {
   return steps;
 }
 
-/** True where a resource takes part in a run. */
 export const isSelected = (participants: Participants, state: ResourceState): boolean =>
   participants.includes(state.urn, references(state));
 
-/** Reads one object; false where it is gone. */
+/** False where the object is gone. */
 async function refreshOne(options: RefreshOptions, entry: Entry, step: Writable<Step>): Promise<boolean> {
   const { provider, snapshot, log } = options;
   const { key, state } = entry;

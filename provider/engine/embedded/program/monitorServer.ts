@@ -40,7 +40,6 @@ export interface Goal {
   readonly aliases: readonly string[];
 }
 
-/** The program that registers: URNs and inherited aliases follow from it. */
 export interface Scope {
   readonly stack: string;
   readonly project: string;
@@ -48,7 +47,7 @@ export interface Scope {
   aliasOf(urn: string): string | undefined;
 }
 
-export function readGoal(request: RegisterResourceRequest, scope: Scope): Goal {
+function readGoal(request: RegisterResourceRequest, scope: Scope): Goal {
   const type = request.getType();
   const name = request.getName();
   const parent = request.getParent();
@@ -127,8 +126,7 @@ function aliasUrn(alias: Alias, scope: Scope, own: Named): string {
   );
 }
 
-/** Everything in a registration that the engine does not have. */
-export function unsupportedUses(request: RegisterResourceRequest, goal: Goal): UnsupportedUse[] {
+function unsupportedUses(request: RegisterResourceRequest, goal: Goal): UnsupportedUse[] {
   const found = new Set<UnsupportedId>();
   if (request.getRemote()) found.add("remote-component");
   if (request.getPackageref() !== "") found.add("parameterized-package");
@@ -155,9 +153,7 @@ export function goalReferences(goal: Goal): string[] {
   return [...new Set([...urns, ...Object.values(goal.propertyDependencies).flat()])].filter(Boolean);
 }
 
-function isNested(path: string): boolean {
-  return path !== "*" && /[.[\]*"]/.test(path);
-}
+const isNested = (path: string): boolean => path !== "*" && /[.[\]*"]/.test(path);
 
 /** What a program is told about a resource that it registered. */
 export interface Registered {
@@ -168,13 +164,11 @@ export interface Registered {
   readonly unknown?: boolean;
 }
 
-/** Decides what becomes of a program's registrations. */
 export interface Monitor {
   readonly scope: Scope;
   /** Resolves once the resource is there; never, where the run is being stopped. */
   register(goal: Goal, uses: readonly UnsupportedUse[]): Promise<Registered>;
   registerOutputs(urn: string, outputs: Props): void;
-  /** Called when the program has registered all that it will. */
   finished(): Promise<void>;
   unsupported(uses: readonly UnsupportedUse[]): void;
 }
@@ -208,10 +202,9 @@ const FEATURE_NUMBERS = FEATURES.map((name) => {
 });
 
 /**
- * How many requests of one connection are taken at once beside those that are worked on; others wait in the process
- * that sends them. A program sends those of all its resources at once, and ten thousand of them would be a gigabyte
- * here. Of those that are taken, none waits for one that is not: a program registers a resource after those it depends
- * on.
+ * How many requests of one connection are taken at once beside those that are worked on. A program sends ten thousand
+ * of them at once, which would be a gigabyte here. Of those that are taken, none waits for one that is not: a program
+ * registers a resource after those it depends on.
  */
 const REQUESTS_WAITING = 100;
 
@@ -220,11 +213,7 @@ interface Call<Request> {
 }
 type Done<Answer> = (error: { code: grpc.status; details: string } | null, answer?: Answer) => void;
 
-/**
- * Starts the server on a free port of the loopback interface.
- * @param log gets the messages of the program and the provider
- * @param parallel how many objects are worked on at once
- */
+/** Starts the server on a free port of the loopback interface. */
 export async function startMonitorServer(log: RunLog, parallel: number): Promise<MonitorServer> {
   const server = new grpc.Server({
     ...MESSAGE_LIMITS,
@@ -253,7 +242,6 @@ function addService(server: grpc.Server, definition: unknown, methods: object): 
   server.addService(definition as grpc.ServiceDefinition, methods as grpc.UntypedServiceImplementation);
 }
 
-/** What programs ask of the monitor. */
 function monitorService(monitor: () => Monitor): object {
   const refuse =
     <Request>(id: UnsupportedId, resource: (request: Request) => string) =>
@@ -308,7 +296,6 @@ function monitorService(monitor: () => Monitor): object {
   };
 }
 
-/** What programs and providers ask of the engine. */
 function engineService(log: RunLog): object {
   let root = "";
   return {

@@ -17,13 +17,12 @@ export const MESSAGE_LIMITS = {
   "grpc.max_send_message_length": 400 * 1024 * 1024,
 };
 
-/** How many lines of the process's messages tell why it did not start. */
+/** How many lines an error quotes. */
 const LAST_LINES = 50;
 
 /** Thrown where a provider has made or changed the object, but the object is not in order. */
 export class InitFailedError extends Error {
   readonly id: string;
-  /** What the provider says of the object. */
   readonly props: Props;
   readonly reasons: readonly string[];
   constructor(message: string, id: string, props: Props, reasons: readonly string[]) {
@@ -60,7 +59,6 @@ export interface ProviderDiff {
 export interface ReadResult {
   readonly id: string;
   readonly outputs: Props;
-  /** Left out where the provider gives none. */
   readonly inputs?: Props;
 }
 
@@ -78,10 +76,7 @@ export class ProviderProcess {
   #process: SdkProcess | undefined;
   #client: Promise<Client> | undefined;
 
-  /**
-   * @param address of the server that gets its messages
-   * @param log gets the lines that it prints
-   */
+  /** @param address of the monitor server */
   constructor(settings: ProcessSettings, address: string, log: RunLog) {
     this.#settings = settings;
     this.#address = address;
@@ -99,7 +94,6 @@ export class ProviderProcess {
     return this.#client;
   }
 
-  /** Ends the process, where it was started. */
   async stop(): Promise<void> {
     const client = await this.#client?.catch(() => undefined);
     client?.close();
@@ -134,7 +128,7 @@ export class ProviderProcess {
     };
   }
 
-  /** Makes an object. @throws InitFailedError where it was made but is not in order; ProviderGoneError */
+  /** @throws InitFailedError where it was made but is not in order; ProviderGoneError */
   async create(target: Target, inputs: Props): Promise<{ id: string; outputs: Props }> {
     const request = named(new proto.CreateRequest(), target);
     request.setProperties(sent(inputs));
@@ -143,17 +137,14 @@ export class ProviderProcess {
     return { id: answer.getId(), outputs: fromStruct(answer.getProperties()) };
   }
 
-  /**
-   * Changes an object in place.
-   * @throws InitFailedError where it was changed but is not in order; ProviderGoneError
-   */
+  /** @throws as `create` */
   async update(target: Target, old: KnownObject, news: Props): Promise<{ outputs: Props }> {
     const request = changing(new proto.UpdateRequest(), target, old, news);
     const answer = await this.#call<wire.UpdateResponse>((client, done) => client.update(request, done));
     return { outputs: fromStruct(answer.getProperties()) };
   }
 
-  /** Reads an object; undefined where it is gone. */
+  /** Undefined where the object is gone. */
   async read(target: Target, old: KnownObject): Promise<ReadResult | undefined> {
     const request = named(new proto.ReadRequest(), target);
     request.setId(old.id ?? "");
@@ -169,7 +160,6 @@ export class ProviderProcess {
     };
   }
 
-  /** Removes an object. @throws ProviderGoneError */
   async delete(old: Target & KnownObject): Promise<void> {
     const request = named(new proto.DeleteRequest(), old);
     request.setId(old.id ?? "");
@@ -235,7 +225,6 @@ export class ProviderProcess {
   }
 }
 
-/** Sends a request; resolves with its answer. */
 function answerOf<Answer>(send: (done: Done<Answer>) => unknown): Promise<Answer> {
   return new Promise((resolve, reject) => {
     send((error, answer) => (error ? reject(meaning(error)) : resolve(answer)));
@@ -270,7 +259,6 @@ function changing<R extends wire.DiffRequest | wire.UpdateRequest>(
   return named(request, target);
 }
 
-/** What an error of gRPC means for the object. */
 function meaning(error: grpc.ServiceError): Error {
   const [bytes] = error.metadata?.get("grpc-status-details-bin") ?? [];
   if (Buffer.isBuffer(bytes)) {

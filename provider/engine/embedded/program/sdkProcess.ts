@@ -9,10 +9,9 @@ import { signalGroup, startInGroup } from "../../processes.ts";
 import type { Project, StackConfig } from "../../project.ts";
 import type { RunLog } from "../../runLog.ts";
 
-/** How long a process has to end by itself, in milliseconds. */
+/** Milliseconds from SIGTERM to SIGKILL. */
 const GRACE = 2000;
 
-/** A process that runs a script of Pulumi's SDK. */
 export interface SdkProcess {
   /** Resolves with the exit code, 128 for a signal, once the process is gone and its output was read. */
   readonly exited: Promise<number>;
@@ -30,7 +29,7 @@ export interface ProcessSettings {
 export interface SdkProcessOptions {
   /** Folder of the program, whose SDK is meant. */
   readonly programFolder: string;
-  /** The script, as a path in the SDK's folder. */
+  /** A path in the SDK's folder. */
   readonly script: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
@@ -112,8 +111,7 @@ export const REPORTED = 32;
 
 /**
  * Starts the program with the SDK's own runner, as the language host of the CLI does.
- * @param address of the server that the program registers its resources at
- * @param log gets the lines that the program prints
+ * @param address of the monitor server
  * @throws ProjectError where no SDK is installed, or `nodeargs` cannot be understood
  */
 export function startProgram(settings: ProgramSettings, address: string, log: RunLog): SdkProcess {
