@@ -9,6 +9,7 @@ import {
   type GatehouseError,
   LockoutError,
   NotFoundError,
+  type Outcome,
   PaymentError,
   PermissionError,
   PreconditionFailedError,
@@ -27,7 +28,6 @@ import { LOGIN_OPERATIONS, parseRetryAfter } from "./retry.ts";
 /** Response headers by lower-case name. */
 export type ResponseHeaders = Readonly<Record<string, string>>;
 
-/** A complete answer of a server. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: ResponseHeaders;
@@ -44,9 +44,7 @@ export interface AnswerContext {
   /** True when an earlier attempt got no answer, so that it may have taken effect. */
   readonly unclear: boolean;
   readonly now: number;
-  /** The JWT that was sent. */
   readonly token?: string;
-  /** Most bytes of an answer. */
   readonly maxResponseSize: number;
   /** Values that the server's message must not bring back. */
   readonly secrets: readonly string[];
@@ -94,21 +92,19 @@ const RIGHT_URL = "is the URL of the service right?";
 /** What servers with TLS say to a request without TLS. */
 const PLAIN_HTTP = /HTTP request (was sent )?to (an )?HTTPS (port|server)/i;
 
-function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: "none" | "unknown" | "done") {
-  const { operation, path, attempts } = context;
+const requestOf = ({ operation: { id, method }, path, attempts }: AnswerContext) =>
+  ({ operation: id, method, path, attempts }) as const;
+
+function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: Outcome) {
   const requestId = answer.headers["x-request-id"];
   return {
-    operation: operation.id,
-    method: operation.method,
-    path,
-    attempts,
+    ...requestOf(context),
     status: answer.status,
     outcome,
     ...(requestId && { requestId: clean(requestId, context.secrets) }),
   };
 }
 
-/** The error for an answer with a status other than 2xx. */
 export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError {
   const { operation } = context;
   const { status, headers } = answer;
@@ -276,9 +272,8 @@ function property(error: unknown, name: "code" | "syscall" | "message"): string 
 }
 
 /** The first error of a connection that was tried at several addresses of one name; the others are alike. */
-function firstOf(error: unknown): unknown {
-  return error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
-}
+const firstOf = (error: unknown): unknown =>
+  error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
 
 function reasonOf(error: unknown): TransportFailure {
   const first = firstOf(error);
@@ -291,7 +286,6 @@ function reasonOf(error: unknown): TransportFailure {
   return timedOut || TIMEOUTS.has(code) ? "timeout" : "interrupted";
 }
 
-/** What happened, and what to do about it. */
 interface Failure {
   readonly detail: string;
   readonly remedy?: string;
@@ -373,7 +367,7 @@ export function failureOf(
   how: { readonly aborted: boolean; readonly sent: boolean },
 ): GatehouseError {
   const code = property(error, "code") || property(firstOf(error), "code");
-  const { operation, path, attempts } = context;
+  const { operation } = context;
   if (!how.aborted && UNSENT.has(code)) {
     return new ConfigurationError(property(error, "message"), { field: [operation.id], cause: error });
   }
@@ -381,10 +375,7 @@ export function failureOf(
   const arrived = how.sent && reason !== "unreachable" && reason !== "untrusted";
   const changes = operation.method !== "GET";
   const details: RequestErrorDetails = {
-    operation: operation.id,
-    method: operation.method,
-    path,
-    attempts,
+    ...requestOf(context),
     outcome: changes && (arrived || context.unclear) ? "unknown" : "none",
   };
   if (UNREADABLE.has(code)) {

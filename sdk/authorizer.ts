@@ -23,7 +23,6 @@ import type { Timing } from "./retry.ts";
 /** What a request carries to prove who sends it. */
 export interface Authorization {
   readonly headers: Readonly<Record<string, string>>;
-  /** The JWT among the headers. */
   readonly token?: string;
 }
 
@@ -44,7 +43,6 @@ export interface Authorizer {
   readonly knownTenant: string | undefined;
   /** For requests of `tenant`, or of the credential's own namespace; undefined without a credential. */
   authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization | undefined>;
-  /** Told when the server has taken `token`. */
   accepted?(token: string): void;
   /** True when another authorization can be had than the refused `token`. */
   renew?(host: AuthorizerHost, token: string): boolean;
@@ -52,6 +50,22 @@ export interface Authorizer {
   identity(host: AuthorizerHost, tenant?: string): Promise<Identity>;
   /** Values that no error may show. */
   secrets(): string[];
+}
+
+/** The promise that is kept under a key, or a new one, which is kept unless it fails. */
+function keptUnlessFailed<T>(
+  kept: Map<string, Promise<T>>,
+  key: string,
+  start: () => Promise<T>,
+): Promise<T> {
+  const known = kept.get(key);
+  if (known) return known;
+  const started = start().catch((error) => {
+    kept.delete(key);
+    throw error;
+  });
+  kept.set(key, started);
+  return started;
 }
 
 /**
@@ -136,15 +150,7 @@ export class ApiKeyAuthorizer implements Authorizer {
   }
 
   #isOwn(host: AuthorizerHost, tenant: string): Promise<boolean> {
-    let answer = this.#checked.get(tenant);
-    if (!answer) {
-      answer = this.#seesMembers(host, tenant).catch((error) => {
-        this.#checked.delete(tenant);
-        throw error;
-      });
-      this.#checked.set(tenant, answer);
-    }
-    return answer;
+    return keptUnlessFailed(this.#checked, tenant, () => this.#seesMembers(host, tenant));
   }
 
   /** Where a key can not list namespaces, it sees the members of its own namespace only. */
@@ -178,9 +184,7 @@ export class UserSession implements Authorizer {
   #home: string | undefined;
   #refusal: unknown;
   readonly #byTenant = new Map<string, Promise<string>>();
-  /** Tokens that were got since the last login. */
   readonly #live = new Set<string>();
-  /** Of those, the tokens that the server has accepted. */
   readonly #accepted = new Set<string>();
   /** The last login replaced a token that was refused before its time was over. */
   #early = false;
@@ -189,7 +193,6 @@ export class UserSession implements Authorizer {
     this.#credential = credential;
   }
 
-  /** The namespace whose token is known without a request, if any. */
   get knownTenant(): string | undefined {
     return this.#credential.kind === "token"
       ? readClaims(this.#credential.token.reveal())?.tenant
@@ -298,32 +301,22 @@ export class UserSession implements Authorizer {
 
   #tokenFor(host: AuthorizerHost, base: string, tenant = this.#home): Promise<string> {
     if (tenant === undefined || readClaims(base)?.tenant === tenant) return Promise.resolve(base);
-    let token = this.#byTenant.get(tenant);
-    if (!token) {
-      token = this.#exchange(host, base, tenant);
-      this.#byTenant.set(tenant, token);
-    }
-    return token;
+    return keptUnlessFailed(this.#byTenant, tenant, () => this.#exchange(host, base, tenant));
   }
 
   async #exchange(host: AuthorizerHost, base: string, tenant: string): Promise<string> {
-    try {
-      const { token } = await host.call("getNamespaceToken", { params: { tenant } }, bearer(base));
-      const given = readClaims(token)?.tenant;
-      if (given !== undefined && given !== tenant) {
-        throw new GatehouseError({
-          code: "wrong_namespace",
-          detail: `asked for a token of namespace ${tenant}, the server gave one of ${given}`,
-        });
-      }
-      // If `base` was replaced meanwhile, what was got for it may be void as well.
-      if (this.#live.has(base)) this.#live.add(token);
-      await this.#preferHome(host, base, tenant);
-      return token;
-    } catch (error) {
-      this.#byTenant.delete(tenant);
-      throw error;
+    const { token } = await host.call("getNamespaceToken", { params: { tenant } }, bearer(base));
+    const given = readClaims(token)?.tenant;
+    if (given !== undefined && given !== tenant) {
+      throw new GatehouseError({
+        code: "wrong_namespace",
+        detail: `asked for a token of namespace ${tenant}, the server gave one of ${given}`,
+      });
     }
+    // If `base` was replaced meanwhile, what was got for it may be void as well.
+    if (this.#live.has(base)) this.#live.add(token);
+    await this.#preferHome(host, base, tenant);
+    return token;
   }
 
   // The exchange made `tenant` the user's preferred namespace. Left so, every later login of the user would be for it,
@@ -358,7 +351,6 @@ export function sharedSession(address: string, credential: PasswordCredential): 
   return session;
 }
 
-/** A token as requests carry it. */
 const bearer = (token: string): Authorization => ({ headers: { authorization: `Bearer ${token}` }, token });
 
 /** Seconds a code is valid (rules section 10). */

@@ -34,14 +34,13 @@ export function camelKey(key: string): string {
 
 /** How the keys of values are converted that fit one of several schemas. */
 interface Plan {
-  /** True when all values are texts. */
   readonly isText: boolean;
   readonly keys: ReadonlyMap<string, { readonly camel: string; readonly value: () => Plan }>;
   readonly items: () => Plan;
   readonly values: () => Plan;
 }
 
-/** The schemas inside of those that only wrap others: optional, nullable, default, catch, refinement, union, … */
+/** The schemas that others wrap: optional, nullable, default, refinement, union, … */
 function leaves(schemas: readonly z.core.$ZodType[], seen = new Set<z.core.$ZodType>()): z.core.$ZodType[] {
   return schemas.flatMap((schema) => {
     if (seen.has(schema)) return [];

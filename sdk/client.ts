@@ -38,17 +38,7 @@ import {
 import type { Credential } from "./credentials.ts";
 import { AuthenticationError, ConfigurationError, TransportError } from "./errors.ts";
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
-import { type Answer, buildRequest, Transport, type WireRequest } from "./transport.ts";
-
-/** What {@link ClientOptions} mean where they are left out. */
-export const DEFAULTS = {
-  connectTimeout: 5000,
-  headersTimeout: 30_000,
-  bodyTimeout: 30_000,
-  connections: 16,
-  maxResponseSize: 64 * 1024 * 1024,
-  userAgent: "gatehouse-sdk",
-};
+import { type Answer, buildRequest, DEFAULTS, Transport, type WireRequest } from "./transport.ts";
 
 /** What the views of a client share: one for each namespace that {@link ClientCore.forTenant} was asked for. */
 interface Shared {
@@ -71,9 +61,10 @@ class Core implements ClientCore {
     this.#host = {
       timing: shared.transport.timing,
       call: async (id, parts, authorization) => {
-        const request = buildRequest(operations[id], parts as RequestParts);
-        const answer = await this.#send(operations[id], request, {}, authorization);
-        return this.#result(id, answer).body;
+        const operation: Operation = operations[id];
+        const request = buildRequest(operation, parts as RequestParts);
+        const answer = await this.#send(operation, request, {}, authorization);
+        return (resultOf(operation, answer) as CallResult<typeof id>).body;
       },
     };
   }
@@ -88,7 +79,7 @@ class Core implements ClientCore {
   ): Promise<CallResult<Id>> {
     const operation: Operation = operations[id];
     const request = buildRequest(operation, (parts ?? {}) as RequestParts);
-    return this.#result(id, await this.#authorized(operation, request, options ?? {}));
+    return resultOf(operation, await this.#authorized(operation, request, options ?? {})) as CallResult<Id>;
   }
 
   async request<R extends z.ZodType | undefined>(
@@ -150,10 +141,6 @@ class Core implements ClientCore {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
-  }
-
-  #result<Id extends OperationId>(id: Id, answer: Answer): CallResult<Id> {
-    return resultOf(operations[id], answer) as CallResult<Id>;
   }
 
   async #authorized(operation: Operation, request: WireRequest, options: CallOptions): Promise<Answer> {
@@ -270,7 +257,6 @@ const anonymous: Authorizer = {
   secrets: () => [],
 };
 
-/** What authorizes requests to the service at `address`. */
 function authorizerOf(address: string, credential: Credential | undefined): Authorizer {
   switch (credential?.kind) {
     case undefined:
@@ -284,12 +270,10 @@ function authorizerOf(address: string, credential: Credential | undefined): Auth
   }
 }
 
-/** A client with a method for each operation. The methods are made once: the provider has a view for each resource. */
-class View extends Core {}
-
+// The methods of operations are made once: the provider has a view for each resource.
 for (const id of Object.keys(operations) as OperationId[]) {
-  Object.defineProperty(View.prototype, id, {
-    async value(this: View, ...args: RequestArguments<typeof id, CallOptions>) {
+  Object.defineProperty(Core.prototype, id, {
+    async value(this: Core, ...args: RequestArguments<typeof id, CallOptions>) {
       return (await this.call(id, ...args)).body;
     },
   });
@@ -298,7 +282,7 @@ for (const id of Object.keys(operations) as OperationId[]) {
 function viewOf(shared: Shared, tenant: string | undefined): Client {
   let view = shared.views.get(tenant);
   if (!view) {
-    view = new View(shared, tenant) as ClientCore as Client;
+    view = new Core(shared, tenant) as ClientCore as Client;
     shared.views.set(tenant, view);
   }
   return view;
@@ -332,20 +316,9 @@ const MAX_PAGE_SIZE = 100;
 /** Items that a server puts on a page of size 0 (rules section 6). */
 const DEFAULT_PAGE_SIZE = 10;
 
-/** A page as the server sends it. */
-interface Fetched<Item> {
-  readonly headers: ResponseHeaders;
-  readonly items: readonly Item[];
-}
-
 function totalOf(headers: ResponseHeaders): number | undefined {
   const text = headers["x-total-count"];
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
-}
-
-/** The page size that a server makes of `asked` (rules section 6). */
-function pageSizeOf(asked: number): number {
-  return asked === 0 ? DEFAULT_PAGE_SIZE : Math.min(Math.max(asked, 1), MAX_PAGE_SIZE);
 }
 
 /**
@@ -359,10 +332,13 @@ function pageSizeOf(asked: number): number {
 export async function* iteratePages<Item>(
   operation: Pick<Operation, "query">,
   query: unknown,
-  fetch: (query: Record<string, unknown>) => Promise<Fetched<Item>>,
+  fetch: (
+    query: Record<string, unknown>,
+  ) => Promise<{ readonly headers: ResponseHeaders; readonly items: readonly Item[] }>,
 ): AsyncGenerator<Page<Item>, void, undefined> {
   const asked = (query ?? {}) as { page?: number; perPage?: number; sortBy?: string };
-  const perPage = pageSizeOf(asked.perPage ?? MAX_PAGE_SIZE);
+  const wanted = asked.perPage ?? MAX_PAGE_SIZE;
+  const perPage = wanted === 0 ? DEFAULT_PAGE_SIZE : Math.min(Math.max(wanted, 1), MAX_PAGE_SIZE);
   const sortable = "sort_by" in operation.query.shape && asked.sortBy === undefined;
   const firstPage = Math.max(asked.page ?? 1, 1);
   let seen: number | undefined;

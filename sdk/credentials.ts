@@ -125,7 +125,6 @@ export function environmentValue(env: Environment, name: string): string | undef
   return contentOf(path, fileName);
 }
 
-/** A file's text without its last newline. @param variable the one that names the file, for errors */
 function contentOf(path: string, variable: string): string {
   let content: string;
   try {

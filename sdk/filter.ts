@@ -11,7 +11,7 @@ interface Property {
   };
 }
 
-/** Properties of which at least one must hold. */
+/** At least one of the properties must hold. */
 type Clause = readonly Property[];
 
 /** Longest filter a server takes, in characters of base64. */

@@ -58,7 +58,6 @@ export interface Timing {
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** The real ones. */
 export const SYSTEM_TIMING: Timing = {
   now: Date.now,
   random: Math.random,
@@ -104,8 +103,7 @@ export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error
   return false;
 }
 
-/** The state of a call after an attempt failed. */
-export interface Failed {
+interface Failed {
   /** Which attempt failed, from 1. */
   readonly attempt: number;
   /** Milliseconds of the budget that are left. */

@@ -15,24 +15,24 @@ import type { Operation } from "./contract/index.ts";
 import { ConfigurationError, RequestError, RetryAfterError, TransportError } from "./errors.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
 
-/** What a {@link Transport} needs of a client's options. */
-export type TransportOptions = Pick<
-  ClientOptions,
-  "url" | "ca" | "dispatcher" | "onRequest" | "onWait" | "stopWaiting"
-> &
-  Required<
-    Pick<
-      ClientOptions,
-      "connectTimeout" | "headersTimeout" | "bodyTimeout" | "connections" | "maxResponseSize" | "userAgent"
-    >
-  > & { readonly timing: Timing };
+/** What {@link ClientOptions} mean where they are left out. */
+export const DEFAULTS = {
+  connectTimeout: 5000,
+  headersTimeout: 30_000,
+  bodyTimeout: 30_000,
+  connections: 16,
+  maxResponseSize: 64 * 1024 * 1024,
+  userAgent: "gatehouse-sdk",
+};
 
-/** What one call adds to its request. */
-export interface SendOptions {
+/** The options of a client that a {@link Transport} takes. */
+type TransportOptions = Omit<ClientOptions, "credential" | "retry" | "timing"> &
+  typeof DEFAULTS & { readonly timing: Timing };
+
+interface SendOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly retry: RetryPolicy;
   readonly signal?: AbortSignal;
-  /** The JWT among the headers. */
   readonly token?: string;
   /** Values that no error may show. */
   readonly secrets: readonly string[];
@@ -254,11 +254,9 @@ export class Transport {
   }
 }
 
-/** A request as it goes out, without credentials. */
 export interface WireRequest {
   /** Path with its parameters filled in, without the query: logs and errors may show it. */
   readonly path: string;
-  /** Path and query. */
   readonly target: string;
   readonly body?: string;
   /** Values of the body and query that messages must not repeat. */
@@ -276,9 +274,7 @@ function secretsIn(value: unknown, key = ""): string[] {
   return [];
 }
 
-function record(value: unknown): Record<string, unknown> {
-  return (value ?? {}) as Record<string, unknown>;
-}
+const record = (value: unknown) => (value ?? {}) as Record<string, unknown>;
 
 /** One escaped segment of a path. "." and ".." are refused: a URL resolves them, and would name another object. */
 function segment(operation: Operation, name: string, value: unknown): string {
@@ -289,11 +285,6 @@ function segment(operation: Operation, name: string, value: unknown): string {
     });
   }
   return encodeURIComponent(text);
-}
-
-/** The body of a tag's removal: servers of 0.19 look for the tag there (rules D17), others in the path alone. */
-function bodyOfTagRemoval({ method }: Operation, { tag }: Record<string, unknown>): object | undefined {
-  return method === "DELETE" && tag !== undefined ? { tag } : undefined;
 }
 
 /**
@@ -310,7 +301,9 @@ export function buildRequest(operation: Operation, parts: RequestParts): WireReq
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== null) search.append(name, String(value));
   }
-  const body = operation.body ? toWire(operation.body, parts.body) : bodyOfTagRemoval(operation, params);
+  // Servers of 0.19 look for a tag that is removed in the body (rules D17), others in the path alone.
+  const removed = operation.method === "DELETE" && params.tag !== undefined ? { tag: params.tag } : undefined;
+  const body = operation.body ? toWire(operation.body, parts.body) : removed;
   return {
     path,
     target: search.size > 0 ? `${path}?${search}` : path,

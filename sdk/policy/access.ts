@@ -81,7 +81,7 @@ export class Access {
     return this.#byAddress.of(address);
   }
 
-  /** What the firewall says. Logins that the same rules match get the same object. */
+  /** Logins that the same rules match get the same object. */
   verdict(login: string, address: string): Verdict {
     const named = this.rulesForLogin(login);
     const placed = this.rulesForAddress(address);
@@ -112,7 +112,7 @@ export class Access {
     return { shares, open };
   }
 
-  /** The devices that some key reaches, by some login name from some address of the domain. */
+  /** The devices that some key reaches by some login name from some address. */
   reached(): DeviceSet {
     const reached: DeviceSet = new TypedFastBitSet();
     for (const login of this.domain.logins) {
@@ -123,7 +123,6 @@ export class Access {
     return reached;
   }
 
-  /** Uids of a set of devices. */
   uidsOf(devices: DeviceSet): string[] {
     const uids: string[] = [];
     devices.forEach((place) => {
@@ -142,7 +141,6 @@ function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
 /** A set of devices, each by its place in a list of uids. */
 export type DeviceSet = TypedFastBitSet;
 
-/** Finds the devices that filters are for, once for each filter. */
 class DeviceSets {
   readonly all: DeviceSet = new TypedFastBitSet();
   readonly #names: NamedDevices;
@@ -184,7 +182,6 @@ class DeviceSets {
     return union;
   }
 
-  /** Undefined for a pattern that does not compile. */
   #named(pattern: string): DeviceSet | undefined {
     if (!this.#byPattern.has(pattern)) {
       const compiled = patternOf(pattern);
@@ -208,7 +205,6 @@ class NamedDevices {
     this.#sorted = devices.toSorted(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0));
   }
 
-  /** Places of the devices in whose name the pattern is found. */
   *matching({ begins, test }: Pattern): Generator<number> {
     if (!begins || begins.includes("")) {
       for (const [name, place] of this.#devices) if (test(name)) yield place;
@@ -223,7 +219,6 @@ class NamedDevices {
     }
   }
 
-  /** The place of the first name that does not sort before the text. */
   #firstFrom(text: string): number {
     let low = 0;
     let high = this.#sorted.length;
@@ -236,7 +231,6 @@ class NamedDevices {
   }
 }
 
-/** A set of rules, each by its place in a list. */
 export type RuleSet = TypedFastBitSet;
 
 /** Finds the rules whose pattern is found in a text, once for each text. */

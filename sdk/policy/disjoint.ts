@@ -14,11 +14,9 @@ const TEXTS: Readonly<Record<Subject, string>> = {
   device: "[A-Za-z0-9_.-]+",
 };
 
-/** Most states of an automaton, and of the comparison of two. */
+/** Limits of one automaton, and of what is kept. */
 const STATES_MAX = 20_000;
-/** Most automata, and most answers, that are kept. */
 const [AUTOMATA_MAX, ANSWERS_MAX] = [500, 20_000];
-/** Most times that a pattern is rewritten to get its assertions to its ends. */
 const PASSES_MAX = 20;
 
 /** RE2 and JavaScript have different characters in these. */

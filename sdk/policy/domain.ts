@@ -12,15 +12,9 @@ export const ANY_ADDRESS = "192.0.2.1";
 
 /** What a domain holds beside what the patterns of the policies name. */
 export interface DomainOptions {
-  /**
-   * Login names.
-   * @default []
-   */
+  /** @default [] */
   readonly logins?: readonly string[];
-  /**
-   * Client addresses.
-   * @default []
-   */
+  /** Client addresses. @default [] */
   readonly addresses?: readonly string[];
 }
 
@@ -57,9 +51,7 @@ export function addressFrom(begin: string): string | undefined {
   return ENDS.map((end) => begin + end).find((text) => isIP(text) !== 0);
 }
 
-/** Most combinations of alternatives that are written out. */
 const COMBINATIONS_MAX = 16;
-/** Most repetitions that are written out. */
 const REPEATS_MAX = 64;
 
 /**
@@ -79,7 +71,6 @@ export function samplesOf(pattern: string, filler = "x"): string[] {
   return [...texts].filter(compiled.test);
 }
 
-/** Gives the samples of branches, at most so many combinations of all together. */
 function sampler(filler: string): (branches: readonly AST.Alternative[], most: number) => string[] {
   return alternatives;
 

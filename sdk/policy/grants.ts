@@ -34,7 +34,6 @@ export function* grantsOf(access: Access, keys = access.policy.keys): Generator<
   }
 }
 
-/** What the firewall allows logins of one name, whatever the key. */
 function allowedTo(access: Access, login: string): Group<AccessRule | null>[] {
   const groups = new Groups<AccessRule | null>();
   const alike = Map.groupBy(access.domain.addresses, (address) => access.verdict(login, address));
@@ -124,10 +123,7 @@ interface Group<Label> {
   readonly addresses: readonly string[];
 }
 
-/** A group to which addresses may be added. */
-interface OpenGroup<Label> {
-  readonly label: Label;
-  readonly devices: DeviceSet;
+interface OpenGroup<Label> extends Omit<Group<Label>, "addresses"> {
   readonly parts: (readonly string[])[];
 }
 

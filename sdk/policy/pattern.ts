@@ -49,7 +49,7 @@ export interface Pattern {
   matches(input: string): boolean;
 }
 
-/** How many compiled patterns are kept; the least recently used one is dropped first. */
+/** How many compiled patterns are kept. */
 export const PATTERN_CACHE_SIZE = 1000;
 
 const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
@@ -104,7 +104,7 @@ function compile(text: string): Pattern {
   };
 }
 
-/** The test of a pattern. Most patterns of policies are literals, which need no engine. */
+/** Most patterns of policies are literals, which need no engine. */
 function matcher(literals: Literals | undefined, engine: Pattern["test"]): Pattern["test"] {
   if (literals === undefined) return engine;
   const { kind, texts } = literals;
@@ -221,7 +221,7 @@ export function patternTree(text: string): AST.Pattern | undefined {
   }
 }
 
-/** The character that a node stands for, written plainly or as punctuation behind a backslash; undefined for none. */
+/** The character of a node that is written plainly or as escaped punctuation. */
 export function literalOf(node: AST.Node): string | undefined {
   if (node.type !== "Character") return undefined;
   const { raw } = node;
@@ -256,7 +256,7 @@ export function mistakenFor(pattern: string, subject: Subject): Mistaken | undef
   return isGlob(pattern) ? { notation: "a glob", instead: `^${asExpression(pattern)}$` } : undefined;
 }
 
-/** One sentence about such a pattern, for errors. */
+/** One sentence for errors. */
 export function mistakenText({ notation, instead }: Mistaken): string {
   const meant = instead === undefined ? "" : ` Did you mean \`${instead}\`?`;
   return `A regular expression is expected, not ${notation}.${meant}`;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { DEFAULTS } from "../../sdk/client.ts";
 import { DEFAULT_RETRY } from "../../sdk/index.ts";
+import { DEFAULTS } from "../../sdk/transport.ts";
 
 /** The defaults that the doc comments of a file's fields give, if they are numbers or texts. */
 function documented(file: string): Record<string, unknown> {

@@ -108,7 +108,6 @@ function tagsNowhere({ policy, rules }: Access): Finding[] {
   ];
 }
 
-/** A finding where no rule denies what the others do not match. */
 function defaultDeny({ policy, rules }: Access): Finding[] {
   if (policy.keys.length === 0 || rules.some(deniesEverything)) return [];
   const none = rules.length === 0;
@@ -153,20 +152,11 @@ export interface LintedInvitation {
 export interface LintOptions {
   /** @default [] */
   readonly apiKeys?: readonly LintedApiKey[];
-  /**
-   * Pending invitations.
-   * @default []
-   */
+  /** Pending ones. @default [] */
   readonly invitations?: readonly LintedInvitation[];
-  /**
-   * What expires within so many days is a finding.
-   * @default 14
-   */
+  /** What expires within so many days is a finding. @default 14 */
   readonly soonDays?: number;
-  /**
-   * The time from which these days count.
-   * @default new Date()
-   */
+  /** The time from which these days count. @default new Date() */
   readonly now?: Date;
 }
 
@@ -186,7 +176,6 @@ export function expiryOf(expires: number | string): Date | null {
   return date.getTime() > 0 ? date : null;
 }
 
-/** Findings for API keys that never expire, and for what expires soon. */
 export function expiryFindings(options: LintOptions): Finding[] {
   const { apiKeys = [], invitations = [] } = options;
   return [

@@ -18,7 +18,6 @@ import {
 /** A pattern, and the key or rule that has it. */
 export interface PatternUse {
   readonly object: FindingObject;
-  /** The name of the object at the beginning of a sentence. */
   readonly who: string;
   readonly effect: "admit" | "allow" | "deny";
   readonly field: Field;
@@ -53,14 +52,13 @@ const address = (pattern: string) => ({ field: "sourceIp", subject: "address", p
 const device = ({ hostname = "" }: DeviceFilter) =>
   ({ field: "filter.hostname", subject: "device", pattern: hostname }) as const;
 
-/** What a pattern that does not compile does to its object. */
+/** Ends of sentences. */
 const BROKEN = {
   admit: () => "so the key admits nobody",
   allow: () => "so the rule allows nothing",
   deny: ({ subject }: PatternUse) => `so the rule denies every ${subject} that the rest of it matches`,
 } as const;
 
-/** What a pattern that matches nothing does to its object. */
 const IMPOSSIBLE = {
   admit: "so the key never admits a login",
   allow: "so the rule never allows a login",
@@ -166,10 +164,8 @@ export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]):
   });
 }
 
-/** Most texts of the domain that are looked at; further ones are made up. */
 const FOUND_MAX = 100;
 
-/** What makes texts longer, the plainest first. */
 const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, after: string])[]>> = {
   login: [["not", ""], ...around(["x", "1", "-", "_", ".", "@"])],
   address: around(["1", "2", "f", "0", "1."]),
@@ -206,7 +202,6 @@ function firstFew(texts: readonly string[], finds: Pattern["test"]): string[] {
   return found;
 }
 
-/** Texts that are longer than what the pattern seems to spell. */
 function longer(pattern: string, subject: Subject, found: readonly string[]): string[] {
   const flagless = pattern.replace(/^\(\?[a-zA-Z]+\)/, "");
   const plain = flagless

@@ -135,7 +135,6 @@ interface Disagreement {
 /** Which rules decide over a domain, and what would happen without each. Rules are named by their places. */
 class Decisions {
   readonly matching = new Set<number>();
-  /** The rules that decide about some login. */
   readonly deciding = new Set<number>();
   /** The rules without which the decision about some login would be another one. */
   readonly needed = new Set<number>();
@@ -183,7 +182,6 @@ class Decisions {
     return decisions;
   }
 
-  /** Finds out what would be decided without the rule of a decision. */
   #without({ place, devices }: Decision, rest: readonly number[]): void {
     if (this.needed.has(place)) return;
     const { action } = this.#ruleAt(place);
@@ -202,7 +200,6 @@ class Decisions {
     if (action === "deny" && !left.isEmpty()) this.needed.add(place);
   }
 
-  /** Finds rules of the same priority that would decide differently, had they been made later. */
   #compare({ place, devices }: Decision, rest: readonly number[], { login, address }: Situation): void {
     const { action, priority } = this.#ruleAt(place);
     for (const other of rest) {
@@ -232,10 +229,8 @@ function note(notes: Map<number, Set<number>>, place: number, other: number): vo
   else notes.set(place, new Set([other]));
 }
 
-/** Texts in which the patterns of the same rules are found. */
 interface TextClass {
   readonly text: string;
-  /** Places of the rules whose pattern is found in it. */
   readonly rules: RuleSet;
 }
 
@@ -253,7 +248,6 @@ interface Classes {
   readonly addresses: readonly TextClass[];
 }
 
-/** Each list of rules that match some login name from some address, once. */
 function* situationsOf({ logins, addresses }: Classes): Generator<Situation> {
   const seen = new Set<string>();
   for (const login of logins) {
