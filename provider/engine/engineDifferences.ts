@@ -1,6 +1,5 @@
 import type { UnsupportedUse } from "./errors.ts";
 
-/** A feature of Pulumi that the embedded engine does not have. */
 type UnsupportedFeature = Omit<UnsupportedUse, "resource">;
 
 const CLI = "Use the Pulumi CLI (--engine cli) for this program.";
@@ -49,7 +48,6 @@ export const UNSUPPORTED = [
   { id: "views", feature: "view resources in the state", hint: CLI },
 ] as const satisfies readonly UnsupportedFeature[];
 
-/** The names of these features. */
 export type UnsupportedId = (typeof UNSUPPORTED)[number]["id"];
 
 /** A use of such a feature, for an UnsupportedError. @param resource the resource or file that uses it */
@@ -108,5 +106,4 @@ export const ENGINE_DIFFERENCES = [
   },
 ] as const satisfies readonly { readonly id: string; readonly text: string }[];
 
-/** The names of these differences. */
 export type EngineDifferenceId = (typeof ENGINE_DIFFERENCES)[number]["id"];

@@ -3,9 +3,9 @@ import type { CommandErrorCode } from "../errorCodes.ts";
 import type { Confirmable, Plan, Result, TargetOptions } from "./model.ts";
 
 /**
- * Base of the errors of commands and engines. The engines throw it itself where no class below says more: for options
- * that contradict each other (`usage`), targets that are no resources (`target`), a step that was not planned
- * (`not_planned`), a provider that does not start (`provider`), a failure of the Pulumi CLI (`cli`).
+ * Base of the errors of commands and engines. Thrown itself for contradicting options (`usage`), targets that are no
+ * resources (`target`), an unplanned step (`not_planned`), a provider that does not start (`provider`), and failures of
+ * the Pulumi CLI (`cli`).
  */
 export class EngineError extends GatehouseError {
   override readonly name: string;
@@ -18,13 +18,9 @@ export class EngineError extends GatehouseError {
   }
 }
 
-/** Where people read how to install the Pulumi CLI. */
 const INSTALL = "https://www.pulumi.com/docs/install/";
 
-/**
- * There is no `pulumi` command on the PATH, and the embedded engine was not named. Where the embedded engine was named, and cannot run
- * the stack, that is an UnsupportedError.
- */
+/** There is no `pulumi` on the PATH. Where the embedded engine was named and cannot run the stack: UnsupportedError. */
 export class NoEngineError extends EngineError {
   /** @param runtime what the program runs by; the built-in engine has Node.js alone */
   constructor(runtime: string) {
@@ -137,9 +133,7 @@ export class JournalConflictError extends EngineError {
 export interface UnsupportedUse {
   readonly id: string;
   readonly feature: string;
-  /** What uses it. */
   readonly resource: string;
-  /** What to do instead. */
   readonly hint: string;
 }
 

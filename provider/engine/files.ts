@@ -80,11 +80,7 @@ export function isNoSuchFile(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | undefined)?.code === "ENOENT";
 }
 
-/**
- * Parses a YAML mapping; an empty text is an empty one.
- * @param where names the file in errors
- * @throws ProjectError where the text is no YAML, or something else than a mapping
- */
+/** Parses a YAML mapping; an empty text is an empty one. @throws ProjectError for anything else */
 export function parseYamlMap(text: string, where: string): Record<string, unknown> {
   let parsed: unknown;
   try {

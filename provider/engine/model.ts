@@ -146,7 +146,7 @@ export function summarise(steps: readonly Step[]): Summary {
 export const retainedObjects = (steps: readonly ShownStep[]): number =>
   steps.filter(({ op, retained, error }) => op === "delete" && retained && error === undefined).length;
 
-/** How many steps failed, as a sentence; undefined where none did. */
+/** A sentence; undefined where no step failed. */
 export function failedSteps(steps: readonly Step[]): string | undefined {
   const count = steps.filter((step) => step.error !== undefined).length;
   return count === 0 ? undefined : `${count} resource${count === 1 ? "" : "s"} failed.`;
@@ -161,7 +161,6 @@ export function shownStep({ before: _before, after: _after, ...step }: Step): Sh
   return step;
 }
 
-/** True where any step is more than `same`. */
 export function hasChanges(result: Result): boolean {
   return result.steps.some((step) => step.op !== "same");
 }
@@ -172,10 +171,7 @@ export interface PreviewOptions extends TargetOptions {
   readonly refresh?: boolean;
   /** URNs, with wildcards, of resources that are replaced even where nothing changed. */
   readonly replace?: readonly string[];
-  /**
-   * Every step of the plan, the unchanged ones too, tells what the resource is before and after.
-   * @default false
-   */
+  /** Every step, unchanged ones too, has the resource before and after. @default false */
   readonly values?: boolean;
   /** False: a missing stack is a StackSelectionError instead of being made. @default true */
   readonly create?: boolean;
@@ -188,20 +184,14 @@ export interface Confirmable {
 }
 
 export interface UpOptions extends PreviewOptions, Confirmable {
-  /**
-   * The run stops where it would depart from the plan that was confirmed; `confirm` is asked even for an empty plan.
-   * @default false
-   */
+  /** Stops a run that departs from the confirmed plan; asks `confirm` even for an empty one. @default false */
   readonly held?: boolean;
   /** The program is run once, and nothing is asked. @default false */
   readonly skipPreview?: boolean;
 }
 
 export interface RefreshRunOptions extends TargetOptions, Confirmable {
-  /**
-   * Forget creations that an earlier run left in flight, once somebody has looked for their objects.
-   * @default false
-   */
+  /** Forget creations that an earlier run left in flight, once the user has looked for their objects. @default false */
   readonly clearPendingCreates?: boolean;
 }
 
@@ -270,10 +260,7 @@ export interface Stack {
   resources(): Promise<readonly StateResource[]>;
   /** Encrypts a text as the stack's secrets are: with its passphrase, or by its secrets provider. */
   encrypt(text: string): Promise<string>;
-  /**
-   * Decrypts a text of `encrypt`.
-   * @throws PassphraseError where it was encrypted with another key, or changed since
-   */
+  /** Decrypts a text of `encrypt`. @throws PassphraseError where it has another key, or was changed */
   decrypt(encrypted: string): Promise<string>;
 }
 

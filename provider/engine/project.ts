@@ -128,10 +128,7 @@ export interface StackConfig {
 export const stackFilePath = ({ configFolder }: Pick<Project, "configFolder">, stack: string): string =>
   join(configFolder, `Pulumi.${parseStackName(stack).name}.yaml`);
 
-/**
- * Reads the stack's file; a missing one is an empty one.
- * @throws ProjectError where it cannot be read; UnsupportedError for an ESC environment or another secrets provider
- */
+/** @throws ProjectError where it cannot be read; UnsupportedError for an ESC environment or another secrets provider */
 export async function readStackFile(project: Project, stack: string): Promise<StackFile> {
   const path = stackFilePath(project, stack);
   const text = await readIfThere(path, ProjectError);
@@ -256,10 +253,7 @@ export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): P
   );
 }
 
-/**
- * The folder of a file:// backend; `~` is the home folder, a relative path begins at the project's folder.
- * @throws UnsupportedError for any other kind of backend
- */
+/** The folder of a file:// backend; `~` is the home folder. @throws UnsupportedError for any other kind of backend */
 export function backendFolder(choice: BackendChoice, project: Project): string {
   if (!choice.url.startsWith("file://")) {
     const kind = `${choice.url.split("://")[0]}:// (from ${choice.source})`;

@@ -292,7 +292,6 @@ export const TELL_ALL = { PULUMI_OPTION_JSON: "true", PULUMI_OPTION_SHOW_SAMES: 
 
 /**
  * True where a preview found nothing to do, and nothing to write to the state, such as another option of a resource.
- * @param printed its output
  * @param plan the plan that it saved, which compares secrets too
  */
 export function isNothingToDo(printed: string, plan: string): boolean {

@@ -6,7 +6,6 @@ import { text } from "node:stream/consumers";
 import { EngineError, PassphraseError } from "../errors.ts";
 import { ifThere, parseYamlMap } from "../files.ts";
 
-/** A stack, as commands of the CLI are told of it. */
 export interface CliTarget {
   readonly command: string;
   readonly env: NodeJS.ProcessEnv;
@@ -20,8 +19,8 @@ export interface CliTarget {
 const KEY = "gatehouse:text";
 
 /**
- * Encrypts a text as the stack's secrets are, whichever secrets provider it has. The CLI has no command for that, so the
- * text becomes a secret value in a configuration file of its own.
+ * Encrypts a text as the stack's secrets are. The CLI has no command for that, so the text becomes a secret value in a
+ * configuration file of its own.
  * @throws EngineError (`cli`) where the CLI fails
  */
 export function encryptByCli(target: CliTarget, plain: string): Promise<string> {

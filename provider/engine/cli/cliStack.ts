@@ -63,10 +63,7 @@ export class CliStack implements Stack {
   readonly #configFolder: string;
   readonly #notes: string[];
   #created = false;
-  /**
-   * How much an earlier run left undone: operations in flight, and old objects beside those that replace them.
-   * Undefined before anybody has looked.
-   */
+  /** Operations in flight and old objects that an earlier run left; undefined before the state was read. */
   #undone: number | undefined;
 
   private constructor(
@@ -321,10 +318,7 @@ function lockedError(text: string): LockedError {
   return LockedError.heldBy([...new Set(holders)]);
 }
 
-/**
- * The error of a configuration that the CLI could not read. It repeats the errors alone that the CLI wrote: other lines
- * may have the configuration.
- */
+/** Repeats only the errors that the CLI wrote: other lines may have the configuration. */
 function configFailure(error: unknown): EngineError {
   const { stderr = "" } = (error as { commandResult?: { stderr?: string } }).commandResult ?? {};
   if (/incorrect passphrase/.test(stderr)) return PassphraseError.wrong();

@@ -216,7 +216,7 @@ const destroying =
 
 /**
  * Does work that changes a stack: holds its lock, journals the work, then writes the state, even where the work failed.
- * @param prepare makes a plan under the lock and gives the work; a result instead says that there is no work
+ * @param prepare gives the work, or the result where there is none
  * @throws LockedError; BackendError where the state cannot be written; the errors of `prepare`, the work and `conclude`
  */
 async function lockedRun(

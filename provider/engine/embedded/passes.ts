@@ -47,7 +47,6 @@ export interface RunSettings extends OpenedStack, ProcessSettings {
   readonly parallel: number;
   readonly emit: (event: EngineEvent) => void;
   readonly signal: AbortSignal | undefined;
-  /** In milliseconds. */
   readonly started: number;
   /** Set once a pass has told the notes and the pending operations; later passes have them in their results alone. */
   told?: boolean;
@@ -144,10 +143,9 @@ export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, pl
 }
 
 /**
- * Runs the program, and makes the resources real that it registers; a dry run only plans them. Objects are read first: all
- * where the options say so, else those of operations that an earlier run left in flight.
- * @throws UnsupportedError, ProjectError; EngineError where the targets or a held plan do not fit the program, or its
- * provider does not start
+ * Runs the program, and creates or changes its resources; a dry run only plans them. Reads objects first: all with the
+ * option `refresh`, else those of operations that an earlier run left in flight.
+ * @throws UnsupportedError, ProjectError; EngineError for misfit targets, a held plan, or a provider that does not start
  */
 export async function deployPass(
   settings: RunSettings,
@@ -234,7 +232,6 @@ async function settlePass(settings: RunSettings, pass: Pass, targets: TargetOpti
   );
 }
 
-/** Deletes the resources in the pass's snapshot; in a dry run finds out which. */
 export async function deletePass(
   settings: RunSettings,
   pass: Pass,

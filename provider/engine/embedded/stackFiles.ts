@@ -13,7 +13,6 @@ import { type Checkpoint, FileBackend, findLocks, removeLocks, takeLock } from "
 import { type Crypter, newCrypter, openCrypter, readPassphrase, StateCodec } from "../state/resourceState.ts";
 import { appendCommit, type JournalLine, readJournal, Snapshot } from "../state/snapshot.ts";
 
-/** What the files of a stack give a run. */
 export interface OpenedStack {
   readonly crypter: Crypter;
   readonly config: StackConfig;
@@ -61,8 +60,7 @@ export class StackFiles {
 
   /**
    * The configuration as plain text by `namespace:key`. Nothing is written: neither a stack nor a salt is made.
-   * @throws StackSelectionError where there is neither a state nor a file; PassphraseError, ProjectError, BackendError,
-   * UnsupportedError
+   * @throws StackSelectionError without state and file; PassphraseError, ProjectError, BackendError, UnsupportedError
    */
   async config(): Promise<ReadonlyMap<string, string>> {
     const { file, state } = await this.#read();
@@ -133,8 +131,8 @@ const UNSALTED = {
 };
 
 /**
- * Looks for a gatehouse process that died while it held the stack: the state gets the steps in its journal, and as
- * pending ones the operations that it had in flight; its lock is removed.
+ * Merges the journal of a gatehouse process that died while it held the stack, and removes its lock. What was in flight
+ * becomes pending.
  * @returns a text that says so; undefined where there is no such process, or another one holds the stack
  * @throws JournalConflictError where something else has changed the state since; BackendError, LockedError
  */

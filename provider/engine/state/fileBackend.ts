@@ -69,10 +69,7 @@ export class FileBackend {
       .sort();
   }
 
-  /**
-   * Makes the folders, and meta.yaml where it is missing.
-   * @throws UnsupportedError for an old layout or a compressed state; BackendError for a layout that is not known
-   */
+  /** Makes the folders, and meta.yaml where it is missing. @throws UnsupportedError; BackendError for a newer layout */
   async prepare(): Promise<void> {
     const meta = join(this.root, "meta.yaml");
     const text = await ifThere(readFile(meta, "utf8"));
@@ -308,8 +305,8 @@ function ownIdentity(): ProcessIdentity {
 }
 
 /**
- * True where the id of a process of this host means the same process here. On Linux containers may share a host's name,
- * so a process that does not say where it ran is taken to be elsewhere.
+ * True where the id refers to the same process here. On Linux, containers may share a host's name, so a process that
+ * does not say where it ran is taken to be elsewhere.
  */
 function isVisible(other: ProcessIdentity): boolean {
   const { boot, pidNamespace } = ownIdentity();

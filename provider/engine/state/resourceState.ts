@@ -229,11 +229,7 @@ function crypterFor(key: Buffer, saltText: string): Crypter {
   };
 }
 
-/**
- * The passphrase: PULUMI_CONFIG_PASSPHRASE, which may be empty, or the content of the file that
- * PULUMI_CONFIG_PASSPHRASE_FILE names.
- * @throws PassphraseError where neither is set, or the file cannot be read
- */
+/** PULUMI_CONFIG_PASSPHRASE (may be empty), or the content of PULUMI_CONFIG_PASSPHRASE_FILE. @throws PassphraseError */
 export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
   if (env.PULUMI_CONFIG_PASSPHRASE !== undefined) return env.PULUMI_CONFIG_PASSPHRASE;
   const file = env.PULUMI_CONFIG_PASSPHRASE_FILE;
@@ -252,10 +248,7 @@ export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
   }
 }
 
-/**
- * The crypter of a salt that was made before.
- * @throws PassphraseError where it was made with another passphrase
- */
+/** @throws PassphraseError where the salt was made with another passphrase */
 export async function openCrypter(passphrase: string, saltText: string): Promise<Crypter> {
   const [version, salt, ...probe] = saltText.split(":");
   if (version !== "v1" || !salt || probe.length === 0) {
@@ -272,7 +265,6 @@ export async function openCrypter(passphrase: string, saltText: string): Promise
   return crypter;
 }
 
-/** A crypter with a new salt, for a new stack. */
 export async function newCrypter(passphrase: string): Promise<Crypter> {
   const salt = randomBytes(8);
   const key = await deriveKey(passphrase, salt);
@@ -307,10 +299,7 @@ export class StateCodec {
     );
   }
 
-  /**
-   * Decrypts every secret of a resource.
-   * @throws PassphraseError where the key is another one; BackendError where this is no resource
-   */
+  /** @throws PassphraseError where the key is another one; BackendError where this is no resource */
   decode(stored: StoredResource): ResourceState {
     if (typeof stored.urn !== "string" || typeof stored.type !== "string") {
       throw new BackendError("The state holds a resource without urn or type.");

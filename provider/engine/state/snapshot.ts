@@ -24,7 +24,6 @@ type Change<State> = { readonly put: string; readonly state: State } | { readonl
 export type Mutation = Change<ResourceState>;
 type StoredMutation = Change<StoredResource>;
 
-/** The state of a stack while a run changes it. */
 export class Snapshot {
   readonly #entries = new Map<string, ResourceState>();
   readonly #codec: StateCodec;
@@ -46,10 +45,7 @@ export class Snapshot {
     this.#earlierPending = pending.map((operation) => codec.decodeOperation(operation));
   }
 
-  /**
-   * From here on every change goes to the journal as well.
-   * @param onFailure called where it cannot be written
-   */
+  /** From here on every change goes to the journal, or `onFailure` is called. */
   useJournal(journal: Journal, onFailure: (error: Error) => void): void {
     this.#journal = journal;
     this.#onFailure = onFailure;
@@ -99,10 +95,7 @@ export class Snapshot {
     this.#journal?.appendLater({ line: "rename", from: oldUrn, to: newUrn });
   }
 
-  /**
-   * Notes that an operation is about to be sent to the provider.
-   * @throws BackendError where the journal cannot be written
-   */
+  /** Notes an operation before it is sent to the provider. @throws BackendError where the journal cannot be written */
   async begin(type: PendingOperation["type"], resource: ResourceState): Promise<number> {
     const id = this.#nextOperation++;
     const operation = { type, resource };
@@ -116,10 +109,7 @@ export class Snapshot {
     return id;
   }
 
-  /**
-   * Notes finished changes. When this resolves the journal is on disk, or `onFailure` was called.
-   * @param id the operation that did it, if any
-   */
+  /** Notes finished changes of an operation, if any. Then the journal is on disk, or `onFailure` was called. */
   async end(id: number | undefined, mutations: readonly Mutation[]): Promise<void> {
     const touched = mutations.flatMap((mutation) =>
       "drop" in mutation ? (this.#entries.get(mutation.drop) ?? []) : mutation.state,
@@ -247,10 +237,7 @@ export class Journal {
     return journal;
   }
 
-  /**
-   * Adds a line; resolves once it is on disk.
-   * @throws BackendError where it, or one before it, cannot be written
-   */
+  /** Adds a line; resolves once it is on disk. @throws BackendError where it, or one before it, cannot be written */
   append(line: JournalLine): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#queue.push(`${JSON.stringify(line)}\n`);
@@ -317,8 +304,7 @@ export async function appendCommit(path: string, hash: string): Promise<void> {
 }
 
 /**
- * Reads a journal; undefined where there is none. A last line that a crash cut off is left out: nobody was told that
- * its step was finished.
+ * Reads a journal, without a last line that a crash cut off: nobody was told that its step was finished.
  * @throws BackendError where another line cannot be read
  */
 export async function readJournal(path: string): Promise<JournalLine[] | undefined> {

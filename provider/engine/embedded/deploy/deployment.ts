@@ -55,9 +55,7 @@ interface DeploymentOptions
   extends ProcessSettings,
     Pick<DeletionContext, "dryRun" | "snapshot" | "log" | "stop" | "provider"> {
   readonly parallel: number;
-  /** The run's targets, and the resources that it is to replace. */
   readonly asked: PreviewOptions;
-  /** The plan that the run must not depart from. */
   readonly held: HeldPlan | undefined;
 }
 
@@ -204,17 +202,9 @@ export class Deployment implements Monitor {
     recreating: boolean,
     step: Writable<Step>,
   ): Promise<ResourcePlan> {
-    const { provider, replaced, recreate, snapshot, taken } = this.#context;
-    const plan = await planResource({
-      provider,
-      goal,
-      old,
-      recreating,
-      ownerReplaced: goal.deletedWith !== "" && replaced.has(goal.deletedWith),
-      replaceAsked: this.#replace.has(goal.urn),
-      entries: () => snapshot.entries(),
-      done: (urn) => taken.kept(urn) !== undefined,
-    });
+    const { replaced, recreate } = this.#context;
+    const replaceAsked = this.#replace.has(goal.urn);
+    const plan = await planResource({ ...this.#context, goal, old, recreating, replaceAsked });
     describePlan(plan, step);
     this.#options.held?.require(step);
     if (step.op === "replace") replaced.set(goal.urn, step);
@@ -289,7 +279,7 @@ function describePlan(plan: ResourcePlan, step: Writable<Step>): void {
   else if (plan.old?.state.id) step.id = plan.old.state.id;
 }
 
-/** Names an object: an old one that its replacement has not deleted yet has the same URN as the new one. */
+// An old object that its replacement has not deleted yet has the same URN as the new one.
 const objectKey = ({ urn, id = "" }: Pick<ResourceState, "urn" | "id">) => `${urn} ${id}`;
 
 /** A plan that a run may not depart from: a program may declare something else while it runs than in its preview. */
@@ -297,15 +287,12 @@ export class HeldPlan {
   readonly #steps = new Map<string, Step>();
 
   constructor({ steps }: Plan) {
-    // An old object that a replacement has not deleted yet has the same URN as the new one.
+    // Of an old object beside its replacement and the new one, which share a URN, the new one counts.
     for (const step of steps) if (step.op !== "delete") this.#steps.set(step.urn, step);
     for (const step of steps) if (!this.#steps.has(step.urn)) this.#steps.set(step.urn, step);
   }
 
-  /**
-   * A value that the plan did not know yet may be any.
-   * @throws EngineError (`not_planned`) where the step is another one than was planned
-   */
+  /** @throws EngineError (`not_planned`) where the step differs from the plan in a value that the plan knew */
   require(step: Step): void {
     if (step.type === STATE_IDENTITY_TYPE) return;
     const planned = this.#steps.get(step.urn);

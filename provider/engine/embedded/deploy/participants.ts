@@ -125,7 +125,6 @@ export class TakenEntries {
     return this.#formerUrns.get(urn);
   }
 
-  /** True where the URN was registered, or is in the state. */
   knows(urn: string): boolean {
     return this.#registered.has(urn) || this.#inState.has(urn);
   }
@@ -180,10 +179,7 @@ export class TakenEntries {
     return { key, state: old?.state };
   }
 
-  /**
-   * Notes what a registered resource is now; returns its key.
-   * @param old its entry so far; a new one is made where it is left out
-   */
+  /** Notes the new state of a resource, with a new key where it has no old entry; returns its key. */
   keep(urn: string, old: Pick<Entry, "key"> | undefined, state: ResourceState): string {
     const key = old?.key ?? this.#snapshot.newKey();
     this.#taken.add(key);

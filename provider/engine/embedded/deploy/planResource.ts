@@ -1,7 +1,7 @@
 import { PROVIDER_KEY, UNKNOWN } from "../../../engineMarks.ts";
 import { ProtectedError } from "../../errors.ts";
 import { type ResourceState, topologicalOrder, withDependents } from "../../state/resourceState.ts";
-import type { Entry } from "../../state/snapshot.ts";
+import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import {
   changedFields,
   changedKeys,
@@ -13,6 +13,7 @@ import {
 } from "../../value.ts";
 import type { Goal } from "../program/monitorServer.ts";
 import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/providerProcess.ts";
+import type { TakenEntries } from "./participants.ts";
 
 /** The reason for a replacement where replaceOnChanges is `*` and the object was not in order. */
 const INIT_ERROR_KEY = "#initerror";
@@ -40,22 +41,18 @@ export interface ImportPlan {
 
 interface PlanInput {
   readonly provider: ProviderProcess;
-  readonly entries: () => Entry[];
-  /** True for a URN that this run has dealt with: its resource cannot depend on the replaced one any more. */
-  readonly done: (urn: string) => boolean;
+  readonly snapshot: Snapshot;
+  readonly taken: TakenEntries;
+  /** The URNs of resources that this run replaces. */
+  readonly replaced: ReadonlyMap<string, unknown>;
   readonly goal: Goal;
   readonly old: Entry | undefined;
   /** True where this run has deleted the old object already, because it depends on a replaced one. */
   readonly recreating: boolean;
-  /** True where the resource that this one is deleted with is being replaced. */
-  readonly ownerReplaced: boolean;
   readonly replaceAsked: boolean;
 }
 
-/**
- * Asks the provider what a registration means for a resource.
- * @throws Error where an input is invalid; ProtectedError
- */
+/** @throws Error where an input is invalid; ProtectedError */
 export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const { provider, goal, old } = input;
   if (wantsImport(goal, old)) {
@@ -73,7 +70,7 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
     await provider.diff(goal, old.state, inputs);
     return replacement(input, old, ["id"], false);
   }
-  if (input.ownerReplaced) return replacement(input, old, ["deletedWith"], false);
+  if (input.replaced.has(goal.deletedWith)) return replacement(input, old, ["deletedWith"], false);
   const diff = await provider.diff(goal, old.state, inputs);
   const keys = replaceKeys(diff, goal.replaceOnChanges, old.state, inputs);
   if (keys.length > 0 || old.state.pendingReplacement === true) {
@@ -108,14 +105,15 @@ async function replacement(
  * properties that it has from a deleted resource changed.
  */
 async function dependentReplacements(input: PlanInput, root: Entry): Promise<Entry[]> {
-  const live = input.entries().filter((entry) => !entry.state.delete);
+  const live = input.snapshot.entries().filter((entry) => !entry.state.delete);
   const byState = new Map(live.map((entry) => [entry.state, entry]));
   const replaced = new Set([root.state.urn]);
   const found: Entry[] = [];
   const ordered = topologicalOrder(live.map((entry) => entry.state));
   const reached = withDependents(ordered, (urn) => urn === root.state.urn);
   for (const state of ordered.filter(({ urn }) => reached.has(urn) && urn !== root.state.urn)) {
-    if (!state.custom || state.external || input.done(state.urn)) continue;
+    // A resource that this run has dealt with cannot depend on the replaced one any more.
+    if (!state.custom || state.external || input.taken.kept(state.urn)) continue;
     if (!(await mustBeReplaced(input.provider, state, replaced))) continue;
     replaced.add(state.urn);
     const entry = byState.get(state);

@@ -172,7 +172,7 @@ function announce(
   return steps;
 }
 
-/** Why a resource may not be deleted. The old object of a replacement was judged before the new one was made. */
+// The old object of a replacement was judged before the new one was made.
 function refusal(context: DeletionContext, state: ResourceState): Error | undefined {
   if (state.protect && !state.delete && !state.pendingReplacement)
     return new ProtectedError("it is protected and would be deleted", state.urn);
@@ -243,7 +243,7 @@ export function registerComponent(
   return { urn: goal.urn, id: "", outputs: goal.props };
 }
 
-/** Carries out the plan for a resource. Undefined where that failed, or the run stops before it. */
+/** Undefined where the plan failed, or the run stops before it. */
 export async function executePlan(
   context: DeploymentContext,
   goal: Goal,
@@ -311,7 +311,6 @@ function expected(goal: Goal, plan: ResourcePlan): { id: string; outputs: Props 
   return { id: plan.op === "update" ? id : "", outputs: plan.inputs };
 }
 
-/** Writes to the state an object that was there already. */
 async function takeOver(
   context: DeploymentContext,
   goal: Goal,
@@ -328,10 +327,7 @@ async function takeOver(
   return { urn: goal.urn, id, outputs };
 }
 
-/**
- * Creates or updates the real object.
- * @throws the provider's error, once the state has what the provider made
- */
+/** @throws the provider's error, once the state has what the provider made */
 async function createOrUpdate(
   context: DeploymentContext,
   goal: Goal,
@@ -383,7 +379,6 @@ async function askProvider(
   }
 }
 
-/** What becomes of the old object's entry once the new one is there. */
 function retired({ snapshot }: DeploymentContext, old: Entry | undefined): Mutation[] {
   if (!old) return [];
   const now = snapshot.get(old.key) ?? old.state;
@@ -398,11 +393,7 @@ interface Found {
   readonly initErrors?: readonly string[];
 }
 
-/**
- * The state of a resource as the program wants it now.
- * @param old its state so far, whose times stay
- * @param changed whether the object is another one than before
- */
+/** The new state of a resource. @param changed whether the object is another one than before */
 export function newState(
   goal: Goal,
   provider: string,

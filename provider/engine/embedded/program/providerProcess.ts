@@ -83,10 +83,7 @@ export class ProviderProcess {
     this.#log = log;
   }
 
-  /**
-   * Starts the process, where it was not started yet; resolves once it is up.
-   * @throws EngineError (`provider`) where it does not come up; ProjectError where no SDK is installed
-   */
+  /** Starts the process once. @throws EngineError (`provider`) where it does not come up; ProjectError without an SDK */
   start(): Promise<Client> {
     this.#client ??= this.#startClient();
     // A run that ends before it is up need not wait for it.
@@ -281,7 +278,6 @@ export function toStruct(props: Props): Struct {
   return structProto.Struct.fromJavaScript(props as Parameters<typeof structProto.Struct.fromJavaScript>[0]);
 }
 
-/** The properties in a message; none where it is missing. */
 export function fromStruct(struct: Struct | undefined | null): Props {
   return (struct ? struct.toJavaScript() : {}) as Props;
 }

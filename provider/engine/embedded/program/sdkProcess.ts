@@ -26,7 +26,7 @@ export interface ProcessSettings {
   readonly env: NodeJS.ProcessEnv;
 }
 
-export interface SdkProcessOptions {
+interface SdkProcessOptions {
   /** Folder of the program, whose SDK is meant. */
   readonly programFolder: string;
   /** A path in the SDK's folder. */
@@ -145,8 +145,7 @@ export function startProgram(settings: ProgramSettings, address: string, log: Ru
 }
 
 /**
- * Splits a command line into words: blanks divide, single and double quotes group, a backslash takes the next
- * character as it is (not inside single quotes).
+ * Splits a command line into words as a shell does: with quotes and backslashes.
  * @throws ProjectError for a quote that is not closed
  */
 export function splitWords(text: string): string[] {

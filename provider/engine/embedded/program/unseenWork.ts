@@ -25,11 +25,11 @@ for (const name of RARELY_USED) inPlaceOf(name, standIn);
 inPlaceOf("../../runtime/closure/v8Hooks.js", lateHooks);
 
 /**
- * Puts something else in the place of a module of the SDK, before it is loaded, in the SDK's processes alone.
+ * Puts something else in the place of a module of the SDK, in the SDK's processes alone.
  * @param name as a file one below the SDK's folder of entry points would name it
  * @param stand makes what takes its place; `load` gives the exports of the module itself
  */
-export function inPlaceOf(name: string, stand: (load: () => object) => object): void {
+function inPlaceOf(name: string, stand: (load: () => object) => object): void {
   const [, script] = process.argv;
   if (!isMainThread || script === undefined || !OF_THE_SDK.test(script)) return;
   const require = createRequire(script);
@@ -86,9 +86,8 @@ export function standIn(load: () => object): object {
 }
 
 /**
- * In place of the SDK's module v8Hooks, by which it learns for its messages in which file a function was written. The
- * SDK's own has a debugger on from the start, which makes all that is loaded later slower; this one begins when it is
- * asked for. V8 then tells of the scripts that were loaded before as well.
+ * In place of the SDK's module v8Hooks, which keeps a debugger on from the start, to learn for messages in which file a
+ * function was written. This one begins when it is asked for: V8 then tells of the scripts that were loaded before too.
  */
 function lateHooks(load: () => object): object {
   const urls = new Map<string, string>();
@@ -129,12 +128,12 @@ if (!process.env.PULUMI_DEBUG_PROMISE_LEAKS) {
   inPlaceOf(CHANGED.promises, (load) => standIn(() => withoutTraces(load())));
 }
 
-/** Changes the SDK's module of messages, so that debug messages are sent nowhere. */
+/** Sends debug messages nowhere. */
 export function withoutDebugMessages<M extends object>(messages: M): M {
   return Object.assign(messages, { debug: async () => {} });
 }
 
-/** Changes the SDK's module of resources, so that it does not ask where a program declares them. */
+/** Does not ask where a program declares its resources. */
 export function withoutPositions<M extends { Resource?: { stackTrace?(skip: number): unknown } }>(
   resources: M,
 ): M {
@@ -143,10 +142,7 @@ export function withoutPositions<M extends { Resource?: { stackTrace?(skip: numb
   return resources;
 }
 
-/**
- * Changes the SDK's module of watched promises, so that it takes no stack trace of one, and keeps no words about it. It
- * still knows those that never end.
- */
+/** Takes no stack trace of a promise, and keeps no words about it. The SDK still knows those that never end. */
 export function withoutTraces<M extends { debuggablePromise?(promise: unknown): unknown }>(promises: M): M {
   const { debuggablePromise } = promises;
   if (!debuggablePromise) return promises;
