@@ -167,7 +167,6 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
   }
 }
 
-/** What was wrong when a login without a password is answered with 401, by operation. */
 const SECRETS_OF_LOGINS: Readonly<Record<string, string>> = {
   authMfa: "MFA token or code",
   recoverMfa: "user or recovery code",
@@ -219,10 +218,7 @@ function redirectOf(headers: ResponseHeaders): string {
   return `, a redirect to ${protocol}//${host}`;
 }
 
-/**
- * The body of a successful answer: JSON in the wire's spelling, or a text where the contract says so.
- * @throws ProtocolError when it is not JSON, or an object where the contract has a list (or the reverse)
- */
+/** @throws ProtocolError when it is not JSON, or an object where the contract has a list (or the reverse) */
 export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   const { operation } = context;
   const schema = operation.success.body;
@@ -259,7 +255,6 @@ const TIMEOUTS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 const UNREADABLE = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);
 /** The client was closed, or the request has a form that cannot be sent. */
 const UNSENT = new Set(["UND_ERR_INVALID_ARG", "UND_ERR_CLOSED"]);
-/** The other side does not speak TLS. */
 const NO_TLS =
   /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/;
 const UNTRUSTED =
@@ -399,10 +394,7 @@ export function placeOf(address: string): string {
   return `${protocol}//${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
-/**
- * An http address as https, and the other way round. A port that is written out stays; one that is the scheme's own
- * becomes that of the other scheme.
- */
+/** An http address as https, and the other way round. The scheme's own port becomes that of the other scheme. */
 export function otherScheme(address: string): string {
   const { protocol, host } = new URL(address);
   return `${protocol === "https:" ? "http:" : "https:"}//${host}`;

@@ -52,7 +52,7 @@ export interface Authorizer {
   secrets(): string[];
 }
 
-/** The promise that is kept under a key, or a new one, which is kept unless it fails. */
+/** A promise that fails is not kept. */
 function keptUnlessFailed<T>(
   kept: Map<string, Promise<T>>,
   key: string,
@@ -68,10 +68,7 @@ function keptUnlessFailed<T>(
   return started;
 }
 
-/**
- * Sends an API key, after it made sure that the key belongs to the namespace that a call is for. A key does not say
- * which one that is: it is found out by requests, each of which is made once.
- */
+/** Sends an API key, once requests have found out that the key belongs to the namespace of the call. */
 export class ApiKeyAuthorizer implements Authorizer {
   readonly #key: string;
   readonly #authorization: Authorization;
@@ -200,9 +197,8 @@ export class UserSession implements Authorizer {
   }
 
   /**
-   * A token for `tenant`, or for the namespace of the first login. The token of another namespace is got once, in
-   * exchange for the one that the user has. The server takes the exchange for a change of the user's preferred
-   * namespace (rules section 5.14), so a second exchange sets that back.
+   * The token of another namespace is got once, in exchange for the one that the user has. The server takes the exchange
+   * for a change of the user's preferred namespace (rules section 5.14), so a second exchange sets that back.
    */
   async authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization> {
     return bearer(await this.#token(host, tenant));
@@ -239,10 +235,9 @@ export class UserSession implements Authorizer {
   }
 
   /**
-   * True when the next authorization has another token than `token`, which the server refused. An expired token is
-   * always replaced. One that was refused before it expired is replaced once; the tokens that follow it are only
-   * replaced if the server had accepted them. Otherwise a server that refuses every token would get a login with
-   * every call.
+   * True when the next authorization has another token than the refused one. An expired token is always replaced, one
+   * that was refused early only once: the tokens after it only if the server had accepted them. Otherwise a server that
+   * refuses every token would get a login with every call.
    */
   renew(host: AuthorizerHost, token: string): boolean {
     if (this.#credential.kind !== "password") return false;
@@ -335,10 +330,7 @@ export class UserSession implements Authorizer {
 
 const shared = new Map<string, UserSession>();
 
-/**
- * The session of a user on a service. All clients of this process get the same one, so that one login serves them.
- * @param address of the service, without a trailing slash
- */
+/** All clients of this process get the same session of a user on a service, so that one login serves them. */
 export function sharedSession(address: string, credential: PasswordCredential): UserSession {
   const { username, password, totpSecret } = credential;
   const parts = [address, username, password.reveal(), totpSecret?.reveal() ?? ""];
@@ -356,15 +348,10 @@ const bearer = (token: string): Authorization => ({ headers: { authorization: `B
 /** Seconds a code is valid (rules section 10). */
 const STEP = 30;
 
-/**
- * The last step that a code was made for, by hash of the secret. It is one for the process: the server counts per user.
- */
+/** By hash of the secret. There is one for the process: the server counts per user. */
 const lastSteps = new Map<string, number>();
 
-/**
- * The code of the current step. When this process has used that already, it waits for the next step, up to 30
- * seconds: a server accepts no code twice.
- */
+/** The code of the current step, or of the next one where this process has used it: a server accepts no code twice. */
 async function nextTotpCode(secret: Secret, timing: Pick<Timing, "now" | "sleep">): Promise<string> {
   const id = createHash("sha256").update(secret.reveal()).digest("hex");
   for (;;) {

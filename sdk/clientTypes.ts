@@ -43,7 +43,7 @@ export type RequestOf<Id extends OperationId> = Flat<
 >;
 
 /** Operations whose answer has no body in a case (`mayBeEmpty` in the contract). */
-export type EmptyableId = "leaveNamespace" | "registerUser";
+type EmptyableId = "leaveNamespace" | "registerUser";
 
 /** Body of an operation's answer, in camelCase; undefined where it has none. */
 export type ResponseOf<Id extends OperationId> =

@@ -64,10 +64,7 @@ export const SYSTEM_TIMING: Timing = {
   sleep: (ms, signal) => wait(ms, undefined, signal ? { signal } : {}),
 };
 
-/**
- * The logins. The client repeats one only if it did not reach the server: three wrong ones lock the account (rules
- * section 9).
- */
+/** The client repeats a login only if it never reached the server: three wrong ones lock the account (rules section 9). */
 export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
   "login",
   "authUser",
@@ -76,19 +73,15 @@ export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
   "resetMfa",
 ]);
 
-/**
- * Operations with a token that answer 401 also when a code in the request is wrong (rules section 10). They are not
- * sent again under another token: that would be a second guess of the code.
- */
+/** These answer 401 also when a code in the request is wrong (rules section 10), which must not be tried twice. */
 export const CODE_OPERATIONS: ReadonlySet<string> = new Set(["enableMfa"]);
 
 /** Statuses of a proxy or a starting server, worth another try; a 500 is not, it would be the same. */
 const PASSING_STATUSES = [502, 503, 504];
 
 /**
- * True when a request that failed with `error` may be sent again: it never arrived, the server refused it before it did
- * anything (429), or doing it twice changes nothing more. An idempotency key makes no difference: the client cannot
- * tell a server that knows it from one that ignores it, where a repeated creation would make two objects.
+ * True when a request may be sent again: it never arrived, the server refused it (429), or doing it twice changes
+ * nothing more. An idempotency key makes no difference: the client cannot tell which servers know it.
  */
 export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error: unknown): boolean {
   if (error instanceof TransportError && error.reason === "unreachable") return true;

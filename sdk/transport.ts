@@ -38,7 +38,6 @@ interface SendOptions {
   readonly secrets: readonly string[];
 }
 
-/** A successful answer, its body in the wire's spelling. */
 export interface Answer {
   readonly status: number;
   readonly headers: ResponseHeaders;
@@ -46,9 +45,8 @@ export interface Answer {
 }
 
 /**
- * What TLS trusts: the authorities of this process (Node's own, the system's with `--use-system-ca`, those of
- * NODE_EXTRA_CA_CERTS), and beside them `ca`, certificates as PEM.
- * @throws ConfigurationError when `ca` holds no certificate
+ * The certificates that TLS trusts: those of this process (also by NODE_EXTRA_CA_CERTS and `--use-system-ca`), and `ca`
+ * (PEM). @throws ConfigurationError when `ca` holds no certificate
  */
 export function trusted(ca: string): string[] {
   try {
@@ -62,10 +60,7 @@ export function trusted(ca: string): string[] {
   return [...getCACertificates("default"), ca];
 }
 
-/**
- * The address of a service without a trailing slash.
- * @throws ConfigurationError when it is none of a service. The text is not repeated: it may hold a password.
- */
+/** The address without a trailing slash. @throws ConfigurationError, without the text: it may hold a password */
 export function serviceAddress(text: string): string {
   if (!URL.canParse(text)) {
     throw new ConfigurationError("is not a URL", {
@@ -129,10 +124,7 @@ export class Transport {
     if (!this.#options.dispatcher) await this.#agent.close();
   }
 
-  /**
-   * Sends a request until it succeeds, may not be repeated, or attempts or time are used up.
-   * @throws RequestError (one of its classes) when it fails.
-   */
+  /** Sends a request until it succeeds, may not be repeated, or attempts or time are used up. @throws RequestError */
   async send(operation: Operation, request: WireRequest, options: SendOptions): Promise<Answer> {
     const { timing } = this;
     const { retry, signal } = options;
@@ -160,10 +152,7 @@ export class Transport {
     }
   }
 
-  /**
-   * Waits; false when the client is told to stop waiting.
-   * @throws TransportError when the caller gives up meanwhile, with the last attempt's error as its cause
-   */
+  /** False when the client is told to stop waiting. @throws TransportError when the caller gives up meanwhile */
   async #pause(ms: number, signal: AbortSignal | undefined, last: RequestError): Promise<boolean> {
     const { stopWaiting } = this.#options;
     const ends = [signal, stopWaiting].filter((end) => end !== undefined);

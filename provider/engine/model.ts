@@ -26,7 +26,7 @@ export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" 
   return words.some((word) => word === value);
 }
 
-/** One changed field. */
+/** One changed field. A side without a value is left out. */
 export interface FieldChange {
   /** The names of the properties from the outermost on, divided by dots. */
   readonly path: string;
@@ -49,6 +49,7 @@ export interface ResourceValues {
   readonly provider?: Readonly<Record<string, Shown>>;
 }
 
+/** What happens, or happened, to one resource, as people and other programs are shown it. */
 export interface ShownStep {
   readonly op: StepOp;
   readonly urn: string;

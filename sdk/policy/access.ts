@@ -166,10 +166,7 @@ class DeviceSets {
     this.#names = new NamedDevices(names);
   }
 
-  /**
-   * The devices that the filter is for, as `filterMatches` says it of one.
-   * @param broken whether a pattern that does not compile is for every device, or for none
-   */
+  /** @param broken whether a pattern that does not compile is for every device, or for none */
   of({ hostname, tags }: DeviceFilter, broken: boolean): DeviceSet {
     if (hostname) return this.#named(hostname) ?? (broken ? this.all : new TypedFastBitSet());
     if (!tags || tags.length === 0) return this.all;
@@ -197,7 +194,6 @@ type Named = readonly [name: string, place: number];
 class NamedDevices {
   /** In the order of their memory: going through all of them is ten times faster than in the sorted list. */
   readonly #devices: readonly Named[];
-  /** Sorted by name, so that names that begin alike are neighbours. */
   readonly #sorted: readonly Named[];
 
   constructor(devices: readonly Named[]) {
@@ -253,7 +249,7 @@ class RuleSets {
     });
   }
 
-  /** The rules of a text. Texts with the same rules get the same object. */
+  /** Texts with the same rules get the same object. */
   of(text: string): RuleSet {
     const known = this.#byText.get(text);
     if (known) return known;

@@ -14,7 +14,6 @@ const TEXTS: Readonly<Record<Subject, string>> = {
   device: "[A-Za-z0-9_.-]+",
 };
 
-/** Limits of one automaton, and of what is kept. */
 const STATES_MAX = 20_000;
 const [AUTOMATA_MAX, ANSWERS_MAX] = [500, 20_000];
 const PASSES_MAX = 20;

@@ -129,8 +129,7 @@ function matcher(literals: Literals | undefined, engine: Pattern["test"]): Patte
 const TEXTS_MAX = 64;
 
 /**
- * The texts in which a pattern is found, as far as it can be told without a regular expression engine, which is a
- * hundred times slower:
+ * Tells without a regular expression engine, which is a hundred times slower, in which texts a pattern is found:
  * - `whole`: those that are one of `texts`;
  * - `start`, `end`, `part`: those that begin with, end with or contain one of `texts`;
  * - `line`: those that begin with one of `texts` and have no line break after it;
@@ -141,7 +140,7 @@ export interface Literals {
   readonly texts: readonly string[];
 }
 
-/** The {@link Literals} of a pattern; undefined where nothing can be told. */
+/** Undefined where nothing can be told. */
 export function literalsOf(text: string): Literals | undefined {
   const tree = patternTree(text);
   if (!tree) return undefined;
@@ -236,7 +235,6 @@ export interface Mistaken {
   readonly instead: string | undefined;
 }
 
-/** Anything with another meaning in a regular expression than in a glob. */
 const REGULAR_EXPRESSION = /[\\^$()[\]{}+]/;
 
 /**

@@ -49,10 +49,7 @@ export function lint(access: Access, options: LintOptions = {}): Finding[] {
 
 const placeOf = (object: FindingObject, field: Field | undefined) => `${objectId(object)} ${field}`;
 
-/**
- * Findings for keys that are for no device, and for keys that are for every login on every device.
- * @param explained ids of the objects with a wrong pattern, whose finding explains why they match nothing
- */
+/** @param explained ids of the objects with a wrong pattern, whose finding explains why they match nothing */
 function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { keys, devices } = access.policy;
   return keys.flatMap((key): Finding[] => {

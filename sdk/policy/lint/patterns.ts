@@ -109,26 +109,19 @@ const PROBES: Readonly<Record<Subject, readonly string[]>> = {
   device: [...LETTERS, "web-1", "00-1b-44-11-3a-b7"],
 };
 
-/**
- * True when a pattern is found in every text.
- * @param broken the answer for a pattern that does not compile
- */
+/** @param broken the answer for a pattern that does not compile */
 export function isEverything(pattern: string, subject: Subject, broken: boolean): boolean {
   const finds = patternOf(pattern)?.test;
   return finds ? PROBES[subject].every(finds) : broken;
 }
 
-/**
- * True when a filter is for every device that there can be.
- * @param broken the answer for a pattern that does not compile
- */
+/** @param broken the answer for a pattern that does not compile */
 export function isEveryDevice({ hostname, tags }: DeviceFilter, broken: boolean): boolean {
   return hostname ? isEverything(hostname, "device", broken) : !tags?.length;
 }
 
 const ADMITS = { admit: "admits", allow: "allows", deny: "denies" } as const;
 
-/** Findings for patterns that are found in more texts than they spell. */
 export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]): Finding[] {
   const { logins, addresses } = access.domain;
   const nameOf = new Map(access.policy.devices.map(({ uid, name }) => [uid, name]));
@@ -231,10 +224,7 @@ function isBeginning(pattern: string): boolean {
   return literals?.kind === "start" && literals.texts.every((text) => /[.:_-]$/.test(text));
 }
 
-/**
- * The sentence that says how to write a pattern with both ends anchored; for literals, with the helpers.
- * @param isDevice whether there is a device of this name
- */
+/** How to write a pattern with both ends anchored. @param isDevice whether there is a device of this name */
 function anchored(pattern: string, subject: Subject, isDevice: (name: string) => boolean): string {
   if (subject === "address") return anchoredAddress(pattern);
   if (isBeginning(pattern)) return `Write ${opened(pattern)}.`;
@@ -255,9 +245,7 @@ function spelt(pattern: string): readonly string[] {
   return !literals || literals.kind === "needs" ? [] : literals.texts.filter((text) => text !== "");
 }
 
-/**
- * The same for a pattern on addresses. One that spells an address or its beginning means that, its dots escaped or not.
- */
+/** A pattern that spells an address or its beginning means that, its dots escaped or not. */
 function anchoredAddress(pattern: string): string {
   const text = withoutAnchors(pattern).replaceAll("\\.", ".");
   const octets = text.replace(/\.$/, "").split(".");
@@ -269,7 +257,6 @@ function anchoredAddress(pattern: string): string {
   return `Write ${begin ? `^${text}.*$` : closed(pattern)}.`;
 }
 
-/** The pattern, found in exactly what it spells. */
 function closed(pattern: string): string {
   return isAlternation(pattern) ? `^(?:${pattern})$` : `^${withoutAnchors(pattern)}$`;
 }

@@ -13,10 +13,7 @@ import {
   ruleText,
 } from "./finding.ts";
 
-/**
- * Findings for active rules that never match, never decide, change nothing or contradict each other.
- * @param explained ids of the objects with a wrong pattern, whose finding explains why they match nothing
- */
+/** @param explained ids of the objects with a wrong pattern, whose finding explains why they match nothing */
 export function ruleFindings(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { policy, domain, rules } = access;
   if (policy.devices.length === 0 || domain.logins.length === 0 || domain.addresses.length === 0) return [];
@@ -116,7 +113,6 @@ function contradictions({ policy, rules }: Access, disagreements: readonly Disag
   });
 }
 
-/** A rule by its place in the access's list, and the devices on which it decides in a situation. */
 interface Decision {
   readonly place: number;
   readonly devices: DeviceSet;

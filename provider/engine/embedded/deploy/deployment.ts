@@ -40,6 +40,7 @@ import {
   keepState,
   Limiter,
   leaveOut,
+  objectStep,
   registerComponent,
   writeState,
 } from "./steps.ts";
@@ -114,13 +115,7 @@ export class Deployment implements Monitor {
   async #register(goal: Goal): Promise<Registered | undefined> {
     const { log, stop, dryRun } = this.#context;
     log.hide(goal.props);
-    const step: Writable<Step> = {
-      op: "create",
-      urn: goal.urn,
-      type: goal.type,
-      name: goal.name,
-      fields: [],
-    };
+    const step: Writable<Step> = { ...objectStep(goal), op: "create" };
     try {
       if (goal.custom) await this.#useDefaultProvider();
       const plan = await this.#planning.run(async () => (stop.reason ? undefined : this.#begin(goal, step)));

@@ -91,7 +91,11 @@ export interface DeploymentContext extends DeletionContext {
 }
 
 /** The step of a resource that stays as it is in the state. */
-export const objectStep = ({ urn, type, id }: ResourceState): Writable<Step> => ({
+export const objectStep = ({
+  urn,
+  type,
+  id,
+}: Pick<ResourceState, "urn" | "type" | "id">): Writable<Step> => ({
   op: "same",
   urn,
   type,
