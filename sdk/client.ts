@@ -234,7 +234,7 @@ function lowerCase(headers: Readonly<Record<string, string>>): Record<string, st
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
-/** Rejects with the reason of `signal` as soon as that aborts; what is running goes on, as others may wait for it too. */
+/** Rejects with the reason of `signal` as soon as that aborts; what is running goes on: others may wait for it. */
 async function abortable<T>(start: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return start();
   signal.throwIfAborted();

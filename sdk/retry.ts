@@ -64,7 +64,7 @@ export const SYSTEM_TIMING: Timing = {
   sleep: (ms, signal) => wait(ms, undefined, signal ? { signal } : {}),
 };
 
-/** The client repeats a login only if it never reached the server: three wrong ones lock the account (rules section 9). */
+/** The client repeats a login only where it never arrived: three wrong ones lock the account (rules section 9). */
 export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
   "login",
   "authUser",

@@ -26,16 +26,26 @@ import type { FileBackend } from "../state/fileBackend.ts";
 import {
   isProviderState,
   pendingWarning,
+  type ResourceState,
+  references,
   StateCodec,
   type StoredResource,
   WAY_OUT,
+  withReferences,
 } from "../state/resourceState.ts";
-import { Snapshot } from "../state/snapshot.ts";
-import { type Props, shownProps } from "../value.ts";
+import { type Entry, Snapshot } from "../state/snapshot.ts";
+import {
+  equal,
+  fieldDiff,
+  markNamed,
+  markSecrets,
+  type Props,
+  refreshedFields,
+  shownProps,
+} from "../value.ts";
 import { Deployment, type HeldPlan } from "./deploy/deployment.ts";
 import { Participants } from "./deploy/participants.ts";
-import { isSelected, refreshState } from "./deploy/refreshState.ts";
-import { deleteAll, Limiter, leaveOut, StopSwitch } from "./deploy/steps.ts";
+import { deleteAll, Limiter, leaveOut, objectStep, StopSwitch } from "./deploy/steps.ts";
 import { type MonitorServer, startMonitorServer } from "./program/monitorServer.ts";
 import { ProviderProcess } from "./program/providerProcess.ts";
 import { type ProcessSettings, REPORTED, startProgram } from "./program/sdkProcess.ts";
@@ -47,6 +57,7 @@ export interface RunSettings extends OpenedStack, ProcessSettings {
   readonly parallel: number;
   readonly emit: (event: EngineEvent) => void;
   readonly signal: AbortSignal | undefined;
+  /** When the command was given, in milliseconds. */
   readonly started: number;
   /** Set once a pass has told the notes and the pending operations; later passes have them in their results alone. */
   told?: boolean;
@@ -272,5 +283,102 @@ async function withProvider<T>(
   } finally {
     await provider.stop();
     server.close();
+  }
+}
+
+interface RefreshOptions extends Pass {
+  readonly provider: ProviderProcess;
+  readonly parallel: number;
+  readonly participants: Participants;
+  /** Called where a read failed: that resource stays as it was. */
+  readonly failed: (step: Writable<Step>, error: Error) => void;
+}
+
+/**
+ * Reads the objects of all resources that take part into the snapshot, and drops those that are gone. That settles
+ * operations that an earlier run left in flight, except creations.
+ */
+async function refreshState(options: RefreshOptions): Promise<Step[]> {
+  const { snapshot, log, stop, participants, failed } = options;
+  const limiter = new Limiter(options.parallel);
+  const steps: Step[] = [];
+  const gone = new Map<string, ResourceState>();
+  const unread = new Set<string>();
+  const read = async (entry: Entry, step: Writable<Step>): Promise<void> => {
+    const { state } = entry;
+    if (stop.reason) {
+      unread.add(state.urn);
+      return;
+    }
+    const finish = log.start("refresh", step);
+    try {
+      const isThere = await refreshOne(options, entry, step);
+      if (!isThere && !state.delete) gone.set(state.urn, state);
+      finish();
+    } catch (error) {
+      unread.add(state.urn);
+      finish((error as Error).message);
+      failed(step, error as Error);
+    }
+  };
+  const selected = snapshot.entries().filter(({ state }) => isSelected(participants, state));
+  await Promise.all(
+    selected.map((entry) => {
+      const { state } = entry;
+      const step = objectStep(state);
+      if (!isProviderState(state)) steps.push(step);
+      const isObject = state.custom && !state.external && !state.pendingReplacement;
+      return isObject && isDynamicType(state.type) ? limiter.run(() => read(entry, step)) : undefined;
+    }),
+  );
+  forget(snapshot, gone);
+  snapshot.settle(
+    ({ type, resource }) =>
+      type !== "creating" && !unread.has(resource.urn) && isSelected(participants, resource),
+  );
+  return steps;
+}
+
+const isSelected = (participants: Participants, state: ResourceState): boolean =>
+  participants.includes(state.urn, references(state));
+
+/** False where the object is gone. */
+async function refreshOne(options: RefreshOptions, entry: Entry, step: Writable<Step>): Promise<boolean> {
+  const { provider, snapshot, log } = options;
+  const { key, state } = entry;
+  const { initErrors = [], ...healthy } = state;
+  const old = { inputs: state.inputs ?? {}, outputs: state.outputs ?? {} };
+  const found = await provider.read(state, state);
+  if (!found) {
+    step.op = "delete";
+    step.fields = fieldDiff(state.inputs, undefined);
+    await snapshot.end(undefined, [{ drop: key }]);
+    return false;
+  }
+  const inputs = found.inputs ? markSecrets(found.inputs, old.inputs) : old.inputs;
+  const marked = markSecrets(markSecrets(found.outputs, inputs), old.outputs);
+  const outputs = markNamed(marked, state.additionalSecretOutputs);
+  log.hide(outputs);
+  const changed = !equal(inputs, old.inputs) || !equal(outputs, old.outputs) || found.id !== state.id;
+  if (!changed && initErrors.length === 0) return true;
+  if (changed) {
+    step.op = "update";
+    step.fields = refreshedFields(old, { inputs, outputs });
+  }
+  const modified = changed ? new Date().toISOString() : state.modified;
+  snapshot.change([
+    { put: key, state: { ...(healthy as ResourceState), id: found.id, inputs, outputs, modified } },
+  ]);
+  return true;
+}
+
+/** Takes references to vanished resources away; children go to the nearest parent that is still there. */
+function forget(snapshot: Snapshot, gone: ReadonlyMap<string, ResourceState>): void {
+  for (const { key, state } of snapshot.entries()) {
+    if (!references(state).some((urn) => gone.has(urn))) continue;
+    let { parent } = state;
+    while (parent && gone.has(parent)) parent = gone.get(parent)?.parent;
+    const left = withReferences(state, (urn) => (gone.has(urn) ? undefined : urn));
+    snapshot.change([{ put: key, state: { ...left, parent } }]);
   }
 }

@@ -194,19 +194,17 @@ export class ProviderProcess {
     const { project, env } = this.#settings;
     const log = this.#log;
     const last: string[] = [];
-    let tell: ((port: string) => void) | undefined;
-    const listening = new Promise<string>((resolve) => {
-      tell = resolve;
-    });
+    const listening = Promise.withResolvers<string>();
+    let isListening = false;
     this.#process = startSdkProcess({
       programFolder: project.programFolder,
       script: "cmd/dynamic-provider/index.js",
       args: [this.#address],
       env: { ...env, PULUMI_NODEJS_PROJECT: project.name },
       onStdout(line) {
-        if (!tell) return log.diagnostic({ severity: "info", message: line });
-        tell(line.trim());
-        tell = undefined;
+        if (isListening) return log.diagnostic({ severity: "info", message: line });
+        isListening = true;
+        listening.resolve(line.trim());
       },
       onStderr(line) {
         last.push(line);
@@ -218,7 +216,7 @@ export class ProviderProcess {
       throw new EngineError("provider", `The dynamic provider's process ended at once.\n${last.join("\n")}`);
     });
     ended.catch(() => {});
-    return Promise.race([listening, ended]);
+    return Promise.race([listening.promise, ended]);
   }
 }
 
