@@ -1,10 +1,16 @@
 import { type Command, Option } from "commander";
 import type { AccessFlags } from "../access/inquiry.ts";
 import type { Connection } from "../service/connection.ts";
-import { addConfigurationFlags, allowUnseenOption, type ConfigurationFlags, collect } from "./flags.ts";
-import type { Io } from "./io.ts";
-import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
-import { addTerraformFlag, planOrConfiguration, type TerraformFlags } from "./planFiles.ts";
+import {
+  addConfigurationFlags,
+  addTerraformFlag,
+  allowUnseenOption,
+  type ConfigurationFlags,
+  collect,
+  type TerraformFlags,
+} from "./flags.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
+import { planOrConfiguration } from "./planFiles.ts";
 import { withConnection } from "./service.ts";
 
 interface Flags extends AccessFlags, ConfigurationFlags, TerraformFlags {

@@ -2,8 +2,7 @@ import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../estate/coverage.ts";
 import { addStackFlags, type StackFlags } from "./flags.ts";
-import type { Io } from "./io.ts";
-import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { colours } from "./render.ts";
 import {
   addWithStackFlag,

@@ -9,26 +9,29 @@ import type { Connection } from "../service/connection.ts";
 import {
   addStackFlags,
   addTargetFlags,
+  addTerraformFlag,
   allowUnseenOption,
   collect,
   type TargetFlags,
+  type TerraformFlags,
   targetsOf,
   YES,
 } from "./flags.ts";
-import type { Io, Output } from "./io.ts";
-import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
-import { addTerraformFlag, readTerraform, type TerraformFlags } from "./planFiles.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
+import { readTerraform } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
 import { colours, writeAccessMap } from "./render.ts";
 import {
   addWithStackFlag,
   otherResources,
+  type RunFlags,
+  type Running,
   resourcesOf,
   type WithStackFlags,
   withConnection,
   withReleaseNote,
+  withStack,
 } from "./service.ts";
-import { type RunFlags, type Running, withStack } from "./withStack.ts";
 
 /** Formats of messages: this project's JSON, or that of Slack's incoming webhooks. */
 const NOTICE_FORMS = ["json", "slack"] as const;

@@ -6,16 +6,19 @@ import {
   type StackOptions,
   type TargetOptions,
 } from "../engine/index.ts";
-import type { Io } from "./io.ts";
+import type { Io } from "./outcome.ts";
 
-/** The flags of every command that works on a stack. */
-export interface StackFlags {
+/** The flags that select a stack only for its configuration. */
+export interface ConfigurationFlags {
   readonly stack?: string;
   readonly engine?: EngineName;
+}
+
+/** The flags of every command that works on a stack. */
+export interface StackFlags extends ConfigurationFlags {
   readonly parallel: number;
 }
 
-/** Adds the argument for the program's folder, and the flags of {@link StackFlags}. */
 export function addStackFlags(command: Command): Command {
   return command
     .argument("[folder]", "folder with Pulumi.yaml", ".")
@@ -27,7 +30,6 @@ export function addStackFlags(command: Command): Command {
 export const createOption = (): Option =>
   new Option("--create", "make the stack where there is none of that name").default(false);
 
-/** Description of `--yes`. */
 export const YES = "skip the confirmation prompt; required without a terminal and with --json";
 
 export const allowUnseenOption = (): Option =>
@@ -36,19 +38,9 @@ export const allowUnseenOption = (): Option =>
 const engineOption = (about: string): Option =>
   new Option("--engine <engine>", about).choices(["cli", "embedded"]);
 
-/** The options of {@link StackFlags} for the engine. */
-export const stackOptionsOf = (folder: string, { stack, engine, parallel }: StackFlags): StackOptions => ({
-  folder,
-  stack,
-  engine,
-  parallel,
-});
-
-/** The flags that select a stack only for its configuration. */
-export interface ConfigurationFlags {
-  readonly stack?: string;
-  readonly engine?: EngineName;
-}
+export const stackOptionsOf = (folder: string, { stack, engine, parallel }: StackFlags): StackOptions => {
+  return { folder, stack, engine, parallel };
+};
 
 export function addConfigurationFlags(command: Command): Command {
   return command
@@ -68,6 +60,25 @@ export async function configurationOf(
   if (stack !== undefined) return (await openStack({ folder, stack, env, engine })).config();
   if (engine !== undefined) throw new EngineError("usage", "--engine is for the stack that --stack names.");
   return new Map();
+}
+
+/** The flag that names a plan of Terraform or OpenTofu. */
+export interface TerraformFlags {
+  readonly terraform?: string;
+}
+
+/** @param conflicts names of flags that are for Pulumi alone */
+export function addTerraformFlag(
+  command: Command,
+  about: string,
+  conflicts: readonly string[] = ["stack", "engine"],
+): Command {
+  return command.addOption(
+    new Option(
+      "--terraform <file>",
+      `${about}, as "terraform show -json" or "tofu show -json" writes it; - for the standard input`,
+    ).conflicts([...conflicts]),
+  );
 }
 
 /** The flags that limit a run to some resources. */
@@ -101,13 +112,9 @@ export const targetsOf = ({
   excludeDependents = false,
 }: TargetFlags): TargetOptions => ({ target, targetDependents, exclude, excludeDependents });
 
-/** Collects the values of a repeated flag. */
 export const collect = (value: string, earlier: readonly string[] = []): string[] => [...earlier, value];
 
-/**
- * Reads the value of a flag that is a positive whole number.
- * @throws EngineError (`usage`) for any other value
- */
+/** Reads a positive whole number. @throws EngineError (`usage`) for any other value */
 export const positive =
   (flag: string) =>
   (text: string): number => {

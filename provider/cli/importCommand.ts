@@ -16,8 +16,7 @@ import type { Undeclarable } from "../estate/liveObjects.ts";
 import { FORMATS, type Format, type Program, type ProgramFile } from "../import/model.ts";
 import type { Connection } from "../service/connection.ts";
 import { counted, printable } from "../words.ts";
-import type { Io } from "./io.ts";
-import type { ActionOf, Outcome } from "./outcome.ts";
+import type { ActionOf, Io, Outcome } from "./outcome.ts";
 import { colours, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./service.ts";
 

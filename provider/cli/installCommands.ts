@@ -1,8 +1,7 @@
 import { type Command, Option } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { CHOICES, type Choice, SOURCE } from "../terraform/source.ts";
-import type { Io } from "./io.ts";
-import type { ActionOf, Outcome } from "./outcome.ts";
+import type { ActionOf, Io, Outcome } from "./outcome.ts";
 
 const PLUGIN_HELP = `
 Programs of every language can then use Gatehouse under the Pulumi CLI. "pulumi package add gatehouse" in a program's

@@ -1,8 +1,15 @@
 import { Command, CommanderError } from "commander";
 import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
-import { type Io, outputFailure, surviveLostReaders } from "./io.ts";
-import { type ActionOf, type Outcome, printError, printOutcome } from "./outcome.ts";
+import {
+  type ActionOf,
+  type Io,
+  type Outcome,
+  outputFailure,
+  printError,
+  printOutcome,
+  surviveLostReaders,
+} from "./outcome.ts";
 
 /** Width of the lines of help outside of a terminal. */
 const HELP_WIDTH = 80;
@@ -15,7 +22,8 @@ const HELP_WIDTH = 80;
  * @returns the exit code
  * @throws errors that are neither the engine's nor the service's: they are bugs
  */
-export async function main(args: readonly string[], io: Io): Promise<number> {
+export async function main(args: readonly string[], { env, stdin, stdout, stderr }: Io): Promise<number> {
+  const io = { env, stdin, stdout, stderr };
   let code = 0;
   const action: ActionOf = (command) =>
     async function (...words) {
@@ -35,10 +43,10 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     .showHelpAfterError()
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => io.stdout.write(text),
-      writeErr: (text) => io.stderr.write(text),
-      getOutHelpWidth: () => io.stdout.columns ?? HELP_WIDTH,
-      getErrHelpWidth: () => io.stderr.columns ?? HELP_WIDTH,
+      writeOut: (text) => stdout.write(text),
+      writeErr: (text) => stderr.write(text),
+      getOutHelpWidth: () => stdout.columns ?? HELP_WIDTH,
+      getErrHelpWidth: () => stderr.columns ?? HELP_WIDTH,
     });
   for (const add of await commandsFor(args)) add(program, action);
   surviveLostReaders(io);
@@ -54,29 +62,29 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** Adds commands to the program. */
 type AddCommands = (program: Command, action: ActionOf) => void;
 
-const ADDERS: readonly { readonly names: readonly string[]; readonly load: () => Promise<AddCommands> }[] = [
-  {
-    names: ["preview", "up", "refresh", "destroy"],
-    load: async () => (await import("./runCommands.ts")).addRunCommands,
-  },
-  { names: ["drift"], load: async () => (await import("./driftCommand.ts")).addDriftCommand },
-  { names: ["review"], load: async () => (await import("./reviewCommand.ts")).addReviewCommand },
-  { names: ["access"], load: async () => (await import("./accessCommand.ts")).addAccessCommand },
-  { names: ["ssh-config"], load: async () => (await import("./sshConfigCommand.ts")).addSshConfigCommand },
-  { names: ["test"], load: async () => (await import("./policyTests.ts")).addTestCommand },
-  { names: ["import"], load: async () => (await import("./importCommand.ts")).addImportCommand },
-  { names: ["coverage"], load: async () => (await import("./coverageCommand.ts")).addCoverageCommand },
-  {
-    names: ["pulumi", "terraform"],
-    load: async () => (await import("./installCommands.ts")).addInstallCommands,
-  },
-];
+const loadRunCommands = async () => (await import("./runCommands.ts")).addRunCommands;
+const loadInstallCommands = async () => (await import("./installCommands.ts")).addInstallCommands;
+
+const LOADERS: ReadonlyMap<string, () => Promise<AddCommands>> = new Map([
+  ["preview", loadRunCommands],
+  ["up", loadRunCommands],
+  ["refresh", loadRunCommands],
+  ["destroy", loadRunCommands],
+  ["drift", async () => (await import("./driftCommand.ts")).addDriftCommand],
+  ["review", async () => (await import("./reviewCommand.ts")).addReviewCommand],
+  ["access", async () => (await import("./accessCommand.ts")).addAccessCommand],
+  ["ssh-config", async () => (await import("./sshConfigCommand.ts")).addSshConfigCommand],
+  ["test", async () => (await import("./policyTests.ts")).addTestCommand],
+  ["import", async () => (await import("./importCommand.ts")).addImportCommand],
+  ["coverage", async () => (await import("./coverageCommand.ts")).addCoverageCommand],
+  ["pulumi", loadInstallCommands],
+  ["terraform", loadInstallCommands],
+]);
 
 /** Loads the command that the first word names, since each one costs time at the start; else all, for help. */
 function commandsFor([name = ""]: readonly string[]): Promise<readonly AddCommands[]> {
-  const named = ADDERS.filter(({ names }) => names.includes(name));
-  return Promise.all((named.length > 0 ? named : ADDERS).map(({ load }) => load()));
+  const named = LOADERS.get(name);
+  return Promise.all([...new Set(named ? [named] : LOADERS.values())].map((load) => load()));
 }

@@ -6,8 +6,19 @@ import { EngineError, type Result, RunError, withoutValues } from "../engine/ind
 import { OutdatedPlanError } from "../plan/saved/planDifferences.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { printable, printableLines } from "../words.ts";
-import type { Io, Output } from "./io.ts";
 import { colours, resultText } from "./render.ts";
+
+/** What commands read and write: parts of `process`, or what tests use instead. */
+export interface Io {
+  /** The environment variables; the engine and its programs get no others. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Commands prompt only if it is a terminal. */
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly stdout: Output;
+  readonly stderr: Output;
+}
+
+export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
 /** The exit code of a command that did its work and has blocking findings. */
 export const BLOCKED = 2;
@@ -95,4 +106,31 @@ export function printError(io: Io, error: unknown, json: boolean): number {
   const message = (error instanceof EngineError ? printableLines : printable)(printedError(error));
   io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${message}`)}\n`);
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
+}
+
+/** Errors of a stream without a reader any more: a pipe, a socket, a terminal. */
+const GONE = ["EPIPE", "ECONNRESET", "EIO"];
+
+/** Other errors of a stream, such as a full disk. */
+const failures = new WeakMap<Output, NodeJS.ErrnoException>();
+
+function onError(this: Output, error: NodeJS.ErrnoException): void {
+  if (!GONE.includes(error.code ?? "")) failures.set(this, error);
+}
+
+/**
+ * Lets a command finish when its output has no reader any more, as with `| head`: a stream error without a listener
+ * would end the process in the middle of a run. {@link outputFailure} returns any other error.
+ */
+export function surviveLostReaders({ stdout, stderr }: Io): void {
+  for (const stream of [stdout, stderr]) {
+    if (!stream.listeners("error").includes(onError)) stream.on("error", onError);
+  }
+}
+
+/** The error because of which output is missing; undefined if all of it was written, or it has no reader. */
+export async function outputFailure({ stdout }: Io): Promise<Error | undefined> {
+  // The callback of a write comes after the errors of all writes before it.
+  await new Promise((written) => stdout.write("", written));
+  return failures.get(stdout);
 }

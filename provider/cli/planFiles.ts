@@ -1,38 +1,16 @@
 import { readdir, readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import { type Command, Option } from "commander";
 import { EngineError, type Plan, type Result, type Stack } from "../engine/index.ts";
-import type { OutdatedPlanError } from "../plan/saved/planDifferences.ts";
+import { OutdatedPlanError } from "../plan/saved/planDifferences.ts";
 import type { ReviewedContent } from "../plan/saved/planFile.ts";
 import type { PlannedWork } from "../plan/terraform/plannedWork.ts";
 import type { TerraformPlan } from "../plan/terraform/readTerraformPlan.ts";
 import type { ReviewedPlan } from "../review/reviewPlan.ts";
 import type { Connection } from "../service/connection.ts";
-import { type ConfigurationFlags, configurationOf } from "./flags.ts";
-import type { Io } from "./io.ts";
+import { printable } from "../words.ts";
+import { type ConfigurationFlags, configurationOf, type TerraformFlags } from "./flags.ts";
+import type { Io } from "./outcome.ts";
 import { withConnection } from "./service.ts";
-
-/** The flag that names a plan of Terraform or OpenTofu. */
-export interface TerraformFlags {
-  readonly terraform?: string;
-}
-
-/**
- * Adds the flag of {@link TerraformFlags}.
- * @param conflicts names of flags that are for Pulumi alone
- */
-export function addTerraformFlag(
-  command: Command,
-  about: string,
-  conflicts: readonly string[] = ["stack", "engine"],
-): Command {
-  return command.addOption(
-    new Option(
-      "--terraform <file>",
-      `${about}, as "terraform show -json" or "tofu show -json" writes it; - for the standard input`,
-    ).conflicts([...conflicts]),
-  );
-}
 
 /**
  * Reads the plan that `--terraform` names.
@@ -116,8 +94,7 @@ async function requireAsReviewed(
 ): Promise<void> {
   const { estatesOf } = await import("../review/reviewPlan.ts");
   const { capturePlan } = await import("../plan/saved/capturePlan.ts");
-  const { OutdatedPlanError, planDifferences } = await import("../plan/saved/planDifferences.ts");
-  const { printable } = await import("../words.ts");
+  const { planDifferences } = await import("../plan/saved/planDifferences.ts");
   const { home, estates } = await estatesOf(connection, [plan]);
   if (home !== reviewed.home) {
     throw new EngineError(
@@ -139,7 +116,6 @@ async function requireAsReviewed(
  */
 export async function outdatedWork(file: string, work: PlannedWork): Promise<OutdatedPlanError | undefined> {
   const { parseWork, workDifferences } = await import("../plan/terraform/plannedWork.ts");
-  const { OutdatedPlanError } = await import("../plan/saved/planDifferences.ts");
   const saved = await readFile(file, "utf8").catch(unreadable(file));
   const differences = workDifferences(parseWork(saved, file), work);
   return differences.length > 0 ? new OutdatedPlanError(differences) : undefined;

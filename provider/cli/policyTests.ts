@@ -11,10 +11,15 @@ import type {
 } from "../policyTests/results.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { counted, firstOf, printable, printableLines, ruleText } from "../words.ts";
-import { addConfigurationFlags, allowUnseenOption, type ConfigurationFlags } from "./flags.ts";
-import type { Io } from "./io.ts";
-import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
-import { addTerraformFlag, planOrConfiguration, type TerraformFlags } from "./planFiles.ts";
+import {
+  addConfigurationFlags,
+  addTerraformFlag,
+  allowUnseenOption,
+  type ConfigurationFlags,
+  type TerraformFlags,
+} from "./flags.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
+import { planOrConfiguration } from "./planFiles.ts";
 import { type Colours, colours } from "./render.ts";
 import { withConnection } from "./service.ts";
 
@@ -45,7 +50,6 @@ async function test(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   return runPolicyTests(io, folder, flags, configuration, terraform);
 }
 
-/** Part of the description of commands that also run policy tests. */
 export const TESTING = "run the policy tests (*.policy.ts) beside the program on the namespace as it";
 
 export function addNoTestsFlag(command: Command): Command {
@@ -54,7 +58,7 @@ export function addNoTestsFlag(command: Command): Command {
 
 /**
  * Whether there are policy tests beside a program, and the flags do not omit them.
- * @throws EngineError (`project`) when its folder cannot be read
+ * @throws EngineError (`project`) if the folder cannot be read
  */
 export async function hasPolicyTests(
   folder: string,
@@ -110,10 +114,10 @@ export function policyTestsText(c: Colours, { tests }: PolicyTestReport, folder:
   const passed = tests.length - failed;
   const warnings = tests.reduce((sum, test) => sum + test.warnings.length, 0);
   const counts = [
-    ...(failed > 0 ? [c.red(`${failed} failed`)] : []),
-    ...(passed > 0 ? [c.green(`${passed} passed`)] : []),
-    ...(warnings > 0 ? [c.yellow(counted(warnings, "warning"))] : []),
-  ];
+    failed > 0 && c.red(`${failed} failed`),
+    passed > 0 && c.green(`${passed} passed`),
+    warnings > 0 && c.yellow(counted(warnings, "warning")),
+  ].filter((count) => count !== false);
   const prefix = folder === "" ? "" : `${folder}/`;
   return [...tests.flatMap((test) => testLines(c, test, prefix)), counts.join(", ")].join("\n");
 }
@@ -133,9 +137,10 @@ function testLines(c: Colours, test: PolicyTestResult, prefix: string): string[]
       ...failure.counterexamples.map((example) => `         ${printable(exampleText(example))}`),
       ...(failure.lookedAt ? [`       ${c.dim(printable(lookedAtText(failure.lookedAt)))}`] : []),
     ]),
-    ...warnings.flatMap(({ assertion, message, line }) => [
-      `       ${c.yellow(`warning: ${assertion === undefined ? "" : `${printable(assertion)} `}${printableLines(message)}`)}  ${at(line)}`,
-    ]),
+    ...warnings.map(
+      ({ assertion, message, line }) =>
+        `       ${c.yellow(`warning: ${assertion === undefined ? "" : `${printable(assertion)} `}${printableLines(message)}`)}  ${at(line)}`,
+    ),
   ];
 }
 
@@ -153,10 +158,7 @@ function exampleText({ login, address, device, key, rule, refusedBy }: PolicyCou
 }
 
 function lookedAtText({ keys, devices, logins, addresses }: LookedAt): string {
-  return (
-    `looked at ${counted(keys, "key")} and ${counted(devices, "device")}, ` +
-    `as ${listed(logins)}, from ${listed(addresses)}`
-  );
+  return `looked at ${counted(keys, "key")} and ${counted(devices, "device")}, as ${listed(logins)}, from ${listed(addresses)}`;
 }
 
 const listed = (texts: readonly string[]): string =>

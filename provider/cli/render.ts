@@ -16,7 +16,6 @@ import {
 } from "../engine/index.ts";
 import type { AccessMapMeta } from "../map/accessMapData.ts";
 import { printable, printableLines } from "../words.ts";
-import type { Output } from "./io.ts";
 
 /** Paints text, or leaves it as it is. */
 export type Colours = ReturnType<typeof pc.createColors>;
@@ -31,9 +30,8 @@ const OPERATIONS = {
 } as const satisfies Record<StepOp, object>;
 
 /** Colours for a terminal; none elsewhere or where NO_COLOR is set. */
-export function colours(stream: Output, env: NodeJS.ProcessEnv): Colours {
-  return pc.createColors(stream.isTTY === true && !env.NO_COLOR);
-}
+export const colours = ({ isTTY }: { readonly isTTY?: boolean }, { NO_COLOR }: NodeJS.ProcessEnv): Colours =>
+  pc.createColors(isTTY === true && !NO_COLOR);
 
 /** Longest value shown whole; `--json` shows all of every value. */
 const VALUE_WIDTH = 72;
@@ -146,7 +144,7 @@ function summaryTail(c: Colours, result: Result): string {
 
 /** Writes the access map of a namespace before and after a change. */
 export async function writeAccessMap(
-  stderr: Output,
+  stderr: NodeJS.WritableStream,
   file: string,
   { before, after }: { readonly before: Access; readonly after: Access },
   meta: Omit<AccessMapMeta, "when">,

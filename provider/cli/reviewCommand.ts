@@ -6,21 +6,16 @@ import type { Allowed } from "../review/report/sections.ts";
 import type { ReviewedPlan, ReviewOptions } from "../review/reviewPlan.ts";
 import {
   addStackFlags,
+  addTerraformFlag,
   allowUnseenOption,
   collect,
   createOption,
   positive,
   type StackFlags,
-} from "./flags.ts";
-import type { Io, Output } from "./io.ts";
-import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
-import {
-  addTerraformFlag,
-  outdatedWork,
-  readTerraform,
-  saveReviewed,
   type TerraformFlags,
-} from "./planFiles.ts";
+} from "./flags.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
+import { outdatedWork, readTerraform, saveReviewed } from "./planFiles.ts";
 import { colours, writeAccessMap } from "./render.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
 import {
@@ -196,16 +191,12 @@ async function writeReports(
   reviewed: ReviewedPlan,
   { markdown, html, ...allowed }: Flags,
 ): Promise<void> {
-  const { review } = reviewed;
-  if (html !== undefined) {
-    await writeMap(stderr, html, reviewed);
-  }
-  if (markdown !== undefined) {
-    const { reviewMarkdown } = await import("../review/report/markdown.ts");
-    const text = reviewMarkdown(review, allowed);
-    if (markdown === "-") stdout.write(text);
-    else await writeFile(markdown, text);
-  }
+  if (html !== undefined) await writeMap(stderr, html, reviewed);
+  if (markdown === undefined) return;
+  const { reviewMarkdown } = await import("../review/report/markdown.ts");
+  const text = reviewMarkdown(reviewed.review, allowed);
+  if (markdown === "-") stdout.write(text);
+  else await writeFile(markdown, text);
 }
 
 async function writeMap(stderr: Output, file: string, { review, namespaces }: ReviewedPlan): Promise<void> {

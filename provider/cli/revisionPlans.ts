@@ -11,7 +11,7 @@ import {
 } from "../engine/index.ts";
 import type { Baseline } from "../review/reviewPlan.ts";
 import type { StackFlags } from "./flags.ts";
-import { type Io, withEnv } from "./io.ts";
+import type { Io } from "./outcome.ts";
 import { openForReview, readerOptions } from "./service.ts";
 
 export interface RevisionFlags extends StackFlags {
@@ -65,7 +65,7 @@ export async function revisionPlans(
   const { selector: stack } = opened.stack;
   const { env } = opened.io;
   // A relative backend, or none, means the same for both revisions: it is looked up from the working folder.
-  const here = withEnv(io, { ...env, PULUMI_BACKEND_URL: await backendUrlOf(folder, env) });
+  const here = { ...io, env: { ...env, PULUMI_BACKEND_URL: await backendUrlOf(folder, env) } };
   const unknown: string[] = [];
   const open = async (side: "base" | "head", revision: typeof base | typeof head): Promise<Side> => {
     const { name, commit } = revision;

@@ -10,11 +10,10 @@ import {
   targetsOf,
   YES,
 } from "./flags.ts";
-import type { Io } from "./io.ts";
-import { type ActionOf, type Outcome, runOutcome } from "./outcome.ts";
+import { type ActionOf, type Io, type Outcome, runOutcome } from "./outcome.ts";
 import { upAsReviewed } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
-import { type RunFlags, withStack } from "./withStack.ts";
+import { type RunFlags, withStack } from "./service.ts";
 
 interface Flags extends TargetFlags, RunFlags {
   readonly create?: boolean;

@@ -1,17 +1,23 @@
+import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import {
+  ENDING_SIGNALS,
   EngineError,
+  type EngineEvent,
   type EngineName,
   openStack,
+  type Plan,
   type Stack,
   type StackOptions,
   StackSelectionError,
+  UpdateFailedError,
 } from "../engine/index.ts";
 import type { OwnResource } from "../estate/coverage.ts";
 import type { Connection, Home } from "../service/connection.ts";
+import { printable } from "../words.ts";
 import { collect, type StackFlags, stackOptionsOf } from "./flags.ts";
-import { type Io, withEnv } from "./io.ts";
-import { colours, progressLine } from "./render.ts";
+import { type Io, type Outcome, type Output, printError } from "./outcome.ts";
+import { type Colours, colours, progressLine, resultText } from "./render.ts";
 
 /**
  * Does work with the service that the environment and a stack's configuration name, and closes the connection.
@@ -25,8 +31,7 @@ export async function withConnection<T>(
 ): Promise<T> {
   // Loaded here, since other commands need no client, which would slow their start.
   const { newConnection } = await import("../service/newConnection.ts");
-  const tell = (line: string) => io.stderr.write(`${line}\n`);
-  const connection = newConnection((key) => configuration.get(key), { tell }, io.env);
+  const connection = newConnection((key) => configuration.get(key), { tell: printerOf(io) }, io.env);
   try {
     return await withReleaseNote(io, connection, () => work(connection));
   } finally {
@@ -35,8 +40,13 @@ export async function withConnection<T>(
 }
 
 /** Does work with a service. If it fails and the service has another release, a note is printed beside the error. */
-export const withReleaseNote = <T>({ stderr }: Io, connection: Connection, work: () => Promise<T>) =>
-  connection.telling((line) => stderr.write(`${line}\n`), work);
+export const withReleaseNote = <T>(io: Io, connection: Connection, work: () => Promise<T>): Promise<T> =>
+  connection.telling(printerOf(io), work);
+
+const printerOf =
+  ({ stderr }: Io) =>
+  (line: string): unknown =>
+    stderr.write(`${line}\n`);
 
 const TENANT_KEY = "gatehouse:tenant";
 
@@ -86,28 +96,26 @@ export async function openOnService(
   const configuration = isComplete(env) ? new Map<string, string>() : await configurationIfAny(stack);
   const lookup = (key: string) => configuration.get(key);
   if (!isSet(settings(lookup, env), "GATEHOUSE_URL")) return { stack, service: undefined, io };
-  const tell = (line: string) => io.stderr.write(`${line}\n`);
-  const connection = newConnection(lookup, { tell, stop: options.signal }, env);
+  const connection = newConnection(lookup, { tell: printerOf(io), stop: options.signal }, env);
   try {
     const { tenant, unsettled, isConfigured, reason } = await withReleaseNote(io, connection, () =>
       homeOf(env, stack, connection, createNamespace),
     );
-    const service = { connection, tenant, unsettled, pin: async () => undefined };
-    if (tenant === undefined) {
-      return { stack, service: { ...service, text: `${connection.client.url}; no namespace is set` }, io };
-    }
-    const text = await describe(connection, tenant, reason);
-    if (isConfigured) return { stack, service: { ...service, text }, io };
+    const { url } = connection.client;
+    const text =
+      tenant === undefined ? `${url}; no namespace is set` : await describe(connection, tenant, reason);
+    const service = { connection, tenant, unsettled, text, pin: async () => undefined };
+    if (tenant === undefined || isConfigured) return { stack, service, io };
     // With its service: the plugin gives the namespace to no provider instance of another one.
-    const url = isSet(env, "GATEHOUSE_URL") ? {} : { GATEHOUSE_URL: connection.client.url };
-    const namedIo = withEnv(io, { ...env, ...url, GATEHOUSE_TENANT: tenant });
+    const serviceUrl = isSet(env, "GATEHOUSE_URL") ? {} : { GATEHOUSE_URL: url };
+    const namedIo = { ...io, env: { ...env, ...serviceUrl, GATEHOUSE_TENANT: tenant } };
     // Opened again: a stack keeps the environment with which it was opened.
     const reopened = await openStack({ ...options, env: namedIo.env });
     const pin = async () => {
       await reopened.setConfig(TENANT_KEY, tenant);
       return `${TENANT_KEY} is ${tenant} in the stack's configuration from now on.`;
     };
-    return { stack: reopened, service: { ...service, pin, text }, io: namedIo };
+    return { stack: reopened, service: { ...service, pin }, io: namedIo };
   } catch (error) {
     await connection.client.close();
     throw error;
@@ -152,7 +160,7 @@ const isComplete = (env: NodeJS.ProcessEnv) =>
   // With TLS, the configuration may name authorities to trust.
   (env.GATEHOUSE_URL?.startsWith("http:") || (isSet(env, "GATEHOUSE_URL") && Boolean(env.GATEHOUSE_CA_FILE)));
 
-/** The configuration of a stack; empty if the stack does not exist yet. */
+/** Empty if the stack does not exist yet. */
 async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, string>> {
   try {
     return await stack.config();
@@ -176,12 +184,9 @@ async function homeOf(
   createNamespace: string | undefined,
 ): Promise<FoundHome> {
   const unneeded = createNamespace === undefined ? "" : "; --create-namespace was not needed";
-  const home = (tenant: string, reason: string, isConfigured = false): FoundHome => ({
-    tenant,
-    reason,
-    isConfigured,
-    unsettled: undefined,
-  });
+  const home = (tenant: string, reason: string, isConfigured = false): FoundHome => {
+    return { tenant, reason, isConfigured, unsettled: undefined };
+  };
   if (connection.defaultTenant !== undefined) {
     const by = isSet(env, "GATEHOUSE_TENANT") ? "GATEHOUSE_TENANT" : "the stack's configuration";
     return home(connection.defaultTenant, `by ${by}${unneeded}`, true);
@@ -235,7 +240,6 @@ async function findOrCreateNamespace({ client, namespaces }: Connection, name: s
 
 async function describe(connection: Connection, tenant: string, reason: string): Promise<string> {
   const { NotFoundError, PermissionError } = await import("@gatehouse-access/sdk");
-  const { printable } = await import("../words.ts");
   const { url } = connection.client;
   try {
     const found = await connection.namespaces.find(tenant);
@@ -284,4 +288,124 @@ export async function otherResources(
     found.push(...resources);
   }
   return found;
+}
+
+/** The flags of commands that run a program. */
+export interface RunFlags extends StackFlags {
+  readonly json?: boolean;
+  readonly yes?: boolean;
+  readonly offline?: boolean;
+  readonly tests?: boolean;
+  readonly allowUnseen?: boolean;
+  /** Name of a namespace to create if the user is in none. */
+  readonly createNamespace?: string;
+}
+
+/** After how many objects read a line reports the progress. */
+const READS_PER_LINE = 100;
+
+/** What a command works with; without a service with `--offline`. */
+export interface Running extends StackOnService {
+  /** Where progress is printed: beside the result, if that is JSON. */
+  readonly progress: Output;
+  /** Options that prompt for a confirmation of a plan; empty if the user is not to be prompted. */
+  readonly prompt: (question: string) => { readonly confirm?: (plan: Plan) => Promise<boolean> };
+  /**
+   * Asks the service whether it would carry out a plan with values.
+   * @throws UpdateFailedError if it would not
+   */
+  readonly preflight: (plan: Plan) => Promise<void>;
+}
+
+/**
+ * Opens a stack and does the work of a command with it. The first signal that ends processes lets
+ * operations in flight finish; the second one ends the process.
+ * @param flags `isWriting`: the work writes to the service or the state, so that the user must confirm it
+ */
+export async function withStack(
+  io: Io,
+  folder: string,
+  flags: RunFlags & { readonly isWriting?: boolean | undefined },
+  work: (running: Running) => Promise<Outcome>,
+): Promise<Outcome> {
+  const { stdin, stdout, stderr, env } = io;
+  const prompts = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
+  if (flags.isWriting && !flags.yes && !prompts) throw unattended(flags);
+  const abort = new AbortController();
+  const interrupt = (): void => {
+    if (abort.signal.aborted) process.exit(130);
+    stderr.write("Finishing what is in flight; interrupt again to stop at once.\n");
+    abort.abort();
+  };
+  for (const name of ENDING_SIGNALS) process.on(name, interrupt);
+  let service: Service | undefined;
+  try {
+    const progress = flags.json ? stderr : stdout;
+    const options = {
+      ...stackOptionsOf(folder, flags),
+      signal: abort.signal,
+      onEvent: printProgress(progress, colours(progress, env)),
+    };
+    const opened = flags.offline
+      ? { stack: await openStack({ ...options, env }), service: undefined, io }
+      : await openOnService(io, options, flags.createNamespace);
+    service = opened.service;
+    if (service) progress.write(`Namespace: ${service.text}\n`);
+    return await work({
+      ...opened,
+      progress,
+      prompt: (question) => (prompts ? { confirm: (plan) => confirm(io, plan, question) } : {}),
+      preflight: async (plan) => {
+        if (!flags.offline) await requirePossible(opened, plan);
+      },
+    });
+  } catch (error) {
+    if (!abort.signal.aborted) throw error;
+    printError(io, error, flags.json === true);
+    return { exitCode: 130 };
+  } finally {
+    await service?.connection.client.close();
+    for (const name of ENDING_SIGNALS) process.off(name, interrupt);
+  }
+}
+
+const unattended = ({ json }: RunFlags): EngineError =>
+  new EngineError(
+    "unattended",
+    `this run writes, and ${json ? "with --json nobody is asked" : "there is nobody to ask: the standard input or output is no terminal"}. Give --yes to agree to it beforehand; up also takes --plan with a plan that was reviewed. Nothing was done.`,
+  );
+
+async function requirePossible({ io, service }: StackOnService, plan: Plan): Promise<void> {
+  const { definitionOf } = await import("../estate/liveObjects.ts");
+  if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
+  const required = requireService(service);
+  const { connection } = required;
+  const { planProblems } = await import("../review/guards/planProblems.ts");
+  const found = await withReleaseNote(io, connection, () => planProblems(connection, plan, required));
+  const problems = found.map(({ text }) => printable(text));
+  if (problems.length === 0) return;
+  const [first, ...others] = problems;
+  const text = others.length === 0 ? `${first}` : `\n${problems.map((problem) => `  ${problem}`).join("\n")}`;
+  throw new UpdateFailedError(`The service would not do this: ${text}`, { ...plan, ok: false });
+}
+
+function printProgress(stream: Output, c: Colours): (event: EngineEvent) => void {
+  let read = 0;
+  return (event) => {
+    const isRead = event.kind === "finished" && event.op === "refresh";
+    if (isRead) read += 1;
+    const count = isRead && read % READS_PER_LINE === 0 ? `   ${read} read` : undefined;
+    const line = progressLine(c, event) ?? count;
+    if (line !== undefined) stream.write(`${line}\n`);
+  };
+}
+
+async function confirm({ stdin, stdout, env }: Io, plan: Plan, question: string): Promise<boolean> {
+  stdout.write(`${resultText(colours(stdout, env), plan)}\n`);
+  const terminal = createInterface({ input: stdin, output: stdout });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
 }

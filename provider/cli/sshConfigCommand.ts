@@ -5,8 +5,7 @@ import { EngineError } from "../engine/index.ts";
 import type { Connection } from "../service/connection.ts";
 import { byText, counted, printable } from "../words.ts";
 import { addConfigurationFlags, type ConfigurationFlags, collect, configurationOf } from "./flags.ts";
-import type { Io } from "./io.ts";
-import { type ActionOf, BLOCKED, type Outcome } from "./outcome.ts";
+import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { withConnection } from "./service.ts";
 
 interface Flags extends ConfigurationFlags {
