@@ -6,32 +6,12 @@ import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
 import { EngineError, type Plan, readProject, typeName, withoutValues } from "../engine/index.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Connection } from "../service/connection.ts";
-import {
-  addStackFlags,
-  addTargetFlags,
-  addTerraformFlag,
-  allowUnseenOption,
-  collect,
-  type TargetFlags,
-  type TerraformFlags,
-  targetsOf,
-  YES,
-} from "./flags.ts";
+import { addStackFlags, addTargetFlags, addTerraformFlag, allowUnseenOption, collect, type TargetFlags, type TerraformFlags, targetsOf, YES } from "./flags.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
 import { readTerraform } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
 import { colours, writeAccessMap } from "./render.ts";
-import {
-  addWithStackFlag,
-  otherResources,
-  type RunFlags,
-  type Running,
-  resourcesOf,
-  type WithStackFlags,
-  withConnection,
-  withReleaseNote,
-  withStack,
-} from "./service.ts";
+import { addWithStackFlag, otherResources, type RunFlags, type Running, resourcesOf, type WithStackFlags, withConnection, withReleaseNote, withStack } from "./service.ts";
 
 /** Formats of messages: this project's JSON, or that of Slack's incoming webhooks. */
 const NOTICE_FORMS = ["json", "slack"] as const;
@@ -168,11 +148,11 @@ async function managedOrExcepted(
   connection: Connection,
 ): Promise<Pick<DriftSearch, "others" | "exceptions" | "seen">> {
   const { readExceptions } = await import("../estate/coverage.ts");
-  const { FirstSeen, KeptFile, keptPath } = await import("../drift/KeptFile.ts");
+  const { KeptFile, keptPath } = await import("../drift/KeptFile.ts");
   return {
     others: await otherResources(io, folder, flags, connection),
     exceptions: await readExceptions(folder),
-    seen: new FirstSeen(new KeptFile(keptPath(folder, "seen", stack))),
+    seen: new KeptFile(keptPath(folder, "seen", stack)),
   };
 }
 

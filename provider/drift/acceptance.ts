@@ -10,19 +10,7 @@ import { literalText, yamlAdoptions } from "../import/yaml.ts";
 import { check } from "../lifecycle/lifecycle.ts";
 import { topOf } from "../plan/steps.ts";
 import { terraformName } from "../terraform/types.ts";
-import { changedFields } from "./changedFields.ts";
-
-/** What makes a program agree with what was found, in the languages of a program and of access.ignore. */
-export interface Acceptance {
-  /** That of the program. */
-  readonly language: Format;
-  /** What declares what is in no program, and takes it over: statements, entries of `resources`, or blocks of Terraform. */
-  readonly program: string;
-  /** What to change in the program, a line for each resource. */
-  readonly changes: readonly string[];
-  /** Lines of access.ignore for what no program can take over, such as an API key. */
-  readonly exceptions: readonly string[];
-}
+import { type Acceptance, changedFields } from "./driftReport.ts";
 
 /** A program, as a preview tells of it. */
 export interface AcceptingProgram {

@@ -3,8 +3,7 @@ import type { LiveObject } from "../estate/liveObjects.ts";
 import type { ReportStyle } from "../review/report/sections.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { counted, printable } from "../words.ts";
-import { changedFields } from "./changedFields.ts";
-import { countedObjects, type DriftReport, type FoundObject } from "./driftReport.ts";
+import { changedFields, countedObjects, type DriftReport, type FoundObject } from "./driftReport.ts";
 import type { FoundDrift } from "./findDrift.ts";
 import { summaryText } from "./report/reports.ts";
 import { driftedSentence, foundSentence, SENTENCES } from "./report/sections.ts";
@@ -60,21 +59,22 @@ export type NoticeKept = Pick<DriftNotice, "fingerprint" | "at">;
 const [FINDINGS_MAX, FINDING_MAX] = [20, 500];
 
 /**
- * What to tell of a run; undefined where it found the same as the one that was last told.
- * @param last the fingerprint that was last told; undefined where nothing was
+ * The message of a run; undefined if it found the same as the last message.
+ * @param last the fingerprint of the last message; undefined for none
  */
 export const driftNotice = (run: NotedRun, last: string | undefined): DriftNotice | undefined =>
   noticeOf(run, last, SENTENCES);
 
 function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): DriftNotice | undefined {
-  const { tests } = run;
   const { report, unread } = run.found;
   const fingerprint = fingerprintOf(run);
   const before = last ?? NOTHING;
   const undone = sentencesOf(undoneBy(run), style);
   if (fingerprint === before && undone.length === 0) return undefined;
-  const findings = [...sentencesOf(countedOf(report), style), ...testSentences(tests, style)];
+  const findings = [...sentencesOf(countedOf(report), style), ...testSentences(run.tests, style)];
   const { project, stack, service } = report;
+  const first = (sentences: readonly string[]) =>
+    sentences.slice(0, FINDINGS_MAX).map((sentence) => shortened(sentence, FINDING_MAX));
   return {
     version: 1,
     id: randomUUID(),
@@ -84,17 +84,16 @@ function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): 
     ...{ project, stack },
     ...(service !== undefined && { service }),
     summary: summaryOf(run),
-    findings: findings.slice(0, FINDINGS_MAX).map((sentence) => shortened(sentence, FINDING_MAX)),
+    findings: first(findings),
     more: Math.max(0, findings.length - FINDINGS_MAX),
     unread: unread.map(style.text),
-    repaired: undone.slice(0, FINDINGS_MAX).map((sentence) => shortened(sentence, FINDING_MAX)),
+    repaired: first(undone),
     moreRepaired: Math.max(0, undone.length - FINDINGS_MAX),
   };
 }
 
 /** Most characters of a message in Slack's form, which Discord takes too, and cuts no longer one but refuses it. */
 const SLACK_MAX = 1_900;
-/** Longest sentence in it. */
 const SLACK_FINDING_MAX = 300;
 
 /** The same as {@link driftNotice}, as an incoming webhook of Slack takes it, and of others that understand Slack's form. */
@@ -118,10 +117,9 @@ const UNDONE = "\nUndone by this run:";
 
 const restText = (count: number): string => (count > 0 ? `\n… and ${count} more` : "");
 
-/** The room that is left for what {@link restText} says. */
 const REST_MAX = restText(999_999).length;
 
-/** As many of the sentences as there is room for, and how many are left out. */
+/** As many of the sentences as there is room for, and how many are omitted. */
 function bulleted(title: string, sentences: readonly string[], more: number, room: number): string {
   if (sentences.length === 0) return "";
   let text = title;
@@ -133,7 +131,6 @@ function bulleted(title: string, sentences: readonly string[], more: number, roo
   return text + restText(more);
 }
 
-/** What is kept of a run for the next one. */
 export const keptOf = (run: NotedRun): NoticeKept => ({
   fingerprint: fingerprintOf(run),
   at: new Date().toISOString(),
@@ -157,7 +154,6 @@ function eventOf({ found, tests }: NotedRun, fingerprint: string, before: string
   return before === NOTHING ? "found" : "changed";
 }
 
-/** What of a report counts. */
 type Counted = Pick<DriftReport, "drifted" | "expiring"> & { readonly open: readonly FoundObject[] };
 
 const countedOf = (report: DriftReport): Counted => ({

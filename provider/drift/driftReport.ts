@@ -1,8 +1,10 @@
-import type { Result, ShownStep } from "../engine/index.ts";
+import type { FieldChange, Result, ShownStep } from "../engine/index.ts";
 import type { UnmanagedObject } from "../estate/coverage.ts";
+import { definitionOf } from "../estate/liveObjects.ts";
+import type { Format } from "../import/model.ts";
+import { topOf } from "../plan/steps.ts";
 import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
-import type { Acceptance } from "./acceptance.ts";
 import type { DeclaringResource, TrailNote } from "./whoChanged.ts";
 
 /** What is known of how a difference came about. */
@@ -49,6 +51,18 @@ export interface ExpiringKey {
   readonly expiresAt: string;
   /** What is found and what to do, as sentences. */
   readonly message: string;
+}
+
+/** What makes a program agree with what was found, in the languages of a program and of access.ignore. */
+export interface Acceptance {
+  /** That of the program. */
+  readonly language: Format;
+  /** What declares what is in no program, and takes it over: statements, entries of `resources`, or blocks of Terraform. */
+  readonly program: string;
+  /** What to change in the program, a line for each resource. */
+  readonly changes: readonly string[];
+  /** Lines of access.ignore for what no program can take over, such as an API key. */
+  readonly exceptions: readonly string[];
 }
 
 /** How program, state and live service differ. */
@@ -98,3 +112,36 @@ export const countedObjects = (report: DriftReport): readonly FoundObject[] =>
 /** True where somebody should look at it. */
 export const isDrift = (report: DriftReport): boolean =>
   report.drifted.length > 0 || report.expiring.length > 0 || countedObjects(report).length > 0;
+
+/**
+ * The fields of a resource that somebody changed: those that a program may declare, whether this one does or not, and the
+ * name and status of its device. Other fields change by themselves, as when a user accepts an invitation.
+ */
+export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields">): FieldChange[] {
+  const definition = definitionOf({ type });
+  return fields.filter((field) =>
+    definition ? topOf(field.path) in definition.inputs || isOfDevice(field) : !field.outputOnly,
+  );
+}
+
+/** True where nothing changed but the name or the status of the device, which another resource may declare. */
+export function isDeviceAlone(step: Pick<ShownStep, "type" | "fields">): boolean {
+  const changed = changedFields(step);
+  return changed.length > 0 && changed.every(isOfDevice);
+}
+
+/** The same step without what its program ignores. */
+export function withoutIgnored<S extends Pick<ShownStep, "fields">>(step: S, ignored: readonly string[]): S {
+  const isIgnored = (path: string) =>
+    ignored.some(
+      (one) => one === "*" || path === one || path.startsWith(`${one}.`) || path.startsWith(`${one}[`),
+    );
+  return ignored.length === 0
+    ? step
+    : { ...step, fields: step.fields.filter(({ path }) => !isIgnored(path)) };
+}
+
+const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"]);
+
+// States of earlier versions do not have the status.
+const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;

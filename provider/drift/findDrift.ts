@@ -1,38 +1,21 @@
 import type { Declaration } from "@gatehouse-access/sdk/contract";
-import {
-  type Plan,
-  type Stack,
-  type Step,
-  shownStep,
-  type TargetOptions,
-  typeName,
-} from "../engine/index.ts";
-import {
-  EXCEPTIONS_FILE,
-  type Exception,
-  hasEnded,
-  isMeant,
-  ManagedObjects,
-  type OwnResource,
-  shownObject,
-  type Unmanaged,
-  unmanagedOf,
-} from "../estate/coverage.ts";
-import { definitionOf, inventoryOf, type LiveObject, WATCHED_KINDS } from "../estate/liveObjects.ts";
-import { readEach, readEstate } from "../estate/namespaceState.ts";
+import { expiryOf, SOON_DAYS } from "@gatehouse-access/sdk/policy";
+import { type Plan, type Stack, type Step, shownStep, type TargetOptions, typeName } from "../engine/index.ts";
+import { EXCEPTIONS_FILE, type Exception, hasEnded, isMeant, ManagedObjects, type OwnResource, shownObject, type Unmanaged, unmanagedOf, exceptionFor } from "../estate/coverage.ts";
+import { definitionNamed, definitionOf, inventoryOf, type LiveObject, WATCHED_KINDS } from "../estate/liveObjects.ts";
+import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
 import type { Format } from "../import/model.ts";
 import { onService } from "../plan/steps.ts";
 import { idWithin } from "../resources/values.ts";
 import { changedSteps } from "../review/reviewPlan.ts";
 import type { Connection, Home } from "../service/connection.ts";
-import { acceptanceOf } from "./acceptance.ts";
-import { changedFields, isDeviceAlone, withoutIgnored } from "./changedFields.ts";
+import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
+import type { AcceptingProgram } from "./acceptance.ts";
 import { type Drifted, type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
-import type { DriftReport, ExpiringKey, Known, UnmanagedMode } from "./driftReport.ts";
-import { expiringKeys } from "./expiringKeys.ts";
-import type { FirstSeen } from "./KeptFile.ts";
+import { type Acceptance, changedFields, type DriftedResource, type DriftReport, type ExpiringKey, isDeviceAlone, type Known, type UnmanagedMode, withoutIgnored } from "./driftReport.ts";
+import { firstSeen, type KeptFile, type SeenTimes } from "./KeptFile.ts";
 import { valueText } from "./report/sections.ts";
-import { nameText, type ObjectName, whoChanged } from "./whoChanged.ts";
+import { nameText, type ObjectName, type TrailAnswer, whoChanged } from "./whoChanged.ts";
 
 /** What drift is looked for in. */
 export interface DriftSearch {
@@ -48,7 +31,8 @@ export interface DriftSearch {
   /** Those of other stacks, whose objects are managed too. */
   readonly others: readonly OwnResource[];
   readonly exceptions: readonly Exception[];
-  readonly seen: FirstSeen;
+  /** What runs found first, and when, for services without an audit trail. */
+  readonly seen: KeptFile<SeenTimes>;
   /** What of a plan could not be looked at, as sentences. */
   readonly unseen?: readonly string[];
   /** The language of the program. */
@@ -77,10 +61,12 @@ export async function stateDrift(
   const drifted = result.steps
     .filter(isDrifted)
     .map((step) => ({ ...shownStep(step), op: step.op, meaning: [] }));
-  const acceptance = acceptanceOf(drifted, [], new Date(), { language, steps: result.steps });
+  const acceptance = await acceptanceIfAny(drifted, [], { language, steps: result.steps });
   const lists = { unmanaged: [], notApplied: [], namespaces: [], expiring: [], unseen: [], notes: [] };
-  const nothing = { ...lists, acceptance };
-  const report: DriftReport = { ...result, version: 1, drifted, ...nothing, unmanagedCounts: "ignore" };
+  const report: DriftReport = {
+    ...{ ...result, version: 1, drifted, ...lists, acceptance },
+    unmanagedCounts: "ignore",
+  };
   return { report, meanings: [], unmanaged: [], unread: [] };
 }
 
@@ -105,10 +91,13 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const { found: namespaces, unreadable } = await readEach(namespacesOf(own, home), home.tenant, (tenant) =>
     lookAt(looking, tenant),
   );
-  await search.seen.save();
+  const withoutTrail = namespaces.flatMap(({ tenant, names, changes }) =>
+    changes ? [] : names.map((name) => seenName(tenant, name)),
+  );
+  const seen = withoutTrail.length > 0 ? await firstSeen(search.seen, withoutTrail) : {};
   // What a device is called, or whether it is accepted, is drift where it changes who can reach what.
   const drifted = candidates.filter(
-    (step) => !isDeviceAlone(step) || knownOf(namespaces, step).meaning.length > 0,
+    (step) => !isDeviceAlone(step) || knownOf(namespaces, step, seen).meaning.length > 0,
   );
   const movedOn = steps.filter((step) => hasMovedOn(step) || (isDrifted(step) && !drifted.includes(step)));
   const notes = [
@@ -120,26 +109,30 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   if (isWhole) notes.push(...exceptionNotes(search.exceptions, namespaces));
   const urns = new Set(drifted.map(({ urn }) => urn));
   const open = namespaces.flatMap(({ unmanaged }) => unmanaged.filter(isOpen).map(({ object }) => object));
-  const changed = drifted.map((step) => ({ ...shownStep(step), op: step.op, ...knownOf(namespaces, step) }));
+  const changed = drifted.map((step) => ({
+    ...shownStep(step),
+    op: step.op,
+    ...knownOf(namespaces, step, seen),
+  }));
   const report: DriftReport = {
     ...result,
     version: 1,
     service: connection.client.url,
     drifted: changed,
-    unmanaged: namespaces.flatMap(({ tenant, unmanaged, meaning, originOf }) =>
-      unmanaged.map((one) => ({
+    unmanaged: namespaces.flatMap((found) =>
+      found.unmanaged.map((one) => ({
         ...shownObject(one),
         ...(one.object.declaredBy && { declaredBy: one.object.declaredBy }),
-        tenant,
-        meaning: meaning.ofObjects.get(one.object) ?? [],
-        ...originOf(nameOf(one.object)),
+        tenant: found.tenant,
+        meaning: found.meaning.ofObjects.get(one.object) ?? [],
+        ...originOf(found, nameOf(one.object), seen),
       })),
     ),
     unmanagedCounts: mode,
     notApplied: changedSteps(plan.steps.filter((step) => !urns.has(step.urn) && !isRoot(step))),
     namespaces: namespaces.map(({ meaning }) => meaning.namespace),
     expiring: namespaces.flatMap(({ expiring }) => expiring),
-    acceptance: acceptanceOf(changed, open, new Date(), { ...search, steps: preview.steps }),
+    acceptance: await acceptanceIfAny(changed, open, { ...search, steps: preview.steps }),
     unseen: [
       ...(search.unseen ?? []),
       ...unreadable.values(),
@@ -157,6 +150,18 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
       ...namespaces.flatMap((found) => found.unread),
     ],
   };
+}
+
+async function acceptanceIfAny(
+  drifted: readonly DriftedResource[],
+  open: readonly LiveObject[],
+  program: AcceptingProgram,
+): Promise<Acceptance> {
+  if (drifted.length === 0 && open.length === 0)
+    return { language: program.language, program: "", changes: [], exceptions: [] };
+  // Loaded here, since most runs find nothing and need none of the writers of programs.
+  const { acceptanceOf } = await import("./acceptance.ts");
+  return acceptanceOf(drifted, open, new Date(), program);
 }
 
 const isWholeRun = ({ targets }: DriftSearch): boolean => (targets.target ?? []).length === 0;
@@ -197,7 +202,10 @@ interface NamespaceFound {
   readonly tenant: string;
   readonly meaning: DriftMeaning;
   readonly unmanaged: readonly Unmanaged[];
-  readonly originOf: (name: ObjectName) => Pick<Known, "by" | "firstSeen">;
+  /** The drifted and unmanaged objects. */
+  readonly names: readonly ObjectName[];
+  /** Who changed them last; undefined without an audit trail. */
+  readonly changes: TrailAnswer["found"];
   readonly expiring: readonly ExpiringKey[];
   /** The resources that declared the objects of drifted ones last, by id. */
   readonly owners: ReadonlyMap<string, Declaration>;
@@ -227,17 +235,18 @@ async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound>
     ...drifted.filter((step) => tenantOf(step) === tenant).flatMap((step) => stepName(step) ?? []),
     ...objects.map(nameOf),
   ];
-  const { originOf, notes } = await originsOf(looking, tenant, names);
+  const trail = await trailOf(connection, tenant, names);
   return {
     tenant,
     meaning,
     unmanaged,
-    originOf,
+    names,
+    changes: trail.found,
     owners,
     expiring: isWholeRun(looking)
       ? expiringKeys(estate, [...looking.own, ...looking.others], exceptions)
       : [],
-    notes: [...meaning.unknown, ...notes],
+    notes: [...meaning.unknown, ...trail.notes],
     unseen: [
       ...meaning.unseen,
       ...inventory.unknown,
@@ -267,21 +276,26 @@ async function ownersOf(
   );
 }
 
-async function originsOf(
-  { connection, seen }: DriftSearch,
+async function trailOf(
+  connection: Connection,
   tenant: string,
   names: readonly ObjectName[],
-): Promise<Pick<NamespaceFound, "originOf" | "notes">> {
-  if (names.length === 0) return { originOf: () => ({}), notes: [] };
+): Promise<TrailAnswer> {
+  if (names.length === 0) return { found: new Map(), notes: [] };
   const { client } = await connection.tenant(tenant);
-  const { found, notes } = await whoChanged(client, tenant, names);
-  const times = found ? undefined : await seen.of(names.map((name) => `${tenant} ${nameText(name)}`));
-  const originOf = (name: ObjectName) => {
-    const by = found?.get(nameText(name));
-    const firstSeen = times?.get(`${tenant} ${nameText(name)}`);
-    return { ...(by && { by }), ...(firstSeen !== undefined && { firstSeen }) };
-  };
-  return { originOf, notes };
+  return whoChanged(client, tenant, names);
+}
+
+const seenName = (tenant: string, name: ObjectName): string => `${tenant} ${nameText(name)}`;
+
+function originOf(
+  { tenant, changes }: NamespaceFound,
+  name: ObjectName,
+  seen: SeenTimes,
+): Pick<Known, "by" | "firstSeen"> {
+  const by = changes?.get(nameText(name));
+  const since = changes ? undefined : seen[seenName(tenant, name)];
+  return { ...(by && { by }), ...(since !== undefined && { firstSeen: since }) };
 }
 
 const tenantOf = ({ id = "" }: Step): string => id.split("/", 1)[0] ?? "";
@@ -297,14 +311,14 @@ function stepName(step: Step): ObjectName | undefined {
 }
 
 /** What the namespace of a resource says of it. */
-function knownOf(namespaces: readonly NamespaceFound[], step: Drifted): Known {
+function knownOf(namespaces: readonly NamespaceFound[], step: Drifted, seen: SeenTimes): Known {
   const found = namespaces.find(({ tenant }) => tenant === tenantOf(step));
   const name = stepName(step);
   const declaredBy = step.op === "update" ? found?.owners.get(step.id ?? "") : undefined;
   return {
     ...(declaredBy && { declaredBy }),
     meaning: found?.meaning.ofResources.get(step.urn) ?? [],
-    ...(name && found?.originOf(name)),
+    ...(name && found && originOf(found, name, seen)),
   };
 }
 
@@ -317,5 +331,44 @@ function exceptionNotes(exceptions: readonly Exception[], namespaces: readonly N
     const where = `${EXCEPTIONS_FILE}:${exception.line}`;
     if (!isNeeded) return [`${where}: nothing needs this exception`];
     return hasEnded(exception, now) ? [`${where}: this exception ended with ${exception.until}`] : [];
+  });
+}
+
+const DAY = 24 * 60 * 60 * 1000;
+
+/**
+ * The API keys that have expired or are due. A resource that replaces its key in time has its own date for that.
+ * @param managed the resources of this stack and of those beside it
+ */
+function expiringKeys(
+  { tenant, apiKeys = [] }: Pick<Estate, "tenant" | "apiKeys">,
+  managed: readonly OwnResource[],
+  exceptions: readonly Exception[],
+): ExpiringKey[] {
+  const now = new Date();
+  const definition = definitionNamed("ApiKey");
+  const owners = new Map<string, OwnResource>();
+  // What a rotation leaves behind ends by itself, and is meant to.
+  const replaced = new Set<string>();
+  for (const resource of managed) {
+    if (resource.definition !== definition || !resource.outputs) continue;
+    owners.set(apiKeyIdentity(resource.outputs as unknown as KeyIdentity), resource);
+    for (const old of (resource.outputs.previous ?? []) as KeyIdentity[]) replaced.add(apiKeyIdentity(old));
+  }
+  return apiKeys.flatMap(({ name, role, expiresIn, ...key }): ExpiringKey[] => {
+    const identity = apiKeyIdentity(key);
+    const ends = expiryOf(expiresIn);
+    const owner = owners.get(identity);
+    const { rotateBefore } = owner?.inputs ?? {};
+    const days = typeof rotateBefore === "number" && rotateBefore > 0 ? rotateBefore : SOON_DAYS;
+    if (ends === null || replaced.has(identity) || ends.getTime() - now.getTime() > days * DAY) return [];
+    const object = { definition, id: `${tenant}/${name}`, name, state: undefined };
+    if (!owner && exceptionFor(exceptions, object, now)) return [];
+    const expiresAt = ends.toISOString();
+    const what =
+      ends <= now
+        ? `expired at ${expiresAt}: replace it, or revoke it`
+        : `expires at ${expiresAt}: replace it before`;
+    return [{ tenant, name, expiresAt, message: `API key ${JSON.stringify(name)} (${role}) ${what}` }];
   });
 }

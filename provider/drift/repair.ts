@@ -5,19 +5,12 @@ import { type LiveObject, objectText } from "../estate/liveObjects.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { undefinedIfMissing } from "../service/listings.ts";
-import { isDeviceAlone } from "./changedFields.ts";
-import type { DriftedResource } from "./driftReport.ts";
+import { type DriftedResource, isDeviceAlone } from "./driftReport.ts";
 
-/** An object or a resource that a repair leaves as it is, and why. */
-export interface Left<T> {
-  readonly item: T;
-  readonly reason: string;
-}
-
-/** What a repair does, and what it leaves. */
+/** What a repair does, and what it leaves as it is, with the reason. */
 export interface Repair<T> {
   readonly done: readonly T[];
-  readonly left: readonly Left<T>[];
+  readonly left: readonly { readonly item: T; readonly reason: string }[];
 }
 
 /** The identity and the stack that run a repair. */
@@ -54,13 +47,11 @@ export const restorable = (
   );
 
 function sorted<T>(items: readonly T[], reasonOf: (item: T) => string | undefined): Repair<T> {
-  const done: T[] = [];
-  const left: Left<T>[] = [];
-  for (const item of items) {
+  const done = items.filter((item) => reasonOf(item) === undefined);
+  const left = items.flatMap((item) => {
     const reason = reasonOf(item);
-    if (reason === undefined) done.push(item);
-    else left.push({ item, reason });
-  }
+    return reason === undefined ? [] : [{ item, reason }];
+  });
   return { done, left };
 }
 

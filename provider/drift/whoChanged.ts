@@ -40,14 +40,12 @@ export interface TrailAnswer {
   readonly notes: readonly string[];
 }
 
-/** One text for each object. */
 export const nameText = ({ kind, id }: ObjectName): string => `${kind} ${id}`;
 
 /** Up to so many objects are asked for one by one; of more, the trail is read from its end. */
 const ONE_BY_ONE_MAX = 40;
 /** Most entries that are read of a trail. */
 const READ_MAX = 5_000;
-const PAGE = 100;
 
 /** How the trail names the objects of a kind. */
 const TRAIL_KINDS: Readonly<Record<string, string>> = {
@@ -71,10 +69,8 @@ export async function whoChanged(
   const wanted = new Map(objects.map((object) => [nameText(object), trailName(object)]));
   const asked = new Map([...wanted.values()].map((name) => [nameText(name), name]));
   try {
-    const byTrail =
-      wanted.size <= ONE_BY_ONE_MAX
-        ? await askEach(client, tenant, asked)
-        : await readBack(client, tenant, asked);
+    const read = wanted.size <= ONE_BY_ONE_MAX ? askEach : readBack;
+    const byTrail = await read(client, tenant, asked);
     const found = new Map(
       [...wanted].flatMap(([name, inTrail]) => {
         const entry = byTrail.get(nameText(inTrail));
@@ -114,7 +110,7 @@ async function readBack(client: Client, tenant: string, names: ReadonlyMap<strin
   let read = 0;
   for await (const entry of client.iterate("getAuditTrail", {
     params: { tenant },
-    query: { perPage: PAGE },
+    query: { perPage: 100 },
   })) {
     const name = nameText(entry.object);
     if (names.has(name) && !found.has(name)) found.set(name, noteOf(entry));
@@ -126,11 +122,6 @@ async function readBack(client: Client, tenant: string, names: ReadonlyMap<strin
 
 type Entry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];
 
-const noteOf = ({ at, operation, actor, address, requestId, declaredBy }: Entry): TrailNote => ({
-  at,
-  operation,
-  actor,
-  address,
-  requestId,
-  ...(declaredBy && { declaredBy }),
-});
+const noteOf = ({ at, operation, actor, address, requestId, declaredBy }: Entry): TrailNote => {
+  return { at, operation, actor, address, requestId, ...(declaredBy && { declaredBy }) };
+};

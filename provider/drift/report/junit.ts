@@ -3,6 +3,13 @@ import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { countedObjects, type DriftReport } from "../driftReport.ts";
 import { driftedSentence, foundSentence, SENTENCES } from "./sections.ts";
 
+interface Case {
+  readonly group: string;
+  readonly name: string;
+  /** Left out if the case passes. */
+  readonly failure?: string;
+}
+
 /**
  * The report and the policy tests as JUnit XML, which pipelines show as test results: a failed case for each difference that
  * counts and each test that fails, and a case that passes for each kind of difference that was not found and each test
@@ -15,63 +22,51 @@ export function driftJunit(
 ): string {
   const { project, stack, drifted, expiring, unmanagedCounts, durationMs } = report;
   const unseen = allowUnseen ? [] : [...report.unseen, ...(tests?.unseen ?? [])];
-  const failed = (op: DriftReport["drifted"][number]["op"]) =>
+  const driftedBy = (op: DriftReport["drifted"][number]["op"]) =>
     drifted
       .filter((one) => one.op === op)
-      .map((one) => ({ name: `${typeName(one.type)} ${one.name}`, text: driftedSentence(one, SENTENCES) }));
-  const groups: Readonly<Record<string, readonly { readonly name: string; readonly text: string }[]>> = {
-    "changed by hand": failed("update"),
-    "deleted by hand": failed("delete"),
+      .map((one) => ({
+        name: `${typeName(one.type)} ${one.name}`,
+        failure: driftedSentence(one, SENTENCES),
+      }));
+  const groups: Readonly<Record<string, readonly Omit<Case, "group">[]>> = {
+    "changed by hand": driftedBy("update"),
+    "deleted by hand": driftedBy("delete"),
     ...(unmanagedCounts === "fail" && {
       "in no program": countedObjects(report).map((one) => ({
         name: `${one.kind} ${one.name}`,
-        text: foundSentence(one, SENTENCES),
+        failure: foundSentence(one, SENTENCES),
       })),
     }),
-    "expired or due": expiring.map(({ name, message }) => ({ name: `ApiKey ${name}`, text: message })),
-    "not looked at": unseen.map((sentence) => ({ name: sentence, text: sentence })),
+    "expired or due": expiring.map(({ name, message }) => ({ name: `ApiKey ${name}`, failure: message })),
+    "not looked at": unseen.map((sentence) => ({ name: sentence, failure: sentence })),
   };
   const suite = `gatehouse drift ${project}/${stack}`;
   const cases = [
-    ...Object.entries(groups).flatMap(([group, failures]) =>
-      failures.length === 0
-        ? [passedCase(suite, `nothing ${group}`)]
-        : failures.map(({ name, text }) => failedCase(`${suite}: ${group}`, name, text)),
+    ...Object.entries(groups).flatMap(([group, found]): Case[] =>
+      found.length === 0
+        ? [{ group: suite, name: `nothing ${group}` }]
+        : found.map((one) => ({ ...one, group: `${suite}: ${group}` })),
     ),
-    ...(tests?.tests ?? []).map(({ name, file, ok, failures }) =>
-      ok
-        ? passedCase(`${suite}: policy tests`, name)
-        : failedCase(
-            `${suite}: policy tests`,
-            name,
-            `${file}: ${failures.map(({ message }) => message).join("; ")}`,
-          ),
-    ),
+    ...(tests?.tests ?? []).map(({ name, file, ok, failures }): Case => {
+      const failure = `${file}: ${failures.map(({ message }) => message).join("; ")}`;
+      return { group: `${suite}: policy tests`, name, ...(!ok && { failure }) };
+    }),
   ];
-  const failures = cases.filter(({ isFailed }) => isFailed).length;
+  const failed = cases.filter(({ failure }) => failure !== undefined).length;
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
-    `<testsuite name="${escaped(suite)}" tests="${cases.length}" failures="${failures}" time="${durationMs / 1000}">`,
-    ...cases.map(({ xml }) => xml),
+    `<testsuite name="${escaped(suite)}" tests="${cases.length}" failures="${failed}" time="${durationMs / 1000}">`,
+    ...cases.map(caseText),
     "</testsuite>",
     "",
   ].join("\n");
 }
 
-interface Case {
-  readonly xml: string;
-  readonly isFailed: boolean;
+function caseText({ group, name, failure }: Case): string {
+  const head = `  <testcase classname="${escaped(group)}" name="${escaped(name)}"`;
+  return failure === undefined ? `${head}/>` : `${head}><failure message="${escaped(failure)}"/></testcase>`;
 }
-
-const passedCase = (group: string, name: string): Case => ({
-  xml: `  <testcase classname="${escaped(group)}" name="${escaped(name)}"/>`,
-  isFailed: false,
-});
-
-const failedCase = (group: string, name: string, text: string): Case => ({
-  xml: `  <testcase classname="${escaped(group)}" name="${escaped(name)}"><failure message="${escaped(text)}"/></testcase>`,
-  isFailed: true,
-});
 
 const ENTITIES: Readonly<Record<string, string>> = {
   "&": "&amp;",

@@ -6,8 +6,8 @@ import {
   type ReportStyle,
   type Section,
 } from "../../review/report/sections.ts";
-import { changedFields } from "../changedFields.ts";
 import {
+  changedFields,
   type DriftedResource,
   type DriftReport,
   type FoundObject,
