@@ -5,7 +5,7 @@ import { declarable, definitionOf, type LiveObject } from "../estate/liveObjects
 import { hcl, inline, jsonLine } from "../import/literal.ts";
 import type { Format } from "../import/model.ts";
 import { terraformAdoptions } from "../import/terraform.ts";
-import { adoptions } from "../import/writeProgram.ts";
+import { typescriptAdoptions } from "../import/typescript.ts";
 import { literalText, yamlAdoptions } from "../import/yaml.ts";
 import { check } from "../lifecycle/lifecycle.ts";
 import { topOf } from "../plan/steps.ts";
@@ -42,7 +42,7 @@ export function acceptanceOf(
     known.flatMap((step) => (kind === undefined || definitionOf(step)?.name === kind ? [step.name] : []));
   const declared = new Map(steps.map((step) => [step.urn, step]));
   const programs = {
-    typescript: () => adoptions(objects, namesOf),
+    typescript: () => typescriptAdoptions(objects, namesOf),
     yaml: () => yamlAdoptions(objects, namesOf),
     terraform: () => terraformAdoptions(objects, { addresses: namesOf(), provider }),
   };

@@ -1,5 +1,4 @@
 import { codeOf, escaping, printable } from "../words.ts";
-import type { HelperCall } from "./patterns.ts";
 
 /** Code that stands for a value, such as a call of a helper. */
 export class Code {
@@ -10,13 +9,15 @@ export class Code {
   }
 }
 
-/** A call of a helper, as TypeScript. Other languages write it in their own way. */
-export class HelperCode extends Code {
-  readonly call: HelperCall;
+/** A call of a helper that returns a pattern, as TypeScript. Other languages write it in their own way. */
+export class HelperCall extends Code {
+  readonly helper: "login" | "hostname" | "cidr";
+  readonly args: readonly string[];
 
-  constructor(call: HelperCall) {
-    super(`${call.helper}(${call.args.map(quoted).join(", ")})`);
-    this.call = call;
+  constructor(helper: HelperCall["helper"], args: readonly string[]) {
+    super(`${helper}(${args.map(quoted).join(", ")})`);
+    this.helper = helper;
+    this.args = args;
   }
 }
 
@@ -38,10 +39,10 @@ export const quoted = (text: string): string => escaped(JSON.stringify(text));
 /** With each unit of UTF-16 by its number, as TypeScript and JSON write it. */
 const escaped = (json: string): string =>
   escaping(json, (char) =>
-    Array.from(
-      { length: char.length },
-      (_, index) => `\\u${char.charCodeAt(index).toString(16).padStart(4, "0")}`,
-    ).join(""),
+    char
+      .split("")
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+      .join(""),
   );
 
 /** A value as a file of JSON, likewise. @param indent spaces of each level */
@@ -60,7 +61,6 @@ const TYPESCRIPT: Notation = {
 };
 const JSON_NOTATION: Notation = { ...TYPESCRIPT, member: (key, value) => `${quoted(key)}: ${value}` };
 
-/** A value on one line. */
 export const inline = (value: unknown): string => lineOf(value, TYPESCRIPT);
 
 /** A value as JSON on one line, with room between its parts. */
@@ -111,12 +111,7 @@ export function construction(
   return [`new ${type}(`, ...parts.map((part) => `  ${part},`), ");"].join("\n");
 }
 
-/** Escapes that have a letter. */
-const LETTERS: Readonly<Record<string, string>> = {
-  "\n": "\\n",
-  "\r": "\\r",
-  "\t": "\\t",
-};
+const LETTERS: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 /**
  * A text as Terraform's language writes it, with no reference in it. As in other languages, what could steer an editor is
@@ -139,13 +134,10 @@ const hclKey = (key: string): string => (/^[A-Za-z_][\w-]*$/.test(key) ? key : h
 const HCL: Notation = {
   text: hclQuoted,
   code: (code) =>
-    code instanceof HelperCode
-      ? helperCall(code.call.helper, code.call.args.map(hclQuoted).join(", "))
-      : code.text,
+    code instanceof HelperCall ? helperCall(code.helper, code.args.map(hclQuoted).join(", ")) : code.text,
   member: (key, value) => `${hclKey(key)} = ${value}`,
 };
 
-/** A value on one line. */
 export const hcl = (value: unknown): string => lineOf(value, HCL);
 
 /** How calls of the provider's functions begin. */

@@ -3,23 +3,22 @@ import { packageVersion } from "../packageFile.ts";
 import { type Attribute, attributesOf } from "../terraform/attributes.ts";
 import { SOURCE } from "../terraform/source.ts";
 import { terraformName, toTerraform, typeNameOf } from "../terraform/types.ts";
+import { type Block, blockText, Code, FUNCTIONS, hclComment, helperCall } from "./literal.ts";
 import {
   type Declaration,
   declarationOf,
   declarationsOf,
-  type SharedValue,
-  sharedValues,
-  type Table,
-  tableOf,
-} from "./declarations.ts";
-import { type Block, blockText, Code, FUNCTIONS, hclComment, helperCall, inline } from "./literal.ts";
-import {
   type KindOfProgram,
   type NamedObject,
   named,
   type ProgramFile,
   type ProgramOptions,
+  type SharedValue,
+  type SharedValues,
+  type Table,
+  tableOf,
   uniqueNames,
+  withShared,
 } from "./model.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -41,8 +40,7 @@ interface Part {
 /** A root module of Terraform: a file for each kind, long lists as data files, and what imports all of them. */
 export function terraformFiles(kinds: readonly KindOfProgram[], options: ProgramOptions): ProgramFile[] {
   const own = kinds.map(inTerraform);
-  const declared = declarationsOf(own);
-  const shared = sharedValues([...declared.values()].flat().map(({ args }) => args));
+  const { declared, shared } = declarationsOf(own);
   const parts = own.map((kind) => {
     const declarations = declared.get(kind);
     return declarations ? declaredFile(kind, declarations, shared) : tableFiles(kind);
@@ -73,7 +71,7 @@ export function terraformAdoptions(
   const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
   const given = provider === undefined ? {} : { provider: new Code(provider) };
   const texts = [...kinds].flatMap(([kind, some]) => {
-    const own = inTerraform({ kind, file: kind, objects: named(some, ({ name }) => name) });
+    const own = inTerraform({ kind, file: kind, objects: named(some) });
     const head = `${typeOf(own)}.`;
     const taken = addresses.flatMap((address) =>
       address.startsWith(head) ? [address.slice(head.length).replace(/\[.*$/s, "")] : [],
@@ -159,17 +157,15 @@ const sharedFile = (values: readonly SharedValue[]): ProgramFile =>
 function declaredFile(
   kind: KindOfProgram,
   declarations: readonly Declaration[],
-  shared: ReadonlyMap<string, SharedValue>,
+  shared: SharedValues,
   taken: readonly string[] = [],
 ): Part {
   const labels = labelsOf(kind, declarations, taken);
-  const sharing = (value: unknown): unknown => {
-    const found = shared.get(inline(value));
-    return found ? new Code(`local.${terraformName(found.name)}`) : value;
-  };
+  const referring = ({ name }: SharedValue) => new Code(`local.${terraformName(name)}`);
   const resources = declarations.map(({ args }, index): Block => {
-    const values = Object.entries(args).map(([name, value]) => [terraformName(name), sharing(value)]);
-    return resourceBlock(kind, labels[index] ?? "", [Object.fromEntries(values)]);
+    const values = Object.entries(withShared(args, shared, referring));
+    const attributes = values.map(([name, value]) => [terraformName(name), value]);
+    return resourceBlock(kind, labels[index] ?? "", [Object.fromEntries(attributes)]);
   });
   return {
     file: fileOf(kind.file, ...notesOf(kind), ...resources),

@@ -1,16 +1,21 @@
 import type { Declarable } from "../estate/liveObjects.ts";
 import { packageManifest } from "../packageFile.ts";
 import { printable } from "../words.ts";
+import { Code, construction, HelperCall, jsonText, literal } from "./literal.ts";
 import {
   type Declaration,
   declarationsOf,
+  type KindOfProgram,
+  namedByKind,
+  type ProgramFile,
+  type ProgramOptions,
   type SharedValue,
-  sharedValues,
+  type SharedValues,
   type Table,
   tableOf,
-} from "./declarations.ts";
-import { Code, construction, HelperCode, inline, jsonText, literal } from "./literal.ts";
-import type { KindOfProgram, ProgramFile, ProgramOptions } from "./model.ts";
+  withHelpers,
+  withShared,
+} from "./model.ts";
 import { yamlText } from "./yaml.ts";
 
 const PROVIDER = "@gatehouse-access/provider";
@@ -22,8 +27,7 @@ export function typescriptFiles(
   options: ProgramOptions,
   leftOut: readonly Declarable[],
 ): ProgramFile[] {
-  const declared = declarationsOf(kinds);
-  const shared = sharedValues([...declared.values()].flat().map(({ args }) => args));
+  const { declared, shared } = declarationsOf(kinds);
   return [
     ...projectFiles(options),
     { path: "index.ts", text: indexText(kinds, options, leftOut) },
@@ -36,6 +40,20 @@ export function typescriptFiles(
     }),
   ];
 }
+
+/**
+ * TypeScript that declares objects, each with `adopt: true`; without imports, for a program that is there already.
+ * @param takenOf the names that the program's resources of a kind have
+ */
+export const typescriptAdoptions = (
+  objects: readonly Declarable[],
+  takenOf: (kind: string) => Iterable<string>,
+): string =>
+  namedByKind(objects, takenOf)
+    .map(({ definition, resource, inputs }) =>
+      construction(definition.name, resource, { ...withHelpers(inputs), adopt: true }),
+    )
+    .join("\n");
 
 function projectFiles({ project, namespace, plugin }: ProgramOptions): ProgramFile[] {
   const { version, peerDependencies } = packageManifest();
@@ -82,19 +100,16 @@ function indexText(
 function declaredFile(
   kind: KindOfProgram,
   declarations: readonly Declaration[],
-  shared: ReadonlyMap<string, SharedValue>,
+  shared: SharedValues,
   { adopt, plugin }: ProgramOptions,
 ): ProgramFile {
   const names = new Set<string>();
-  const sharing = (value: unknown): unknown => {
-    const found = shared.get(inline(value));
-    if (!found) return value;
-    names.add(found.name);
-    return new Code(found.name);
+  const referring = ({ name }: SharedValue) => {
+    names.add(name);
+    return new Code(name);
   };
   const statements = declarations.map(({ resource, args }) => {
-    const short = Object.fromEntries(Object.entries(args).map(([name, value]) => [name, sharing(value)]));
-    return { args: { ...short, ...(adopt && { adopt: true }) }, resource };
+    return { args: { ...withShared(args, shared, referring), ...(adopt && { adopt }) }, resource };
   });
   const helpers = helpersIn(statements.map(({ args }) => args));
   const texts = statements.map(({ resource, args }) => construction(kind.kind, resource, args, kind.options));
@@ -117,7 +132,7 @@ function sharedFile(values: readonly SharedValue[]): ProgramFile {
 function helpersIn(value: unknown): string[] {
   const found = new Set<string>();
   const look = (part: unknown): void => {
-    if (part instanceof HelperCode) found.add(part.call.helper);
+    if (part instanceof HelperCall) found.add(part.helper);
     else if (typeof part === "object" && part !== null) Object.values(part).forEach(look);
   };
   look(value);

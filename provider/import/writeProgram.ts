@@ -1,8 +1,6 @@
 import { OWN_DYNAMIC, OWN_PLUGIN } from "../engine/index.ts";
 import type { Declarable } from "../estate/liveObjects.ts";
 import { typeNameOf } from "../terraform/types.ts";
-import { withHelpers } from "./declarations.ts";
-import { construction } from "./literal.ts";
 import { type KindOfFile, type KindOfProgram, named, type Program, type ProgramOptions } from "./model.ts";
 import { terraformFiles } from "./terraform.ts";
 import { typescriptFiles } from "./typescript.ts";
@@ -31,7 +29,7 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
     (format !== "terraform" || id === id.normalize());
   const kinds = KINDS.map((kind): KindOfProgram => {
     const own = objects.filter((object) => object.definition.name === kind.kind && canBe(object));
-    return { ...kind, objects: named(own, kind.nameOf ?? (({ name }) => name)) };
+    return { ...kind, objects: named(own, kind) };
   }).filter((kind) => kind.objects.length > 0);
   const leftOut = objects.filter((object) => !canBe(object));
   const files = {
@@ -51,22 +49,4 @@ export function writeProgram(objects: readonly Declarable[], options: ProgramOpt
 function typeIn({ format, plugin }: ProgramOptions, kind: string): string {
   if (format === "terraform") return typeNameOf({ name: kind });
   return `${plugin || format === "yaml" ? OWN_PLUGIN : OWN_DYNAMIC}${kind}`;
-}
-
-/**
- * TypeScript that declares objects, each with `adopt: true`; without imports, for a program that is there already.
- * @param takenOf the names that the program's resources of a kind have
- */
-export function adoptions(
-  objects: readonly Declarable[],
-  takenOf: (kind: string) => Iterable<string>,
-): string {
-  const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
-  return [...kinds]
-    .flatMap(([kind, some]) =>
-      named(some, ({ name }) => name, takenOf(kind)).map(({ resource, inputs }) =>
-        construction(kind, resource, { ...withHelpers(inputs), adopt: true }),
-      ),
-    )
-    .join("\n");
 }

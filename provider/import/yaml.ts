@@ -1,9 +1,16 @@
 import { Document, Scalar, visit } from "yaml";
 import type { Declarable } from "../estate/liveObjects.ts";
 import { escaping, printable } from "../words.ts";
-import { sharedValues } from "./declarations.ts";
-import { characterEscape, inline } from "./literal.ts";
-import { type KindOfProgram, named, type ProgramFile, type ProgramOptions, uniqueNames } from "./model.ts";
+import { Code, characterEscape } from "./literal.ts";
+import {
+  type KindOfProgram,
+  namedByKind,
+  type ProgramFile,
+  type ProgramOptions,
+  sharedValues,
+  uniqueNames,
+  withShared,
+} from "./model.ts";
 
 /** A program in YAML, for the plugin. Programs in YAML are one file, and read no others. */
 export function yamlFiles(
@@ -12,16 +19,11 @@ export function yamlFiles(
 ): ProgramFile[] {
   const objects = kinds.flatMap((kind) => kind.objects.map((object) => ({ ...object, kind })));
   const shared = sharedValues(objects.map(({ inputs }) => inputs));
-  const referring = (value: unknown): unknown => {
-    const found = shared.get(inline(value));
-    return found ? `\${${found.name}}` : literalText(value);
-  };
   // All resources and variables of a program are of one space of names.
   const uniqueKey = uniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
   const resources = objects.map(({ kind, resource, inputs }) => {
-    const properties = Object.entries(inputs).map(([name, value]) => [name, referring(value)]);
-    const all = Object.fromEntries([...properties, ...(adopt ? [["adopt", true]] : [])]);
-    const [key, entry] = entryOf(kind.kind, resource, all, uniqueKey);
+    const properties = withShared(inputs, shared, ({ name }) => new Code(`\${${name}}`));
+    const [key, entry] = entryOf(kind.kind, resource, { ...properties, ...(adopt && { adopt }) }, uniqueKey);
     return [key, { ...entry, ...(kind.options && { options: kind.options }) }];
   });
   const variables = [...shared.values()].map(({ name, value }) => [name, literalText(value)]);
@@ -44,11 +46,8 @@ export function yamlAdoptions(
   namesOf: (kind?: string) => Iterable<string>,
 ): string {
   const uniqueKey = uniqueNames({ taken: namesOf() });
-  const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
-  const entries = [...kinds].flatMap(([kind, some]) =>
-    named(some, ({ name }) => name, namesOf(kind)).map(({ resource, inputs }) =>
-      entryOf(kind, resource, { ...(literalText(inputs) as object), adopt: true }, uniqueKey),
-    ),
+  const entries = namedByKind(objects, namesOf).map(({ definition, resource, inputs }) =>
+    entryOf(definition.name, resource, { ...inputs, adopt: true }, uniqueKey),
   );
   return entries.length === 0 ? "" : yamlText(Object.fromEntries(entries)).trimEnd();
 }
@@ -56,12 +55,12 @@ export function yamlAdoptions(
 function entryOf(
   kind: string,
   resource: string,
-  properties: object,
+  inputs: object,
   uniqueKey: (key: string) => string,
 ): [key: string, entry: object] {
   const key = uniqueKey(keyOf(resource));
   const name = key === resource ? {} : { name: literalText(resource) };
-  return [key, { type: `gatehouse:${kind}`, ...name, properties }];
+  return [key, { type: `gatehouse:${kind}`, ...name, properties: literalText(inputs) }];
 }
 
 /** A value as a file of YAML. What could steer an editor is escaped, as in other languages. */
@@ -87,6 +86,7 @@ export function yamlText(value: unknown): string {
 /** A value in which nothing is taken for a reference: `$$` means `$`, also where no name follows. */
 export function literalText(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll(/\$(?=[${])/g, "$$$$");
+  if (value instanceof Code) return value.text;
   if (Array.isArray(value)) return value.map(literalText);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, literalText(member)]));

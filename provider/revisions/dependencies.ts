@@ -1,5 +1,4 @@
 import {
-  type Dirent,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -12,8 +11,7 @@ import {
 import { dirname, join, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { parseJson } from "@gatehouse-access/sdk/json";
-import { requireInside, within } from "./checkOut.ts";
-import type { Repository } from "./repository.ts";
+import { type Repository, requireInside, within } from "./repository.ts";
 
 const MODULES = "node_modules";
 
@@ -29,52 +27,37 @@ function foldersUp(program: string): string[] {
  * with the same files of them.
  * @throws EngineError (`git`) where links of the revision lead out of the checkout
  */
-export function linkDependencies({ root, program }: Repository, checkout: string): void {
-  const linker = new Linker(realpathSync(root), checkout);
-  for (const folder of foldersUp(program)) linker.link(folder);
-}
-
-class Linker {
-  readonly #root: string;
-  readonly #checkout: string;
-  readonly #done = new Set<string>();
-
-  constructor(root: string, checkout: string) {
-    this.#root = root;
-    this.#checkout = checkout;
-  }
-
+export function linkDependencies({ root: given, program }: Repository, checkout: string): void {
+  const root = realpathSync(given);
+  const done = new Set<string>();
   /** @param folder relative to the root */
-  link(folder: string): void {
-    if (this.#done.has(folder)) return;
-    this.#done.add(folder);
-    const [installed, target] = [join(this.#root, folder, MODULES), join(this.#checkout, folder, MODULES)];
+  const linkFolder = (folder: string): void => {
+    if (done.has(folder)) return;
+    done.add(folder);
+    const [installed, target] = [join(root, folder, MODULES), join(checkout, folder, MODULES)];
     if (!isFolder(installed) || isThere(target)) return;
-    requireInside(this.#checkout, target);
-    this.#linkAll(installed, target);
-  }
-
-  #linkAll(installed: string, target: string): void {
+    requireInside(checkout, target);
+    linkAll(installed, target);
+  };
+  const linkAll = (installed: string, target: string): void => {
     mkdirSync(target);
     for (const entry of readdirSync(installed, { withFileTypes: true })) {
       const [path, place] = [join(installed, entry.name), join(target, entry.name)];
-      if (isScope(entry)) this.#linkAll(path, place);
-      else if (isFolder(path)) this.#linkOne(realpathSync(path), place);
+      if (entry.name.startsWith("@") && entry.isDirectory()) linkAll(path, place);
+      else if (isFolder(path)) linkPackage(realpathSync(path), place);
     }
-  }
-
-  #linkOne(real: string, place: string): void {
-    const way = within(this.#root, real);
+  };
+  const linkPackage = (real: string, place: string): void => {
+    const way = within(root, real);
     const own = way?.split(sep).includes(MODULES) ? undefined : way;
-    const meant = own === undefined ? real : join(this.#checkout, own);
-    // The revision has not this package of the repository.
-    if (!existsSync(meant)) return;
-    symlinkSync(meant, place, "junction");
-    if (own !== undefined) this.link(own);
-  }
+    const source = own === undefined ? real : join(checkout, own);
+    // The revision does not have this package of the repository.
+    if (!existsSync(source)) return;
+    symlinkSync(source, place, "junction");
+    if (own !== undefined) linkFolder(own);
+  };
+  for (const folder of foldersUp(program)) linkFolder(folder);
 }
-
-const isScope = (entry: Dirent): boolean => entry.name.startsWith("@") && entry.isDirectory();
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
@@ -82,12 +65,8 @@ const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: fal
 const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
 const LOCKS = [
-  "package-lock.json",
-  "npm-shrinkwrap.json",
-  "yarn.lock",
-  "pnpm-lock.yaml",
-  "bun.lock",
-  "bun.lockb",
+  ...["package-lock.json", "npm-shrinkwrap.json", "yarn.lock"],
+  ...["pnpm-lock.yaml", "bun.lock", "bun.lockb"],
 ];
 
 /** Sections of package.json that decide which packages are installed. */

@@ -1,5 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { join } from "node:path";
+import { existsSync, mkdirSync, realpathSync } from "node:fs";
+import { devNull } from "node:os";
+import { dirname, isAbsolute, relative, sep } from "node:path";
 import { EngineError } from "../engine/index.ts";
 
 /** The git repository that a program is in. */
@@ -59,9 +61,6 @@ export function commitOf({ root, env }: Repository, name: string, flag: string):
   }
 }
 
-/** The program's folder in a copy of the repository. */
-export const programIn = ({ program }: Repository, root: string): string => join(root, program);
-
 /**
  * Variables that git sets for its hooks. With them git would look at another repository, or at the index of a commit in
  * the making.
@@ -100,3 +99,43 @@ export function git(
     throw new EngineError("git", stderr?.trim() || (error as Error).message, { cause: error });
   }
 }
+
+/** Turns off settings of the user by which git would write to the repository, run other programs, or leave files out. */
+const PLAIN = [
+  ...["core.splitIndex=false", "core.fsmonitor=false", "core.sparseCheckout=false"],
+  `core.hooksPath=${devNull}`,
+].flatMap((setting) => ["-c", setting]);
+
+/**
+ * Writes all files of a commit into a new folder, as git would check them out. The folder gets an index of its own beside
+ * it, so that the repository, its index and its list of work trees stay as they are, however this process ends.
+ * @param commit its id
+ * @param folder absolute; the folder above it must be there, and be this user's alone
+ * @throws EngineError (`git`) with what git says
+ */
+export function checkOut({ gitFolder, env }: Repository, commit: string, folder: string): void {
+  mkdirSync(folder, { mode: 0o700 });
+  git(folder, [...PLAIN, "read-tree", "--reset", "-u", "--no-recurse-submodules", commit], env, {
+    GIT_DIR: gitFolder,
+    GIT_WORK_TREE: folder,
+    GIT_INDEX_FILE: `${folder}.index`,
+  });
+}
+
+/**
+ * Makes sure that a file or folder that is about to be written is part of a checkout.
+ * @throws EngineError (`git`) where links of the revision, or `..`, lead out of the checkout
+ */
+export function requireInside(checkout: string, folder: string): void {
+  if (within(realpathSync(checkout), realpathSync(existing(folder))) === undefined) {
+    throw new EngineError("git", `${relative(checkout, folder)} leads out of the revision's files.`);
+  }
+}
+
+/** A path relative to the folder that it is in; undefined where it is not in it. */
+export function within(folder: string, path: string): string | undefined {
+  const way = relative(folder, path);
+  return isAbsolute(way) || way.split(sep)[0] === ".." ? undefined : way;
+}
+
+const existing = (folder: string): string => (existsSync(folder) ? folder : existing(dirname(folder)));

@@ -1,9 +1,8 @@
 import { constants, copyFileSync, existsSync, mkdirSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { EngineError, readProject, stackFilePath } from "../engine/index.ts";
-import { checkOut, hasSubmodules, requireInside } from "./checkOut.ts";
 import { dependencyDifferences, linkDependencies } from "./dependencies.ts";
-import { programIn, type Repository } from "./repository.ts";
+import { checkOut, type Repository, requireInside } from "./repository.ts";
 
 /** The program of a revision, ready to be previewed. */
 export interface RevisionProgram {
@@ -25,7 +24,7 @@ export async function revisionProgram(
   { root, stack }: { readonly root: string; readonly stack: string },
 ): Promise<RevisionProgram> {
   checkOut(repository, commit, root);
-  const folder = programIn(repository, root);
+  const folder = join(root, repository.program);
   if (!existsSync(folder)) {
     throw new EngineError(
       "git",
@@ -35,20 +34,18 @@ export async function revisionProgram(
   requireInside(root, folder);
   linkDependencies(repository, root);
   await copyStackFile(repository, folder, { root, stack });
+  const unknown: string[] = [];
   const differing = dependencyDifferences(repository, root);
-  return {
-    folder,
-    unknown: [
-      ...(differing.length > 0
-        ? [
-            `${differing.join(", ")}: ${name} asks for other packages than the working folder, whose installed ones are used for it`,
-          ]
-        : []),
-      ...(hasSubmodules(root)
-        ? [`the submodules of ${name} are left out: of a program that reads them nobody can tell`]
-        : []),
-    ],
-  };
+  if (differing.length > 0) {
+    unknown.push(
+      `${differing.join(", ")}: ${name} asks for other packages than the working folder, whose installed ones are used for it`,
+    );
+  }
+  // Git has left their folders empty.
+  if (existsSync(join(root, ".gitmodules"))) {
+    unknown.push(`the submodules of ${name} are left out: of a program that reads them nobody can tell`);
+  }
+  return { folder, unknown };
 }
 
 /** Git often ignores the settings of stacks that only some machines have. */
@@ -57,7 +54,7 @@ async function copyStackFile(
   folder: string,
   { root, stack }: { readonly root: string; readonly stack: string },
 ): Promise<void> {
-  const own = stackFilePath(await readProject(programIn(repository, repository.root)), stack);
+  const own = stackFilePath(await readProject(join(repository.root, repository.program)), stack);
   const target = stackFilePath(await readProject(folder), stack);
   requireInside(root, target);
   if (existsSync(target) || !existsSync(own)) return;
@@ -65,8 +62,8 @@ async function copyStackFile(
   copyFileSync(own, target, constants.COPYFILE_EXCL);
 }
 
-type Configuration = ReadonlyMap<string, string>;
-
 /** Keys of a stack's configuration by which two revisions are about different services or namespaces. */
-export const serviceDifferences = (was: Configuration, is: Configuration): string[] =>
-  ["gatehouse:url", "gatehouse:tenant"].filter((key) => was.get(key) !== is.get(key));
+export const serviceDifferences = (
+  was: ReadonlyMap<string, string>,
+  is: ReadonlyMap<string, string>,
+): string[] => ["gatehouse:url", "gatehouse:tenant"].filter((key) => was.get(key) !== is.get(key));
