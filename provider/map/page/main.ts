@@ -5,19 +5,12 @@ function drawHead(): void {
   document.title = shown(text);
   const { project, stack, service, when, domain } = subtitle;
   const facts = Object.entries({ Project: project, Stack: stack, Service: service, Made: when });
-  for (const [name, value] of facts) if (value !== undefined) addFact(name, value);
+  for (const [name, value] of facts)
+    if (value !== undefined) byId("facts").append(made("div", {}, ...factOf([name, shown(value)])));
   byId("domain").textContent = shown(domain);
   for (const change of CHANGES) drawCard(change);
   for (const note of notes) byId("notes-list").append(made("li", { text: shown(note) }));
   byId("notes").hidden = notes.length === 0;
-}
-
-function addFact(name: string, value: string): void {
-  const pair = made("div");
-  const description = made("dd");
-  description.append(made("bdi", { text: shown(value) }));
-  pair.append(made("dt", { text: name }), description);
-  byId("facts").append(pair);
 }
 
 const VERBS: Readonly<Record<Change, readonly [one: string, many: string]>> = {
@@ -59,7 +52,6 @@ function addOptions(list: HTMLElement, texts: readonly string[]): void {
   }
 }
 
-const FILTERS = ["text", "person", "key", "tag", "device", "login"] as const;
 /** Most lines of the table on paper. */
 const PRINTED_MAX = 2000;
 /** How long the reader must pause for a filter to be applied, in milliseconds. */
@@ -90,12 +82,19 @@ function stateOf(view: View, selected: Selected | undefined): Shown {
 function show(view: View, selected: Selected | undefined): void {
   const fresh = view !== state.view;
   state = stateOf(view, selected);
+  drawMap();
+  if (fresh) drawView();
+}
+
+function drawMap(): void {
   drawColumns(state);
   drawLinks(state);
   drawDetails(state);
-  if (!fresh) return;
+}
+
+function drawView(): void {
   drawList(state);
-  drawStatus(view);
+  drawStatus(state.view);
 }
 
 function drawStatus({ pairs, edges }: View): void {
@@ -179,8 +178,5 @@ byId("list-more").addEventListener("click", () => drawList(state, listedLines + 
 addEventListener("beforeprint", () => drawList(state, PRINTED_MAX));
 new ResizeObserver(drawLinksSoon).observe(picture);
 sayTheme();
-drawColumns(state);
-drawLinks(state);
-drawDetails(state);
-drawList(state);
-drawStatus(state.view);
+drawMap();
+drawView();

@@ -57,16 +57,12 @@ function keyTitle(index: number): string {
 /** A fingerprint's begin, which is enough to tell keys apart at a glance. */
 const shortFingerprint = (text: string) => (text.length > 20 ? `${shown(text.slice(0, 19))}…` : shown(text));
 
-/** What the reader wants to see; empty texts ask for nothing. */
-interface Filters {
-  readonly text: string;
-  readonly person: string;
-  readonly key: string;
-  readonly tag: string;
-  readonly device: string;
-  readonly login: string;
+const FILTERS = ["text", "person", "key", "tag", "device", "login"] as const;
+
+/** What the reader wants to see; empty texts match everything. */
+type Filters = Readonly<Record<(typeof FILTERS)[number], string>> & {
   readonly change: "all" | "changed" | Change;
-}
+};
 
 /** What is left after the filters. */
 interface View {
@@ -132,11 +128,7 @@ function viewOf(raw: Filters): View {
   return { filtered, pairs, edges };
 }
 
-const lowered = (filters: Filters): Filters => ({
-  ...filters,
-  text: filters.text.trim().toLowerCase(),
-  person: filters.person.trim().toLowerCase(),
-  key: filters.key.trim().toLowerCase(),
-  tag: filters.tag.trim().toLowerCase(),
-  device: filters.device.trim().toLowerCase(),
-});
+function lowered(filters: Filters): Filters {
+  const texts = Object.entries(filters).map(([name, text]) => [name, text.trim().toLowerCase()]);
+  return { ...Object.fromEntries(texts), login: filters.login };
+}

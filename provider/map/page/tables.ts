@@ -6,11 +6,13 @@ interface Cell {
 
 function made<K extends keyof HTMLElementTagNameMap>(
   name: K,
-  options: { readonly text?: string; readonly className?: string } = {},
+  { text, className }: { readonly text?: string; readonly className?: string } = {},
+  ...children: readonly HTMLElement[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(name);
-  if (options.className) element.className = options.className;
-  if (options.text !== undefined) element.textContent = options.text;
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  element.append(...children);
   return element;
 }
 
@@ -41,12 +43,7 @@ function tableOf(
   edges: readonly VisibleEdge[],
   reasons: boolean,
 ): HTMLElement {
-  const box = made("div", { className: "scroll" });
-  box.tabIndex = 0;
-  box.setAttribute("role", "region");
-  box.setAttribute("aria-label", caption);
-  const table = made("table");
-  table.append(made("caption", { text: caption }));
+  const table = made("table", {}, made("caption", { text: caption }));
   const head = table.createTHead().insertRow();
   for (const column of columns) {
     const cell = made("th", { text: column === "Name" ? "Key" : column });
@@ -68,7 +65,10 @@ function tableOf(
     }
     table.append(part);
   }
-  box.append(table);
+  const box = made("div", { className: "scroll" }, table);
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", caption);
   return box;
 }
 
@@ -146,7 +146,7 @@ function drawRow({ view }: Shown, row: Row): void {
     row.side === "keys"
       ? [factsOfKeys(row), tableOfKeys(view, members)]
       : [factsOfDevices(row), tableOfDevices(view, members)];
-  panel.replaceChildren(factList(facts), ...table);
+  panel.replaceChildren(made("dl", { className: "facts" }, ...facts.flatMap(factOf)), ...table);
 }
 
 type Fact = readonly [name: string, value: string];
@@ -173,15 +173,10 @@ const countsInWords = (counts: Counts, one: string): string =>
     .map((change) => `${SIGN[change]} ${plural(counts[change], one)} ${change}`)
     .join(", ") || "nothing";
 
-function factList(facts: readonly Fact[]): HTMLElement {
-  const list = made("dl", { className: "facts" });
-  for (const [name, value] of facts) {
-    const description = made("dd");
-    description.append(made("bdi", { text: value }));
-    list.append(made("dt", { text: name }), description);
-  }
-  return list;
-}
+const factOf = ([name, value]: Fact): HTMLElement[] => [
+  made("dt", { text: name }),
+  made("dd", {}, made("bdi", { text: value })),
+];
 
 function tableOfKeys({ edges }: View, members: ReadonlySet<number>): HTMLElement[] {
   const own = inOrder(edges.filter(({ edge }) => members.has(edge.key)));
