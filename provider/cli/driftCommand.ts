@@ -13,7 +13,6 @@ import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./polic
 import { colours, writeAccessMap } from "./render.ts";
 import { addWithStackFlag, otherResources, type RunFlags, type Running, resourcesOf, type WithStackFlags, withConnection, withReleaseNote, withStack } from "./service.ts";
 
-/** Formats of messages: this project's JSON, or that of Slack's incoming webhooks. */
 const NOTICE_FORMS = ["json", "slack"] as const;
 
 interface Flags extends TargetFlags, RunFlags, WithStackFlags, TerraformFlags {
@@ -112,7 +111,6 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   });
 }
 
-/** Drift of a Pulumi stack, after the repair if there was one. */
 async function stackDrift(running: Running, folder: string, flags: Flags): Promise<NotedRun> {
   const { io, stack, service } = running;
   const { runtime } = await readProject(folder);

@@ -62,7 +62,6 @@ export async function configurationOf(
   return new Map();
 }
 
-/** The flag that names a plan of Terraform or OpenTofu. */
 export interface TerraformFlags {
   readonly terraform?: string;
 }
@@ -81,7 +80,6 @@ export function addTerraformFlag(
   );
 }
 
-/** The flags that limit a run to some resources. */
 export interface TargetFlags {
   readonly target?: string[];
   readonly targetDependents?: boolean;

@@ -82,7 +82,6 @@ export function addImportCommand(program: Command, action: ActionOf): void {
     .action(action(importing));
 }
 
-/** The flags, with defaults from the namespace. */
 interface ImportFlags extends Flags {
   readonly project: string;
   readonly stack: string;
@@ -148,7 +147,6 @@ async function nextSteps(io: Io, flags: ImportFlags, { resources }: Program): Pr
   return createState(io, flags, resources);
 }
 
-/** Why Terraform cannot import an object. */
 const NOT_NORMAL =
   "Terraform would ask for another id, since it turns all text into Unicode's normal form C; rename it first";
 

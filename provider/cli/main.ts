@@ -11,7 +11,6 @@ import {
   surviveLostReaders,
 } from "./outcome.ts";
 
-/** Width of the lines of help outside of a terminal. */
 const HELP_WIDTH = 80;
 
 /**

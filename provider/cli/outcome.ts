@@ -25,9 +25,7 @@ export const BLOCKED = 2;
 
 /** What a command returns. {@link printOutcome} prints it. */
 export interface Outcome<R extends object = object> {
-  /** Printed with `--json`. */
   readonly result?: R;
-  /** The result for a terminal. */
   readonly text?: () => string | Promise<string>;
   /** A large output, printed in place of the result and the text. Its parts are created while they are printed. */
   readonly parts?: Iterable<string>;
@@ -35,7 +33,6 @@ export interface Outcome<R extends object = object> {
   readonly exitCode?: number;
   /** Runs the policy tests beside the program. Their exit code wins if they fail. */
   readonly policyTests?: (() => Promise<Outcome<TestedNamespace>>) | undefined;
-  /** What the command does after everything is printed. */
   readonly afterPrint?: (tests: TestedNamespace | undefined) => Promise<void>;
 }
 
@@ -44,7 +41,6 @@ export type ActionOf = <Words extends unknown[]>(
   command: (io: Io, ...words: Words) => Promise<Outcome>,
 ) => (this: Command, ...words: Words) => Promise<void>;
 
-/** The outcome of a run of an engine: changed resources, outputs, counts. */
 export const runOutcome = (io: Io, result: Result): Outcome => ({
   result: withoutValues(result),
   text: () => textOf(io, result),

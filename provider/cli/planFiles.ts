@@ -49,10 +49,7 @@ const unreadable =
     throw new EngineError("plan_file", `Cannot read ${path} (${cause.code})`, { cause });
   };
 
-/**
- * Writes a reviewed plan to a file, for `up --plan`.
- * @param refresh whether the plan was made after reading the live objects
- */
+/** Writes a reviewed plan to a file, for `up --plan`. @param refresh whether the plan was made after a refresh */
 export async function saveReviewed(
   file: string,
   stack: Stack,

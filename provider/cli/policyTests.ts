@@ -56,10 +56,7 @@ export function addNoTestsFlag(command: Command): Command {
   return command.option("--no-tests", "leave out the policy tests (*.policy.ts) beside the program");
 }
 
-/**
- * Whether there are policy tests beside a program, and the flags do not omit them.
- * @throws EngineError (`project`) if the folder cannot be read
- */
+/** Whether a command runs policy tests. @throws EngineError (`project`) if the program's folder cannot be read */
 export async function hasPolicyTests(
   folder: string,
   { tests = true, offline = false }: { readonly tests?: boolean; readonly offline?: boolean } = {},
@@ -105,10 +102,7 @@ export async function runPolicyTests(
 
 const LISTED_MAX = 8;
 
-/**
- * The results of policy tests, as a test runner shows them.
- * @param folder the program's, relative to the reader's
- */
+/** The results of policy tests, as a test runner shows them. @param folder relative to the reader's */
 export function policyTestsText(c: Colours, { tests }: PolicyTestReport, folder: string): string {
   const failed = tests.filter(({ ok }) => !ok).length;
   const passed = tests.length - failed;

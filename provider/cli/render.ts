@@ -17,7 +17,6 @@ import {
 import type { AccessMapMeta } from "../map/accessMapData.ts";
 import { printable, printableLines } from "../words.ts";
 
-/** Paints text, or leaves it as it is. */
 export type Colours = ReturnType<typeof pc.createColors>;
 
 const OPERATIONS = {
@@ -35,7 +34,6 @@ export const colours = ({ isTTY }: { readonly isTTY?: boolean }, { NO_COLOR }: N
 
 /** Longest value shown whole; `--json` shows all of every value. */
 const VALUE_WIDTH = 72;
-/** Longest line on which a new resource is shown with its fields. */
 const LINE_WIDTH = 110;
 
 function value(shown: Shown | undefined): string {
@@ -106,7 +104,6 @@ export function progressLine(c: Colours, event: EngineEvent): string | undefined
   return ` ${signedTitle(c, event)} ${time}${event.error === undefined ? "" : ` ${c.red("failed")}`}`;
 }
 
-/** The whole result as text: changed resources, outputs, counts. */
 export function resultText(c: Colours, result: Result): string {
   const isDrift = result.command === "drift";
   const lines: string[] = [];

@@ -20,20 +20,16 @@ export interface RevisionFlags extends StackFlags {
   readonly head?: string;
 }
 
-/** The plan that is reviewed, and the one that it is compared with. */
 export interface RevisionPlans {
   readonly plan: Plan;
   readonly stack: Stack;
-  /** Its configuration, by `namespace:key`. */
   readonly configuration: ReadonlyMap<string, string>;
-  /** The folder of the program that is reviewed. */
   readonly folder: string;
   readonly baseline: Baseline;
   /** Its settings name the namespace. Use it for everything that follows. */
   readonly io: Io;
 }
 
-/** One of the two revisions, before its preview. */
 interface Side {
   /** `Base revision main (0123456789)`. */
   readonly title: string;

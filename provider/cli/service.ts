@@ -55,7 +55,6 @@ export interface Service extends Home {
   readonly connection: Connection;
   /** Writes the namespace into the stack's configuration, for later runs. Resolves with a sentence to print. */
   readonly pin: () => Promise<string | undefined>;
-  /** The service and the namespace, for people. */
   readonly text: string;
 }
 
@@ -68,7 +67,7 @@ export interface StackOnService {
   readonly io: Io;
 }
 
-/** The service. @throws EngineError (`service`) where no address is set */
+/** @throws EngineError (`service`) if no address is set */
 export function requireService(service: Service | undefined): Service {
   if (service) return service;
   throw new EngineError("service", "is not set", {
@@ -160,7 +159,6 @@ const isComplete = (env: NodeJS.ProcessEnv) =>
   // With TLS, the configuration may name authorities to trust.
   (env.GATEHOUSE_URL?.startsWith("http:") || (isSet(env, "GATEHOUSE_URL") && Boolean(env.GATEHOUSE_CA_FILE)));
 
-/** Empty if the stack does not exist yet. */
 async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, string>> {
   try {
     return await stack.config();
@@ -173,7 +171,6 @@ async function configurationIfAny(stack: Stack): Promise<ReadonlyMap<string, str
 interface FoundHome extends Home {
   /** Whether a setting names the namespace, so that later runs have the same one. */
   readonly isConfigured: boolean;
-  /** How it was determined, for people. */
   readonly reason: string;
 }
 
@@ -290,7 +287,6 @@ export async function otherResources(
   return found;
 }
 
-/** The flags of commands that run a program. */
 export interface RunFlags extends StackFlags {
   readonly json?: boolean;
   readonly yes?: boolean;
@@ -301,7 +297,6 @@ export interface RunFlags extends StackFlags {
   readonly createNamespace?: string;
 }
 
-/** After how many objects read a line reports the progress. */
 const READS_PER_LINE = 100;
 
 /** What a command works with; without a service with `--offline`. */
@@ -310,10 +305,7 @@ export interface Running extends StackOnService {
   readonly progress: Output;
   /** Options that prompt for a confirmation of a plan; empty if the user is not to be prompted. */
   readonly prompt: (question: string) => { readonly confirm?: (plan: Plan) => Promise<boolean> };
-  /**
-   * Asks the service whether it would carry out a plan with values.
-   * @throws UpdateFailedError if it would not
-   */
+  /** Asks the service whether it would carry out a plan with values. @throws UpdateFailedError if it would not */
   readonly preflight: (plan: Plan) => Promise<void>;
 }
 

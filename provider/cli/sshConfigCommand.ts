@@ -19,7 +19,6 @@ interface Flags extends ConfigurationFlags {
 
 interface SshDevice {
   readonly name: string;
-  /** Name of its namespace. */
   readonly namespace: string;
 }
 

@@ -15,10 +15,7 @@ export class KeptFile<T extends object> {
     this.#path = path;
   }
 
-  /**
-   * What the run before has kept; undefined where none has.
-   * @throws EngineError (`project`) where the file cannot be read or understood
-   */
+  /** Undefined if there is no file. @throws EngineError (`project`) if the file cannot be read or understood */
   async read(): Promise<Partial<T> | undefined> {
     try {
       const kept: unknown = parseJson(await readFile(this.#path, "utf8"));
@@ -30,10 +27,7 @@ export class KeptFile<T extends object> {
     }
   }
 
-  /**
-   * Keeps it whole, or leaves what was kept.
-   * @throws EngineError (`project`) where the file cannot be written
-   */
+  /** Replaces the whole file or nothing. @throws EngineError (`project`) if the file cannot be written */
   async write(kept: T): Promise<void> {
     try {
       await writeDurably(this.#path, `${JSON.stringify(kept, null, 2)}\n`);
@@ -49,7 +43,6 @@ export class KeptFile<T extends object> {
   }
 }
 
-/** By name, when a run found it first: RFC 3339 in UTC. */
 export type SeenTimes = Readonly<Record<string, string>>;
 
 /**

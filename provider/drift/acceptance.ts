@@ -12,7 +12,6 @@ import { topOf } from "../plan/steps.ts";
 import { terraformName } from "../terraform/types.ts";
 import { type Acceptance, changedFields } from "./driftReport.ts";
 
-/** A program, as a preview tells of it. */
 export interface AcceptingProgram {
   readonly language: Format;
   readonly steps: readonly Step[];
@@ -20,7 +19,6 @@ export interface AcceptingProgram {
   readonly provider?: string | undefined;
 }
 
-/** Days for which a suggested exception holds. */
 const EXCEPTED_DAYS = 30;
 const DAY = 24 * 60 * 60_000;
 
@@ -54,7 +52,6 @@ export function acceptanceOf(
   };
 }
 
-/** @param planned the step of the same resource in a preview */
 function changeLine(step: ShownStep, planned: Step | undefined, language: Format): string {
   const { op, type, name } = step;
   const isTerraform = language === "terraform";
@@ -90,7 +87,6 @@ function changeLine(step: ShownStep, planned: Step | undefined, language: Format
   return `${title}: ${changes.join(", ")}`;
 }
 
-/** A field with its value, as a program writes it. */
 const assigned: Readonly<Record<Format, (field: string, value: unknown) => string>> = {
   typescript: (field, value) => `${field} = ${inline(value)}`,
   // Every value of JSON is one of YAML; `$$` means `$` there.
@@ -100,7 +96,6 @@ const assigned: Readonly<Record<Format, (field: string, value: unknown) => strin
 
 type Values = Readonly<Record<string, Shown | undefined>>;
 
-/** The values with another one at a path. */
 function withValue(values: Values, [name = "", ...inner]: readonly string[], now: Shown | undefined): Values {
   const found = values[name];
   const isMap = typeof found === "object" && found !== null && !Array.isArray(found);

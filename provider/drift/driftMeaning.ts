@@ -12,10 +12,8 @@ import type { DriftedNamespace } from "./driftReport.ts";
 /** The step of a resource whose object somebody changed or deleted. */
 export type Drifted = Step & { readonly op: "update" | "delete" };
 
-/** What drifted in one namespace. */
 export interface NamespaceDrift {
   readonly estate: Estate;
-  /** A preview with values. */
   readonly plan: Plan;
   /** The steps of what somebody changed or deleted, here or elsewhere. */
   readonly drifted: readonly Drifted[];
@@ -25,19 +23,15 @@ export interface NamespaceDrift {
   readonly home: string;
 }
 
-/** What drift means for who can reach what in a namespace. */
 export interface DriftMeaning {
   readonly namespace: DriftedNamespace;
   /** As the program declares it. */
   readonly before: Access;
-  /** As it is. */
   readonly after: Access;
   /** Of what somebody changed or deleted, by URN. */
   readonly ofResources: ReadonlyMap<string, readonly string[]>;
   readonly ofObjects: ReadonlyMap<LiveObject, readonly string[]>;
-  /** What could not be looked at, as sentences. */
   readonly unseen: readonly string[];
-  /** What else nobody can tell, as sentences. */
   readonly unknown: readonly string[];
 }
 
@@ -105,7 +99,6 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   };
 }
 
-/** What a member or an API key may do. */
 function rightsOf({ definition, state }: LiveObject): string {
   const role = String(state?.role ?? "member");
   const may = `may do what ${/^[aeiou]/.test(role) ? "an" : "a"} ${role} may`;
@@ -116,10 +109,6 @@ function rightsOf({ definition, state }: LiveObject): string {
 /**
  * What a namespace would be if nobody had changed it by hand: what drifted is as the program declares it, and what nobody
  * declares is not there. What else the program would change stays as it is.
- * @param plan a preview with values
- * @param drifted what somebody changed or deleted
- * @param unmanaged the objects that are not to be there
- * @param home the namespace of resources that name none
  */
 function declaredEstate(
   estate: Estate,

@@ -43,16 +43,12 @@ export interface DriftNotice {
  */
 export type NoticeEvent = "found" | "changed" | "resolved" | "repaired" | "unclear";
 
-/** What a run of drift ended with. */
 export interface NotedRun {
   readonly found: FoundDrift;
-  /** Where there are policy tests beside the program, and they were run. */
   readonly tests?: TestedNamespace | undefined;
-  /** What was found before it was repaired. */
   readonly repaired?: DriftReport | undefined;
 }
 
-/** What is kept of a notice between runs. */
 export type NoticeKept = Pick<DriftNotice, "fingerprint" | "at">;
 
 /** Most findings that a message names, and the longest of them, in characters. */
@@ -239,7 +235,6 @@ const slackText = (text: string): string =>
     .replaceAll(">", "&gt;")
     .replaceAll(/@|(?<=:)\/\/|(?<=www)\./gi, `$&${NO_LINK}`);
 
-/** A space without width. */
 const NO_LINK = "\u200b";
 
 const slackName = (name: string): string => `\`${slackText(name).replaceAll("`", "'")}\``;

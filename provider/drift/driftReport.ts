@@ -101,7 +101,6 @@ export interface PrintedDrift extends Omit<DriftReport, "steps"> {
 /** What unmanaged objects mean for a run: an exit code, a mention, or that nobody looks for them. */
 export type UnmanagedMode = "fail" | "warn" | "ignore";
 
-/** The unmanaged objects without an exception. */
 export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): readonly FoundObject[] =>
   unmanaged.filter(({ exception }) => exception === undefined);
 
@@ -109,7 +108,6 @@ export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): read
 export const countedObjects = (report: DriftReport): readonly FoundObject[] =>
   report.unmanagedCounts === "fail" ? openObjects(report) : [];
 
-/** True where somebody should look at it. */
 export const isDrift = (report: DriftReport): boolean =>
   report.drifted.length > 0 || report.expiring.length > 0 || countedObjects(report).length > 0;
 
@@ -130,7 +128,6 @@ export function isDeviceAlone(step: Pick<ShownStep, "type" | "fields">): boolean
   return changed.length > 0 && changed.every(isOfDevice);
 }
 
-/** The same step without what its program ignores. */
 export function withoutIgnored<S extends Pick<ShownStep, "fields">>(step: S, ignored: readonly string[]): S {
   const isIgnored = (path: string) =>
     ignored.some(

@@ -17,31 +17,25 @@ import { firstSeen, type KeptFile, type SeenTimes } from "./KeptFile.ts";
 import { valueText } from "./report/sections.ts";
 import { nameText, type ObjectName, type TrailAnswer, whoChanged } from "./whoChanged.ts";
 
-/** What drift is looked for in. */
 export interface DriftSearch {
   readonly connection: Connection;
   /** The namespace of resources that name none. */
   readonly home: Home;
-  /** What the state says, and what the program. */
   readonly stack: Pick<Stack, "drift" | "preview">;
   readonly targets: TargetOptions;
   readonly unmanaged: UnmanagedMode;
-  /** The resources of this stack. */
   readonly own: readonly OwnResource[];
   /** Those of other stacks, whose objects are managed too. */
   readonly others: readonly OwnResource[];
   readonly exceptions: readonly Exception[];
   /** What runs found first, and when, for services without an audit trail. */
   readonly seen: KeptFile<SeenTimes>;
-  /** What of a plan could not be looked at, as sentences. */
   readonly unseen?: readonly string[];
-  /** The language of the program. */
   readonly language: Format;
   /** What new resources of Terraform give as `provider`; left out where they need not give it. */
   readonly provider?: string;
 }
 
-/** A report, and what it was made from. */
 export interface FoundDrift {
   readonly report: DriftReport;
   /** The stack's own namespace first. */
@@ -166,7 +160,6 @@ async function acceptanceIfAny(
 
 const isWholeRun = ({ targets }: DriftSearch): boolean => (targets.target ?? []).length === 0;
 
-/** The stack itself, which a first run makes. */
 const isRoot = ({ type }: Step): boolean => type === "pulumi:pulumi:Stack";
 
 const isDrifted = (step: Step): step is Drifted =>
@@ -197,7 +190,6 @@ function namespacesOf(own: readonly OwnResource[], { tenant: home, unsettled }: 
 
 const isOpen = ({ exception }: Unmanaged) => exception === undefined;
 
-/** What one namespace has of drift. */
 interface NamespaceFound {
   readonly tenant: string;
   readonly meaning: DriftMeaning;
@@ -218,7 +210,6 @@ interface Looking extends DriftSearch {
   readonly plan: Plan;
   readonly drifted: readonly Drifted[];
   readonly managed: ManagedObjects;
-  /** True where unmanaged objects are looked for. */
   readonly isWhole: boolean;
 }
 
@@ -310,7 +301,6 @@ function stepName(step: Step): ObjectName | undefined {
   return definition && step.id !== undefined ? nameOf({ definition, id: step.id }) : undefined;
 }
 
-/** What the namespace of a resource says of it. */
 function knownOf(namespaces: readonly NamespaceFound[], step: Drifted, seen: SeenTimes): Known {
   const found = namespaces.find(({ tenant }) => tenant === tenantOf(step));
   const name = stepName(step);

@@ -7,13 +7,11 @@ import type { Connection } from "../service/connection.ts";
 import { undefinedIfMissing } from "../service/listings.ts";
 import { type DriftedResource, isDeviceAlone } from "./driftReport.ts";
 
-/** What a repair does, and what it leaves as it is, with the reason. */
 export interface Repair<T> {
   readonly done: readonly T[];
   readonly left: readonly { readonly item: T; readonly reason: string }[];
 }
 
-/** The identity and the stack that run a repair. */
 export interface Repairer {
   readonly identity: Identity;
   readonly project: string;

@@ -11,7 +11,6 @@ const [CONNECT, ANSWER, DEADLINE] = [5_000, 10_000, 60_000];
 /** How often a message is sent again, and the first pause between, in milliseconds; each is twice the one before. */
 const [REPEATS, PAUSE] = [4, 1_000];
 
-/** Errors of a connection after which a receiver may be there the next moment. */
 const PASSING = [
   ...["ECONNRESET", "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETDOWN", "ENETUNREACH", "EHOSTDOWN"],
   ...["EHOSTUNREACH", "ETIMEDOUT", "EPIPE"],
@@ -45,7 +44,6 @@ export function webhookAddress(env: Environment): URL {
   return url;
 }
 
-/** The proxies on the way to a webhook. */
 export interface Proxies {
   readonly httpProxy: string;
   readonly httpsProxy: string;
@@ -77,18 +75,11 @@ export function proxiesOf(env: Environment): Proxies {
   };
 }
 
-/** How a message is sent. */
 export interface Sending {
   readonly proxies: Proxies;
-  /**
-   * Milliseconds before it is sent again.
-   * @default 1,000
-   */
+  /** Milliseconds before the second attempt. @default 1,000 */
   readonly pause?: number;
-  /**
-   * Milliseconds until all attempts together have failed.
-   * @default 60,000
-   */
+  /** Milliseconds for all attempts. @default 60,000 */
   readonly deadline?: number;
 }
 

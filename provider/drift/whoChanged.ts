@@ -25,7 +25,6 @@ export interface DeclaringResource {
   readonly resource: string;
 }
 
-/** An object of a namespace. */
 export interface ObjectName {
   /** Name of the resource that declares such objects. */
   readonly kind: string;
@@ -44,10 +43,8 @@ export const nameText = ({ kind, id }: ObjectName): string => `${kind} ${id}`;
 
 /** Up to so many objects are asked for one by one; of more, the trail is read from its end. */
 const ONE_BY_ONE_MAX = 40;
-/** Most entries that are read of a trail. */
 const READ_MAX = 5_000;
 
-/** How the trail names the objects of a kind. */
 const TRAIL_KINDS: Readonly<Record<string, string>> = {
   Namespace: "namespace",
   Member: "member",

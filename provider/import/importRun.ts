@@ -32,13 +32,11 @@ export interface ImportRun {
 
 export interface Imported {
   readonly result: Result;
-  /** What `up` would do afterwards. */
   readonly preview: Plan;
   /** The state as `pulumi stack import` takes it. Of what was imported no secret is known, so it holds none. */
   readonly deployment: unknown;
 }
 
-/** The program's file while it runs for the import. */
 const ENTRY = ".gatehouse-import.cjs";
 
 /** Every resource becomes the object that it is declared as, by the option `import`, which no program keeps. */
@@ -109,7 +107,6 @@ function requireAll(resources: readonly ImportedResource[], { steps }: Result): 
 /** Where the state goes, and the environment to read and write it. */
 interface Place {
   readonly backend: string;
-  /** Folder of the stack's settings. */
   readonly settings: string;
   readonly env: NodeJS.ProcessEnv;
 }

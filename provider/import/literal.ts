@@ -24,7 +24,6 @@ export class HelperCall extends Code {
 interface Notation {
   text(text: string): string;
   code(code: Code): string;
-  /** @param value the value as it is written */
   member(key: string, value: string): string;
 }
 
@@ -66,7 +65,6 @@ export const inline = (value: unknown): string => lineOf(value, TYPESCRIPT);
 /** A value as JSON on one line, with room between its parts. */
 export const jsonLine = (value: unknown): string => lineOf(value, JSON_NOTATION);
 
-/** A value on one line, as a language writes it. */
 function lineOf(value: unknown, notation: Notation): string {
   const line = (part: unknown) => lineOf(part, notation);
   if (value instanceof Code) return notation.code(value);
@@ -140,7 +138,6 @@ const HCL: Notation = {
 
 export const hcl = (value: unknown): string => lineOf(value, HCL);
 
-/** How calls of the provider's functions begin. */
 export const FUNCTIONS = "provider::gatehouse::";
 
 /** A call of a helper, which is a function of the provider. @param args as they are written */
@@ -149,21 +146,18 @@ export const helperCall = (helper: string, args: string): string => `${FUNCTIONS
 export const hclComment = (text: string): string => `# ${printable(text)}`;
 
 export interface Block {
-  /** Its type and labels. */
   readonly head: string;
   /** Its attributes, in groups between which there is room. */
   readonly groups: readonly Readonly<Record<string, unknown>>[];
   readonly blocks?: readonly Block[];
 }
 
-/** A block as `terraform fmt` leaves it. */
 export function blockText({ head, groups, blocks = [] }: Block): string {
   const parts = [...groups.map(groupText), ...blocks.map(blockText)].filter((text) => text !== "");
   if (parts.length === 0) return `${head} {\n}`;
   return `${head} {\n${parts.join("\n\n").replaceAll(/^(?=.)/gm, "  ")}\n}`;
 }
 
-/** Attributes, one a line, with their values below each other. */
 function groupText(attributes: Readonly<Record<string, unknown>>): string {
   const width = Math.max(...Object.keys(attributes).map(({ length }) => length));
   return Object.entries(attributes)

@@ -10,10 +10,8 @@ export type Format = (typeof FORMATS)[number];
 
 export interface ProgramOptions {
   readonly project: string;
-  /** Name of the namespace, for comments. */
   readonly namespace: string;
   readonly tenant: string;
-  /** Address of the service. */
   readonly service: string;
   readonly format: Format;
   /** Resources of the plugin in place of dynamic ones; always so in YAML. */
@@ -23,7 +21,6 @@ export interface ProgramOptions {
 }
 
 export interface ProgramFile {
-  /** Relative to the program's folder. */
   readonly path: string;
   readonly text: string;
 }
@@ -35,17 +32,14 @@ export interface ImportedResource {
   readonly id: string;
 }
 
-/** A program, and what its resources are on the service. */
 export interface Program {
   readonly files: readonly ProgramFile[];
   readonly resources: readonly ImportedResource[];
   readonly leftOut: readonly Declarable[];
 }
 
-/** How the objects of one kind are written. */
 export interface KindOfFile {
   readonly kind: string;
-  /** The file's name, without its ending. */
   readonly file: string;
   /** The input that mostly equals the resource's name. */
   readonly naming?: string;
@@ -55,7 +49,6 @@ export interface KindOfFile {
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/** The objects of one kind, by their names in the program. */
 export interface KindOfProgram extends KindOfFile {
   readonly objects: readonly NamedObject[];
 }
@@ -89,10 +82,7 @@ export function named(
   return wanted.map(({ object, name }) => ({ ...object, resource: unique(name) }));
 }
 
-/**
- * The same for objects of all kinds, for a program that exists.
- * @param takenOf the names that the program's resources of a kind have
- */
+/** The same for objects of all kinds. @param takenOf the names that the program's resources of a kind have */
 export const namedByKind = (
   objects: readonly Declarable[],
   takenOf: (kind: string) => Iterable<string>,
@@ -114,7 +104,6 @@ export function uniqueNames(options: {
 }): (name: string) => string {
   const { joiner = "-" } = options;
   const [taken, wanted] = [new Set(options.taken), new Set(options.wanted)];
-  /** The last number that each name got. */
   const numbers = new Map<string, number>();
   return (name) => {
     let unique = name;
@@ -158,7 +147,6 @@ export const withHelpers = (inputs: Values): Values =>
 /** More objects of a kind are rows of a data file. */
 const DECLARED_MAX = 12;
 
-/** An object that is declared by itself. */
 export interface Declaration extends NamedObject {
   readonly args: Values;
 }
@@ -203,7 +191,6 @@ export const withShared = (
     }),
   );
 
-/** So many declarations share a value that has a name. */
 const SHARED_MIN = 3;
 /** A shorter value is as clear as a name for it. */
 const LENGTH_MIN = 16;
@@ -252,7 +239,6 @@ interface Column {
   /** The row's field in its place. */
   readonly field: string;
   readonly helper: "login" | "cidr";
-  /** What the field has. */
   readonly what: string;
   readonly callIn: (pattern: string) => HelperCall | undefined;
 }
@@ -272,14 +258,10 @@ export interface Table {
   /** The input that a row may leave out, since the resource's name says it; undefined where no row does. */
   readonly fills: string | undefined;
   readonly columns: readonly Column[];
-  /** What readers are told of the rows. */
   readonly notes: readonly string[];
 }
 
-/**
- * The table of many objects.
- * @param nameIn how an input is called in rows
- */
+/** @param nameIn how an input is called in rows */
 export function tableOf(
   { file, objects, ...kind }: KindOfProgram,
   nameIn = (input: string): string => input,
@@ -308,7 +290,6 @@ export function tableOf(
   };
 }
 
-/** The inputs of an object, without the one that its resource's name says. */
 function rowOf(
   { inputs, resource }: NamedObject,
   naming: string | undefined,
@@ -341,7 +322,6 @@ export function rangesIn(pattern: string): HelperCall | undefined {
 
 const HELPERS = { login, hostname, cidr };
 
-/** The call, where it makes exactly this pattern. */
 function checked(
   helper: HelperCall["helper"],
   args: readonly string[],

@@ -30,7 +30,6 @@ const NOTES: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** The files of a kind, and what imports its objects. */
 interface Part {
   readonly file: ProgramFile;
   readonly imports: readonly Block[];
@@ -56,7 +55,6 @@ export function terraformFiles(kinds: readonly KindOfProgram[], options: Program
   return [versionsFile(hasCalls ? "1.8" : hasTables ? "1.7" : "1.5"), ...files];
 }
 
-/** A configuration that is there already. */
 interface ExistingModule {
   readonly addresses: readonly string[];
   /** What new resources give as `provider`; undefined where they need not give it. */
@@ -204,7 +202,6 @@ function tableFiles(kind: KindOfProgram): Part {
   };
 }
 
-/** What of a row becomes which attribute: also what no row has yet. */
 function readerOf({ kind }: KindOfProgram, { fills, columns }: Table): Values {
   const expression = ({ name, required }: Attribute): string => {
     const value = `each.value.${name}`;

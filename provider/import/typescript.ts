@@ -41,10 +41,7 @@ export function typescriptFiles(
   ];
 }
 
-/**
- * TypeScript that declares objects, each with `adopt: true`; without imports, for a program that is there already.
- * @param takenOf the names that the program's resources of a kind have
- */
+/** Statements that declare objects, each with `adopt: true`, for a program that exists. */
 export const typescriptAdoptions = (
   objects: readonly Declarable[],
   takenOf: (kind: string) => Iterable<string>,
@@ -139,7 +136,6 @@ function helpersIn(value: unknown): string[] {
   return [...found];
 }
 
-/** The program that reads the rows of a table. */
 function readerText(
   { kind, file }: KindOfProgram,
   { fills, columns, notes }: Table,
@@ -197,7 +193,6 @@ function importsOf(classes: readonly string[], plugin: boolean, helpers: readonl
 
 const nameIn = (specifier: string) => specifier.replace("type ", "");
 
-/** One import; nothing where it has no names. */
 function importText(from: string, names: readonly string[]): string {
   const sorted = names.toSorted((left, right) => nameIn(left).localeCompare(nameIn(right), "en"));
   return sorted.length === 0 ? "" : `import { ${sorted.join(", ")} } from "${from}";`;

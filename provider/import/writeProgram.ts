@@ -6,7 +6,6 @@ import { terraformFiles } from "./terraform.ts";
 import { typescriptFiles } from "./typescript.ts";
 import { yamlFiles } from "./yaml.ts";
 
-/** All kinds, in the order in which a reader wants them. */
 const KINDS: readonly KindOfFile[] = [
   { kind: "Namespace", file: "namespace", options: { protect: true } },
   { kind: "Member", file: "members", naming: "email" },

@@ -37,10 +37,7 @@ export function yamlFiles(
   return [{ path: "Pulumi.yaml", text: yamlText(program) }];
 }
 
-/**
- * Entries of `resources` that declare objects, each with `adopt: true`, for a program that is there already.
- * @param namesOf the names that the program's resources of a kind have; of all kinds without one
- */
+/** Entries of `resources` that declare objects, each with `adopt: true`, for a program that exists. */
 export function yamlAdoptions(
   objects: readonly Declarable[],
   namesOf: (kind?: string) => Iterable<string>,
@@ -92,6 +89,5 @@ export function literalText(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, literalText(member)]));
 }
 
-/** What a program in YAML takes as the key of a resource. */
 const keyOf = (name: string): string =>
   name.replaceAll(/[^A-Za-z0-9_-]+/g, "-").replace(/^[^A-Za-z_]+/, "") || "resource";

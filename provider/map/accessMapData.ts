@@ -9,10 +9,8 @@ import { byText, byTexts } from "../words.ts";
 import type { AccessMapData, MapDevice, MapGroup, MapKey, MapSubtitle } from "./data.ts";
 import { comparisonOf, EdgeList } from "./edges.ts";
 
-/** What a map says beside who can reach what. */
 export interface AccessMapMeta extends Omit<MapSubtitle, "domain"> {
   readonly title: string;
-  /** Who holds a key, by its fingerprint. */
   readonly owners?: ReadonlyMap<string, string>;
   readonly notes?: readonly string[];
 }
@@ -85,7 +83,6 @@ function edgesOf(
   return list;
 }
 
-/** The keys or devices of both sides, those that both have as they are after the change. */
 function both<T, Id extends keyof T>(before: readonly T[], after: readonly T[], id: Id) {
   const old = new Set(before.map((one) => one[id]));
   const now = new Set(after.map((one) => one[id]));
@@ -98,7 +95,6 @@ function both<T, Id extends keyof T>(before: readonly T[], after: readonly T[], 
 /** Most devices of the same tags that stay one group; more devices are parted by their names. */
 const GROUP_MAX = 60;
 
-/** A list, sorted so that the members of each group stand side by side. */
 interface Grouped<T> {
   readonly items: readonly T[];
   readonly groups: readonly MapGroup[];
@@ -158,7 +154,6 @@ const addressInWords = (address: string): string =>
 const loginInWords = (login: string): string =>
   login === ANY_LOGIN ? "any login that no pattern names" : login;
 
-/** What access was evaluated for, as a sentence. */
 function domainInWords({ logins, addresses }: AccessDomain): string {
   const from = addresses.map(addressInWords);
   return `Looked at: ${counted(logins.map(loginInWords), "login")}, from ${counted(from, "address", "addresses")}.`;

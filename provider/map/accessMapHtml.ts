@@ -49,14 +49,12 @@ ${pageBody()}
 `;
 }
 
-/** The text of a file of ours, as it is. */
 function elementText(text: string, element: string): string {
   if (text.toLowerCase().includes(`</${element}`))
     throw new Error(`the page's ${element} must not end itself`);
   return text.replaceAll("\r\n", "\n");
 }
 
-/** The style of the page; its sheets are published as they were written. */
 const pageStyle = (): string =>
   ["head", "map", "details"].map((name) => ofPackage(`map/page/${name}.css`)).join("\n");
 
@@ -66,7 +64,6 @@ function pageScript(): string {
   return `${LIBRARIES.map(library).join("\n")}\n(() => {\n"use strict";\n${own}})();\n`;
 }
 
-/** A library as it is published for browsers. */
 function library(name: string): string {
   const folder = dirname(dirname(require.resolve(name)));
   const licence = readFileSync(join(folder, "LICENSE"), "utf8").trim();

@@ -21,16 +21,13 @@ export interface MapDevice {
 /** Keys or devices that stand side by side in their list and are folded into one node. */
 export interface MapGroup {
   readonly name: string;
-  /** Place of the first. */
   readonly from: number;
   readonly count: number;
 }
 
 /** Access of one key to a set of devices, with all login names and addresses for which a change means the same. */
 export interface MapEdge {
-  /** Place in `keys`. */
   readonly key: number;
-  /** Place in `deviceSets`. */
   readonly devices: number;
   readonly logins: readonly string[];
   readonly addresses: readonly string[];
@@ -41,14 +38,11 @@ export interface MapEdge {
   readonly cause?: number;
 }
 
-/** What the page says below its title. */
 export interface MapSubtitle {
   readonly project?: string;
   readonly stack?: string;
   readonly service: string;
-  /** When the review was made, as people read it. */
   readonly when: string;
-  /** Which logins and addresses were looked at, in words. */
   readonly domain: string;
 }
 

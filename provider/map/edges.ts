@@ -15,7 +15,6 @@ interface ComparedDevices {
 /** What one of the two policies says to a key, with one login name and from one address. */
 interface Side {
   readonly key: AccessKey | undefined;
-  /** Places of the devices that the policy has. */
   readonly present: ReadonlySet<number>;
   readonly admitted: DeviceSet | undefined;
   readonly shares: readonly { readonly rule: AccessRule | null; readonly devices: DeviceSet }[];
@@ -92,7 +91,6 @@ function* changed(
   }
 }
 
-/** Why one side refuses a login that the other side allows. */
 function difference(
   place: number,
   refusing: Side,
@@ -116,7 +114,6 @@ const sameKey = (left: AccessKey, right: AccessKey | undefined): boolean =>
 const allowedBy = (rule: AccessRule | null): string =>
   rule === null ? "allowed, as no rule matches" : `allowed by ${ruleInWords(rule)}`;
 
-/** A rule with everything that it asks for. */
 function ruleInWords({ id, action, priority, username, sourceIp, filter }: AccessRule): string {
   const asks = [
     username === "" ? [] : [`login ${username}`],
@@ -149,7 +146,6 @@ export class EdgeList {
     this.#indexes = indexes;
   }
 
-  /** Adds devices of the key whose turn it is. */
   add(compared: ComparedDevices, login: string, address: string): void {
     if (compared.places.length === 0) return;
     const devices = this.#set(compared.places);
@@ -159,7 +155,6 @@ export class EdgeList {
     else this.#parts.set(name, { compared, devices, logins: [login], addresses: [address] });
   }
 
-  /** Ends a key's turn: its edges are made. */
   endKey(key: number): void {
     const merged = Map.groupBy(this.#parts.values(), (part) => partName(part, part.addresses));
     for (const parts of merged.values()) {

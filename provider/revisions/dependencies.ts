@@ -69,7 +69,6 @@ const LOCKS = [
   ...["pnpm-lock.yaml", "bun.lock", "bun.lockb"],
 ];
 
-/** Sections of package.json that decide which packages are installed. */
 const SECTIONS = [
   ...["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"],
   ...["overrides", "resolutions", "pnpm", "workspaces"],

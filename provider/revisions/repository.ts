@@ -4,22 +4,15 @@ import { devNull } from "node:os";
 import { dirname, isAbsolute, relative, sep } from "node:path";
 import { EngineError } from "../engine/index.ts";
 
-/** The git repository that a program is in. */
 export interface Repository {
-  /** The repository's working folder. */
   readonly root: string;
   readonly gitFolder: string;
   /** The program's folder, relative to the root; empty where it is the root. */
   readonly program: string;
-  /** The environment that git runs with. */
   readonly env: NodeJS.ProcessEnv;
 }
 
-/**
- * Finds the repository of a program.
- * @param folder the program's
- * @throws EngineError (`git`) where the folder is in no repository that git trusts
- */
+/** Finds the repository of a program. @throws EngineError (`git`) if its folder is in none that git trusts */
 export function openRepository(folder: string, env: NodeJS.ProcessEnv = process.env): Repository {
   const ask = (what: string) => {
     try {
@@ -39,11 +32,7 @@ export function openRepository(folder: string, env: NodeJS.ProcessEnv = process.
   };
 }
 
-/**
- * The id of the commit that a name means.
- * @param flag the flag that has the name, for errors
- * @throws EngineError (`usage`) where it means none
- */
+/** The id of the commit that a flag names. @throws EngineError (`usage`) if there is none */
 export function commitOf({ root, env }: Repository, name: string, flag: string): string {
   if (name === "" || name.startsWith("-")) {
     throw new EngineError("usage", `${flag} is a commit, branch or tag, not ${JSON.stringify(name)}.`);

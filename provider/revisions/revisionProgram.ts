@@ -4,9 +4,7 @@ import { EngineError, readProject, stackFilePath } from "../engine/index.ts";
 import { dependencyDifferences, linkDependencies } from "./dependencies.ts";
 import { checkOut, type Repository, requireInside } from "./repository.ts";
 
-/** The program of a revision, ready to be previewed. */
 export interface RevisionProgram {
-  /** Folder of its Pulumi.yaml. */
   readonly folder: string;
   /** Why its preview may differ from one that was made when the revision was, as sentences. */
   readonly unknown: readonly string[];

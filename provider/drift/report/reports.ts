@@ -7,7 +7,6 @@ import { counted, printable } from "../../words.ts";
 import { type DriftReport, isDrift, openObjects } from "../driftReport.ts";
 import { driftSections } from "./sections.ts";
 
-/** The report for a terminal. */
 export function driftText(c: Paint, report: DriftReport): string {
   const lines = driftSections(report, terminalStyle(c)).flatMap((section) => sectionLines(c, section));
   const summary = summaryText(report);
@@ -16,10 +15,7 @@ export function driftText(c: Paint, report: DriftReport): string {
   );
 }
 
-/**
- * The report as a comment or an issue on a code host.
- * @param max longest text, in characters; lists are cut to it, and say how much is missing
- */
+/** The report as a comment or an issue on a code host, of at most `max` characters: lists are cut to that. */
 export function driftMarkdown(
   report: DriftReport,
   tests: TestedNamespace | undefined,
@@ -35,7 +31,6 @@ export function driftMarkdown(
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}\n${foot}`;
 }
 
-/** Policy tests that fail, and what they did not look at. */
 function testSections(tests: TestedNamespace | undefined): Section[] {
   if (!tests) return [];
   const passing = tests.tests.filter(({ ok }) => ok).length;
@@ -47,10 +42,8 @@ function testSections(tests: TestedNamespace | undefined): Section[] {
   ];
 }
 
-/** Most lines of a snippet that a terminal shows. */
 const SNIPPET_MAX = 60;
 
-/** What to write where the program should agree with what was found. */
 function acceptanceLines(c: Paint, { acceptance }: DriftReport): string[] {
   const { language, program, changes, exceptions } = acceptance;
   const snippet = program === "" ? [] : program.split("\n");

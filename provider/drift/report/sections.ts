@@ -16,15 +16,12 @@ import {
 } from "../driftReport.ts";
 import type { DeclaringResource } from "../whoChanged.ts";
 
-/** Most characters of a value that a sentence shows. */
 const VALUE_MAX = 60;
-/** Most fields of one resource that a sentence shows. */
 const FIELDS_MAX = 4;
 
 /** Sentences alone, without marks and policy tests. */
 export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
-/** What a report of drift says, list by list. */
 export function driftSections(report: DriftReport, style: ReportStyle): Section[] {
   const { drifted, unmanaged, notApplied, namespaces, expiring, unseen, notes } = report;
   const changed = drifted.filter(({ op }) => op === "update");
@@ -84,7 +81,6 @@ export function driftedSentence(
 const fieldText = ({ path, old, new: now }: FieldChange): string =>
   `${path} is ${valueText(now)} (declared ${valueText(old)})`;
 
-/** A value in a sentence, shortened. */
 export function valueText(value: FieldChange["old"]): string {
   if (value === undefined) return "left out";
   const text = JSON.stringify(value);

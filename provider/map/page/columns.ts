@@ -81,7 +81,6 @@ const rowOf = (event: Event): Row | undefined => {
   return line ? (d3.select<Element, Row>(line).datum() as Row) : undefined;
 };
 
-/** Moves the focus to a line, and brings it into sight. */
 function focusLine(row: Row | undefined): void {
   if (!row) return;
   byId(entry[row.side] ?? row.id).tabIndex = -1;
@@ -94,7 +93,6 @@ function focusLine(row: Row | undefined): void {
 
 interface Commands {
   readonly state: () => Shown;
-  /** Chooses the line, and opens or closes it where it is a group. */
   readonly choose: (row: Row) => void;
   readonly toggle: (row: Row) => void;
   readonly clear: () => void;

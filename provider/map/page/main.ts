@@ -52,7 +52,6 @@ function addOptions(list: HTMLElement, texts: readonly string[]): void {
   }
 }
 
-/** Most lines of the table on paper. */
 const PRINTED_MAX = 2000;
 /** How long the reader must pause for a filter to be applied, in milliseconds. */
 const PAUSE = 80;

@@ -20,7 +20,6 @@ function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 
 const data = JSON.parse(byId("data").textContent) as MapData;
 
-/** The devices of each set, written out. */
 const deviceSets = data.deviceSets.map((runs) => {
   const indexes: number[] = [];
   for (let at = 0; at < runs.length; at += 2) {
@@ -64,7 +63,6 @@ type Filters = Readonly<Record<(typeof FILTERS)[number], string>> & {
   readonly change: "all" | "changed" | Change;
 };
 
-/** What is left after the filters. */
 interface View {
   readonly filtered: boolean;
   /** For each key and device, one after the other, the bits of what is between them. */
@@ -75,7 +73,6 @@ interface View {
 
 interface VisibleEdge {
   readonly edge: MapEdge;
-  /** As the filters leave them. */
   readonly devices: readonly number[];
 }
 

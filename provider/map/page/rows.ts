@@ -1,6 +1,4 @@
-/** Most members of an open group that stand in the list. */
 const MEMBERS_MAX = 200;
-/** Most groups that stand in a list. */
 const GROUPS_MAX = 400;
 
 type Counts = Readonly<Record<Change, number>>;
@@ -17,7 +15,6 @@ interface Row {
   readonly state: "new" | "removed" | undefined;
   /** Places of the keys or devices that it stands for. */
   readonly members: readonly number[];
-  /** How many of the other side it has each change with. */
   readonly counts: Counts;
 }
 
@@ -156,7 +153,6 @@ interface Selected {
 interface Shown {
   readonly view: View;
   readonly rows: Readonly<Record<Side, readonly Row[]>>;
-  /** Bits between the lines, see `bitsBetween`. */
   readonly between: Uint8Array;
   readonly selected: Selected | undefined;
 }

@@ -1,4 +1,3 @@
-/** A cell: its text, and the change that it tells of. */
 interface Cell {
   readonly text: string;
   readonly change?: Change;
@@ -90,7 +89,6 @@ function devicesInWords(devices: readonly number[]): string {
   return parts.length === 1 ? listed : `${plural(devices.length, "device")}: ${listed}`;
 }
 
-/** By which rule, and why now. */
 function reasonOf({ change, rule, cause }: MapEdge): string {
   const by = shown(data.texts[rule] ?? "");
   if (cause === undefined) return by;
@@ -104,7 +102,6 @@ function addressesOf({ addresses }: MapEdge): string {
   return addresses.length === data.addresses.length ? "any address" : listed(addresses);
 }
 
-/** Changes first, then by key. */
 const inOrder = (edges: readonly VisibleEdge[]): VisibleEdge[] =>
   edges.toSorted(
     ({ edge: left }, { edge: right }) =>
