@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { EngineError } from "../engine/index.ts";
 import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../estate/coverage.ts";
+import { printable } from "../words.ts";
 import { addStackFlags, type StackFlags } from "./flags.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { colours } from "./render.ts";
@@ -68,19 +69,14 @@ function missingNamespace(resources: readonly OwnResource[]): EngineError {
   );
 }
 
-const SHOWN_MAX = 50;
-
 async function textOf({ stdout, env }: Io, found: NamespaceCoverage): Promise<string> {
-  const { printable } = await import("../words.ts");
+  const { sectionLines } = await import("../review/report/text.ts");
   const c = colours(stdout, env);
   const { managed, total, percent, kinds, unmanaged, unknown } = found;
-  const more = unmanaged.length - SHOWN_MAX;
   return [
     ...kinds.map((kind) => `${kind.kind.padEnd(20)} ${share(kind)}`),
     `${c.bold("all".padEnd(20))} ${share({ managed, total, percent })}`,
-    ...(unmanaged.length > 0 ? [c.bold("In no stack")] : []),
-    ...unmanaged.slice(0, SHOWN_MAX).map((object) => `  ${printable(lineOf(object))}`),
-    ...(more > 0 ? [c.dim(`  … and ${more} more (--json has all)`)] : []),
+    ...sectionLines(c, { title: "In no stack", items: unmanaged.map((object) => printable(lineOf(object))) }),
     ...unknown.map((sentence) => c.yellow(`not known: ${printable(sentence)}`)),
   ].join("\n");
 }

@@ -108,12 +108,12 @@ async function requireAsReviewed(
 }
 
 /**
- * Compares what a plan of Terraform does with what `review --save` has written; undefined if it is the same.
- * @throws EngineError (`plan_file`) if the file cannot be used
+ * Compares what a plan of Terraform does with what `review --save` has written.
+ * @throws OutdatedPlanError naming the differences; EngineError (`plan_file`) if the file cannot be used
  */
-export async function outdatedWork(file: string, work: PlannedWork): Promise<OutdatedPlanError | undefined> {
+export async function requireSameWork(file: string, work: PlannedWork): Promise<void> {
   const { parseWork, workDifferences } = await import("../plan/terraform/plannedWork.ts");
   const saved = await readFile(file, "utf8").catch(unreadable(file));
   const differences = workDifferences(parseWork(saved, file), work);
-  return differences.length > 0 ? new OutdatedPlanError(differences) : undefined;
+  if (differences.length > 0) throw new OutdatedPlanError(differences);
 }

@@ -15,7 +15,7 @@ import {
   type TerraformFlags,
 } from "./flags.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
-import { outdatedWork, readTerraform, saveReviewed } from "./planFiles.ts";
+import { readTerraform, requireSameWork, saveReviewed } from "./planFiles.ts";
 import { colours, writeAccessMap } from "./render.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
 import {
@@ -114,10 +114,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
   const { logins, addresses } = accessInquiry({ login: flags.login, from: flags.from }, "text");
   return withPlans(io, folder, flags, async (plans) => {
     const { plan, stack, work, configuration, io: onService, ...planned } = plans;
-    if (work && flags.sameAs !== undefined) {
-      const outdated = await outdatedWork(flags.sameAs, work());
-      if (outdated) throw outdated;
-    }
+    if (work && flags.sameAs !== undefined) await requireSameWork(flags.sameAs, work());
     const { reviewPlan } = await import("../review/reviewPlan.ts");
     const { protect, soonDays } = flags;
     const options: ReviewOptions = { ...planned, logins, addresses, protect, soonDays };

@@ -31,7 +31,6 @@ export interface ImportRun {
 }
 
 export interface Imported {
-  readonly result: Result;
   readonly preview: Plan;
   /** The state as `pulumi stack import` takes it. Of what was imported no secret is known, so it holds none. */
   readonly deployment: unknown;
@@ -72,11 +71,10 @@ export async function importState(run: ImportRun): Promise<Imported> {
       env: { ...place.env, GATEHOUSE_IMPORT_IDS: ids },
     });
     await requireEmpty(importing);
-    const result = await importing.up({ skipPreview: true });
-    requireAll(run.resources, result);
+    requireAll(run.resources, await importing.up({ skipPreview: true }));
     const later = await opened(run, join(temporary, "later"), folder, place);
     const preview = await later.preview({ create: false });
-    return { result, preview, deployment: await deploymentOf(later) };
+    return { preview, deployment: await deploymentOf(later) };
   } finally {
     await rm(entry, { force: true });
     await rm(temporary, { recursive: true, force: true });

@@ -13,7 +13,6 @@ import {
   named,
   type ProgramFile,
   type ProgramOptions,
-  type SharedValue,
   type SharedValues,
   type Table,
   tableOf,
@@ -47,7 +46,7 @@ export function terraformFiles(kinds: readonly KindOfProgram[], options: Program
   const files = [
     providerFile(options),
     importsFile(parts.flatMap(({ imports }) => imports)),
-    ...(shared.size > 0 ? [sharedFile([...shared.values()])] : []),
+    ...(shared.size > 0 ? [sharedFile(shared)] : []),
     ...parts.flatMap(({ file, data }) => (data ? [file, data] : [file])),
   ];
   const hasTables = parts.some(({ data }) => data !== undefined);
@@ -146,11 +145,10 @@ const importsFile = (imports: readonly Block[]): ProgramFile =>
     ...imports,
   );
 
-const sharedFile = (values: readonly SharedValue[]): ProgramFile =>
-  fileOf("shared", {
-    head: "locals",
-    groups: [Object.fromEntries(values.map(({ name, value }) => [terraformName(name), value]))],
-  });
+function sharedFile(shared: SharedValues): ProgramFile {
+  const values = [...shared.values()].map(({ name, value }) => [terraformName(name), value]);
+  return fileOf("shared", { head: "locals", groups: [Object.fromEntries(values)] });
+}
 
 function declaredFile(
   kind: KindOfProgram,
@@ -159,10 +157,9 @@ function declaredFile(
   taken: readonly string[] = [],
 ): Part {
   const labels = labelsOf(kind, declarations, taken);
-  const referring = ({ name }: SharedValue) => new Code(`local.${terraformName(name)}`);
   const resources = declarations.map(({ args }, index): Block => {
-    const values = Object.entries(withShared(args, shared, referring));
-    const attributes = values.map(([name, value]) => [terraformName(name), value]);
+    const values = withShared(args, shared, ({ name }) => new Code(`local.${terraformName(name)}`));
+    const attributes = Object.entries(values).map(([name, value]) => [terraformName(name), value]);
     return resourceBlock(kind, labels[index] ?? "", [Object.fromEntries(attributes)]);
   });
   return {

@@ -9,7 +9,6 @@ import {
   namedByKind,
   type ProgramFile,
   type ProgramOptions,
-  type SharedValue,
   type SharedValues,
   type Table,
   tableOf,
@@ -31,7 +30,7 @@ export function typescriptFiles(
   return [
     ...projectFiles(options),
     { path: "index.ts", text: indexText(kinds, options, leftOut) },
-    ...(shared.size > 0 ? [sharedFile([...shared.values()])] : []),
+    ...(shared.size > 0 ? [sharedFile(shared)] : []),
     ...kinds.flatMap((kind) => {
       const declarations = declared.get(kind);
       if (declarations) return [declaredFile(kind, declarations, shared, options)];
@@ -101,29 +100,25 @@ function declaredFile(
   { adopt, plugin }: ProgramOptions,
 ): ProgramFile {
   const names = new Set<string>();
-  const referring = ({ name }: SharedValue) => {
-    names.add(name);
-    return new Code(name);
-  };
   const statements = declarations.map(({ resource, args }) => {
-    return { args: { ...withShared(args, shared, referring), ...(adopt && { adopt }) }, resource };
+    const short = withShared(args, shared, ({ name }) => {
+      names.add(name);
+      return new Code(name);
+    });
+    return { args: { ...short, ...(adopt && { adopt }) }, resource };
   });
   const helpers = helpersIn(statements.map(({ args }) => args));
   const texts = statements.map(({ resource, args }) => construction(kind.kind, resource, args, kind.options));
-  const imports = [
-    ...importsOf([kind.kind], plugin, helpers),
-    ...(names.size > 0 ? [importText("./shared", [...names])] : []),
-  ];
+  const imports = [...importsOf([kind.kind], plugin, helpers), ...importLines("./shared", [...names])];
   return { path: `${kind.file}.ts`, text: `${[...imports, "", ...texts].join("\n")}\n` };
 }
 
-function sharedFile(values: readonly SharedValue[]): ProgramFile {
-  const helpers = helpersIn(values.map(({ value }) => value));
+function sharedFile(shared: SharedValues): ProgramFile {
+  const values = [...shared.values()];
+  const helpers = helpersIn(values);
   const constants = values.map(({ name, value }) => `export const ${name} = ${literal(value)};`);
-  return {
-    path: "shared.ts",
-    text: [...(helpers.length > 0 ? [importText(PROVIDER, helpers), ""] : []), ...constants, ""].join("\n"),
-  };
+  const imports = helpers.length > 0 ? [...importLines(PROVIDER, helpers), ""] : [];
+  return { path: "shared.ts", text: [...imports, ...constants, ""].join("\n") };
 }
 
 function helpersIn(value: unknown): string[] {
@@ -187,13 +182,13 @@ function construct(kind: string, resource: string, args: readonly string[]): str
 
 /** The imports of classes, which may come from the SDK of the plugin, and of helpers. */
 function importsOf(classes: readonly string[], plugin: boolean, helpers: readonly string[]): string[] {
-  if (!plugin) return [importText(PROVIDER, [...classes, ...helpers])];
-  return [importText(PROVIDER, helpers), importText(SDK, classes)].filter((text) => text !== "");
+  if (!plugin) return importLines(PROVIDER, [...classes, ...helpers]);
+  return [...importLines(PROVIDER, helpers), ...importLines(SDK, classes)];
 }
 
 const nameIn = (specifier: string) => specifier.replace("type ", "");
 
-function importText(from: string, names: readonly string[]): string {
+function importLines(from: string, names: readonly string[]): string[] {
   const sorted = names.toSorted((left, right) => nameIn(left).localeCompare(nameIn(right), "en"));
-  return sorted.length === 0 ? "" : `import { ${sorted.join(", ")} } from "${from}";`;
+  return sorted.length === 0 ? [] : [`import { ${sorted.join(", ")} } from "${from}";`];
 }

@@ -1,13 +1,7 @@
-import {
-  type Access,
-  type AccessDomain,
-  type AccessKey,
-  ANY_ADDRESS,
-  ANY_LOGIN,
-} from "@gatehouse-access/sdk/policy";
+import type { Access, AccessDomain } from "@gatehouse-access/sdk/policy";
 import { byText, byTexts } from "../words.ts";
 import type { AccessMapData, MapDevice, MapGroup, MapKey, MapSubtitle } from "./data.ts";
-import { comparisonOf, EdgeList } from "./edges.ts";
+import { addressInWords, edgesOf, loginInWords } from "./edges.ts";
 
 export interface AccessMapMeta extends Omit<MapSubtitle, "domain"> {
   readonly title: string;
@@ -34,7 +28,6 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
   const devices = groupDevices(
     bothDevices.map(({ uid, name, tags, state }) => ({ uid, name, tags, ...(state && { state }) })),
   );
-  const { deviceSets, texts, edges } = edgesOf(before, after, keys.items, devices.items);
   return {
     title,
     subtitle: { ...subtitle, domain: domainInWords(after.domain) },
@@ -42,11 +35,9 @@ export function accessMapData(before: Access, after: Access, meta: AccessMapMeta
     devices: devices.items,
     people: keys.groups,
     groups: devices.groups,
-    deviceSets,
-    texts,
+    ...edgesOf(before, after, keys.items, devices.items),
     logins: after.domain.logins.map(loginInWords),
     addresses: after.domain.addresses.map(addressInWords),
-    edges,
     notes,
   };
 }
@@ -56,31 +47,6 @@ function checkComparable(before: Access, after: Access): void {
     throw new RangeError("before and after must have the same list of uids");
   if (JSON.stringify(before.domain) !== JSON.stringify(after.domain))
     throw new RangeError("before and after must have the same domain");
-}
-
-function edgesOf(
-  before: Access,
-  after: Access,
-  keys: readonly MapKey[],
-  devices: readonly MapDevice[],
-): EdgeList {
-  const indexOf = new Map(devices.map(({ uid }, index) => [uid, index]));
-  const list = new EdgeList(after.uids.map((uid) => indexOf.get(uid) ?? -1));
-  const comparison = comparisonOf(before, after);
-  const byFingerprint = (all: readonly AccessKey[]) => new Map(all.map((key) => [key.fingerprint, key]));
-  const [old, now] = [byFingerprint(before.policy.keys), byFingerprint(after.policy.keys)];
-  const { logins, addresses } = after.domain;
-  for (const [index, { fingerprint }] of keys.entries()) {
-    const [was, is] = [old.get(fingerprint), now.get(fingerprint)];
-    for (const login of logins) {
-      for (const address of addresses) {
-        for (const compared of comparison(was, is, login, address))
-          list.add(compared, loginInWords(login), addressInWords(address));
-      }
-    }
-    list.endKey(index);
-  }
-  return list;
 }
 
 function both<T, Id extends keyof T>(before: readonly T[], after: readonly T[], id: Id) {
@@ -148,11 +114,6 @@ function joined<T>(lists: readonly NamedList<T>[]): Grouped<T> {
   }
   return { items: lists.flatMap(({ items }) => items), groups };
 }
-
-const addressInWords = (address: string): string =>
-  address === ANY_ADDRESS ? "any address that no rule names" : address;
-const loginInWords = (login: string): string =>
-  login === ANY_LOGIN ? "any login that no pattern names" : login;
 
 function domainInWords({ logins, addresses }: AccessDomain): string {
   const from = addresses.map(addressInWords);

@@ -1,5 +1,95 @@
-import type { Access, AccessKey, AccessRule, DeviceSet } from "@gatehouse-access/sdk/policy";
-import type { MapChange, MapEdge } from "./data.ts";
+import {
+  type Access,
+  type AccessKey,
+  type AccessRule,
+  ANY_ADDRESS,
+  ANY_LOGIN,
+  type DeviceSet,
+} from "@gatehouse-access/sdk/policy";
+import type { AccessMapData, MapChange, MapDevice, MapEdge, MapKey } from "./data.ts";
+
+export const addressInWords = (address: string): string =>
+  address === ANY_ADDRESS ? "any address that no rule names" : address;
+
+export const loginInWords = (login: string): string =>
+  login === ANY_LOGIN ? "any login that no pattern names" : login;
+
+/** The edges of a map, and what they point at. */
+export function edgesOf(
+  before: Access,
+  after: Access,
+  keys: readonly MapKey[],
+  devices: readonly MapDevice[],
+): Pick<AccessMapData, "edges" | "deviceSets" | "texts"> {
+  const [deviceSets, texts] = [new Interned<readonly number[]>(), new Interned<string>()];
+  const indexOf = new Map(devices.map(({ uid }, index) => [uid, index]));
+  const indexes = after.uids.map((uid) => indexOf.get(uid) ?? -1);
+  const compare = comparisonOf(before, after);
+  const byFingerprint = (all: readonly AccessKey[]) => new Map(all.map((key) => [key.fingerprint, key]));
+  const [old, now] = [byFingerprint(before.policy.keys), byFingerprint(after.policy.keys)];
+  const { logins, addresses } = after.domain;
+  const edges = keys.flatMap(({ fingerprint }, key) => {
+    const [was, is] = [old.get(fingerprint), now.get(fingerprint)];
+    const parts: EdgePart[] = [];
+    for (const login of logins) {
+      for (const address of addresses) {
+        for (const { places, ...found } of compare(was, is, login, address)) {
+          if (places.length === 0) continue;
+          const set = deviceSets.placeOf(runsOf(places.map((place) => indexes[place] ?? -1)));
+          parts.push({ found: { ...found, devices: set }, login, address });
+        }
+      }
+    }
+    return merged(parts).map(({ found: { change, rule, cause, devices }, ...edge }): MapEdge => {
+      const because = cause === undefined ? {} : { cause: texts.placeOf(cause) };
+      return { key, devices, ...edge, change, rule: texts.placeOf(rule), ...because };
+    });
+  });
+  return { edges, deviceSets: deviceSets.items, texts: texts.items };
+}
+
+/** What a key gains, loses or keeps with one login name and from one address. */
+interface EdgePart {
+  readonly found: Omit<ComparedDevices, "places"> & { readonly devices: number };
+  readonly login: string;
+  readonly address: string;
+}
+
+/** Joins the parts that differ in login name or address alone. */
+function merged(parts: readonly EdgePart[]) {
+  const ofLogins = Map.groupBy(parts, ({ found, login }) => JSON.stringify([found, login]));
+  const withAddresses = [...ofLogins.values()].flatMap(([first, ...more]) =>
+    first ? [{ ...first, addresses: [first, ...more].map(({ address }) => addressInWords(address)) }] : [],
+  );
+  const alike = Map.groupBy(withAddresses, ({ found, addresses }) => JSON.stringify([found, addresses]));
+  return [...alike.values()].flatMap(([first, ...more]) => {
+    const logins = [first, ...more].flatMap((part) => (part ? loginInWords(part.login) : []));
+    return first ? [{ found: first.found, logins, addresses: first.addresses }] : [];
+  });
+}
+
+/** First and last index of each run: `[0, 3, 7, 7]` for 0 to 3, and 7. */
+function runsOf(indexes: number[]): readonly number[] {
+  const runs: number[] = [];
+  for (const index of indexes.sort((left, right) => left - right)) {
+    if (runs.at(-1) === index - 1) runs[runs.length - 1] = index;
+    else runs.push(index, index);
+  }
+  return runs;
+}
+
+/** A list without duplicates, whose items are known by their places. */
+class Interned<T> {
+  readonly items: T[] = [];
+  readonly #places = new Map<string, number>();
+
+  placeOf(item: T): number {
+    const name = String(item);
+    const place = this.#places.get(name) ?? this.items.push(item) - 1;
+    this.#places.set(name, place);
+    return place;
+  }
+}
 
 /** Devices on which a change means the same for one key, login name and address. */
 interface ComparedDevices {
@@ -33,7 +123,7 @@ type Comparison = (
  * Compares who can reach what by two policies, login by login, with the rule that decides and the cause.
  * @param accessBefore and `accessAfter` must have the same list of uids
  */
-export function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
+function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
   const placeOf = new Map(accessAfter.uids.map((uid, place) => [uid, place]));
   const present = ({ policy }: Access) =>
     new Set(policy.devices.map(({ uid }) => placeOf.get(uid)).filter((place) => place !== undefined));
@@ -122,81 +212,4 @@ function ruleInWords({ id, action, priority, username, sourceIp, filter }: Acces
     filter.tags && filter.tags.length > 0 && !filter.hostname ? [`tags ${filter.tags.join(", ")}`] : [],
   ].flat();
   return `rule ${id} (${[action, `priority ${priority}`, ...asks].join("; ")})`;
-}
-
-interface Part {
-  readonly compared: ComparedDevices;
-  readonly devices: number;
-  readonly logins: string[];
-  readonly addresses: string[];
-}
-
-/** Collects compared devices into few edges: those that differ in login name or address alone become one edge. */
-export class EdgeList {
-  readonly edges: MapEdge[] = [];
-  readonly deviceSets: number[][] = [];
-  readonly texts: string[] = [];
-  /** The place on the map of each device in the list of uids. */
-  readonly #indexes: readonly number[];
-  readonly #setPlaces = new Map<string, number>();
-  readonly #textPlaces = new Map<string, number>();
-  readonly #parts = new Map<string, Part>();
-
-  constructor(indexes: readonly number[]) {
-    this.#indexes = indexes;
-  }
-
-  add(compared: ComparedDevices, login: string, address: string): void {
-    if (compared.places.length === 0) return;
-    const devices = this.#set(compared.places);
-    const name = partName({ compared, devices }, [login]);
-    const part = this.#parts.get(name);
-    if (part) part.addresses.push(address);
-    else this.#parts.set(name, { compared, devices, logins: [login], addresses: [address] });
-  }
-
-  endKey(key: number): void {
-    const merged = Map.groupBy(this.#parts.values(), (part) => partName(part, part.addresses));
-    for (const parts of merged.values()) {
-      const [first] = parts;
-      if (!first) continue;
-      const { compared, devices, addresses } = first;
-      const cause = compared.cause === undefined ? {} : { cause: this.#text(compared.cause) };
-      this.edges.push({
-        key,
-        devices,
-        logins: parts.flatMap(({ logins }) => logins),
-        addresses,
-        change: compared.change,
-        rule: this.#text(compared.rule),
-        ...cause,
-      });
-    }
-    this.#parts.clear();
-  }
-
-  #text(text: string): number {
-    return interned(this.#textPlaces, this.texts, text, text);
-  }
-
-  #set(places: readonly number[]): number {
-    const runs: number[] = [];
-    for (const index of places.map((place) => this.#indexes[place] ?? -1).sort((a, b) => a - b)) {
-      if (runs.at(-1) === index - 1) runs[runs.length - 1] = index;
-      else runs.push(index, index);
-    }
-    return interned(this.#setPlaces, this.deviceSets, runs.join(), runs);
-  }
-}
-
-const partName = (
-  { compared, devices }: Pick<Part, "compared" | "devices">,
-  more: readonly string[],
-): string => JSON.stringify([compared.change, compared.rule, compared.cause, devices, more]);
-
-function interned<T>(places: Map<string, number>, all: T[], name: string, value: T): number {
-  const known = places.get(name);
-  if (known !== undefined) return known;
-  places.set(name, all.length);
-  return all.push(value) - 1;
 }
