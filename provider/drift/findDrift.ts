@@ -97,17 +97,15 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const notes = [
     ...elsewhere.unseen,
     ...elsewhere.unknown,
-    ...movedOn.flatMap(movedOnNote),
+    ...movedOn.filter(({ fields }) => fields.length > 0).map(movedOnNote),
     ...namespaces.flatMap((found) => found.notes),
   ];
   if (isWhole) notes.push(...exceptionNotes(search.exceptions, namespaces));
   const urns = new Set(drifted.map(({ urn }) => urn));
   const open = namespaces.flatMap(({ unmanaged }) => unmanaged.filter(isOpen).map(({ object }) => object));
-  const changed = drifted.map((step) => ({
-    ...shownStep(step),
-    op: step.op,
-    ...knownOf(namespaces, step, seen),
-  }));
+  const changed = drifted.map((step) => {
+    return { ...shownStep(step), op: step.op, ...knownOf(namespaces, step, seen) };
+  });
   const report: DriftReport = {
     ...result,
     version: 1,
@@ -172,13 +170,10 @@ const hasMovedOn = (step: Step): boolean =>
   definitionOf(step) !== undefined &&
   changedFields(step).length === 0;
 
-const movedOnNote = ({ type, name, fields }: Step): string[] => {
-  const changes = fields.map(({ path, new: now }) => `${path} is ${valueText(now)} now`);
-  if (changes.length === 0) return [];
-  return [
-    `${typeName(type)} ${name} has moved on by itself: ${changes.join(", ")}; a refresh takes note of it`,
-  ];
-};
+function movedOnNote({ type, name, fields }: Step): string {
+  const changes = fields.map(({ path, new: now }) => `${path} is ${valueText(now)} now`).join(", ");
+  return `${typeName(type)} ${name} has moved on by itself: ${changes}; a refresh takes note of it`;
+}
 
 /** The namespaces that the stack has objects in; where it has none yet, its own. */
 function namespacesOf(own: readonly OwnResource[], { tenant: home, unsettled }: Home): string[] {
@@ -190,22 +185,6 @@ function namespacesOf(own: readonly OwnResource[], { tenant: home, unsettled }: 
 
 const isOpen = ({ exception }: Unmanaged) => exception === undefined;
 
-interface NamespaceFound {
-  readonly tenant: string;
-  readonly meaning: DriftMeaning;
-  readonly unmanaged: readonly Unmanaged[];
-  /** The drifted and unmanaged objects. */
-  readonly names: readonly ObjectName[];
-  /** Who changed them last; undefined without an audit trail. */
-  readonly changes: TrailAnswer["found"];
-  readonly expiring: readonly ExpiringKey[];
-  /** The resources that declared the objects of drifted ones last, by id. */
-  readonly owners: ReadonlyMap<string, Declaration>;
-  readonly notes: readonly string[];
-  readonly unseen: readonly string[];
-  readonly unread: readonly string[];
-}
-
 interface Looking extends DriftSearch {
   readonly plan: Plan;
   readonly drifted: readonly Drifted[];
@@ -213,7 +192,9 @@ interface Looking extends DriftSearch {
   readonly isWhole: boolean;
 }
 
-async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound> {
+type NamespaceFound = Awaited<ReturnType<typeof lookAt>>;
+
+async function lookAt(looking: Looking, tenant: string) {
   const { connection, plan, drifted, managed, exceptions, home, isWhole } = looking;
   const estate = await readEstate(connection, tenant);
   // Of the lists that the estate was made from.
@@ -227,16 +208,14 @@ async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound>
     ...objects.map(nameOf),
   ];
   const trail = await trailOf(connection, tenant, names);
+  const managing = [...looking.own, ...looking.others];
   return {
-    tenant,
-    meaning,
-    unmanaged,
+    ...{ tenant, meaning, unmanaged, owners },
+    /** The drifted and unmanaged objects. */
     names,
+    /** Who changed them last; undefined without an audit trail. */
     changes: trail.found,
-    owners,
-    expiring: isWholeRun(looking)
-      ? expiringKeys(estate, [...looking.own, ...looking.others], exceptions)
-      : [],
+    expiring: isWholeRun(looking) ? expiringKeys(estate, managing, exceptions) : [],
     notes: [...meaning.unknown, ...trail.notes],
     unseen: [
       ...meaning.unseen,
@@ -252,7 +231,7 @@ async function lookAt(looking: Looking, tenant: string): Promise<NamespaceFound>
   };
 }
 
-/** Who declared the objects last that somebody changed. */
+/** The resources that declared the objects of drifted resources last, by id. */
 async function ownersOf(
   connection: Connection,
   tenant: string,

@@ -91,20 +91,13 @@ function focusLine(row: Row | undefined): void {
   line.scrollIntoView({ block: "nearest" });
 }
 
-interface Commands {
-  readonly state: () => Shown;
-  readonly choose: (row: Row) => void;
-  readonly toggle: (row: Row) => void;
-  readonly clear: () => void;
-}
-
 /** The keys of the tree pattern (WAI-ARIA practices); those that have no use there go over to the other list. */
-function listen(side: Side, commands: Commands): void {
+function listen(side: Side): void {
   const list = lists[side];
   list.addEventListener("click", (event) => {
     const row = rowOf(event);
     if (!row) return;
-    commands.choose(row);
+    choose(row);
     focusLine(row);
   });
   list.addEventListener("keydown", (event) => {
@@ -113,49 +106,40 @@ function listen(side: Side, commands: Commands): void {
     const act = row && ACTIONS[event.key];
     if (!act) return;
     event.preventDefault();
-    act(row, commands);
+    act(row);
   });
 }
 
-type Action = (row: Row, commands: Commands) => void;
-
-const ACTIONS: Readonly<Record<string, Action>> = {
-  ArrowDown: (row, { state }) => focusLine(near(state(), row, 1)),
-  ArrowUp: (row, { state }) => focusLine(near(state(), row, -1)),
-  Home: ({ side }, { state }) => focusLine(state().rows[side][0]),
-  End: ({ side }, { state }) => focusLine(state().rows[side].at(-1)),
-  Enter: (row, { choose }) => choose(row),
-  " ": (row, { choose }) => choose(row),
-  Escape: (_, { clear }) => clear(),
-  ArrowRight: (row, commands) => {
+const ACTIONS: Readonly<Record<string, (row: Row) => void>> = {
+  ArrowDown: (row) => focusLine(near(row, 1)),
+  ArrowUp: (row) => focusLine(near(row, -1)),
+  Home: ({ side }) => focusLine(state.rows[side][0]),
+  End: ({ side }) => focusLine(state.rows[side].at(-1)),
+  Enter: (row) => choose(row),
+  " ": (row) => choose(row),
+  Escape: () => clear(),
+  ArrowRight: (row) => {
     const { side, kind, open } = row;
-    if (kind === "group" && !open) commands.toggle(row);
-    else if (kind === "group") focusLine(near(commands.state(), row, 1));
-    else if (side === "keys") focusLine(firstConnected(commands.state(), row));
+    if (kind === "group" && !open) toggle(row);
+    else if (kind === "group") focusLine(near(row, 1));
+    else if (side === "keys") focusLine(firstConnected(row));
   },
-  ArrowLeft: (row, commands) => {
+  ArrowLeft: (row) => {
     const { side, kind, open, level } = row;
-    if (kind === "group" && open) commands.toggle(row);
-    else if (level === 2) focusLine(groupOf(commands.state(), row));
-    else if (side === "devices") focusLine(firstConnected(commands.state(), row));
+    if (kind === "group" && open) toggle(row);
+    else if (level === 2) focusLine(groupOf(row));
+    else if (side === "devices") focusLine(firstConnected(row));
   },
 };
 
-function near({ rows }: Shown, { side, id }: Row, step: number): Row | undefined {
-  return rows[side][rows[side].findIndex((row) => row.id === id) + step];
-}
+const placeOf = ({ side, id }: Row): number => state.rows[side].findIndex((row) => row.id === id);
 
-function groupOf({ rows }: Shown, { side, id }: Row): Row | undefined {
-  const list = rows[side];
-  return list
-    .slice(
-      0,
-      list.findIndex((row) => row.id === id),
-    )
-    .findLast(({ level }) => level === 1);
-}
+const near = (row: Row, step: number): Row | undefined => state.rows[row.side][placeOf(row) + step];
 
-function firstConnected(state: Shown, { side, id }: Row): Row | undefined {
-  const place = state.rows[side].findIndex((row) => row.id === id);
-  return state.rows[otherSide(side)].find((_, other) => bitsAt(state, side, place, other) !== 0);
+const groupOf = (row: Row): Row | undefined =>
+  state.rows[row.side].slice(0, placeOf(row)).findLast(({ level }) => level === 1);
+
+function firstConnected(row: Row): Row | undefined {
+  const place = placeOf(row);
+  return state.rows[otherSide(row.side)].find((_, other) => bitsAt(state, row.side, place, other) !== 0);
 }

@@ -156,7 +156,7 @@ function sayTheme(): void {
 drawHead();
 drawChoices();
 for (const side of ["keys", "devices"] as const) {
-  listen(side, { state: () => state, choose, toggle, clear });
+  listen(side);
   lists[side].addEventListener("scroll", drawLinksSoon, { passive: true });
 }
 form.addEventListener("input", filterSoon);
