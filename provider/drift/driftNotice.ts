@@ -5,8 +5,7 @@ import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { counted, printable } from "../words.ts";
 import { changedFields, countedObjects, type DriftReport, type FoundObject } from "./driftReport.ts";
 import type { FoundDrift } from "./findDrift.ts";
-import { summaryText } from "./report/reports.ts";
-import { driftedSentence, foundSentence, SENTENCES } from "./report/sections.ts";
+import { driftedSentence, foundSentence, SENTENCES, summaryText } from "./report/reports.ts";
 
 /** What `gatehouse drift --notify json` sends. It holds no more than the report, and of that the first findings. */
 export interface DriftNotice {

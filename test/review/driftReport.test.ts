@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { acceptanceOf } from "../../provider/drift/acceptance.ts";
-import { driftedSentence } from "../../provider/drift/report/sections.ts";
+import { driftedSentence } from "../../provider/drift/report/reports.ts";
 import type { FieldChange, Step } from "../../provider/engine/index.ts";
 import { definitionNamed } from "../../provider/estate/liveObjects.ts";
 import { PLAIN } from "../../provider/review/report/sections.ts";

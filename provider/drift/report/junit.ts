@@ -1,7 +1,7 @@
 import { typeName } from "../../engine/index.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { countedObjects, type DriftReport } from "../driftReport.ts";
-import { driftedSentence, foundSentence, SENTENCES } from "./sections.ts";
+import { driftedSentence, foundSentence, SENTENCES } from "./reports.ts";
 
 interface Case {
   readonly group: string;

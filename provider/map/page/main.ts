@@ -96,15 +96,12 @@ function drawView(): void {
   drawStatus(state.view);
 }
 
-function drawStatus({ pairs, edges }: View): void {
-  const width = data.devices.length;
-  const keys = new Set(edges.map(({ edge }) => edge.key)).size;
-  let devices = 0;
-  for (let device = 0; device < width; device += 1) {
-    if (data.keys.some((_, key) => pairs[key * width + device])) devices += 1;
-  }
+function drawStatus(view: View): void {
+  const [keys, devices] = (["keys", "devices"] as const).map(
+    (side) => bitsOfAll(view, side).filter((bits) => bits !== 0).length,
+  );
   byId("status").textContent =
-    `Shown: ${keys} of ${plural(data.keys.length, "key")}, with access to ${devices.toLocaleString("en")} of ${plural(width, "device")}`;
+    `Shown: ${keys} of ${plural(data.keys.length, "key")}, with access to ${devices?.toLocaleString("en")} of ${plural(data.devices.length, "device")}`;
 }
 
 function toggle({ id, kind }: Row): void {

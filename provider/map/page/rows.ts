@@ -21,13 +21,18 @@ interface Row {
 /** Bits of what a key, or device, has with anything of the other side. */
 function bitsOfAll(view: View, side: Side): Uint8Array {
   const bits = new Uint8Array(data[side].length);
-  const width = data.devices.length;
-  for (const [place, bit] of view.pairs.entries()) {
-    if (bit === 0) continue;
-    const index = side === "keys" ? Math.floor(place / width) : place % width;
+  eachPair(view, (key, device, bit) => {
+    const index = side === "keys" ? key : device;
     bits[index] = (bits[index] ?? 0) | bit;
-  }
+  });
   return bits;
+}
+
+/** Visits the keys and devices that have something with each other. */
+function eachPair({ pairs }: View, visit: (key: number, device: number, bits: number) => void): void {
+  const width = data.devices.length;
+  for (const [place, bits] of pairs.entries())
+    if (bits !== 0) visit(Math.floor(place / width), place % width, bits);
 }
 
 /** How many of the other side the members, together, have each change with. */
@@ -123,12 +128,10 @@ function rowPlaces(side: Side, rows: readonly Row[]): Int32Array {
 function bitsBetween(view: View, keyRows: readonly Row[], deviceRows: readonly Row[]): Uint8Array {
   const [ofKey, ofDevice] = [rowPlaces("keys", keyRows), rowPlaces("devices", deviceRows)];
   const bits = new Uint8Array(keyRows.length * deviceRows.length);
-  const width = data.devices.length;
-  for (const [place, bit] of view.pairs.entries()) {
-    if (bit === 0) continue;
-    const at = (ofKey[Math.floor(place / width)] ?? 0) * deviceRows.length + (ofDevice[place % width] ?? 0);
+  eachPair(view, (key, device, bit) => {
+    const at = (ofKey[key] ?? 0) * deviceRows.length + (ofDevice[device] ?? 0);
     bits[at] = (bits[at] ?? 0) | bit;
-  }
+  });
   return bits;
 }
 
