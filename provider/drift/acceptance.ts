@@ -42,7 +42,7 @@ export function acceptanceOf(
   const programs = {
     typescript: () => typescriptAdoptions(objects, namesOf),
     yaml: () => yamlAdoptions(objects, namesOf),
-    terraform: () => terraformAdoptions(objects, { addresses: namesOf(), provider }),
+    terraform: () => terraformAdoptions(objects, namesOf(), provider),
   };
   return {
     language,

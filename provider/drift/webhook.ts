@@ -44,27 +44,19 @@ export function webhookAddress(env: Environment): URL {
   return url;
 }
 
-export interface Proxies {
-  readonly httpProxy: string;
-  readonly httpsProxy: string;
-  readonly noProxy: string;
-}
-
 /**
  * The proxies that an environment names, by HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in small letters; those of this
  * process are none of its.
  * @throws ConfigurationError where one is no address; the text does not repeat it, since it may hold a password
  */
-export function proxiesOf(env: Environment): Proxies {
+export function proxiesOf(env: Environment) {
   const address = (name: string): string => {
     const [found = name] = [name.toLowerCase(), name].filter((one) => env[one]);
     const text = env[found] ?? "";
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (text !== "" && !["http:", "https:"].includes(url?.protocol ?? "")) {
-      throw new ConfigurationError("it is not a URL", {
-        field: [found],
-        remedy: "it looks like http://host:port",
-      });
+      const remedy = "it looks like http://host:port";
+      throw new ConfigurationError("it is not a URL", { field: [found], remedy });
     }
     return text;
   };
@@ -76,7 +68,7 @@ export function proxiesOf(env: Environment): Proxies {
 }
 
 export interface Sending {
-  readonly proxies: Proxies;
+  readonly proxies: ReturnType<typeof proxiesOf>;
   /** Milliseconds before the second attempt. @default 1,000 */
   readonly pause?: number;
   /** Milliseconds for all attempts. @default 60,000 */

@@ -54,16 +54,14 @@ export function terraformFiles(kinds: readonly KindOfProgram[], options: Program
   return [versionsFile(hasCalls ? "1.8" : hasTables ? "1.7" : "1.5"), ...files];
 }
 
-interface ExistingModule {
-  readonly addresses: readonly string[];
-  /** What new resources give as `provider`; undefined where they need not give it. */
-  readonly provider: string | undefined;
-}
-
-/** Blocks that declare and import objects, for a configuration that is there already. */
+/**
+ * Blocks that declare and import objects, for a configuration that exists.
+ * @param provider what new resources give as `provider`; undefined if they need not give it
+ */
 export function terraformAdoptions(
   objects: readonly Declarable[],
-  { addresses, provider }: ExistingModule,
+  addresses: readonly string[],
+  provider: string | undefined,
 ): string {
   const kinds = Map.groupBy(objects, ({ definition }) => definition.name);
   const given = provider === undefined ? {} : { provider: new Code(provider) };
