@@ -142,3 +142,12 @@ const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"
 
 // States of earlier versions do not have the status.
 const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;
+
+const VALUE_MAX = 60;
+
+/** A value in a sentence, shortened. */
+export function valueText(value: FieldChange["old"]): string {
+  if (value === undefined) return "left out";
+  const text = JSON.stringify(value);
+  return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX).toWellFormed()}…` : text;
+}

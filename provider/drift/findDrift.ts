@@ -12,9 +12,8 @@ import type { Connection, Home } from "../service/connection.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import type { AcceptingProgram } from "./acceptance.ts";
 import { type Drifted, type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
-import { type Acceptance, changedFields, type DriftedResource, type DriftReport, type ExpiringKey, isDeviceAlone, type Known, type UnmanagedMode, withoutIgnored } from "./driftReport.ts";
+import { type Acceptance, changedFields, type DriftedResource, type DriftReport, type ExpiringKey, isDeviceAlone, type Known, type UnmanagedMode, valueText, withoutIgnored } from "./driftReport.ts";
 import { firstSeen, type KeptFile, type SeenTimes } from "./KeptFile.ts";
-import { valueText } from "./report/reports.ts";
 import { nameText, type ObjectName, type TrailAnswer, whoChanged } from "./whoChanged.ts";
 
 export interface DriftSearch {

@@ -19,6 +19,7 @@ import {
   isDrift,
   type Known,
   openObjects,
+  valueText,
 } from "../driftReport.ts";
 import type { DeclaringResource } from "../whoChanged.ts";
 
@@ -104,7 +105,6 @@ export function summaryText(report: DriftReport): string {
   return found.length === 0 ? `No drift: ${rest}.` : `${found.join(", ")}; ${rest}.`;
 }
 
-const VALUE_MAX = 60;
 const FIELDS_MAX = 4;
 
 /** Sentences alone, without marks and policy tests. */
@@ -168,12 +168,6 @@ export function driftedSentence(
 
 const fieldText = ({ path, old, new: now }: FieldChange): string =>
   `${path} is ${valueText(now)} (declared ${valueText(old)})`;
-
-export function valueText(value: FieldChange["old"]): string {
-  if (value === undefined) return "left out";
-  const text = JSON.stringify(value);
-  return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX).toWellFormed()}…` : text;
-}
 
 /** `PublicKey backdoor (73:d4:…), in no program; gives login root on all 200 devices; by …`. */
 export function foundSentence(
