@@ -6,12 +6,32 @@ import type { DriftSearch, FoundDrift } from "../drift/findDrift.ts";
 import { EngineError, type Plan, readProject, typeName, withoutValues } from "../engine/index.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { Connection } from "../service/connection.ts";
-import { addStackFlags, addTargetFlags, addTerraformFlag, allowUnseenOption, collect, type TargetFlags, type TerraformFlags, targetsOf, YES } from "./flags.ts";
+import {
+  addStackFlags,
+  addTargetFlags,
+  addTerraformFlag,
+  allowUnseenOption,
+  collect,
+  type TargetFlags,
+  type TerraformFlags,
+  targetsOf,
+  YES,
+} from "./flags.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
 import { readTerraform } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
 import { colours, writeAccessMap } from "./render.ts";
-import { addWithStackFlag, otherResources, type RunFlags, type Running, resourcesOf, type WithStackFlags, withConnection, withReleaseNote, withStack } from "./service.ts";
+import {
+  addWithStackFlag,
+  otherResources,
+  type RunFlags,
+  type Running,
+  resourcesOf,
+  type WithStackFlags,
+  withConnection,
+  withReleaseNote,
+  withStack,
+} from "./service.ts";
 
 const NOTICE_FORMS = ["json", "slack"] as const;
 

@@ -1,8 +1,32 @@
 import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { expiryOf, SOON_DAYS } from "@gatehouse-access/sdk/policy";
-import { type Plan, type Stack, type Step, shownStep, type TargetOptions, typeName } from "../engine/index.ts";
-import { EXCEPTIONS_FILE, type Exception, hasEnded, isMeant, ManagedObjects, type OwnResource, shownObject, type Unmanaged, unmanagedOf, exceptionFor } from "../estate/coverage.ts";
-import { definitionNamed, definitionOf, inventoryOf, type LiveObject, WATCHED_KINDS } from "../estate/liveObjects.ts";
+import {
+  type Plan,
+  type Stack,
+  type Step,
+  shownStep,
+  type TargetOptions,
+  typeName,
+} from "../engine/index.ts";
+import {
+  EXCEPTIONS_FILE,
+  type Exception,
+  exceptionFor,
+  hasEnded,
+  isMeant,
+  ManagedObjects,
+  type OwnResource,
+  shownObject,
+  type Unmanaged,
+  unmanagedOf,
+} from "../estate/coverage.ts";
+import {
+  definitionNamed,
+  definitionOf,
+  inventoryOf,
+  type LiveObject,
+  WATCHED_KINDS,
+} from "../estate/liveObjects.ts";
 import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
 import type { Format } from "../import/model.ts";
 import { onService } from "../plan/steps.ts";
@@ -12,7 +36,18 @@ import type { Connection, Home } from "../service/connection.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import type { AcceptingProgram } from "./acceptance.ts";
 import { type Drifted, type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
-import { type Acceptance, changedFields, type DriftedResource, type DriftReport, type ExpiringKey, isDeviceAlone, type Known, type UnmanagedMode, valueText, withoutIgnored } from "./driftReport.ts";
+import {
+  type Acceptance,
+  changedFields,
+  type DriftedResource,
+  type DriftReport,
+  type ExpiringKey,
+  isDeviceAlone,
+  type Known,
+  type UnmanagedMode,
+  valueText,
+  withoutIgnored,
+} from "./driftReport.ts";
 import { firstSeen, type KeptFile, type SeenTimes } from "./KeptFile.ts";
 import { nameText, type ObjectName, type TrailAnswer, whoChanged } from "./whoChanged.ts";
 
