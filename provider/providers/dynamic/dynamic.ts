@@ -12,12 +12,12 @@ import {
 } from "../../engineMarks.ts";
 import { noticeText, openInputs, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import type { Creator } from "../../lifecycle/runRecord.ts";
+import { pulumiRun } from "../../lifecycle/runRecord.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
 import { hasUnknown } from "../../resources/values.ts";
 import type { Connection } from "../../service/connection.ts";
 import { defaultTenant, type Lookup, newConnection } from "../../service/newConnection.ts";
-import { pulumiRun } from "../pulumiRun.ts";
 
 type Values = Record<string, unknown>;
 

@@ -8,6 +8,7 @@ import type { Props } from "../../engine/value.ts";
 import { ownValues, PROVIDER_KEY, providerText } from "../../engineMarks.ts";
 import { plannedCreate, plannedUpdate } from "../../lifecycle/diff.ts";
 import { type Compared, noticeText, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
+import { pulumiRun } from "../../lifecycle/runRecord.ts";
 import { packageFile, packageVersion } from "../../packageFile.ts";
 import { type ResourceDefinition, UnfinishedError } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
@@ -23,7 +24,6 @@ import {
   masked,
   tenantOf,
 } from "../instanceSettings.ts";
-import { pulumiRun } from "../pulumiRun.ts";
 import type { EngineLink } from "./engineLink.ts";
 import { CancelledError, InitFailedError, InstanceCredentialError } from "./status.ts";
 import {
