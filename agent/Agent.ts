@@ -5,13 +5,13 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Client, createClient, RequestError, tokenCredential } from "@gatehouse-access/sdk";
 import { devices } from "@gatehouse-access/sdk/contract";
 import type { DeviceKey } from "./identity.ts";
-import type { SessionOptions } from "./Sessions.ts";
+import type { ChannelOptions } from "./SessionChannel.ts";
 import { SshServer } from "./SshServer.ts";
 import type { ServicePin } from "./servicePin.ts";
 import { RefusedError, runTunnel } from "./tunnel.ts";
 
 /** What an agent is told at its start. */
-export interface AgentOptions extends SessionOptions {
+export interface AgentOptions extends ChannelOptions {
   /** Address of the service. */
   readonly url: string;
   readonly tenant: string;

@@ -9,7 +9,7 @@ import type {
   Server,
 } from "ssh2";
 import type { DeviceKey } from "./identity.ts";
-import { type SessionOptions, serveSessions } from "./Sessions.ts";
+import { type ChannelOptions, serveChannels } from "./SessionChannel.ts";
 import { ssh2 } from "./ssh2.ts";
 
 /** Credentials of a connection that may be wrong. */
@@ -40,14 +40,14 @@ export interface LoginChecks {
 
 /** The SSH server of a device, over connections that its agent has picked up. */
 export class SshServer {
-  readonly #options: SessionOptions;
+  readonly #options: ChannelOptions;
   readonly #checks: LoginChecks;
   readonly #server: Server;
   readonly #open = new Set<Duplex>();
   /** The latest connections by the uids of their sessions. */
   readonly #bySession = new Map<string, Duplex>();
 
-  constructor(key: DeviceKey, options: SessionOptions, checks: LoginChecks) {
+  constructor(key: DeviceKey, options: ChannelOptions, checks: LoginChecks) {
     this.#options = options;
     this.#checks = checks;
     this.#server = new ssh2.Server(
@@ -91,15 +91,15 @@ export class SshServer {
     let wrong = 0;
     client.on("authentication", async (context) => {
       const { method, username } = context;
-      const admitted = await this.#authenticates(context).catch((error: Error) => {
+      const authenticated = await this.#authenticates(context).catch((error: Error) => {
         log("warn", "a login could not be checked", { login: username, method, reason: error.message });
         return false;
       });
       const isQuestion = isKey(context) && context.signature === undefined;
-      if (method !== "none" && !(admitted && isQuestion)) {
-        log("info", admitted ? "login" : "login refused", { login: username, method });
+      if (method !== "none" && !(authenticated && isQuestion)) {
+        log("info", authenticated ? "login" : "login refused", { login: username, method });
       }
-      if (admitted) {
+      if (authenticated) {
         // Before the client can ask for a channel.
         if (!isQuestion) this.#serve(client, username, timer);
         context.accept();
@@ -113,7 +113,7 @@ export class SshServer {
 
   #serve(client: Connection, login: string, timer: NodeJS.Timeout): void {
     clearTimeout(timer);
-    serveSessions({ client, login, device: this.#checks.device() }, this.#options);
+    serveChannels({ client, login, device: this.#checks.device() }, this.#options);
   }
 
   async #authenticates(context: AuthContext): Promise<boolean> {

@@ -15,7 +15,7 @@ interface PendingWrite {
  * @returns resolves when all is passed on; never, if the channel ends before
  */
 export async function passOutput(channel: ServerChannel, stdout: Readable, stderr: Readable): Promise<void> {
-  let turn: Promise<void> = Promise.resolve();
+  let last: Promise<void> = Promise.resolve();
   const write = (to: Writable, data: Buffer) =>
     new Promise<void>((resolve) => {
       to.write(data, () => {
@@ -26,8 +26,8 @@ export async function passOutput(channel: ServerChannel, stdout: Readable, stder
     });
   const pass = async (from: Readable, to: Writable) => {
     for await (const data of from) {
-      turn = turn.then(() => write(to, data as Buffer));
-      await turn;
+      last = last.then(() => write(to, data as Buffer));
+      await last;
     }
   };
   // Reading ends early at a hang-up.

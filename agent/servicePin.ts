@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { fsyncSync, ftruncateSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { Log } from "./Sessions.ts";
+import type { Log } from "./SessionChannel.ts";
 
 const FILE = "service_key.pub";
 const LINE = /^ssh-rsa ([A-Za-z0-9+/]+={0,2})\n$/;

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { createWebSocketStream, WebSocket } from "ws";
-import type { Log } from "./Sessions.ts";
+import type { Log } from "./SessionChannel.ts";
 import type { SshServer } from "./SshServer.ts";
 
 /** How often the agent says that it is there, and how long the service may be silent, in milliseconds. */

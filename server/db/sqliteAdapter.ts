@@ -105,7 +105,7 @@ class SqliteConnection {
   }
 }
 
-/** An open transaction. It holds the turn, so no other statements come between its own. */
+/** An open transaction. It holds the mutex, so no other statement runs between its own. */
 class SqliteTransaction implements Transaction {
   readonly provider = "sqlite";
   readonly adapterName = adapterName;

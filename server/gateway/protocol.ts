@@ -112,7 +112,7 @@ export interface Calls {
   proved: { readonly input: ProofOutcome; readonly output: undefined };
   /** The private key that logs in to agents, PEM (PKCS#1). */
   agentKey: { readonly input: undefined; readonly output: string };
-  /** Adds entries to the records of sessions. The output names the sessions whose output is recorded no longer. */
+  /** Adds entries to sessions. The output names the sessions whose output is recorded no longer. */
   write: { readonly input: readonly SessionEntries[]; readonly output: readonly string[] };
   /** Closes a session. */
   end: { readonly input: { readonly uid: string }; readonly output: undefined };

@@ -115,7 +115,11 @@ export interface Written {
 export interface Behaviour {
   /** A handler for each operation, under its id. */
   readonly handlers: object;
-  /** Called before an operation runs. @throws PaymentError billing refuses the operation */
+  /**
+   * Called before an operation runs.
+   * @throws PaymentError billing refuses the operation
+   * @throws PaymentGatewayError the payment gateway failed
+   */
   checkBilling(operation: string, context: Context<Operation>): Promise<void>;
   /** Runs a write of an object as one transaction. */
   write(services: Services, request: ObjectRequest): Promise<Written>;

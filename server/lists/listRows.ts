@@ -69,7 +69,7 @@ interface Page<Row> {
   readonly total: number;
 }
 
-/** A list that is asked for. */
+/** What a list is read from. */
 interface ListSource {
   readonly services: Services;
   readonly table: Table;
@@ -173,14 +173,14 @@ export function sortedBy(
 }
 
 /** A lead to all rows that a filter chooses. */
-interface Found {
+interface FilterLead {
   readonly lead: Lead;
   /** What of the filter is to be asked of the rows that it leads to. */
   readonly groups: readonly ConditionGroup[];
 }
 
 /** Finds a lead; undefined where no index leads to a condition that all of the filter's rows meet. */
-export function findLead(table: Table, groups: readonly ConditionGroup[]): Found | undefined {
+export function findLead(table: Table, groups: readonly ConditionGroup[]): FilterLead | undefined {
   const binding = groups.filter(({ joinedBy, conditions }) => joinedBy === "and" || conditions.length === 1);
   for (const condition of binding.flatMap((group) => group.conditions)) {
     const lead = leadTo(table, condition);

@@ -23,10 +23,10 @@ export function mailerOf(config: MailConfig, dataDir: string, log: () => Fastify
   });
 }
 
-/** Maximum number of files: strangers can cause mails, and nobody may be reading them. */
-const KEPT = 1000;
+/** Maximum number of files: any client can cause mails, and perhaps no operator reads them. */
+const MAIL_FILES = 1000;
 
-const SUFFIX = ".eml";
+const MAIL_SUFFIX = ".eml";
 
 /**
  * Writes each mail into a file, for a service without a mail server: the operator can pass it on. New files replace the
@@ -38,7 +38,7 @@ export function fileMailer(
   folder: string,
   from: string,
   written: (file: string) => void,
-  kept = KEPT,
+  kept = MAIL_FILES,
 ): Mailer {
   const transport = createTransport({ streamTransport: true, buffer: true, newline: "windows" });
   let count = 0;
@@ -49,7 +49,7 @@ export function fileMailer(
       const time = new Date().toISOString().replaceAll(":", "-");
       count += 1;
       const name = `${time}-${String(count).padStart(9, "0")}-${randomBytes(4).toString("hex")}`;
-      const file = join(folder, name + SUFFIX);
+      const file = join(folder, name + MAIL_SUFFIX);
       writeDurably(file, message.toString());
       for (const old of oldFiles(folder, kept)) rmSync(join(folder, old), { force: true });
       written(file);
@@ -59,7 +59,7 @@ export function fileMailer(
 
 /** Files beyond the maximum, oldest first: their names begin with the time. */
 function oldFiles(folder: string, kept: number): string[] {
-  const files = readdirSync(folder).filter((name) => name.endsWith(SUFFIX));
+  const files = readdirSync(folder).filter((name) => name.endsWith(MAIL_SUFFIX));
   return files.sort().slice(0, Math.max(0, files.length - kept));
 }
 

@@ -62,7 +62,7 @@ class Resolver {
   }
 }
 
-it("loads nothing until somebody looks", () => {
+it("a stand-in loads its module on first access", () => {
   let loads = 0;
   const exports = standIn(() => {
     loads += 1;
@@ -76,7 +76,7 @@ it("loads nothing until somebody looks", () => {
   expect(loads).toBe(1);
 });
 
-it("is called, made and read as what it stands for", () => {
+it("a stand-in behaves like the module that it stands for", () => {
   const Stand = standIn(() => Resolver) as typeof Resolver;
   expect(Stand.fast).toBe(true);
   expect(new Stand("/work").path).toBe("/work");
@@ -91,7 +91,7 @@ it.each(RARELY_USED)("the SDK has %s", (name) => {
   expect(sdk.resolve(name)).toContain("node_modules");
 });
 
-it("shows the properties of a module whose getters stay", () => {
+it("a stand-in shows the properties of a module whose getters stay", () => {
   const compiler: object = createRequire(import.meta.url)("typescript");
   const stand = standIn(() => compiler);
   expect(Object.keys(stand)).toEqual(Object.keys(compiler));
@@ -99,7 +99,7 @@ it("shows the properties of a module whose getters stay", () => {
   expect("SyntaxKind" in stand).toBe(true);
 });
 
-it("takes what is put into it", () => {
+it("a stand-in keeps what is assigned to it", () => {
   const real: Record<string, number> = { one: 1 };
   const stand = standIn(() => real) as Record<string, number>;
   stand.two = 2;

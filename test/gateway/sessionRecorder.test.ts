@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { expect, it } from "vitest";
 import type { SessionEntries } from "../../server/features/sessions/addEntries.ts";
-import { EntryWriter } from "../../server/gateway/ssh/SessionRecorder.ts";
+import { SessionWriter } from "../../server/gateway/ssh/SessionRecorder.ts";
 
 const SIZE = { width: 80, height: 24 };
 const silent = pino({ level: "silent" });
@@ -21,7 +21,7 @@ it("writes everything of each session in its order, in batches of bounded size",
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(fc.nat(2), action), { maxLength: 40 }), async (actions) => {
       const batches: (readonly SessionEntries[])[] = [];
-      const writer = new EntryWriter(async (sessions) => {
+      const writer = new SessionWriter(async (sessions) => {
         await turn();
         batches.push(sessions);
         return [];
@@ -63,7 +63,7 @@ it("writes everything of each session in its order, in batches of bounded size",
 
 it("keeps the last of sizes that follow each other, and says when it is full", async () => {
   const batches: (readonly SessionEntries[])[] = [];
-  const writer = new EntryWriter(async (sessions) => {
+  const writer = new SessionWriter(async (sessions) => {
     batches.push(sessions);
     return [];
   }, silent);
@@ -82,7 +82,7 @@ it("keeps the last of sizes that follow each other, and says when it is full", a
 
 it("records no more of a session whose recording has reached its limit, and goes on", async () => {
   const kinds: string[] = [];
-  const writer = new EntryWriter(async (sessions) => {
+  const writer = new SessionWriter(async (sessions) => {
     for (const { entries } of sessions) kinds.push(...entries.map(({ kind }) => kind));
     return ["one"];
   }, silent);
@@ -98,7 +98,7 @@ it("records no more of a session whose recording has reached its limit, and goes
 });
 
 it("goes on where nothing can be written", async () => {
-  const writer = new EntryWriter(() => Promise.reject(new Error("the database is gone")), silent);
+  const writer = new SessionWriter(() => Promise.reject(new Error("the database is gone")), silent);
   const session = writer.open("one", true);
   session.begun();
   for (let count = 0; count < 100; count += 1)
@@ -108,7 +108,7 @@ it("goes on where nothing can be written", async () => {
 
 it("writes nothing of a session before it has begun, and all of it then", async () => {
   const kinds: string[] = [];
-  const writer = new EntryWriter(async (sessions) => {
+  const writer = new SessionWriter(async (sessions) => {
     for (const { entries } of sessions) kinds.push(...entries.map(({ kind }) => kind));
     return [];
   }, silent);
@@ -126,7 +126,7 @@ it("writes nothing of a session before it has begun, and all of it then", async 
 });
 
 it("forgets what has happened in a session that never begins", async () => {
-  const writer = new EntryWriter(() => Promise.reject(new Error("nothing is to be written")), silent);
+  const writer = new SessionWriter(() => Promise.reject(new Error("nothing is to be written")), silent);
   const session = writer.open("one", true);
   for (let count = 0; count < 256; count += 1) session.event(count, "exec", {});
   expect(session.isFull).toBe(true);

@@ -32,7 +32,7 @@ export class Enrolments {
    * To be called when a device of the namespace is accepted, rejected or deleted. Before the commit, or on another
    * instance, the namespace may still count as full for some seconds.
    */
-  noteRoom(tenantId: string): void {
+  noteFreedQuota(tenantId: string): void {
     this.#full.delete(tenantId);
   }
 

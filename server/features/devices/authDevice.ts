@@ -113,12 +113,12 @@ async function reportedNamespace(
   tenantId: string,
   uid: string,
 ): Promise<ReportedNamespace | undefined> {
-  const [reported] = await readRows<ReportedNamespace>(
+  const [row] = await readRows<ReportedNamespace>(
     services.db,
     sql`SELECT "name" AS namespace, "deviceProof", (SELECT COUNT(*) FROM "Device" WHERE "uid" = ${uid}) AS known
       FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
   );
-  return reported;
+  return row;
 }
 
 /** Updates a known device; undefined if the device is not known. */
@@ -150,9 +150,9 @@ async function store(
 ): Promise<Enrolment> {
   const { tenant_id: tenantId, public_key: publicKey, hostname, identity } = body;
   const unknown = () => new NotFoundError("tenant_id: no such namespace");
-  const reported = await reportedNamespace(services, tenantId, uid);
-  if (!reported) throw unknown();
-  checkProof(reported, proven);
+  const row = await reportedNamespace(services, tenantId, uid);
+  if (!row) throw unknown();
+  checkProof(row, proven);
   const now = services.now();
   const mac = identity?.mac ?? "";
   const update = { ...reportedOf(services, body, request), lastSeen: now };
@@ -173,9 +173,9 @@ async function store(
     });
     return device;
   };
-  const { namespace, deviceProof } = reported;
+  const { namespace, deviceProof } = row;
   try {
-    const known = Number(reported.known) > 0 ? await renew(services.db, uid, update) : undefined;
+    const known = Number(row.known) > 0 ? await renew(services.db, uid, update) : undefined;
     if (known) return { ...known, namespace, deviceProof };
     const { enrolments, settings } = services;
     if (enrolments.isFull(tenantId, services.now())) throw full(services);

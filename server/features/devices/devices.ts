@@ -81,7 +81,7 @@ export const deleteDevice: Handler<PublicOperations["deleteDevice"]> = async (co
     } else {
       await tx.device.delete({ where: { uid } });
     }
-    services.enrolments.noteRoom(tenantId);
+    services.enrolments.noteFreedQuota(tenantId);
   });
   return undefined;
 };

@@ -20,7 +20,7 @@ interface Change {
 
 const noSuchDevice = () => new NotFoundError("no such device");
 
-/** Changes a device and the namespace's room for other devices. */
+/** Changes a device and the quota that the namespace has left for other devices. */
 async function change(
   { context }: Change,
   device: Device,
@@ -29,7 +29,7 @@ async function change(
   const { services, identity, became } = context;
   const changed = { ...changes, statusUpdatedAt: services.now() };
   await leaveToCommit(services.db, updateRow(services.db, "Device", { uid: device.uid }, changed));
-  services.enrolments.noteRoom(identity.tenant);
+  services.enrolments.noteFreedQuota(identity.tenant);
   became(declaredDevice({ ...device, ...changed }));
 }
 

@@ -21,6 +21,6 @@ export const evaluatePublicKey: Handler<InternalOperations["evaluatePublicKey"]>
   const key = { tenantId: body.tenant_id, fingerprint: params.fingerprint };
   const row = await publicKeyRows.find(services.db, key);
   if (!row) return false;
-  const admission = { username: row.username, filter: presentFilter(row) };
-  return keyAdmits(admission, { name: body.name, tags: body.tags ?? [] }, params.username);
+  const rule = { username: row.username, filter: presentFilter(row) };
+  return keyAdmits(rule, { name: body.name, tags: body.tags ?? [] }, params.username);
 };

@@ -202,7 +202,7 @@ export interface SessionEntries {
 }
 
 /**
- * Adds entries to the records of sessions. The sessions share transactions, and each succeeds or fails by itself.
+ * Adds entries to sessions. The sessions share transactions, and each succeeds or fails by itself.
  * @returns the sessions whose output is no longer recorded: they no longer exist, their recordings have reached the limit,
  * or recording is turned off
  * @throws DriverAdapterError the database refuses the entries of a session

@@ -13,7 +13,7 @@ import { appendRecord } from "./records.ts";
 
 const unknownDevice = () => new NotFoundError("device_uid: no accepted device has it");
 
-/** A login that begins. */
+/** The columns of a session that begins. */
 type SessionColumns = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddress" | "type" | "term"> &
   Partial<Pick<Session, "instanceId" | "keyFingerprint" | "userId" | "viaGateway">>;
 

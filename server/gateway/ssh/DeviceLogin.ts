@@ -32,7 +32,7 @@ export class DeviceLogin implements OpenLogin {
 
   constructor(service: ServiceClient, admitted: AdmittedLogin, client: LoginClient) {
     this.admitted = admitted;
-    this.recorder = service.entryWriter.open(this.uid, admitted.device.recording !== "none");
+    this.recorder = service.sessionWriter.open(this.uid, admitted.device.recording !== "none");
     this.#service = service;
     this.#client = client;
     const { idleMinutes } = admitted.device;

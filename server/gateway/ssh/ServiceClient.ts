@@ -11,7 +11,7 @@ import {
   type ToGatewayProcess,
   UnreachableError,
 } from "../protocol.ts";
-import { EntryWriter } from "./SessionRecorder.ts";
+import { SessionWriter } from "./SessionRecorder.ts";
 
 /** A login that goes on in this process. */
 export interface OpenLogin {
@@ -33,7 +33,7 @@ interface PendingCall {
 export class ServiceClient {
   readonly start: GatewayProcessStart;
   readonly log: Logger;
-  readonly entryWriter: EntryWriter;
+  readonly sessionWriter: SessionWriter;
   /** The logins of this process, by the uids of their sessions. */
   readonly logins = new Map<string, OpenLogin>();
   readonly #waiting = new Map<number, PendingCall>();
@@ -42,7 +42,7 @@ export class ServiceClient {
   constructor(start: GatewayProcessStart) {
     this.start = start;
     this.log = pino(loggerOptions(start.logLevel as Parameters<typeof loggerOptions>[0]));
-    this.entryWriter = new EntryWriter((sessions) => this.call("write", sessions), this.log);
+    this.sessionWriter = new SessionWriter((sessions) => this.call("write", sessions), this.log);
   }
 
   /**

@@ -22,7 +22,7 @@ type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly st
  * Writes what happens in the sessions of this process, one batch after the other. It leaves the database to others for
  * as long as each write took, and takes a part of each session in turn, so that no session keeps others waiting.
  */
-export class EntryWriter {
+export class SessionWriter {
   readonly #write: WriteEntries;
   readonly #log: Logger;
   /** The sessions with entries to write, in the order of their turns. */
@@ -119,7 +119,7 @@ const lengthOf = (data: object): number =>
 /** What happens in a session, in its order, until it is written. */
 export class SessionRecorder {
   readonly uid: string;
-  readonly #writer: EntryWriter;
+  readonly #writer: SessionWriter;
   readonly #decoders = new Map<string, StringDecoder>();
   #recording: boolean;
   #waiting: SessionEntry[] = [];
@@ -129,7 +129,7 @@ export class SessionRecorder {
   #room = Promise.withResolvers<void>();
   #idle = Promise.withResolvers<void>();
 
-  constructor(uid: string, recording: boolean, writer: EntryWriter) {
+  constructor(uid: string, recording: boolean, writer: SessionWriter) {
     this.uid = uid;
     this.#recording = recording;
     this.#writer = writer;

@@ -291,17 +291,17 @@ export async function passOutput(
   stderr: Readable,
   note: (stream: OutputStream, data: Buffer) => Promise<void>,
 ): Promise<void> {
-  let turn: Promise<void> = Promise.resolve();
-  const inTurn = (to: Writable) => async (data: Buffer) => {
-    turn = turn.then(async () => {
+  let last: Promise<void> = Promise.resolve();
+  const oneAfterAnother = (to: Writable) => async (data: Buffer) => {
+    last = last.then(async () => {
       await write(to, data);
       const waiting = channel as unknown as PendingWrite;
       waiting._chunk = waiting._chunkcb = waiting._chunkErr = waiting._chunkcbErr = undefined;
     });
-    await turn;
+    await last;
   };
   const noted = (stream: OutputStream, to: Writable) => {
-    const pass = inTurn(to);
+    const pass = oneAfterAnother(to);
     return async (data: Buffer) => {
       await note(stream, data);
       await pass(data);

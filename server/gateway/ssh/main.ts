@@ -55,7 +55,7 @@ async function begin(started: ServiceClient): Promise<void> {
   }
 }
 
-const stateOf = ({ entryWriter: { waiting } }: ServiceClient): GatewayProcessState => ({
+const stateOf = ({ sessionWriter: { waiting } }: ServiceClient): GatewayProcessState => ({
   memory: process.memoryUsage.rss(),
   waiting,
   refusedExchanges: entry?.takeRefusedExchanges() ?? 0,

@@ -17,8 +17,8 @@ export interface KeySignature {
 }
 
 /**
- * True if the proof holds. Keys of every kind that the service stores can prove it, but DSA, and RSA by SHA-1, which
- * can be forged.
+ * True if the signature is valid. Accepts every type of key that the service stores, except DSA and RSA with SHA-1,
+ * which can be forged.
  */
 export function isValidSignature({ key, signature, signed, digest }: KeySignature): boolean {
   try {

@@ -14,14 +14,14 @@ import type { Admission, Refusal } from "../protocol.ts";
 import { ssh2 } from "../ssh/ssh2.ts";
 import { WebTerminalSocket } from "./WebTerminalSocket.ts";
 
-/** How long a ticket is good, in milliseconds. */
+/** How long a terminal ticket is good, in milliseconds. */
 const LIFE = 30_000;
 
 const sealPurpose = (digest: string): string => `web terminal ${digest}`;
 
 type TicketRequest = z.output<NonNullable<(typeof liveConnections.openWebTerminal)["body"]>>;
 
-/** What a ticket stands for. */
+/** What a terminal ticket stands for. */
 const terminalTicket = z.object({
   device: z.string(),
   username: z.string(),
@@ -80,12 +80,12 @@ export const streamWebTerminal =
     const size = { width: cells(query.cols, 80), height: cells(query.rows, 24) };
     const { address } = request;
     if (gateway.isDraining) return WebTerminalSocket.refused("the service is being stopped");
-    const requested = await takeTicket(services, query.token ?? "");
-    if (requested === undefined)
+    const ticket = await takeTicket(services, query.token ?? "");
+    if (ticket === undefined)
       return WebTerminalSocket.refused("the terminal was not asked for, or too long ago");
-    const { username, password } = requested;
-    const { admission, key } = await admitTerminal(services, requested, address);
-    const userId = await memberOf(services, admission, requested.userId);
+    const { username, password } = ticket;
+    const { admission, key } = await admitTerminal(services, ticket, address);
+    const userId = await memberOf(services, admission, ticket.userId);
     return new WebTerminalSocket(gateway, { admission, username, password, address, key, userId, size });
   };
 
@@ -116,10 +116,10 @@ async function takeTicket(
 /** Decides as for an SSH login, with what the browser has in place of SSH's proof of a key. */
 async function admitTerminal(
   services: Services,
-  requested: z.output<typeof terminalTicket>,
+  ticket: z.output<typeof terminalTicket>,
   address: string,
 ): Promise<{ readonly admission: Admission; readonly key: Buffer | undefined }> {
-  const { device: uid, username: login, fingerprint, signature } = requested;
+  const { device: uid, username: login, fingerprint, signature } = ticket;
   const question = { login, device: { uid }, address, firewall: true } as const;
   if (!fingerprint || !signature) {
     return { admission: await admit(services, { ...question, key: undefined }), key: undefined };

@@ -18,7 +18,7 @@ import { sttyArguments } from "./terminalModes.ts";
 export type Log = (level: "info" | "warn" | "error", message: string, facts?: object) => void;
 
 /** What logins run as. */
-export interface SessionOptions {
+export interface ChannelOptions {
   readonly user: { readonly name: string; readonly home: string; readonly shell: string };
   readonly allowForwarding: boolean;
   /** Path of the device's program that serves files over SFTP; undefined: the agent serves them itself. */
@@ -60,7 +60,7 @@ const sizeOf = ({ cols, rows }: { readonly cols: number; readonly rows: number }
 });
 
 /** Serves the channels of a client until it is gone. */
-export function serveSessions(loggedIn: LoggedIn, options: SessionOptions): void {
+export function serveChannels(loggedIn: LoggedIn, options: ChannelOptions): void {
   const { client } = loggedIn;
   const channels = new Set<SessionChannel>();
   client.on("session", (accept, reject) => {
@@ -87,13 +87,13 @@ type Kind = "shell" | "exec" | "sftp";
 
 /** One session channel: a shell, a command, or files. */
 class SessionChannel {
-  readonly #options: SessionOptions;
+  readonly #options: ChannelOptions;
   readonly #facts: { readonly login: string };
   readonly #environment: Record<string, string>;
   #terminal: TerminalKind | undefined;
   #program: Program | undefined;
 
-  constructor(session: Session, { login, device }: LoggedIn, options: SessionOptions) {
+  constructor(session: Session, { login, device }: LoggedIn, options: ChannelOptions) {
     this.#options = options;
     this.#facts = { login };
     const { user } = options;
