@@ -1,4 +1,4 @@
-// What the providers and the engines tell each other inside ordinary values and messages. Pulumi's engines fix the
+// What the providers and the engines exchange inside ordinary values and messages. Pulumi's engines fix the
 // signatures; the other keys and the notice are this package's own, and the keys are in every state file.
 
 /** The key under which an object among a resource's properties says that it is special. */

@@ -395,7 +395,7 @@ export function placeOf(address: string): string {
 }
 
 /** An http address as https, and the other way round. The scheme's own port becomes that of the other scheme. */
-export function otherScheme(address: string): string {
+function otherScheme(address: string): string {
   const { protocol, host } = new URL(address);
   return `${protocol === "https:" ? "http:" : "https:"}//${host}`;
 }

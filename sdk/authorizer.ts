@@ -181,7 +181,9 @@ export class UserSession implements Authorizer {
   #home: string | undefined;
   #refusal: unknown;
   readonly #byTenant = new Map<string, Promise<string>>();
+  /** The tokens since the last login. */
   readonly #live = new Set<string>();
+  /** The live tokens that the server has accepted. */
   readonly #accepted = new Set<string>();
   /** The last login replaced a token that was refused before its time was over. */
   #early = false;
@@ -330,7 +332,10 @@ export class UserSession implements Authorizer {
 
 const shared = new Map<string, UserSession>();
 
-/** All clients of this process get the same session of a user on a service, so that one login serves them. */
+/**
+ * All clients of this process get the same session of a user on a service, so that one login serves them.
+ * @param address without a trailing slash: another form of it would be another session
+ */
 export function sharedSession(address: string, credential: PasswordCredential): UserSession {
   const { username, password, totpSecret } = credential;
   const parts = [address, username, password.reveal(), totpSecret?.reveal() ?? ""];

@@ -1,7 +1,25 @@
 export type { ResponseHeaders } from "./answer.ts";
 export { type Camelised, type CamelisedInput, camelKey, fromWire, toWire } from "./case.ts";
 export { createClient, iteratePages } from "./client.ts";
-export type * from "./clientTypes.ts";
+export type {
+  AnyOperation,
+  CallOptions,
+  CallResult,
+  Client,
+  ClientCore,
+  ClientOptions,
+  Identity,
+  ItemOf,
+  ListId,
+  OperationId,
+  OperationMethods,
+  Page,
+  RequestOf,
+  RequestParts,
+  RequestReport,
+  RequestResult,
+  ResponseOf,
+} from "./clientTypes.ts";
 export * from "./contract/index.ts";
 export {
   type ApiKeyCredential,

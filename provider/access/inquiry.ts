@@ -131,7 +131,7 @@ function foundDevices<Device extends AccessDevice>(
  * or more), or a name or fingerprint with `*` and `?`. Without selectors: all keys.
  * @throws AccessInquiryError naming a selector without a match, with near names
  */
-export function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selected<AccessKey> {
+function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selected<AccessKey> {
   return select(keys, selectors, (selector) => {
     const found = foundKeys(keys, selector);
     if (found.items.length > 0) return found;

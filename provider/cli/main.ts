@@ -21,8 +21,17 @@ const HELP_WIDTH = 80;
  * @returns the exit code
  * @throws errors that are neither the engine's nor the service's: they are bugs
  */
-export async function main(args: readonly string[], { env, stdin, stdout, stderr }: Io): Promise<number> {
-  const io = { env, stdin, stdout, stderr };
+export async function main(args: readonly string[], process: Io): Promise<number> {
+  const { env, stdout, stderr } = process;
+  const io: Io = {
+    env,
+    stdout,
+    stderr,
+    // The first access opens the stream, which changes the settings of a pipe that other processes may share.
+    get stdin() {
+      return process.stdin;
+    },
+  };
   let code = 0;
   const action: ActionOf = (command) =>
     async function (...words) {

@@ -10,7 +10,8 @@ import { literalText, yamlAdoptions } from "../import/yaml.ts";
 import { check } from "../lifecycle/lifecycle.ts";
 import { topOf } from "../plan/steps.ts";
 import { terraformName } from "../terraform/types.ts";
-import { type Acceptance, changedFields } from "./driftReport.ts";
+import { changedFields } from "./changedFields.ts";
+import type { Acceptance } from "./driftReport.ts";
 
 export interface AcceptingProgram {
   readonly language: Format;

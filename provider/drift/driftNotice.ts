@@ -3,7 +3,8 @@ import type { LiveObject } from "../estate/liveObjects.ts";
 import type { ReportStyle } from "../review/report/sections.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { counted, printable } from "../words.ts";
-import { changedFields, countedObjects, type DriftReport, type FoundObject } from "./driftReport.ts";
+import { changedFields } from "./changedFields.ts";
+import { countedObjects, type DriftReport, type FoundObject } from "./driftReport.ts";
 import type { FoundDrift } from "./findDrift.ts";
 import { driftedSentence, foundSentence, SENTENCES, summaryText } from "./report/reports.ts";
 

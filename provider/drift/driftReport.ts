@@ -1,8 +1,6 @@
 import type { FieldChange, Result, ShownStep } from "../engine/index.ts";
 import type { UnmanagedObject } from "../estate/coverage.ts";
-import { definitionOf } from "../estate/liveObjects.ts";
 import type { Format } from "../import/model.ts";
-import { topOf } from "../plan/steps.ts";
 import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { DeclaringResource, TrailNote } from "./whoChanged.ts";
@@ -110,38 +108,6 @@ export const countedObjects = (report: DriftReport): readonly FoundObject[] =>
 
 export const isDrift = (report: DriftReport): boolean =>
   report.drifted.length > 0 || report.expiring.length > 0 || countedObjects(report).length > 0;
-
-/**
- * The fields of a resource that somebody changed: those that a program may declare, whether this one does or not, and the
- * name and status of its device. Other fields change by themselves, as when a user accepts an invitation.
- */
-export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields">): FieldChange[] {
-  const definition = definitionOf({ type });
-  return fields.filter((field) =>
-    definition ? topOf(field.path) in definition.inputs || isOfDevice(field) : !field.outputOnly,
-  );
-}
-
-/** True where nothing changed but the name or the status of the device, which another resource may declare. */
-export function isDeviceAlone(step: Pick<ShownStep, "type" | "fields">): boolean {
-  const changed = changedFields(step);
-  return changed.length > 0 && changed.every(isOfDevice);
-}
-
-export function withoutIgnored<S extends Pick<ShownStep, "fields">>(step: S, ignored: readonly string[]): S {
-  const isIgnored = (path: string) =>
-    ignored.some(
-      (one) => one === "*" || path === one || path.startsWith(`${one}.`) || path.startsWith(`${one}[`),
-    );
-  return ignored.length === 0
-    ? step
-    : { ...step, fields: step.fields.filter(({ path }) => !isIgnored(path)) };
-}
-
-const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"]);
-
-// States of earlier versions do not have the status.
-const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;
 
 const VALUE_MAX = 60;
 

@@ -35,18 +35,16 @@ import { changedSteps } from "../review/reviewPlan.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import type { AcceptingProgram } from "./acceptance.ts";
+import { changedFields, isDeviceAlone, withoutIgnored } from "./changedFields.ts";
 import { type Drifted, type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
 import {
   type Acceptance,
-  changedFields,
   type DriftedResource,
   type DriftReport,
   type ExpiringKey,
-  isDeviceAlone,
   type Known,
   type UnmanagedMode,
   valueText,
-  withoutIgnored,
 } from "./driftReport.ts";
 import { firstSeen, type KeptFile, type SeenTimes } from "./KeptFile.ts";
 import { nameText, type ObjectName, type TrailAnswer, whoChanged } from "./whoChanged.ts";

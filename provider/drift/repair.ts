@@ -5,7 +5,8 @@ import { type LiveObject, objectText } from "../estate/liveObjects.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { undefinedIfMissing } from "../service/listings.ts";
-import { type DriftedResource, isDeviceAlone } from "./driftReport.ts";
+import { isDeviceAlone } from "./changedFields.ts";
+import type { DriftedResource } from "./driftReport.ts";
 
 export interface Repair<T> {
   readonly done: readonly T[];

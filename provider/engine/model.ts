@@ -208,6 +208,7 @@ export interface StackOptions {
   readonly stack?: string;
   /** Which engine runs it. @default the CLI where it is on the PATH; without one, NoEngineError */
   readonly engine?: EngineName;
+  /** @default that of this process */
   readonly env?: NodeJS.ProcessEnv;
   /** Called with all that happens while a run goes on. */
   readonly onEvent?: (event: EngineEvent) => void;
@@ -237,6 +238,7 @@ export interface StateResource {
 export interface Stack {
   readonly engine: EngineName;
   readonly project: string;
+  /** Its name, without organization and project. */
   readonly stack: string;
   /** What selects it: its name, with what was given before it. */
   readonly selector: string;

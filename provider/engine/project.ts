@@ -7,7 +7,7 @@ import { isMap as isYamlMap, parseDocument } from "yaml";
 import { unsupportedUse } from "./engineDifferences.ts";
 import { BackendError, ProjectError, StackSelectionError, UnsupportedError } from "./errors.ts";
 import { asMap, isMap, parseJsonFile, parseYamlMap, readIfThere, writeDurably } from "./files.ts";
-import type { Crypter } from "./state/resourceState.ts";
+import type { Crypter } from "./state/crypter.ts";
 import { type Props, secret } from "./value.ts";
 
 /** What Pulumi.yaml says. */

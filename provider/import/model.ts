@@ -170,7 +170,7 @@ export function declarationsOf(kinds: readonly KindOfProgram[]): {
 }
 
 /** A value that several declarations have, and its name. */
-export interface SharedValue {
+interface SharedValue {
   readonly name: string;
   readonly value: unknown;
 }
@@ -356,9 +356,14 @@ function alternativesIn(pattern: string): string[] | undefined {
   return parts.length > 1 ? parts : [inner];
 }
 
+/** Made by the first pattern: most commands read none. */
+let octetsByPattern: ReturnType<typeof octetPatterns> | undefined;
+
 /** The range of four octets; undefined where they are none. */
 function rangeOf(pattern: string): string | undefined {
-  const octets = pattern.split("\\.").map((octet) => OCTETS.get(octet));
+  octetsByPattern ??= octetPatterns();
+  const known = octetsByPattern;
+  const octets = pattern.split("\\.").map((octet) => known.get(octet));
   if (octets.length !== 4 || !octets.every((octet) => octet !== undefined)) return undefined;
   const bits = octets.reduce((sum, { fixed }) => sum + fixed, 0);
   const address = octets.map(({ low }) => low).join(".");
@@ -369,13 +374,14 @@ function rangeOf(pattern: string): string | undefined {
  * The octets that a range can have, by their pattern: those of each prefix of each length. `fixed` is how many of the first
  * bits are the same in all of them.
  */
-const OCTETS: ReadonlyMap<string, { readonly low: number; readonly fixed: number }> = new Map(
-  [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((fixed) =>
-    Array.from({ length: 2 ** fixed }, (_, index) => {
-      const low = index * 2 ** (8 - fixed);
-      // The first octet of a range of such a length.
-      const [octet = ""] = cidr(`${low}.0.0.0/${fixed}`).slice(1).split("\\.");
-      return [octet, { low, fixed }] as const;
-    }),
-  ),
-);
+const octetPatterns = (): ReadonlyMap<string, { readonly low: number; readonly fixed: number }> =>
+  new Map(
+    [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((fixed) =>
+      Array.from({ length: 2 ** fixed }, (_, index) => {
+        const low = index * 2 ** (8 - fixed);
+        // The first octet of a range of such a length.
+        const [octet = ""] = cidr(`${low}.0.0.0/${fixed}`).slice(1).split("\\.");
+        return [octet, { low, fixed }] as const;
+      }),
+    ),
+  );

@@ -65,7 +65,7 @@ export interface Compared {
 }
 
 /** An object that was read. */
-export interface ReadObject extends Existing<Values> {
+interface ReadObject extends Existing<Values> {
   /**
    * The inputs that declare the object as it is. Undefined where those in the state still do, or where nobody knows
    * which of them the program gave.

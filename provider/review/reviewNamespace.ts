@@ -200,7 +200,7 @@ const patternsOf = ({ username, sourceIp = "", filter: { hostname = "" } }: Patt
 });
 
 /** Objects that the reviewed program need not declare. */
-export interface Elsewhere {
+interface Elsewhere {
   /** Those of other stacks. */
   readonly managed: ManagedObjects;
   readonly exceptions: readonly Exception[];

@@ -81,7 +81,7 @@ export class Access {
     return this.#byAddress.of(address);
   }
 
-  /** Logins that the same rules match get the same object. */
+  /** The decision of the firewall about a login from an address. Logins that the same rules match share one object. */
   verdict(login: string, address: string): Verdict {
     const named = this.rulesForLogin(login);
     const placed = this.rulesForAddress(address);
@@ -112,7 +112,7 @@ export class Access {
     return { shares, open };
   }
 
-  /** The devices that some key reaches by some login name from some address. */
+  /** The devices that some key reaches by some login name from some address of the domain. */
   reached(): DeviceSet {
     const reached: DeviceSet = new TypedFastBitSet();
     for (const login of this.domain.logins) {
@@ -123,6 +123,7 @@ export class Access {
     return reached;
   }
 
+  /** The uids of a set of devices. */
   uidsOf(devices: DeviceSet): string[] {
     const uids: string[] = [];
     devices.forEach((place) => {

@@ -49,7 +49,7 @@ export interface Pattern {
   matches(input: string): boolean;
 }
 
-/** How many compiled patterns are kept. */
+/** Maximum number of cached patterns; the least recently used one is removed first. */
 export const PATTERN_CACHE_SIZE = 1000;
 
 const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
@@ -140,7 +140,7 @@ export interface Literals {
   readonly texts: readonly string[];
 }
 
-/** Undefined where nothing can be told. */
+/** The {@link Literals} of a pattern; undefined if only a regular expression engine can tell. */
 export function literalsOf(text: string): Literals | undefined {
   const tree = patternTree(text);
   if (!tree) return undefined;
@@ -254,7 +254,7 @@ export function mistakenFor(pattern: string, subject: Subject): Mistaken | undef
   return isGlob(pattern) ? { notation: "a glob", instead: `^${asExpression(pattern)}$` } : undefined;
 }
 
-/** One sentence for errors. */
+/** The sentence of errors about a pattern in another notation. */
 export function mistakenText({ notation, instead }: Mistaken): string {
   const meant = instead === undefined ? "" : ` Did you mean \`${instead}\`?`;
   return `A regular expression is expected, not ${notation}.${meant}`;

@@ -4,13 +4,8 @@ import { ignoreChanges } from "../../provider/engine/embedded/deploy/planResourc
 import { deletionBlockers } from "../../provider/engine/embedded/deploy/steps.ts";
 import { fromStruct, toStruct } from "../../provider/engine/embedded/program/providerProcess.ts";
 import { splitWords } from "../../provider/engine/embedded/program/sdkProcess.ts";
-import {
-  newCrypter,
-  openCrypter,
-  type ResourceState,
-  StateCodec,
-  topologicalOrder,
-} from "../../provider/engine/state/resourceState.ts";
+import { newCrypter, openCrypter, StateCodec } from "../../provider/engine/state/crypter.ts";
+import { type ResourceState, topologicalOrder } from "../../provider/engine/state/resourceState.ts";
 import {
   changedKeys,
   containsSecret,

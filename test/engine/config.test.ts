@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { newCrypter } from "../../provider/engine/state/resourceState.ts";
+import { newCrypter } from "../../provider/engine/state/crypter.ts";
 import { Workspace } from "./workspace.ts";
 
 vi.setConfig({ testTimeout: 60_000 });

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { newCrypter } from "../../provider/engine/state/resourceState.ts";
+import { newCrypter } from "../../provider/engine/state/crypter.ts";
 import { isNoSettings } from "./gatehouse.ts";
 
 const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));

@@ -6,7 +6,7 @@ import { driftedSentence, foundSentence, SENTENCES } from "./reports.ts";
 interface Case {
   readonly group: string;
   readonly name: string;
-  /** Left out if the case passes. */
+  /** Omitted if the case passes. */
   readonly failure?: string;
 }
 

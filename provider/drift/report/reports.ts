@@ -11,8 +11,8 @@ import {
 import { type Paint, sectionLines, terminalStyle } from "../../review/report/text.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { counted, printable } from "../../words.ts";
+import { changedFields } from "../changedFields.ts";
 import {
-  changedFields,
   type DriftedResource,
   type DriftReport,
   type FoundObject,
@@ -110,7 +110,7 @@ const FIELDS_MAX = 4;
 /** Sentences alone, without marks and policy tests. */
 export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
-export function driftSections(report: DriftReport, style: ReportStyle): Section[] {
+function driftSections(report: DriftReport, style: ReportStyle): Section[] {
   const { drifted, unmanaged, notApplied, namespaces, expiring, unseen, notes } = report;
   const changed = drifted.filter(({ op }) => op === "update");
   const deleted = drifted.filter(({ op }) => op === "delete");

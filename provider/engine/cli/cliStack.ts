@@ -39,8 +39,9 @@ import {
 } from "../model.ts";
 import { onlyStack, type Project, parseStackName, stackFilePath } from "../project.ts";
 import { RunLog } from "../runLog.ts";
+import type { StoredResource } from "../state/crypter.ts";
 import type { StoredDeployment } from "../state/fileBackend.ts";
-import { pendingWarning, type StoredResource } from "../state/resourceState.ts";
+import { pendingWarning } from "../state/resourceState.ts";
 import { isSecret, type Props } from "../value.ts";
 import { CliEvents, isNothingToDo, shownOutputs, TELL_ALL } from "./cliEvents.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";

@@ -22,14 +22,13 @@ import {
 } from "../model.ts";
 import { configProps } from "../project.ts";
 import { RunLog } from "../runLog.ts";
+import { StateCodec, type StoredResource } from "../state/crypter.ts";
 import type { FileBackend } from "../state/fileBackend.ts";
 import {
   isProviderState,
   pendingWarning,
   type ResourceState,
   references,
-  StateCodec,
-  type StoredResource,
   WAY_OUT,
   withReferences,
 } from "../state/resourceState.ts";

@@ -9,8 +9,8 @@ import {
   writeConfig,
   writeSalt,
 } from "../project.ts";
+import { type Crypter, newCrypter, openCrypter, readPassphrase, StateCodec } from "../state/crypter.ts";
 import { type Checkpoint, FileBackend, findLocks, removeLocks, takeLock } from "../state/fileBackend.ts";
-import { type Crypter, newCrypter, openCrypter, readPassphrase, StateCodec } from "../state/resourceState.ts";
 import { appendCommit, type JournalLine, readJournal, Snapshot } from "../state/snapshot.ts";
 
 export interface OpenedStack {
@@ -35,7 +35,9 @@ export class StackFiles {
   }
 
   /**
-   * Opens the files for a run, which may create the stack or change the state, and merges a dead process's journal.
+   * Opens the files for a run, and merges a dead process's journal.
+   * @param create whether a missing stack is made
+   * @param changes whether the run changes the state
    * @throws StackSelectionError, PassphraseError, ProjectError, BackendError, UnsupportedError, LockedError or
    * JournalConflictError
    */

@@ -16,7 +16,7 @@ import {
   syncFolder,
   writeDurably,
 } from "../files.ts";
-import type { StoredOperation, StoredResource } from "./resourceState.ts";
+import type { StoredOperation, StoredResource } from "./crypter.ts";
 
 /** The content of a state file, its secrets still encrypted. */
 export interface Checkpoint {

@@ -3,15 +3,8 @@ import { dirname } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
 import { BackendError, LockedError } from "../errors.ts";
 import { ifThere, removeIfThere, syncFolder } from "../files.ts";
-import {
-  type PendingOperation,
-  type ResourceState,
-  renameAll,
-  type StateCodec,
-  type StoredOperation,
-  type StoredResource,
-  topologicalOrder,
-} from "./resourceState.ts";
+import type { StateCodec, StoredOperation, StoredResource } from "./crypter.ts";
+import { type PendingOperation, type ResourceState, renameAll, topologicalOrder } from "./resourceState.ts";
 
 /** A resource in the state, with the key that it has for the length of a run. */
 export interface Entry {

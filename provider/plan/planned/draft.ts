@@ -41,8 +41,6 @@ export class Draft {
   readonly now: Date;
   /** The role of the user or API key that applies the plan; undefined if unknown. */
   readonly makerRole: Role | undefined;
-  /** All devices, by uid. {@link changeDevice} and {@link removeDevice} change them. */
-  readonly devices: Map<string, Device>;
   /** By fingerprint. */
   readonly keys: Map<string, AccessKey>;
   /** By id. */
@@ -51,16 +49,22 @@ export class Draft {
   readonly members: Map<string, Member> | undefined;
   /** By `apiKeyIdentity`; new ones by the resource's urn. */
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
+  readonly #devices: Map<string, Device>;
   readonly #live: ReadonlyMap<string, Device>;
   /** {@link devices} by key; undefined if names or statuses have changed since. */
   #planned: ReadonlyMap<string, Device> | undefined;
+
+  /** All devices, by uid. {@link changeDevice} and {@link removeDevice} change them. */
+  get devices(): ReadonlyMap<string, Device> {
+    return this.#devices;
+  }
 
   constructor(estate: Estate, now: Date, makerRole: Role | undefined) {
     const { policy, devices, members, apiKeys } = estate;
     this.estate = estate;
     this.now = now;
     this.makerRole = makerRole;
-    this.devices = new Map(devices.map((device) => [device.uid, device]));
+    this.#devices = new Map(devices.map((device) => [device.uid, device]));
     this.keys = new Map(policy.keys.map((key) => [key.fingerprint, key]));
     this.rules = new Map(policy.rules.map((rule) => [rule.id, rule]));
     this.members = members && new Map(members.map((member) => [member.id, member]));
@@ -73,7 +77,7 @@ export class Draft {
     const key = deviceKey(selector);
     const live = this.#live.get(key);
     if (live) return live.uid;
-    this.#planned ??= devicesByKey([...this.devices.values()]);
+    this.#planned ??= devicesByKey([...this.#devices.values()]);
     return this.#planned.get(key)?.uid;
   }
 
@@ -86,26 +90,26 @@ export class Draft {
 
   /** @throws UnpredictableError if there is no such device any more */
   device(uid: string): Device {
-    const device = this.devices.get(uid);
+    const device = this.#devices.get(uid);
     if (!device) throw new UnpredictableError(`its device ${uid} is gone, or this change removes it`);
     return device;
   }
 
   changeDevice(uid: string, change: Partial<Pick<Device, "name" | "tags" | "status">>): void {
-    const device = this.devices.get(uid);
+    const device = this.#devices.get(uid);
     if (!device) return;
-    this.devices.set(uid, { ...device, ...change });
+    this.#devices.set(uid, { ...device, ...change });
     if (change.name !== undefined || change.status !== undefined) this.#planned = undefined;
   }
 
   removeDevice(uid: string): void {
-    this.devices.delete(uid);
+    this.#devices.delete(uid);
     this.#planned = undefined;
   }
 
   policy(): AccessPolicy {
     return {
-      devices: acceptedDevices(this.devices.values()),
+      devices: acceptedDevices(this.#devices.values()),
       keys: [...this.keys.values()],
       rules: [...this.rules.values()],
     };
@@ -113,7 +117,7 @@ export class Draft {
 
   clear(): void {
     this.#planned = undefined;
-    for (const map of [this.devices, this.keys, this.rules, this.members, this.apiKeys]) map?.clear();
+    for (const map of [this.#devices, this.keys, this.rules, this.members, this.apiKeys]) map?.clear();
   }
 }
 

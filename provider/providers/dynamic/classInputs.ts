@@ -120,7 +120,7 @@ class StateIdentity extends pulumi.CustomResource {
 const identityOfRun = perRun("stateIdentity", () => withoutDependency(new StateIdentity().id));
 
 /** The input by which a resource says which state it is in; no part of any diff. */
-export function stateIdentity(): Readonly<Record<string, unknown>> {
+function stateIdentity(): Readonly<Record<string, unknown>> {
   const id = identityOfRun();
   return id ? { [STATE_ID]: id } : {};
 }
@@ -130,7 +130,7 @@ export function stateIdentity(): Readonly<Record<string, unknown>> {
  * would have a line more in the state, and every run that is limited to some resources would have to name it. With
  * that on a component, each of its children would wait for all others.
  */
-export function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown> {
+function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown> {
   const { promise, isKnown } = output as unknown as {
     promise(withUnknowns: boolean): Promise<string>;
     isKnown: Promise<boolean>;

@@ -267,7 +267,7 @@ const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =
  * The objects that one plan is about. Terraform tells a provider no address of a resource, and removes and makes objects in
  * any order: of two resources with one object, each would lose what the other one does.
  */
-export class PlannedObjects {
+class PlannedObjects {
   /** Types and ids of what is in the state and stays. */
   readonly #staying = new Set<string>();
   /** What the plan removes, by type and id and by {@link TerraformResource.objectKeys}. */

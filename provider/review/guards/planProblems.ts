@@ -409,7 +409,10 @@ async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Prom
   return group.filter(({ inputs }) => claimsOf(inputs).some((key) => claimed.has(key)));
 }
 
-/** Undefined if the credential may not read it: then the run fails, or another problem reports it. */
+/**
+ * Undefined if the credential may not read it, or if the error is not one of a request: then the run fails, or another
+ * problem reports it.
+ */
 async function whereReadable<T>(read: () => Promise<T | undefined> | undefined): Promise<T | undefined> {
   try {
     return await read();

@@ -173,7 +173,7 @@ export function expiryOf(expires: number | string): Date | null {
   return date.getTime() > 0 ? date : null;
 }
 
-export function expiryFindings(options: LintOptions): Finding[] {
+function expiryFindings(options: LintOptions): Finding[] {
   const { apiKeys = [], invitations = [] } = options;
   return [
     ...apiKeys.flatMap(({ name, role, expiresAt }) => {

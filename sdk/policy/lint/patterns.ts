@@ -16,7 +16,7 @@ import {
 } from "./finding.ts";
 
 /** A pattern, and the key or rule that has it. */
-export interface PatternUse {
+interface PatternUse {
   readonly object: FindingObject;
   readonly who: string;
   readonly effect: "admit" | "allow" | "deny";

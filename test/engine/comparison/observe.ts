@@ -1,13 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EngineError, type EngineName } from "../../../provider/engine/index.ts";
-import {
-  openCrypter,
-  type ResourceState,
-  references,
-  StateCodec,
-  type StoredResource,
-} from "../../../provider/engine/state/resourceState.ts";
+import { openCrypter, StateCodec, type StoredResource } from "../../../provider/engine/state/crypter.ts";
+import { type ResourceState, references } from "../../../provider/engine/state/resourceState.ts";
 import { type CloudRecord, type ProgramPlan, Workspace } from "../workspace.ts";
 import type { Outcome, Scenario, ScenarioStep } from "./scenario.ts";
 

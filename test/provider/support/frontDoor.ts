@@ -4,7 +4,7 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import { UNKNOWN } from "../../../provider/engineMarks.ts";
 import { type Notice, noticeText } from "../../../provider/lifecycle/lifecycle.ts";
 import { pulumiRun } from "../../../provider/lifecycle/runRecord.ts";
-import { dynamicProvider } from "../../../provider/providers/dynamic/dynamic.ts";
+import { dynamicProvider } from "../../../provider/providers/dynamic/dynamicProvider.ts";
 import { serveProvider } from "../../../provider/providers/plugin/grpcServer.ts";
 import { PulumiProvider } from "../../../provider/providers/plugin/pulumiProvider.ts";
 import { definitions } from "../../../provider/resources/index.ts";

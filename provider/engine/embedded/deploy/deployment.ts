@@ -282,7 +282,7 @@ export class HeldPlan {
   readonly #steps = new Map<string, Step>();
 
   constructor({ steps }: Plan) {
-    // Of an old object beside its replacement and the new one, which share a URN, the new one counts.
+    // A replacement has two steps with one URN: the step that is not a deletion counts.
     for (const step of steps) if (step.op !== "delete") this.#steps.set(step.urn, step);
     for (const step of steps) if (!this.#steps.has(step.urn)) this.#steps.set(step.urn, step);
   }

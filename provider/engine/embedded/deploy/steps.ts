@@ -2,7 +2,8 @@ import { isDynamicType, urnName } from "../../../urn.ts";
 import { ProtectedError } from "../../errors.ts";
 import type { Step, Writable } from "../../model.ts";
 import type { RunLog } from "../../runLog.ts";
-import { isProviderState, isStored, type ResourceState, references } from "../../state/resourceState.ts";
+import { isStored } from "../../state/crypter.ts";
+import { isProviderState, type ResourceState, references } from "../../state/resourceState.ts";
 import type { Entry, Mutation, Snapshot } from "../../state/snapshot.ts";
 import { equal, fieldDiff, markNamed, markSecrets, type Props } from "../../value.ts";
 import type { Goal, Registered } from "../program/monitorServer.ts";
@@ -185,7 +186,7 @@ function refusal(context: DeletionContext, state: ResourceState): Error | undefi
 }
 
 /** Deletes one object and applies the mutation. False where it failed, which `step` reports and which stops the run. */
-export async function deleteEntry(
+async function deleteEntry(
   context: DeletionContext,
   { state }: Entry,
   after: Mutation,

@@ -128,12 +128,12 @@ if (!process.env.PULUMI_DEBUG_PROMISE_LEAKS) {
   inPlaceOf(CHANGED.promises, (load) => standIn(() => withoutTraces(load())));
 }
 
-/** Sends debug messages nowhere. */
+/** Patches the SDK's module of messages: debug messages are not sent. */
 export function withoutDebugMessages<M extends object>(messages: M): M {
   return Object.assign(messages, { debug: async () => {} });
 }
 
-/** Does not ask where a program declares its resources. */
+/** Patches the SDK's module of resources: it does not look for the lines that declare them. */
 export function withoutPositions<M extends { Resource?: { stackTrace?(skip: number): unknown } }>(
   resources: M,
 ): M {
@@ -142,7 +142,7 @@ export function withoutPositions<M extends { Resource?: { stackTrace?(skip: numb
   return resources;
 }
 
-/** Takes no stack trace of a promise, and keeps no words about it. The SDK still knows those that never end. */
+/** Patches the SDK's module of watched promises: it records no stack trace. The SDK still knows which never end. */
 export function withoutTraces<M extends { debuggablePromise?(promise: unknown): unknown }>(promises: M): M {
   const { debuggablePromise } = promises;
   if (!debuggablePromise) return promises;

@@ -1,0 +1,190 @@
+import { createCipheriv, createDecipheriv, pbkdf2, randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { SECRET, SIGNATURE } from "../../engineMarks.ts";
+import { BackendError, PassphraseError } from "../errors.ts";
+import { isObject, isSecret, mapProps, type Props, secret, type Value } from "../value.ts";
+import type { PendingOperation, ResourceState } from "./resourceState.ts";
+
+const derive = promisify(pbkdf2);
+const ROUNDS = 1_000_000;
+const PROBE = "pulumi";
+const TAG_LENGTH = 16;
+
+// Deriving a key takes most of a second, so each (passphrase, salt) is derived once in a process.
+const derivedKeys = new Map<string, Promise<Buffer>>();
+
+function deriveKey(passphrase: string, salt: Buffer): Promise<Buffer> {
+  const id = `${salt.toString("base64")}:${passphrase}`;
+  let key = derivedKeys.get(id);
+  if (!key) {
+    key = derive(passphrase, salt, ROUNDS, 32, "sha256");
+    derivedKeys.set(id, key);
+  }
+  return key;
+}
+
+/** Encrypts and decrypts with a key derived from the stack's passphrase, as Pulumi's passphrase provider does. */
+export interface Crypter {
+  /** The text that the stack's settings keep as `encryptionsalt`, and its state as `salt`. */
+  readonly saltText: string;
+  encrypt(plaintext: string): string;
+  /** @throws PassphraseError where the text was not encrypted with this key */
+  decrypt(ciphertext: string): string;
+}
+
+function crypterFor(key: Buffer, saltText: string): Crypter {
+  return {
+    saltText,
+    encrypt(plaintext) {
+      const nonce = randomBytes(12);
+      const cipher = createCipheriv("aes-256-gcm", key, nonce);
+      const body = Buffer.concat([cipher.update(plaintext, "utf8"), cipher.final(), cipher.getAuthTag()]);
+      return `v1:${nonce.toString("base64")}:${body.toString("base64")}`;
+    },
+    decrypt(ciphertext) {
+      const [version, nonce, body] = ciphertext.split(":");
+      if (version !== "v1" || !nonce || !body) throw new PassphraseError("A secret has an unknown format.");
+      const bytes = Buffer.from(body, "base64");
+      try {
+        const options = { authTagLength: TAG_LENGTH };
+        const decipher = createDecipheriv("aes-256-gcm", key, Buffer.from(nonce, "base64"), options);
+        decipher.setAuthTag(bytes.subarray(-TAG_LENGTH));
+        const opened = [decipher.update(bytes.subarray(0, -TAG_LENGTH)), decipher.final()];
+        return Buffer.concat(opened).toString("utf8");
+      } catch {
+        throw new PassphraseError(
+          "It cannot be decrypted: it was encrypted with another key, or changed since.",
+        );
+      }
+    },
+  };
+}
+
+/** PULUMI_CONFIG_PASSPHRASE (may be empty), or the content of PULUMI_CONFIG_PASSPHRASE_FILE. @throws PassphraseError */
+export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
+  if (env.PULUMI_CONFIG_PASSPHRASE !== undefined) return env.PULUMI_CONFIG_PASSPHRASE;
+  const file = env.PULUMI_CONFIG_PASSPHRASE_FILE;
+  if (!file) {
+    throw new PassphraseError(
+      "Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE to a file that holds it: " +
+        "the stack's secrets are encrypted with it.",
+    );
+  }
+  try {
+    return (await readFile(file, "utf8")).trim();
+  } catch (error) {
+    throw new PassphraseError(
+      `PULUMI_CONFIG_PASSPHRASE_FILE (${file}) cannot be read: ${(error as Error).message}`,
+    );
+  }
+}
+
+/** @throws PassphraseError where the salt was made with another passphrase */
+export async function openCrypter(passphrase: string, saltText: string): Promise<Crypter> {
+  const [version, salt, ...probe] = saltText.split(":");
+  if (version !== "v1" || !salt || probe.length === 0) {
+    throw new PassphraseError("The stack's encryption salt has an unknown format.");
+  }
+  const crypter = crypterFor(await deriveKey(passphrase, Buffer.from(salt, "base64")), saltText);
+  let opened: string | undefined;
+  try {
+    opened = crypter.decrypt(probe.join(":"));
+  } catch {
+    // It was encrypted with another key.
+  }
+  if (opened !== PROBE) throw PassphraseError.wrong();
+  return crypter;
+}
+
+export async function newCrypter(passphrase: string): Promise<Crypter> {
+  const salt = randomBytes(8);
+  const key = await deriveKey(passphrase, salt);
+  const saltText = `v1:${salt.toString("base64")}:${crypterFor(key, "").encrypt(PROBE)}`;
+  return crypterFor(key, saltText);
+}
+
+/** A resource as the state file holds it: every secret encrypted. */
+export type StoredResource = Readonly<Record<string, unknown>>;
+
+export interface StoredOperation {
+  readonly resource: StoredResource;
+  readonly type: PendingOperation["type"];
+}
+
+/**
+ * Turns resources into the form that the state file and the journal have, and back. A secret that was read and not
+ * changed keeps its ciphertext, so that an unchanged stack gives an unchanged file.
+ */
+export class StateCodec {
+  readonly #crypter: Crypter;
+  readonly #ciphertexts = new WeakMap<object, string>();
+
+  constructor(crypter: Crypter) {
+    this.#crypter = crypter;
+  }
+
+  encode(state: ResourceState): StoredResource {
+    const stored = Object.entries(state).filter(([key, value]) => isStored(key, value));
+    return Object.fromEntries(
+      stored.map(([key, value]) => [key, isProps(key) ? replaceSecrets(value as Props, this.#seal) : value]),
+    );
+  }
+
+  /** @throws PassphraseError where the key is another one; BackendError where this is no resource */
+  decode(stored: StoredResource): ResourceState {
+    if (typeof stored.urn !== "string" || typeof stored.type !== "string") {
+      throw new BackendError("The state holds a resource without urn or type.");
+    }
+    const { urn, type, inputs, outputs } = stored;
+    return {
+      ...stored,
+      urn,
+      type,
+      custom: stored.custom === true,
+      ...(inputs ? { inputs: replaceSecrets(inputs as Props, this.#open) as Props } : {}),
+      ...(outputs ? { outputs: replaceSecrets(outputs as Props, this.#open) as Props } : {}),
+    };
+  }
+
+  encodeOperation(operation: PendingOperation): StoredOperation {
+    return { resource: this.encode(operation.resource), type: operation.type };
+  }
+
+  decodeOperation(stored: StoredOperation): PendingOperation {
+    return { resource: this.decode(stored.resource), type: stored.type };
+  }
+
+  readonly #seal = (marked: Props): Value => {
+    const known = this.#ciphertexts.get(marked);
+    const ciphertext = known ?? this.#crypter.encrypt(JSON.stringify(marked.value ?? null));
+    if (known === undefined) this.#ciphertexts.set(marked, ciphertext);
+    return { [SIGNATURE]: SECRET, ciphertext };
+  };
+
+  readonly #open = (stored: Props): Value => {
+    if (typeof stored.ciphertext === "string") {
+      const opened = secret(JSON.parse(this.#crypter.decrypt(stored.ciphertext)) as Value) as Props;
+      this.#ciphertexts.set(opened, stored.ciphertext);
+      return opened;
+    }
+    if (typeof stored.plaintext === "string") return secret(JSON.parse(stored.plaintext) as Value);
+    throw new BackendError("The state holds a secret of an unknown format.");
+  };
+}
+
+/** The value with each secret in it replaced. */
+function replaceSecrets(value: Value, replace: (marked: Props) => Value): Value {
+  if (Array.isArray(value)) return value.map((item) => replaceSecrets(item, replace));
+  if (!isObject(value)) return value;
+  return isSecret(value) ? replace(value) : mapProps(value, (item) => replaceSecrets(item, replace));
+}
+
+const isProps = (key: string) => key === "inputs" || key === "outputs";
+
+/** False for a value that a state file leaves out: false, "", null, and empty objects and lists. */
+export function isStored(key: string, value: unknown): boolean {
+  if (key === "custom") return true;
+  if (value === undefined || value === null || value === false || value === "") return false;
+  return typeof value !== "object" || Object.keys(value).length > 0;
+}
