@@ -13,8 +13,8 @@ import {
   type Exception,
   exceptionFor,
   hasEnded,
-  isMeant,
   ManagedObjects,
+  matchesException,
   type OwnResource,
   shownObject,
   type Unmanaged,
@@ -328,7 +328,7 @@ function exceptionNotes(exceptions: readonly Exception[], namespaces: readonly N
   const now = new Date();
   const all = namespaces.flatMap(({ unmanaged }) => unmanaged.map(({ object }) => object));
   return exceptions.flatMap((exception) => {
-    const isNeeded = all.some((object) => isMeant(exception, object));
+    const isNeeded = all.some((object) => matchesException(exception, object));
     const where = `${EXCEPTIONS_FILE}:${exception.line}`;
     if (!isNeeded) return [`${where}: nothing needs this exception`];
     return hasEnded(exception, now) ? [`${where}: this exception ended with ${exception.until}`] : [];

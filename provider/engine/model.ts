@@ -133,7 +133,7 @@ export type EngineEvent =
   | { readonly kind: "diagnostic"; readonly diagnostic: Diagnostic };
 
 /** The steps that people are told of: those of resources that a program declares, and all that failed. */
-export function toldSteps(steps: readonly Step[]): Step[] {
+export function reportedSteps(steps: readonly Step[]): Step[] {
   return steps.filter(({ type, error }) => type !== STATE_IDENTITY_TYPE || error !== undefined);
 }
 

@@ -216,11 +216,11 @@ export function exceptionFor(
   object: LiveObject,
   now: Date,
 ): Exception | undefined {
-  return exceptions.find((exception) => isMeant(exception, object) && !hasEnded(exception, now));
+  return exceptions.find((exception) => matchesException(exception, object) && !hasEnded(exception, now));
 }
 
 /** True if an exception matches an object. */
-export function isMeant({ kind, id }: Exception, object: LiveObject): boolean {
+export function matchesException({ kind, id }: Exception, object: LiveObject): boolean {
   if (kind !== object.definition.name) return false;
   if (id === "*" || id === idWithin(object)) return true;
   return kind === "Member" && id.toLowerCase() === object.name.toLowerCase();

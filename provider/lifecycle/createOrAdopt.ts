@@ -43,7 +43,7 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
   if (mayTakeOver || mayDouble(definition, origin)) {
     const existing = await definition.find?.(connection, inputs, origin.isOthers);
     if (existing && !mayTakeOver) throw existsAlready(creation, existing.id, []);
-    if (existing) return takeOver(creation, existing, adopt);
+    if (existing) return adoptExisting(creation, existing, adopt);
   }
   try {
     return await make(creation);
@@ -55,7 +55,7 @@ export async function createOrAdopt(creation: Creation): Promise<Existing<Values
   // A service that knows the key answers with what it made for it. A search might find the equal object of another.
   if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
     const existing = await definition.find?.(connection, inputs, origin.isOthers);
-    if (existing) return takeOver(creation, existing, true);
+    if (existing) return adoptExisting(creation, existing, true);
   }
   try {
     return await make(creation);
@@ -95,7 +95,7 @@ async function make(creation: Creation): Promise<Existing<Values>> {
   return changed(creation, made);
 }
 
-async function takeOver(
+async function adoptExisting(
   creation: Creation,
   existing: Existing<Values>,
   adopt: Adopt,

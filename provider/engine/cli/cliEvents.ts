@@ -273,7 +273,7 @@ export function shownOutputs(
 /** A resource as a preview of the CLI tells it; the new state of one that stays has no outputs. */
 type ToldState = Readonly<Record<string, Shown>>;
 
-interface Told {
+interface CliPlan {
   readonly steps?: readonly {
     readonly op: string;
     readonly oldState?: ToldState;
@@ -296,7 +296,7 @@ export const TELL_ALL = { PULUMI_OPTION_JSON: "true", PULUMI_OPTION_SHOW_SAMES: 
  */
 export function isNothingToDo(printed: string, plan: string): boolean {
   if (!printed.startsWith("{")) return false;
-  const { steps = [] } = JSON.parse(printed) as Told;
+  const { steps = [] } = JSON.parse(printed) as CliPlan;
   const { resourcePlans = {} } = JSON.parse(plan) as SavedPlan;
   const stays = steps.every(({ op, oldState = {}, newState = {} }) => {
     if (op === "refresh") return isReadAsKnown(oldState, newState);

@@ -29,12 +29,12 @@ import {
   type PreviewOptions,
   type RefreshRunOptions,
   type Result,
+  reportedSteps,
   type Stack,
   type StackOptions,
   type StateResource,
   summarise,
   type TargetOptions,
-  toldSteps,
   type UpOptions,
 } from "../model.ts";
 import { onlyStack, type Project, parseStackName, stackFilePath } from "../project.ts";
@@ -224,7 +224,7 @@ export class CliStack implements Stack {
     } catch (error) {
       failure = error;
     }
-    const steps = toldSteps(events.steps(failure === undefined));
+    const steps = reportedSteps(events.steps(failure === undefined));
     const result: Result = {
       engine: "cli",
       command,

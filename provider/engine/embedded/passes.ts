@@ -14,10 +14,10 @@ import {
   failedSteps,
   type PreviewOptions,
   type Result,
+  reportedSteps,
   type Step,
   summarise,
   type TargetOptions,
-  toldSteps,
   type Writable,
 } from "../model.ts";
 import { configProps } from "../project.ts";
@@ -44,7 +44,7 @@ import {
 } from "../value.ts";
 import { Deployment, type HeldPlan } from "./deploy/deployment.ts";
 import { Participants } from "./deploy/participants.ts";
-import { deleteAll, Limiter, leaveOut, objectStep, StopSwitch } from "./deploy/steps.ts";
+import { deleteAll, Limiter, objectStep, reportUntouched, StopSwitch } from "./deploy/steps.ts";
 import { type MonitorServer, startMonitorServer } from "./program/monitorServer.ts";
 import { ProviderProcess } from "./program/providerProcess.ts";
 import { type ProcessSettings, REPORTED, startProgram } from "./program/sdkProcess.ts";
@@ -130,7 +130,7 @@ export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, pl
   const { command, project, stack, createdStack, started } = settings;
   const { log, stop } = pass;
   const { programFailed } = outcome;
-  const steps = toldSteps(outcome.steps);
+  const steps = reportedSteps(outcome.steps);
   const failed = outcome.failed ?? failedSteps(steps);
   const result: Result = {
     engine: "embedded",
@@ -251,7 +251,7 @@ export async function deletePass(
   const { log, stop, snapshot } = pass;
   const participants = new Participants(targets);
   const { condemned, staying } = participants.divide(snapshot.entries(), snapshot);
-  leaveOut(log, staying);
+  reportUntouched(log, staying);
   await withProvider(settings, log, async (provider) => {
     const limiter = new Limiter(settings.parallel);
     const refuse = (urn: string): string | undefined => participants.refusal(urn);

@@ -148,14 +148,14 @@ export async function recover(backend: FileBackend, crypter: Crypter): Promise<s
   try {
     // Read again: until the lock was ours somebody else may have merged it.
     const current = await readJournal(backend.journalFile);
-    const told = current ? await merge(backend, crypter, current) : "Nothing of it was lost.";
+    const recovery = current ? await merge(backend, crypter, current) : "Nothing of it was lost.";
     await removeIfThere(backend.journalFile);
     await removeLocks(dead);
     const [left] = dead;
     const what = left
       ? `An earlier run was killed (pid ${left.content.pid}, since ${left.content.timestamp}).`
       : "An earlier run ended before it had written the state.";
-    return `${what} ${told}`;
+    return `${what} ${recovery}`;
   } finally {
     await lock.release();
   }

@@ -299,8 +299,8 @@ function ownIdentity(): ProcessIdentity {
   return {
     pid: process.pid,
     started: processStart(process.pid),
-    boot: told(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
-    pidNamespace: told(() => readlinkSync("/proc/self/ns/pid")),
+    boot: ifReadable(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
+    pidNamespace: ifReadable(() => readlinkSync("/proc/self/ns/pid")),
   };
 }
 
@@ -326,12 +326,12 @@ function isDead({ pid, started }: ProcessIdentity): boolean {
 }
 
 function processStart(pid: number): string | undefined {
-  const stat = told(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
+  const stat = ifReadable(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
   // The command's name, in brackets, may hold spaces; what follows is regular, the start time its 20th field.
   return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
 }
 
-function told(read: () => string): string | undefined {
+function ifReadable(read: () => string): string | undefined {
   try {
     return read();
   } catch {

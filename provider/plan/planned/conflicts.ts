@@ -8,7 +8,7 @@ import { isHidden, type PlannedStep } from "../steps.ts";
 import type { Draft } from "./draft.ts";
 
 /** Two or more resources that declare one object: each would undo what the others do. */
-export interface Twins {
+export interface DuplicateDeclarations {
   /** The object, in words. */
   readonly object: string;
   readonly urns: readonly string[];
@@ -25,14 +25,14 @@ export interface Declared {
  * Finds duplicate declarations by the claims that the provider checks during a run. This finds more of them: two selectors
  * may match one device.
  */
-export function twinsOf(draft: Draft, declared: readonly Declared[]): Twins[] {
+export function duplicateDeclarations(draft: Draft, declared: readonly Declared[]): DuplicateDeclarations[] {
   const claims = declared.flatMap((one) =>
     claimsOf(draft, one).map(({ key, shared = false }) => {
       const { step, definition } = one.planned;
       return { key, shared, urn: step.urn, kind: definition.name };
     }),
   );
-  const found = new Map<string, Twins>();
+  const found = new Map<string, DuplicateDeclarations>();
   for (const [key, all] of Map.groupBy(claims, (claim) => claim.key)) {
     const urns = [...new Set(all.map(({ urn }) => urn))];
     const mayShare = new Set(all.map(({ kind }) => kind)).size === 1 && all.every(({ shared }) => shared);

@@ -7,7 +7,12 @@ import { pendingText } from "../../resources/deviceSelector.ts";
 import type { ApiKey } from "../../service/listings.ts";
 import { byText, firstOf } from "../../words.ts";
 import { isHidden, losesObject, type PlannedStep, stepsOf } from "../steps.ts";
-import { contradictions, type Declared, type Twins, twinsOf } from "./conflicts.ts";
+import {
+  contradictions,
+  type Declared,
+  type DuplicateDeclarations,
+  duplicateDeclarations,
+} from "./conflicts.ts";
 import {
   apiKeyNameToday,
   Draft,
@@ -30,7 +35,7 @@ export interface ManagedObject {
 export interface PlannedEstate extends NamespaceState {
   /** Live objects that resources of the stack manage or adopt. */
   readonly managed: readonly ManagedObject[];
-  readonly twins: readonly Twins[];
+  readonly twins: readonly DuplicateDeclarations[];
   /** Pairs of rules, one of them changed, of which the order of creation decides, as sentences. */
   readonly contradictions: readonly string[];
   readonly notes: readonly string[];
@@ -72,7 +77,7 @@ export function plannedEstate(
     members: draft.members && [...draft.members.values()],
     apiKeys: apiKeys?.filter(hasRole),
     managed: managedBy(draft, steps, done.declared),
-    twins: twinsOf(draft, done.declared),
+    twins: duplicateDeclarations(draft, done.declared),
     unseen: [
       ...unseen,
       ...done.unseen,
@@ -249,7 +254,7 @@ function hold(claims: Claims, { step, definition }: PlannedStep, id: string | un
   try {
     claims.hold(definition, step.urn, id);
   } catch (error) {
-    // `twinsOf` reports duplicates.
+    // `duplicateDeclarations` reports duplicates.
     if (!(error instanceof DuplicateDeclarationError)) throw error;
   }
 }

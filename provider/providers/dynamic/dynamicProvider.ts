@@ -49,7 +49,7 @@ export function dynamicProvider(
 
     async create(inputs: Values) {
       try {
-        const made = await lifecycle.create(whoIs(inputs), ownValues(inputs));
+        const made = await lifecycle.create(creatorOf(inputs), ownValues(inputs));
         return { id: made.id, outs: outputsAfter(definition, inputs, made.state) };
       } catch (error) {
         throw error instanceof UnfinishedError
@@ -100,7 +100,7 @@ function logicalId(values: Values): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-function whoIs(values: Values): Creator {
+function creatorOf(values: Values): Creator {
   const { [STATE_ID]: state } = values;
   // It is unknown when the run is limited to resources other than the one that holds the state's id.
   const isKnown = typeof state === "string" && !hasUnknown(state);

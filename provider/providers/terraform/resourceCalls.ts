@@ -287,9 +287,9 @@ class PlannedObjects {
   /** Takes note of an object that stays. @returns the error where another resource of the state has it too */
   stays(resource: TerraformResource, prior: Row): Diagnostic | undefined {
     const object = objectOf(resource, prior);
-    const isTwin = this.#staying.has(object) || this.#going.has(object);
+    const isTaken = this.#staying.has(object) || this.#going.has(object);
     this.#staying.add(object);
-    return isTwin ? twins(object) : undefined;
+    return isTaken ? alreadyManaged(object) : undefined;
   }
 
   /** Takes note of an object that is removed. @returns the error where another resource has it, or declares it */
@@ -297,7 +297,7 @@ class PlannedObjects {
     const object = objectOf(resource, prior);
     const keys = resource.objectKeys(prior);
     for (const key of [object, ...keys]) this.#going.add(key);
-    if (this.#staying.has(object)) return twins(object);
+    if (this.#staying.has(object)) return alreadyManaged(object);
     return keys.some((key) => this.#coming.has(key)) ? notMoved(object) : undefined;
   }
 
@@ -311,7 +311,7 @@ class PlannedObjects {
 
 const objectOf = ({ typeName }: TerraformResource, prior: Row): string => `${typeName} ${idIn(prior)}`;
 
-const twins = (object: string): Diagnostic =>
+const alreadyManaged = (object: string): Diagnostic =>
   errorAt(
     [],
     "Two resources with one object",

@@ -1,7 +1,7 @@
 import type { Role } from "@gatehouse-access/sdk/contract";
 import type { AccessChange, Finding } from "@gatehouse-access/sdk/policy";
 import type { Runner, ShownStep, Summary } from "../../engine/index.ts";
-import type { Twins } from "../../plan/planned/conflicts.ts";
+import type { DuplicateDeclarations } from "../../plan/planned/conflicts.ts";
 import type { PolicyTestResult } from "../../policyTests/results.ts";
 import type { Lockout } from "../guards/lockouts.ts";
 import type { Incapability } from "../guards/planProblems.ts";
@@ -131,7 +131,7 @@ export interface Review {
   /** The stack's own, and every other one that the plan is about. */
   readonly namespaces: readonly NamespaceReview[];
   /** Objects that are declared twice. */
-  readonly twins: readonly Twins[];
+  readonly twins: readonly DuplicateDeclarations[];
   /** What the service would refuse or could not do, as sentences. */
   readonly refused: readonly string[];
   /** What the review could not look at beside what `namespaces` say, as sentences: it stands against the change. */

@@ -39,9 +39,9 @@ import {
   executePlan,
   keepState,
   Limiter,
-  leaveOut,
   objectStep,
   registerComponent,
+  reportUntouched,
   writeState,
 } from "./steps.ts";
 
@@ -241,7 +241,7 @@ export class Deployment implements Monitor {
       stop.stop("failed");
       return;
     }
-    leaveOut(log, staying);
+    reportUntouched(log, staying);
     await deleteAll(this.#context, condemned, replaced);
   }
 

@@ -106,7 +106,7 @@ export const objectStep = ({
 });
 
 /** Tells of resources that stay as they are, because they take no part in this run. */
-export function leaveOut(log: RunLog, entries: readonly Entry[]): void {
+export function reportUntouched(log: RunLog, entries: readonly Entry[]): void {
   for (const { state } of entries) {
     if (!isProviderState(state) && !state.delete && !state.pendingReplacement) log.step(objectStep(state));
   }
@@ -268,7 +268,7 @@ export async function executePlan(
     try {
       const registered =
         plan.op === "import"
-          ? await takeOver(context, goal, plan, step)
+          ? await importObject(context, goal, plan, step)
           : await createOrUpdate(context, goal, plan, step);
       finish();
       return registered;
@@ -316,7 +316,7 @@ function expected(goal: Goal, plan: ResourcePlan): { id: string; outputs: Props 
   return { id: plan.op === "update" ? id : "", outputs: plan.inputs };
 }
 
-async function takeOver(
+async function importObject(
   context: DeploymentContext,
   goal: Goal,
   plan: ImportPlan,
