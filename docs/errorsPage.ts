@@ -17,7 +17,7 @@ export const errorsPage = (note: string): string =>
   `${[
     "# Error codes",
     note,
-    "Every error has a code, which stays the same in later releases. `gatehouse` prints it at the end of the message, as do the diagnostics of a failed step in Terraform and Pulumi. Inputs that a check rejects are shown at the input, without the code. Example: `error: GATEHOUSE_URL: is not set; set it to … [configuration]`. Terraform also points at the attribute.",
+    "Every error has a code, which stays the same in later releases. `gatehouse` prints it at the end of the message, as do the diagnostics of Terraform and Pulumi. Example: `error: GATEHOUSE_URL: is not set; set it to … [configuration]`. Terraform also points at the attribute.",
     "With `--json`, a failed command prints `error` with these fields: `code`, `message`, `detail` (the cause), and where they are known `resource`, `field` (a path), `value` (never a secret), `remedy`, `requestId` (search the log of the service for it), and of a request `operation`, `status`, `outcome` and what its class adds (`fields`, `retryAfter`, …). In programs, `GatehouseError` of the SDK has the same properties.",
     section("Requests", "Errors of the client: the `Error` classes of `@gatehouse-access/sdk`.", sdkErrors),
     section("Resources", "Errors of one resource of a program.", resourceErrors),

@@ -46,7 +46,7 @@ function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
   return { output: [output], refused: !explanation.allowed };
 }
 
-/** What a rule allows a key: all of the logins, from all of the addresses, on all of the devices. */
+/** The access that one rule gives a key: each of the logins, from each of the addresses, on each of the devices. */
 type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
 
 /** Everything that is allowed. Only the rows of one key are in memory at once. */

@@ -8,7 +8,7 @@ import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { printable, printableLines } from "../words.ts";
 import { colours, resultText } from "./render.ts";
 
-/** What commands read and write: parts of `process`, or what tests use instead. */
+/** The streams and the environment of a command: parts of `process`, or their replacements in tests. */
 export interface Io {
   /** The environment variables; the engine and its programs get no others. */
   readonly env: NodeJS.ProcessEnv;
@@ -23,7 +23,7 @@ export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonl
 /** The exit code of a command that did its work and has blocking findings. */
 export const BLOCKED = 2;
 
-/** What a command returns. {@link printOutcome} prints it. */
+/** The result of a command. {@link printOutcome} prints it. */
 export interface Outcome<R extends object = object> {
   readonly result?: R;
   readonly text?: () => string | Promise<string>;

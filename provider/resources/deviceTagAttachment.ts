@@ -19,7 +19,7 @@ const ids = new IdForm("DeviceTagAttachment", "tenant", "uid", "tag");
 export const deviceTagAttachment = defineResource({
   name: "DeviceTagAttachment",
   description:
-    "One tag on a device; other tags of the device are left alone. Not together with `DeviceTags` on one device.",
+    "One tag of a device. The resource changes no other tag of the device. Do not combine it with `DeviceTags` on one device.",
   id: ids,
   inputs: {
     tenant: tenantInput,

@@ -18,7 +18,7 @@ const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean =>
 export const member = defineResource({
   name: "Member",
   description:
-    "A user's membership of a namespace, or the invitation to it: a service that asks people first sends one, and the run continues. The owner is not a Member: ownership comes with the namespace.",
+    "A user's membership of a namespace, or the invitation to it: if the service requires an invitation, it sends one, and the run continues. The owner is not a Member: ownership comes with the namespace.",
   id: ids,
   idNote:
     "an import may name the e-mail address instead; it stands in the id where a service does not tell the id of whom it invited, until a refresh finds it",
@@ -42,7 +42,7 @@ export const member = defineResource({
     }),
     status: output(z.enum(STATUSES), {
       description:
-        "How far an invitation has come; accepted also where the service asks nobody. An expired one is sent again by the next run. One that was declined is not, unless the role changes or the resource is replaced.",
+        "State of the invitation; `accepted` also if the service adds members without one. An expired one is sent again by the next run. One that was declined is not, unless the role changes or the resource is replaced.",
       mutable: isInvitation,
     }),
     addedAt: output(dateTime, {

@@ -89,7 +89,7 @@ function ofResource(resource: TerraformResource): DataSource {
   const { definition, typeName, attributes } = resource;
   return {
     typeName,
-    description: `What is there already. ${describedInTerraform(definition.description)}`,
+    description: `Reads an existing object. ${describedInTerraform(definition.description)}`,
     args: [SELECTOR],
     results: attributes
       .filter(({ role }) => role === "id" || role === "input" || role === "output")
