@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
-import { EngineError, isNoSuchFile, writeDurably } from "../engine/index.ts";
+import { EngineError, ifThere, writeDurably } from "../engine/index.ts";
 
 /** Where a run of drift keeps something of a stack beside its program; of `organisation/project/stack` the last part counts. */
 export const keptPath = (folder: string, what: "seen" | "notified", stack: string): string =>
@@ -18,11 +18,12 @@ export class KeptFile<T extends object> {
   /** Undefined if there is no file. @throws EngineError (`project`) if the file cannot be read or understood */
   async read(): Promise<Partial<T> | undefined> {
     try {
-      const kept: unknown = parseJson(await readFile(this.#path, "utf8"));
+      const text = await ifThere(readFile(this.#path, "utf8"));
+      if (text === undefined) return undefined;
+      const kept: unknown = parseJson(text);
       if (typeof kept !== "object" || kept === null) throw new Error("it holds no object");
       return kept as Partial<T>;
     } catch (error) {
-      if (isNoSuchFile(error)) return undefined;
       throw this.#cannot("read", error);
     }
   }

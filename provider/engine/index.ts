@@ -6,7 +6,7 @@ import { readProject } from "./project.ts";
 
 export { makeUrn, OWN_DYNAMIC, OWN_PLUGIN, ownTypeName, typeName, urnName, urnType } from "../urn.ts";
 export * from "./errors.ts";
-export { isNoSuchFile, writeDurably } from "./files.ts";
+export { ifThere, writeDurably } from "./files.ts";
 export * from "./model.ts";
 export { ENDING_SIGNALS, findOnPath, signalGroup, startInGroup } from "./processes.ts";
 export { backendUrlOf, type Project, parseStackName, readProject, stackFilePath } from "./project.ts";

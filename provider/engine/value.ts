@@ -7,7 +7,7 @@ export type Value = null | boolean | number | string | Value[] | { [key: string]
 export type Props = { [key: string]: Value };
 
 /** True for an object, not for an array or null. */
-export function isObject(value: Value | undefined): value is Props {
+export function isObject(value: unknown): value is Props {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { EngineError, isNoSuchFile, type StateResource } from "../engine/index.ts";
+import { EngineError, ifThere, type StateResource } from "../engine/index.ts";
 import { claimsOfId } from "../lifecycle/claims.ts";
 import type { ResourceDefinition } from "../resources/definition.ts";
 import { idWithin } from "../resources/values.ts";
@@ -175,14 +175,10 @@ const FORM = 'must be: <kind> <id> until <YYYY-MM-DD>: <reason>; an id with whit
  */
 export async function readExceptions(folder: string): Promise<Exception[]> {
   const file = join(folder, EXCEPTIONS_FILE);
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    if (isNoSuchFile(error)) return [];
-    throw new EngineError("project", `${file} cannot be read: ${(error as Error).message}`, { cause: error });
-  }
-  return text.split("\n").flatMap((line, index) => {
+  const text = await ifThere(readFile(file, "utf8")).catch((cause: Error) => {
+    throw new EngineError("project", `${file} cannot be read: ${cause.message}`, { cause });
+  });
+  return (text ?? "").split("\n").flatMap((line, index) => {
     const content = line.trim();
     return content === "" || content.startsWith("#") ? [] : [parsed(content, index + 1)];
   });

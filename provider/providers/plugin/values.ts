@@ -117,7 +117,7 @@ export function addDetails(
 
 /** Where two values differ. A list counts as one value: its order means nothing. */
 function differences(path: string, before: unknown, after: unknown): Difference[] {
-  if (isRecord(before) && isRecord(after)) {
+  if (isObject(before) && isObject(after)) {
     const inside = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
       (key) => !isDeepStrictEqual(before[key], after[key]),
     );
@@ -158,11 +158,8 @@ function withState(
   if (key === "*") return { ...state };
   const { [key]: before } = state;
   const { [key]: given, ...rest } = inputs;
-  if (inside.length > 0 && isRecord(given) && isRecord(before)) {
+  if (inside.length > 0 && isObject(given) && isObject(before)) {
     return { ...rest, [key]: withState(given, before, inside) };
   }
   return before === undefined ? rest : { ...rest, [key]: before };
 }
-
-const isRecord = (value: unknown): value is Values =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

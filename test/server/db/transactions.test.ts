@@ -2,19 +2,10 @@ import { expect, test } from "vitest";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";
 
-/** A promise with the means to fulfil it. */
-function signal() {
-  let resolve = () => {};
-  const promise = new Promise<void>((fulfil) => {
-    resolve = fulfil;
-  });
-  return { promise, resolve };
-}
-
 test("an acknowledged write outlives the rollback of another request's transaction", async () => {
   const { client } = await testDatabase();
   const other = await testDatabase();
-  const [begun, mayFail] = [signal(), signal()];
+  const [begun, mayFail] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const failing = client.$transaction(async (transaction) => {
     await transaction.user.create({ data: user("rolledback") });
     begun.resolve();

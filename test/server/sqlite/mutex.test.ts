@@ -2,15 +2,6 @@ import { expect, test } from "vitest";
 import { testDatabase } from "../db/database.ts";
 import { user } from "../db/rows.ts";
 
-/** A promise with the means to fulfil it. */
-function signal() {
-  let resolve = () => {};
-  const promise = new Promise<void>((fulfil) => {
-    resolve = fulfil;
-  });
-  return { promise, resolve };
-}
-
 test("a committed transaction is there as a whole, and no other one comes between", async () => {
   const { client } = await testDatabase();
   await client.user.create({ data: { ...user("counter"), maxNamespaces: 0 } });
@@ -33,7 +24,7 @@ test("a committed transaction is there as a whole, and no other one comes betwee
 
 test("a transaction that waited too long for its turn leaves nothing open", async () => {
   const { client } = await testDatabase();
-  const [begun, mayEnd] = [signal(), signal()];
+  const [begun, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const first = client.$transaction(
     async (transaction) => {
       await transaction.user.create({ data: user("first") });
@@ -53,7 +44,7 @@ test("a transaction that waited too long for its turn leaves nothing open", asyn
 
 test("a statement waits for the open transaction to end, and for none that has yet to begin", async () => {
   const { client } = await testDatabase();
-  const [begun, mayEnd] = [signal(), signal()];
+  const [begun, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const order: string[] = [];
   const first = client.$transaction(async (transaction) => {
     await transaction.user.create({ data: user("first") });
