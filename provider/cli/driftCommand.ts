@@ -24,14 +24,12 @@ import { colours, writeAccessMap } from "./render.ts";
 import {
   addWithStackFlag,
   otherResources,
-  type RunFlags,
-  type Running,
   resourcesOf,
   type WithStackFlags,
   withConnection,
   withReleaseNote,
-  withStack,
 } from "./service.ts";
+import { type RunFlags, type Running, withStack } from "./withStack.ts";
 
 const NOTICE_FORMS = ["json", "slack"] as const;
 
@@ -157,7 +155,7 @@ async function stackDrift(running: Running, folder: string, flags: Flags): Promi
   });
 }
 
-/** What is managed elsewhere or excepted, and since when unmanaged objects exist. */
+/** The objects that other stacks manage, the exceptions, and the times at which runs first found objects. */
 async function managedOrExcepted(
   io: Io,
   folder: string,

@@ -13,7 +13,7 @@ import {
 import { type ActionOf, type Io, type Outcome, runOutcome } from "./outcome.ts";
 import { upAsReviewed } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
-import { type RunFlags, withStack } from "./service.ts";
+import { type RunFlags, withStack } from "./withStack.ts";
 
 interface Flags extends TargetFlags, RunFlags {
   readonly create?: boolean;

@@ -3,21 +3,23 @@ import { packageVersion } from "../packageFile.ts";
 import { type Attribute, attributesOf } from "../terraform/attributes.ts";
 import { SOURCE } from "../terraform/source.ts";
 import { terraformName, toTerraform, typeNameOf } from "../terraform/types.ts";
-import { type Block, blockText, Code, FUNCTIONS, hclComment, helperCall } from "./literal.ts";
 import {
   type Declaration,
   declarationOf,
   declarationsOf,
+  type SharedValues,
+  type Table,
+  tableOf,
+  withShared,
+} from "./declarations.ts";
+import { type Block, blockText, Code, FUNCTIONS, hclComment, helperCall } from "./literal.ts";
+import {
   type KindOfProgram,
   type NamedObject,
   named,
   type ProgramFile,
   type ProgramOptions,
-  type SharedValues,
-  type Table,
-  tableOf,
   uniqueNames,
-  withShared,
 } from "./model.ts";
 
 type Values = Readonly<Record<string, unknown>>;

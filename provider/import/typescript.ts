@@ -1,20 +1,17 @@
 import type { Declarable } from "../estate/liveObjects.ts";
 import { packageManifest } from "../packageFile.ts";
 import { printable } from "../words.ts";
-import { Code, construction, HelperCall, jsonText, literal } from "./literal.ts";
 import {
   type Declaration,
   declarationsOf,
-  type KindOfProgram,
-  namedByKind,
-  type ProgramFile,
-  type ProgramOptions,
   type SharedValues,
   type Table,
   tableOf,
   withHelpers,
   withShared,
-} from "./model.ts";
+} from "./declarations.ts";
+import { Code, construction, HelperCall, jsonText, literal } from "./literal.ts";
+import { type KindOfProgram, namedByKind, type ProgramFile, type ProgramOptions } from "./model.ts";
 import { yamlText } from "./yaml.ts";
 
 const PROVIDER = "@gatehouse-access/provider";

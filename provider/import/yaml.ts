@@ -1,15 +1,14 @@
 import { Document, Scalar, visit } from "yaml";
 import type { Declarable } from "../estate/liveObjects.ts";
 import { escaping, printable } from "../words.ts";
+import { sharedValues, withShared } from "./declarations.ts";
 import { Code, characterEscape } from "./literal.ts";
 import {
   type KindOfProgram,
   namedByKind,
   type ProgramFile,
   type ProgramOptions,
-  sharedValues,
   uniqueNames,
-  withShared,
 } from "./model.ts";
 
 /** A program in YAML, for the plugin. Programs in YAML are one file, and read no others. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { kinds } from "../../provider/plan/planned/draft.ts";
+import { kinds } from "../../provider/plan/planned/kinds.ts";
 import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import {

@@ -44,7 +44,8 @@ import {
 } from "../value.ts";
 import { Deployment, type HeldPlan } from "./deploy/deployment.ts";
 import { Participants } from "./deploy/participants.ts";
-import { deleteAll, Limiter, objectStep, reportUntouched, StopSwitch } from "./deploy/steps.ts";
+import { Limiter, StopSwitch } from "./deploy/runControl.ts";
+import { deleteAll, objectStep, reportUntouched } from "./deploy/steps.ts";
 import { type MonitorServer, startMonitorServer } from "./program/monitorServer.ts";
 import { ProviderProcess } from "./program/providerProcess.ts";
 import { type ProcessSettings, REPORTED, startProgram } from "./program/sdkProcess.ts";

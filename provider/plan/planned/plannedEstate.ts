@@ -13,15 +13,8 @@ import {
   type DuplicateDeclarations,
   duplicateDeclarations,
 } from "./conflicts.ts";
-import {
-  apiKeyNameToday,
-  Draft,
-  type Kind,
-  kinds,
-  type PlannedApiKey,
-  renameTags,
-  UnpredictableError,
-} from "./draft.ts";
+import { Draft, type PlannedApiKey, UnpredictableError } from "./draft.ts";
+import { apiKeyNameToday, type Kind, kinds, renameTags } from "./kinds.ts";
 
 /** An object of the service that a resource of the stack manages. */
 export interface ManagedObject {

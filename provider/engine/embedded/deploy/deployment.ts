@@ -32,13 +32,11 @@ import {
 import type { ProcessSettings } from "../program/sdkProcess.ts";
 import { Participants, requireKnown, TakenEntries } from "./participants.ts";
 import { planResource, type ResourcePlan } from "./planResource.ts";
+import { type DeletionContext, type DeploymentContext, Limiter } from "./runControl.ts";
 import {
-  type DeletionContext,
-  type DeploymentContext,
   deleteAll,
   executePlan,
   keepState,
-  Limiter,
   objectStep,
   registerComponent,
   reportUntouched,

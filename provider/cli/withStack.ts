@@ -1,0 +1,135 @@
+import { createInterface } from "node:readline/promises";
+import {
+  ENDING_SIGNALS,
+  EngineError,
+  type EngineEvent,
+  openStack,
+  type Plan,
+  UpdateFailedError,
+} from "../engine/index.ts";
+import { printable } from "../words.ts";
+import { type StackFlags, stackOptionsOf } from "./flags.ts";
+import { type Io, type Outcome, type Output, printError } from "./outcome.ts";
+import { type Colours, colours, progressLine, resultText } from "./render.ts";
+import {
+  openOnService,
+  requireService,
+  type Service,
+  type StackOnService,
+  withReleaseNote,
+} from "./service.ts";
+
+export interface RunFlags extends StackFlags {
+  readonly json?: boolean;
+  readonly yes?: boolean;
+  readonly offline?: boolean;
+  readonly tests?: boolean;
+  readonly allowUnseen?: boolean;
+  /** Name of a namespace to create if the user is in none. */
+  readonly createNamespace?: string;
+}
+
+const READS_PER_LINE = 100;
+
+/** A stack that a command works on, with the means to prompt and to report. `--offline` leaves out the service. */
+export interface Running extends StackOnService {
+  /** Where progress is printed: beside the result, if that is JSON. */
+  readonly progress: Output;
+  /** Options that prompt for a confirmation of a plan; empty if the user is not to be prompted. */
+  readonly prompt: (question: string) => { readonly confirm?: (plan: Plan) => Promise<boolean> };
+  /** Asks the service whether it would carry out a plan with values. @throws UpdateFailedError if it would not */
+  readonly preflight: (plan: Plan) => Promise<void>;
+}
+
+/**
+ * Opens a stack and does the work of a command with it. The first signal that ends processes lets
+ * operations in flight finish; the second one ends the process.
+ * @param flags `isWriting`: the work writes to the service or the state, so that the user must confirm it
+ */
+export async function withStack(
+  io: Io,
+  folder: string,
+  flags: RunFlags & { readonly isWriting?: boolean | undefined },
+  work: (running: Running) => Promise<Outcome>,
+): Promise<Outcome> {
+  const { stdin, stdout, stderr, env } = io;
+  const prompts = !flags.yes && !flags.json && stdin.isTTY === true && stdout.isTTY === true;
+  if (flags.isWriting && !flags.yes && !prompts) throw unattended(flags);
+  const abort = new AbortController();
+  const interrupt = (): void => {
+    if (abort.signal.aborted) process.exit(130);
+    stderr.write("Finishing what is in flight; interrupt again to stop at once.\n");
+    abort.abort();
+  };
+  for (const name of ENDING_SIGNALS) process.on(name, interrupt);
+  let service: Service | undefined;
+  try {
+    const progress = flags.json ? stderr : stdout;
+    const options = {
+      ...stackOptionsOf(folder, flags),
+      signal: abort.signal,
+      onEvent: printProgress(progress, colours(progress, env)),
+    };
+    const opened = flags.offline
+      ? { stack: await openStack({ ...options, env }), service: undefined, io }
+      : await openOnService(io, options, flags.createNamespace);
+    service = opened.service;
+    if (service) progress.write(`Namespace: ${service.text}\n`);
+    return await work({
+      ...opened,
+      progress,
+      prompt: (question) => (prompts ? { confirm: (plan) => confirm(io, plan, question) } : {}),
+      preflight: async (plan) => {
+        if (!flags.offline) await requirePossible(opened, plan);
+      },
+    });
+  } catch (error) {
+    if (!abort.signal.aborted) throw error;
+    printError(io, error, flags.json === true);
+    return { exitCode: 130 };
+  } finally {
+    await service?.connection.client.close();
+    for (const name of ENDING_SIGNALS) process.off(name, interrupt);
+  }
+}
+
+const unattended = ({ json }: RunFlags): EngineError =>
+  new EngineError(
+    "unattended",
+    `this run writes, and ${json ? "with --json nobody is asked" : "there is nobody to ask: the standard input or output is no terminal"}. Give --yes to agree to it beforehand; up also takes --plan with a plan that was reviewed. Nothing was done.`,
+  );
+
+async function requirePossible({ io, service }: StackOnService, plan: Plan): Promise<void> {
+  const { definitionOf } = await import("../estate/liveObjects.ts");
+  if (plan.steps.every((step) => step.op === "same" || !definitionOf(step))) return;
+  const required = requireService(service);
+  const { connection } = required;
+  const { planProblems } = await import("../review/guards/planProblems.ts");
+  const found = await withReleaseNote(io, connection, () => planProblems(connection, plan, required));
+  const problems = found.map(({ text }) => printable(text));
+  if (problems.length === 0) return;
+  const [first, ...others] = problems;
+  const text = others.length === 0 ? `${first}` : `\n${problems.map((problem) => `  ${problem}`).join("\n")}`;
+  throw new UpdateFailedError(`The service would not do this: ${text}`, { ...plan, ok: false });
+}
+
+function printProgress(stream: Output, c: Colours): (event: EngineEvent) => void {
+  let read = 0;
+  return (event) => {
+    const isRead = event.kind === "finished" && event.op === "refresh";
+    if (isRead) read += 1;
+    const count = isRead && read % READS_PER_LINE === 0 ? `   ${read} read` : undefined;
+    const line = progressLine(c, event) ?? count;
+    if (line !== undefined) stream.write(`${line}\n`);
+  };
+}
+
+async function confirm({ stdin, stdout, env }: Io, plan: Plan, question: string): Promise<boolean> {
+  stdout.write(`${resultText(colours(stdout, env), plan)}\n`);
+  const terminal = createInterface({ input: stdin, output: stdout });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,313 @@
+import { isDeepStrictEqual } from "node:util";
+import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
+import type { AccessRule, DeviceFilter } from "@gatehouse-access/sdk/policy";
+import type { ResourceValues, Shown } from "../../engine/index.ts";
+import { apiKey } from "../../resources/apiKey.ts";
+import type { InputValues, ResourceDefinition } from "../../resources/definition.ts";
+import { device } from "../../resources/device.ts";
+import { claimOfTag, deviceTagAttachment } from "../../resources/deviceTagAttachment.ts";
+import { deviceTags } from "../../resources/deviceTags.ts";
+import { firewallRule } from "../../resources/firewallRule.ts";
+import { member } from "../../resources/member.ts";
+import { publicKey } from "../../resources/publicKey.ts";
+import { tag } from "../../resources/tag.ts";
+import { canonical, canonicalInputs } from "../../resources/values.ts";
+import { apiKeyIdentity, macOf } from "../../service/listings.ts";
+import { isHidden, type PlannedStep } from "../steps.ts";
+import { type Draft, UnpredictableError } from "./draft.ts";
+
+/** The effects of the steps of one kind of resource on a namespace. All functions may throw {@link UnpredictableError}. */
+export interface Kind {
+  /** Inputs that must be known to predict the object. */
+  readonly decisive: readonly string[];
+  /** The id within the namespace that a new resource's object has; undefined if the service is still to create it. */
+  idOf?(draft: Draft, after: ResourceValues): string | undefined;
+  /** True if the service has the object of this id. */
+  isLive?(draft: Draft, id: string): boolean;
+  /** @param isClaimed true if a resource of the program claims this key exclusively */
+  remove?(draft: Draft, step: PlannedStep, before: ResourceValues, isClaimed: (key: string) => boolean): void;
+  createOrAdopt?(draft: Draft, step: PlannedStep, after: ResourceValues): void;
+  update?(draft: Draft, step: PlannedStep, before: ResourceValues, after: ResourceValues): void;
+}
+
+/** The canonical inputs of a resource. The decisive ones must be known. */
+function inputsOf<I extends ResourceDefinition["inputs"]>(
+  definition: Pick<ResourceDefinition<I>, "inputs">,
+  { inputs }: ResourceValues,
+): InputValues<I> {
+  return canonicalInputs(definition.inputs, inputs) as InputValues<I>;
+}
+
+/** An output of the state if it is a text, otherwise an empty text. */
+function outputOf({ outputs }: ResourceValues, name: string): string {
+  const value = outputs[name];
+  return typeof value === "string" ? value : "";
+}
+
+/** @throws UnpredictableError if there is no such object any more */
+function existing<T>(objects: ReadonlyMap<string, T>, id: string): T {
+  const found = objects.get(id);
+  if (!found) throw new UnpredictableError("it changes an object that is gone; a refresh plans it anew");
+  return found;
+}
+
+const isLiveDevice = ({ estate }: Draft, id: string) =>
+  estate.devices.some(({ uid }) => uid === id.split("/")[0]);
+
+function settle(draft: Draft, uid: string, after: ResourceValues): void {
+  const { name, status } = inputsOf(device, after);
+  if (name !== undefined) draft.changeDevice(uid, { name });
+  const { status: today } = draft.device(uid);
+  if (status === "accepted" && today !== "accepted") accept(draft, uid);
+  if (status === "rejected" && today === "accepted")
+    throw new UnpredictableError("it rejects a device that is accepted, which the service refuses");
+  if (status === "rejected") draft.changeDevice(uid, { status });
+}
+
+/** A machine that enrolled with a new key takes the name and the place of its former self (rules section 7). */
+function accept(draft: Draft, uid: string): void {
+  const mac = macOf(draft.device(uid));
+  const former = [...draft.devices.values()].find(
+    (other) => mac !== "" && other.uid !== uid && other.status === "accepted" && macOf(other) === mac,
+  );
+  if (former) draft.removeDevice(former.uid);
+  draft.changeDevice(uid, { status: "accepted", ...(former && { name: former.name }) });
+}
+
+/** A device's name and status. Devices enrol by themselves. */
+const deviceKind: Kind = {
+  decisive: ["device", "name", "status"],
+  idOf: (draft, after) => draft.uidOf(inputsOf(device, after).device),
+  isLive: isLiveDevice,
+  remove(draft, _step, before) {
+    if (before.outputs.onDestroy === "remove") draft.removeDevice(outputOf(before, "uid"));
+  },
+  createOrAdopt: (draft, _step, after) => settle(draft, draft.uidOf(inputsOf(device, after).device), after),
+  update: (draft, _step, before, after) => settle(draft, draft.device(outputOf(before, "uid")).uid, after),
+};
+
+const setTags = (draft: Draft, uid: string, after: ResourceValues) =>
+  draft.changeDevice(draft.device(uid).uid, { tags: [...inputsOf(deviceTags, after).tags] });
+
+const removeTags = (draft: Draft, uid: string, isGone: (tag: string) => boolean) =>
+  draft.changeDevice(uid, { tags: draft.devices.get(uid)?.tags.filter((tag) => !isGone(tag)) ?? [] });
+
+const deviceTagsKind: Kind = {
+  decisive: ["device", "tags"],
+  idOf: (draft, after) => draft.uidOf(inputsOf(deviceTags, after).device),
+  isLive: isLiveDevice,
+  remove(draft, _step, before, isClaimed) {
+    const uid = outputOf(before, "uid");
+    const { tenant } = draft.estate;
+    const tags = [before.outputs.tags].flat();
+    removeTags(draft, uid, (tag) => tags.includes(tag) && !isClaimed(claimOfTag(`${tenant}/${uid}/${tag}`)));
+  },
+  createOrAdopt: (draft, _step, after) =>
+    setTags(draft, draft.uidOf(inputsOf(deviceTags, after).device), after),
+  update: (draft, _step, before, after) => setTags(draft, outputOf(before, "uid"), after),
+};
+
+/** One tag of a device. An update only has another selector of the same device: other changes replace the resource. */
+const attachmentKind: Kind = {
+  decisive: ["device", "tag"],
+  idOf(draft, after) {
+    const { device, tag } = inputsOf(deviceTagAttachment, after);
+    return `${draft.uidOf(device)}/${tag}`;
+  },
+  isLive(draft, id) {
+    const [uid, tag = ""] = id.split("/");
+    return draft.estate.devices.some((device) => device.uid === uid && device.tags.includes(tag));
+  },
+  remove(draft, { step }) {
+    const [, uid = "", tag = ""] = step.id?.split("/") ?? [];
+    removeTags(draft, uid, (other) => other === tag);
+  },
+  createOrAdopt(draft, _step, after) {
+    const { device, tag } = inputsOf(deviceTagAttachment, after);
+    const { uid, tags } = draft.device(draft.uidOf(device));
+    if (!tags.includes(tag)) draft.changeDevice(uid, { tags: [...tags, tag] });
+  },
+};
+
+/**
+ * Renames tags on every device, key and rule. All are renamed at once, since a name may pass from one tag to another.
+ * @param renames steps that update a Tag
+ */
+export function renameTags(draft: Draft, renames: readonly PlannedStep[]): void {
+  const names = new Map<string, string>();
+  for (const { before, after } of renames) {
+    if (before && after) names.set(outputOf(before, "name"), inputsOf(tag, after).name);
+  }
+  const renamed = (tags: readonly string[]) => tags.map((name) => names.get(name) ?? name);
+  const filtered = (filter: DeviceFilter): DeviceFilter =>
+    filter.tags ? { ...filter, tags: renamed(filter.tags) } : filter;
+  for (const { uid, tags } of draft.devices.values()) draft.changeDevice(uid, { tags: renamed(tags) });
+  for (const map of [draft.keys, draft.rules] as Map<string, { filter: DeviceFilter }>[]) {
+    for (const [id, object] of map) map.set(id, { ...object, filter: filtered(object.filter) });
+  }
+}
+
+const fingerprintOf = (after: ResourceValues) =>
+  parseSshPublicKey(inputsOf(publicKey, after).data).fingerprint;
+
+function putKey({ keys }: Draft, { step }: PlannedStep, after: ResourceValues, fingerprint: string): void {
+  const { name, username, filter } = inputsOf(publicKey, after);
+  keys.set(fingerprint, { fingerprint, name: isHidden(name) ? step.name : name, username, filter });
+}
+
+const keyKind: Kind = {
+  decisive: ["data", "username", "filter"],
+  idOf: (_draft, after) => fingerprintOf(after),
+  isLive: ({ estate }, id) => estate.policy.keys.some(({ fingerprint }) => fingerprint === id),
+  remove: (draft, _step, before) => draft.keys.delete(outputOf(before, "fingerprint")),
+  createOrAdopt: (draft, step, after) => putKey(draft, step, after, fingerprintOf(after)),
+  update: (draft, step, before, after) =>
+    putKey(draft, step, after, existing(draft.keys, outputOf(before, "fingerprint")).fingerprint),
+};
+
+function ruleOf(after: ResourceValues, id: string): AccessRule {
+  const { action, active = true, priority, sourceIp, username, filter } = inputsOf(firewallRule, after);
+  return { id, action, active, priority, sourceIp, username, filter };
+}
+
+/** The id of an equal rule that the resource adopts; undefined if it adopts none. */
+function adopted({ estate }: Draft, after: ResourceValues): string | undefined {
+  if (!after.inputs.adopt) return undefined;
+  const comparable = (rule: AccessRule) => ({
+    ...rule,
+    id: "",
+    filter: canonical(firewallRule.inputs.filter, rule.filter),
+  });
+  const wanted = comparable(ruleOf(after, ""));
+  return estate.policy.rules.find((rule) => isDeepStrictEqual(comparable(rule), wanted))?.id;
+}
+
+/** A free id: resources of different parents may have the same name. */
+function newId(rules: Draft["rules"], name: string, count = 1): string {
+  const id = count === 1 ? `${name} (new)` : `${name} (new, ${count})`;
+  return rules.has(id) ? newId(rules, name, count + 1) : id;
+}
+
+const ruleKind: Kind = {
+  decisive: ["action", "active", "priority", "sourceIp", "username", "filter"],
+  idOf: adopted,
+  isLive: ({ estate }, id) => estate.policy.rules.some((rule) => rule.id === id),
+  remove: (draft, _step, before) => draft.rules.delete(outputOf(before, "ruleId")),
+  createOrAdopt(draft, { step }, after) {
+    const id = adopted(draft, after) ?? newId(draft.rules, step.name);
+    draft.rules.set(id, ruleOf(after, id));
+  },
+  update(draft, _step, before, after) {
+    const { id } = existing(draft.rules, outputOf(before, "ruleId"));
+    draft.rules.set(id, ruleOf(after, id));
+  },
+};
+
+const DAY_MS = 86_400_000;
+
+/** How long an invitation is open (rules section 5). */
+const INVITATION_MS = 7 * DAY_MS;
+
+const userOf = ({ members }: Draft, email: string) =>
+  [...(members?.values() ?? [])].find((member) => member.email.toLowerCase() === email)?.id;
+
+/**
+ * A new member counts as pending, since some services invite people first. Fields that the service sets have the values
+ * of now, or are empty if only the service knows them.
+ */
+const memberKind: Kind = {
+  decisive: ["email", "role"],
+  idOf: (draft, after) => userOf(draft, inputsOf(member, after).email),
+  isLive: ({ estate }, id) => estate.members?.some((entry) => entry.id === id) ?? false,
+  remove: (draft, _step, before) => draft.members?.delete(outputOf(before, "userId")),
+  createOrAdopt(draft, _step, after) {
+    const { email, role } = inputsOf(member, after);
+    const known = draft.members?.get(userOf(draft, email) ?? "");
+    const { now } = draft;
+    draft.members?.set(known?.id ?? email, {
+      ...{ id: "", email, status: "pending", type: "team", addedAt: now.toISOString() },
+      expiresAt: new Date(now.getTime() + INVITATION_MS).toISOString(),
+      ...known,
+      role,
+    });
+  },
+  update({ members }, _step, before, after) {
+    if (!members) return;
+    const known = existing(members, outputOf(before, "userId"));
+    members.set(known.id, { ...known, role: inputsOf(member, after).role });
+  },
+};
+
+const identityOf = ({ createdAt, createdBy }: ResourceValues["outputs"]) =>
+  apiKeyIdentity({ createdAt: String(createdAt), createdBy: String(createdBy) });
+
+/** Replaced keys, which stay valid until a time. */
+const previousOf = ({ outputs }: ResourceValues) =>
+  [outputs.previous ?? []]
+    .flat()
+    .flatMap((old: Shown) =>
+      typeof old !== "object" || old === null || Array.isArray(old)
+        ? []
+        : [{ identity: identityOf(old), until: String(old.until) }],
+    );
+
+const apiKeyKind: Kind = {
+  decisive: ["role", "validDays"],
+  isLive: ({ estate }, id) => estate.apiKeys?.some(({ name }) => name === id) ?? false,
+  remove({ apiKeys }, { step, after }, before) {
+    if (!apiKeys) return;
+    const own = identityOf(before.outputs);
+    const overlap = after ? (inputsOf(apiKey, after).overlap ?? 0) : 0;
+    const left = apiKeys.get(own);
+    if (step.op === "replace" && overlap > 0) {
+      // No two keys have one name: the provider renames the old one.
+      if (left && left.name === after?.inputs.name)
+        apiKeys.set(own, { ...left, name: `${left.name} (replaced)` });
+      return;
+    }
+    for (const identity of [own, ...previousOf(before).map((old) => old.identity)]) apiKeys.delete(identity);
+  },
+  createOrAdopt({ apiKeys, estate, now, makerRole }, { step }, after) {
+    const { name, role = makerRole, validDays } = inputsOf(apiKey, after);
+    const createdAt = now.toISOString();
+    apiKeys?.set(step.urn, {
+      name: name === undefined || isHidden(name) ? `${step.name} (new)` : name,
+      role,
+      // Seconds since 1970.
+      expiresIn: validDays === -1 ? -1 : Math.floor((now.getTime() + validDays * DAY_MS) / 1000),
+      ...{ createdAt, updatedAt: createdAt, createdBy: "", tenantId: estate.tenant },
+    });
+  },
+  update({ apiKeys, now }, _step, before, after) {
+    if (!apiKeys) return;
+    const identity = identityOf(before.outputs);
+    const key = existing(apiKeys, identity);
+    const { name, role = key.role } = inputsOf(apiKey, after);
+    apiKeys.set(identity, { ...key, role, name: name === undefined || isHidden(name) ? key.name : name });
+    const time = now.toISOString();
+    for (const old of previousOf(before)) if (old.until <= time) apiKeys.delete(old.identity);
+  },
+};
+
+/** The name that an API key of the state has on the service, or in the state if it no longer exists. */
+export function apiKeyNameToday({ estate }: Draft, before: ResourceValues): string {
+  const own = identityOf(before.outputs);
+  return estate.apiKeys?.find((key) => apiKeyIdentity(key) === own)?.name ?? outputOf(before, "name");
+}
+
+/** By resource, in the order in which their steps are applied: tags and names first, since others refer to them. */
+export const kinds: ReadonlyMap<string, Kind> = new Map([
+  // A Tag creates and removes nothing. `renameTags` applies updates.
+  ["Tag", { decisive: ["name"] }],
+  ["Device", deviceKind],
+  ["DeviceTags", deviceTagsKind],
+  ["DeviceTagAttachment", attachmentKind],
+  ["PublicKey", keyKind],
+  ["FirewallRule", ruleKind],
+  ["Member", memberKind],
+  ["ApiKey", apiKeyKind],
+  [
+    "Namespace",
+    { decisive: [], isLive: ({ estate }, id) => estate.tenant === id, remove: (draft) => draft.clear() },
+  ],
+]);
