@@ -104,9 +104,9 @@ const install = () =>
   });
 
 const generateClients = () => {
-  const schema = ["server/db/models.prisma", "server/db/sqlite.prisma", "server/db/postgresql.prisma"];
+  const schema = ["server/db/models.prisma", "server/db/migrations/schemas.ts"];
   return once("prisma", digest("package-lock.json", ...schema), () =>
-    step("Generating database clients", node(), ["server/db/generate.ts"]),
+    step("Generating database clients", node(), ["server/db/migrations/generate.ts"]),
   );
 };
 

@@ -206,6 +206,25 @@ const rooms: Readonly<Record<string, Room>> = {
       cli: ["admin", "db", "features", "files", "payments", "process", "secrets", "settings"],
     },
   },
+  "server/http": {
+    common: ["handler.ts"],
+    folders: {
+      contract: [],
+      listener: [],
+      access: ["contract"],
+      limits: ["access", "contract", "listener"],
+    },
+  },
+  "server/db": {
+    common: filesOf("server/db", "openDatabase.ts"),
+    commonUses: ["generated"],
+    folders: {
+      migrations: [],
+      sql: ["generated"],
+      sqlite: ["generated", "migrations", "sql"],
+      postgresql: ["generated", "migrations", "sql", "sqlite"],
+    },
+  },
   "provider/review": {
     common: [],
     folders: { guards: [], report: ["guards"] },
@@ -255,8 +274,8 @@ describe("the gateway process", () => {
       "server/OperatorError.ts",
       "server/addresses.ts",
       "server/gateway/protocol.ts",
-      "server/http/hasEnded.ts",
-      "server/http/memoryCounts.ts",
+      "server/hasEnded.ts",
+      "server/http/limits/memoryCounts.ts",
       "server/process/logging.ts",
     ]);
   });

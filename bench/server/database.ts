@@ -3,7 +3,7 @@ import Sqlite from "better-sqlite3";
 import { Client } from "pg";
 import type { Database } from "../../server/dist/db/Database.js";
 import { openDatabase } from "../../server/dist/db/openDatabase.js";
-import { toSqlite } from "../../server/dist/db/sqliteValues.js";
+import { toSqlite } from "../../server/dist/db/sqlite/values.js";
 import { startPostgresql } from "../../test/support/postgresql/server.ts";
 
 /** A row, by the names of its columns; columns left out have their default. */

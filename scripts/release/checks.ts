@@ -12,7 +12,7 @@ import {
   migrationsFolder,
   pendingMigrations,
   readMigrations,
-} from "../../server/db/migrations.ts";
+} from "../../server/db/migrations/migrations.ts";
 import { type Manifest, manifestOf, PACKAGES, type Packed } from "./artefacts.ts";
 import { type Component, licenceOf, licenceTexts } from "./bills.ts";
 import { ROOT } from "./bundle.ts";

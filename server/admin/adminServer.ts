@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { outageOf } from "../db/outage.ts";
-import type { Snapshots } from "../db/snapshotSqlite.ts";
+import type { Snapshots } from "../db/sqlite/snapshots.ts";
 import { answerTo } from "../errors.ts";
 import { presentAuditEntry, type WireEntry } from "../features/audit/presentAuditEntry.ts";
-import { createUser } from "../features/users/createUser.ts";
-import { HttpServers } from "../http/HttpServers.ts";
-import { schemaController } from "../http/schemaController.ts";
+import { createUser } from "../features/users/account/createUser.ts";
+import { HttpServers } from "../http/listener/HttpServers.ts";
+import { schemaController } from "../http/listener/schemaController.ts";
 import { OperatorError } from "../OperatorError.ts";
 import { setupSign } from "../secrets/setupSign.ts";
 import type { DatabaseSigningKeys } from "../secrets/signingKeys.ts";

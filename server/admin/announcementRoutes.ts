@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { FastifyInstance } from "fastify";
-import { inTransaction, within } from "../db/transaction.ts";
+import { inTransaction, within } from "../db/sql/transaction.ts";
 import { InvalidError, NotFoundError } from "../errors.ts";
 import type { Services } from "../services.ts";
 import { parseRequest } from "./parseRequest.ts";

@@ -1,11 +1,11 @@
 import type { Prisma, User } from "../db/generated/sqlite/client.ts";
-import { inTransaction, type Transaction } from "../db/transaction.ts";
+import { inTransaction, type Transaction } from "../db/sql/transaction.ts";
 import { NotFoundError } from "../errors.ts";
-import { confirmNamed } from "../features/users/addresses.ts";
-import { type AccountChange, changeAccount } from "../features/users/changeAccount.ts";
+import { confirmNamed } from "../features/users/account/addresses.ts";
+import { type AccountChange, changeAccount } from "../features/users/account/changeAccount.ts";
 import { findUser } from "../features/users/login.ts";
-import { mfaCounter } from "../features/users/mfaChallenge.ts";
-import { forgetMfa } from "../features/users/mfaRecovery.ts";
+import { mfaCounter } from "../features/users/mfa/mfaChallenge.ts";
+import { forgetMfa } from "../features/users/mfa/mfaRecovery.ts";
 import { hashPassword } from "../secrets/passwords.ts";
 import type { Services } from "../services.ts";
 import type { ConfirmedAddress } from "./requests.ts";

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { inTransaction, within } from "../db/transaction.ts";
+import { inTransaction, within } from "../db/sql/transaction.ts";
 import { refreshSubscription } from "../features/billing/subscription.ts";
 import { settleInvoice } from "../payments/ledger/invoices.ts";
 import type { Services } from "../services.ts";

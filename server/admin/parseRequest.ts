@@ -1,7 +1,7 @@
 import { issueText } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { InvalidError } from "../errors.ts";
-import { checkTexts } from "../http/validation.ts";
+import { checkTexts } from "../http/contract/validation.ts";
 
 /**
  * The request of a command, validated by its schema.

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import type { Snapshots } from "../db/snapshotSqlite.ts";
+import type { Snapshots } from "../db/sqlite/snapshots.ts";
 import { InvalidError } from "../errors.ts";
 import { CHANGES_HEADER, type DatabaseChanges } from "./requests.ts";
 

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { SqlClient } from "../db/readRows.ts";
-import type { Caller } from "../http/identity.ts";
+import type { SqlClient } from "../db/sql/readRows.ts";
+import type { Caller } from "../http/access/identity.ts";
 
 /** The declared fields of an object, by their wire names; without fields that the service or an agent changes. */
 export type Declared = Readonly<Record<string, unknown>>;

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { IF_MATCH, type ObjectKind, takesIfMatch } from "@gatehouse-access/sdk/contract";
-import { leaveToCommit, type SqlClient } from "../db/readRows.ts";
-import { runSerially } from "../db/runSerially.ts";
-import { inSqlTransaction, inTransaction, type SqlServices, within } from "../db/transaction.ts";
+import { leaveToCommit, type SqlClient } from "../db/sql/readRows.ts";
+import { runSerially } from "../db/sql/runSerially.ts";
+import { inSqlTransaction, inTransaction, type SqlServices, within } from "../db/sql/transaction.ts";
 import { PreconditionError } from "../errors.ts";
+import type { Caller, Member } from "../http/access/identity.ts";
 import type { ObjectRequest, Run, Written } from "../http/handler.ts";
-import type { Caller, Member } from "../http/identity.ts";
 import type { Services } from "../services.ts";
 import { TakenError } from "./createOnce.ts";
 import { declaredColumn } from "./declaredBy.ts";

@@ -3,8 +3,8 @@ import Sqlite from "better-sqlite3";
 import { callAdmin, fetchDatabase } from "../admin/adminClient.ts";
 import type { DatabaseChanges } from "../admin/requests.ts";
 import { serviceListens } from "../admin/socketPath.ts";
-import { type CopiedTable, copyToPostgresql, type Progress } from "../db/copyToPostgresql.ts";
-import { openSqlite } from "../db/openSqlite.ts";
+import { type CopiedTable, copyToPostgresql, type Progress } from "../db/postgresql/copyFromSqlite.ts";
+import { openSqlite } from "../db/sqlite/open.ts";
 import { OperatorError } from "../OperatorError.ts";
 
 /** Source and target of a move to PostgreSQL. */

@@ -1,7 +1,7 @@
 import { createReadStream, existsSync, rmSync } from "node:fs";
 import { serviceListens } from "../admin/socketPath.ts";
-import { type BackupContent, checkBackup } from "../db/checkBackup.ts";
-import { replaceSqlite } from "../db/replaceSqlite.ts";
+import { type BackupContent, checkBackup } from "../db/sqlite/checkBackup.ts";
+import { replaceSqlite } from "../db/sqlite/replace.ts";
 import { prepareDataFolder } from "../files/dataFolder.ts";
 import { streamDurably } from "../files/durableFile.ts";
 import { OperatorError } from "../OperatorError.ts";

@@ -1,5 +1,5 @@
 import type { PrismaClient } from "./generated/sqlite/client.ts";
-import type { Snapshots } from "./snapshotSqlite.ts";
+import type { Snapshots } from "./sqlite/snapshots.ts";
 
 /** An open database of the service. */
 export interface Database {

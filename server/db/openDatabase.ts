@@ -1,6 +1,6 @@
 import type { Database, DatabaseLocation } from "./Database.ts";
-import { openPostgresqlDatabase } from "./openPostgresql.ts";
-import { openSqliteDatabase } from "./openSqliteDatabase.ts";
+import { openPostgresqlDatabase } from "./postgresql/openDatabase.ts";
+import { openSqliteDatabase } from "./sqlite/openDatabase.ts";
 
 /**
  * Opens the service's database and migrates it. An acknowledged write survives a crash of the process and a loss of

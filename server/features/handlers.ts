@@ -18,7 +18,7 @@ import { sessionHandlers } from "./sessions/handlers.ts";
 import { supportHandlers } from "./support/handlers.ts";
 import { tagHandlers } from "./tags/handlers.ts";
 import { tunnelHandlers } from "./tunnels/handlers.ts";
-import { confirmAddress } from "./users/addresses.ts";
+import { confirmAddress } from "./users/account/addresses.ts";
 import { accountHandlers, mfaHandlers, userHandlers } from "./users/handlers.ts";
 
 /** The behaviour of every operation that is no live connection; an operation without one does not compile. */

@@ -2,7 +2,7 @@ import { type Duplex, pipeline } from "node:stream";
 import type { liveConnections, PublicOperations, peers } from "@gatehouse-access/sdk/contract";
 import { BusyError, InvalidError, NotFoundError } from "../errors.ts";
 import type { Handler, Handlers } from "../http/handler.ts";
-import { type WebSocketHandler, webSocketHandler } from "../http/webSockets.ts";
+import { type WebSocketHandler, webSocketHandler } from "../http/listener/webSockets.ts";
 import { streamOver } from "./agentTunnels/AgentTunnels.ts";
 import type { Gateway } from "./Gateway.ts";
 import { UnreachableError } from "./protocol.ts";

@@ -2,11 +2,11 @@ import type { Readable } from "node:stream";
 import type { Declaration, ObjectKind, Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger } from "fastify";
 import type { z } from "zod";
-import type { SqlServices } from "../db/transaction.ts";
+import type { SqlServices } from "../db/sql/transaction.ts";
 import type { Services } from "../services.ts";
-import type { Caller, IdentityOf, Member } from "./identity.ts";
-import type { RequestFacts } from "./requestFacts.ts";
-import type { Conversation, WebSocketHandler } from "./webSockets.ts";
+import type { Caller, IdentityOf, Member } from "./access/identity.ts";
+import type { RequestFacts } from "./listener/requestFacts.ts";
+import type { Conversation, WebSocketHandler } from "./listener/webSockets.ts";
 
 /** The type of an operation's validated body. */
 export type BodyOf<O extends Operation> = O["body"] extends z.ZodType ? z.output<O["body"]> : undefined;

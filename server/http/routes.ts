@@ -16,13 +16,13 @@ import {
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
-import { identify } from "./authorizeRequests.ts";
+import { identify } from "./access/authorizeRequests.ts";
+import type { Caller, IdentityOf, Member } from "./access/identity.ts";
+import { readQuery } from "./contract/query.ts";
+import { serializerOf } from "./contract/serialization.ts";
+import { parse, parseBody, parseParams } from "./contract/validation.ts";
 import type { Behaves, Behaviour, BodyOf, Context, ObjectRequest, Operations, Told } from "./handler.ts";
-import type { Caller, IdentityOf, Member } from "./identity.ts";
-import { readQuery } from "./query.ts";
-import { serializerOf } from "./serialization.ts";
-import { parse, parseBody, parseParams } from "./validation.ts";
-import { Conversation, openWebSocket, WebSocketHandler } from "./webSockets.ts";
+import { Conversation, openWebSocket, WebSocketHandler } from "./listener/webSockets.ts";
 
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 

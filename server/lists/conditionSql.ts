@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../db/sql.ts";
+import { type Sql, sql } from "../db/sql/sql.ts";
 import type { Condition, ConditionGroup } from "./parseFilter.ts";
 import { type Field, fieldOf, type ListField, type Table, type ValueField } from "./table.ts";
 

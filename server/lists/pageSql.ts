@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../db/sql.ts";
+import { type Sql, sql } from "../db/sql/sql.ts";
 import type { Lead, Table } from "./table.ts";
 
 /** Order of a list. */

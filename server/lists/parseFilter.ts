@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { InvalidError } from "../errors.ts";
-import { checkTexts } from "../http/validation.ts";
+import { checkTexts } from "../http/contract/validation.ts";
 import { fieldOf, type Table } from "./table.ts";
 
 type Scalar = string | number | boolean | null;

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../db/sql.ts";
+import { type Sql, sql } from "../db/sql/sql.ts";
 
 /** The type of a field with one value. */
 type FieldType = "text" | "number" | "boolean" | "date";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
-import "../http/declaredAccess.ts";
+import "../http/access/declaredAccess.ts";
 import { packageFile } from "../files/packageFile.ts";
 import { linkedPages, type PageSource } from "./sources.ts";
 

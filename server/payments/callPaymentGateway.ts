@@ -1,4 +1,4 @@
-import { isInTransaction } from "../db/transaction.ts";
+import { isInTransaction } from "../db/sql/transaction.ts";
 import { PaymentGatewayError, ServiceError } from "../errors.ts";
 import type { Services } from "../services.ts";
 import type { PaymentGateway } from "./paymentGateway.ts";

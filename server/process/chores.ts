@@ -5,7 +5,7 @@ import { foldDeviceCounts } from "../features/devices/deviceCounts.ts";
 import { deliverMails } from "../features/outbox/deliverMails.ts";
 import { trimSessions } from "../features/sessions/retention.ts";
 import { removeExpiredTunnels } from "../features/tunnels/expiry.ts";
-import { forgetAccounts } from "../features/users/registerUser.ts";
+import { forgetAccounts } from "../features/users/account/registerUser.ts";
 import type { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";
 import type { Config } from "../settings/readConfig.ts";

@@ -3,7 +3,7 @@ import type { FastifyPluginAsync } from "fastify";
 import fastifyPlugin from "fastify-plugin";
 import type { Database } from "../db/Database.ts";
 import { outageOf } from "../db/outage.ts";
-import "../http/declaredAccess.ts";
+import "../http/access/declaredAccess.ts";
 import { BusyError } from "../errors.ts";
 
 const options = {

@@ -4,11 +4,11 @@ import { type AppOptions, behaviourOf, newApp } from "../app.ts";
 import { internalHandlers } from "../features/internalHandlers.ts";
 import type { Gateway } from "../gateway/Gateway.ts";
 import { peerHandlers } from "../gateway/handlers.ts";
-import { HttpServers } from "../http/HttpServers.ts";
-import { authenticateForwarded, readTenant, requireInternalToken } from "../http/internalAccess.ts";
+import { authenticateForwarded, readTenant, requireInternalToken } from "../http/access/internalAccess.ts";
+import { HttpServers } from "../http/listener/HttpServers.ts";
+import { answerUnservedPaths } from "../http/listener/unservedPaths.ts";
+import { acceptWebSockets, type WebSocketLimits } from "../http/listener/webSockets.ts";
 import { absentPaths, servedOperations, serveOperations } from "../http/routes.ts";
-import { answerUnservedPaths } from "../http/unservedPaths.ts";
-import { acceptWebSockets, type WebSocketLimits } from "../http/webSockets.ts";
 import type { Services } from "../services.ts";
 
 interface InternalAppOptions extends AppOptions {

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
-import { HttpServers } from "../http/HttpServers.ts";
-import { schemaController } from "../http/schemaController.ts";
+import { HttpServers } from "../http/listener/HttpServers.ts";
+import { schemaController } from "../http/listener/schemaController.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
 import { isSameSecret } from "../secrets/digest.ts";
 import type { Metrics } from "./metrics.ts";

@@ -11,7 +11,7 @@ import { Heartbeats } from "../features/devices/heartbeats.ts";
 import { StoredAgentKey } from "../features/privateKeys/privateKeys.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
 import { Gateway } from "../gateway/Gateway.ts";
-import { HttpServers } from "../http/HttpServers.ts";
+import { HttpServers } from "../http/listener/HttpServers.ts";
 import { mailerOf } from "../mail/mailers.ts";
 import { openPaymentGateway } from "../payments/openPaymentGateway.ts";
 import { instanceSecret } from "../secrets/instanceSecret.ts";

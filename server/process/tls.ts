@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
-import type { TlsIdentity } from "../http/HttpServers.ts";
+import type { TlsIdentity } from "../http/listener/HttpServers.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { TlsFiles } from "../settings/readConfig.ts";
 

@@ -1,7 +1,7 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
 import type { SigningKey } from "../db/generated/sqlite/client.ts";
-import { inTransaction, type Transaction } from "../db/transaction.ts";
+import { inTransaction, type Transaction } from "../db/sql/transaction.ts";
 import type { Services, SigningKeys } from "../services.ts";
 import type { Sealer } from "./sealer.ts";
 

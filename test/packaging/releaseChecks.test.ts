@@ -19,7 +19,7 @@ import {
   versionFindings,
 } from "../../scripts/release/checks.ts";
 import { trialOf } from "../../scripts/release/trial.ts";
-import { migrationsFolder, readMigrations } from "../../server/db/migrations.ts";
+import { migrationsFolder, readMigrations } from "../../server/db/migrations/migrations.ts";
 import { testFolder } from "../support/folder.ts";
 import { gitOnPath, TestRepository } from "../support/git.ts";
 import { ROOT } from "./packages.ts";

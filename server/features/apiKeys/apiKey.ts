@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { declaredIn } from "../../changes/declaredBy.ts";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
-import { findRow, updateRow } from "../../db/rows.ts";
+import { findRow, updateRow } from "../../db/sql/rows.ts";
 import { wireDate } from "../wireDate.ts";
 
 /** The declared fields of an API key. */

@@ -1,5 +1,5 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { inTransaction, within } from "../../db/transaction.ts";
+import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ConflictError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/handler.ts";
 import { callPaymentGateway } from "../../payments/callPaymentGateway.ts";

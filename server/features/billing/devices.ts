@@ -1,7 +1,7 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { readRows } from "../../db/readRows.ts";
-import { sql } from "../../db/sql.ts";
-import { inTransaction, within } from "../../db/transaction.ts";
+import { readRows } from "../../db/sql/readRows.ts";
+import { sql } from "../../db/sql/sql.ts";
+import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { InvalidError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";

@@ -1,7 +1,7 @@
 import { billing } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Billing } from "../../db/generated/sqlite/client.ts";
-import { inTransaction } from "../../db/transaction.ts";
+import { inTransaction } from "../../db/sql/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Subscription } from "../../payments/paymentGateway.ts";
 import type { Services } from "../../services.ts";

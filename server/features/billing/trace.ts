@@ -1,7 +1,7 @@
 import type { Declared } from "../../changes/managedObject.ts";
 import { recordChange } from "../../changes/recordChange.ts";
-import type { Member } from "../../http/identity.ts";
-import type { RequestFacts } from "../../http/requestFacts.ts";
+import type { Member } from "../../http/access/identity.ts";
+import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import type { Services } from "../../services.ts";
 
 interface Request {

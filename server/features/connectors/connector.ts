@@ -2,7 +2,7 @@ import type { connectors } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { Connector } from "../../db/generated/sqlite/client.ts";
-import { findRow } from "../../db/rows.ts";
+import { findRow } from "../../db/sql/rows.ts";
 
 /** The declared fields of a connector; for its TLS material, a digest that leaves out the private key. */
 export const declaredConnector = (

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { connectors, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
-import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { inTransaction, type Transaction, within } from "../../db/sql/transaction.ts";
 import { InvalidError, NotConnectedError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";

@@ -1,6 +1,6 @@
 import type { containers, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { findRow } from "../../db/rows.ts";
-import type { SqlServices } from "../../db/transaction.ts";
+import { findRow } from "../../db/sql/rows.ts";
+import type { SqlServices } from "../../db/sql/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handlers } from "../../http/handler.ts";
 import { CONTAINER, deleteDevice, getContainers, getDevice, updateDevice } from "./devices.ts";

@@ -1,4 +1,4 @@
-import { sql } from "../../db/sql.ts";
+import { sql } from "../../db/sql/sql.ts";
 import { column, type Lead, largeText, listOf, type Table } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
 import { nameLead } from "./nameLead.ts";

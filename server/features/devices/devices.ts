@@ -1,7 +1,7 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { readWireRows } from "../../db/readRows.ts";
-import { sql } from "../../db/sql.ts";
-import { inTransaction, within } from "../../db/transaction.ts";
+import { readWireRows } from "../../db/sql/readRows.ts";
+import { sql } from "../../db/sql/sql.ts";
+import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler } from "../../http/handler.ts";
 import { listColumns, sortedBy } from "../../lists/listRows.ts";

@@ -1,5 +1,5 @@
 import type { PrismaClient } from "../../db/generated/sqlite/client.ts";
-import { retryConflicts } from "../../db/retryConflicts.ts";
+import { retryConflicts } from "../../db/sql/retryConflicts.ts";
 
 /** How late a report without news may be written, in milliseconds; see `docs/server-settings.md`. */
 export const HEARTBEAT_DELAY = 2000;

@@ -1,5 +1,5 @@
-import { providerOf } from "../../db/readRows.ts";
-import { sql } from "../../db/sql.ts";
+import { providerOf } from "../../db/sql/readRows.ts";
+import { sql } from "../../db/sql/sql.ts";
 import { containsSql } from "../../lists/conditionSql.ts";
 import type { Lead } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { declaredIn } from "../../changes/declaredBy.ts";
 import { revisionOf } from "../../changes/managedObject.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import type { WireRow } from "../../db/readRows.ts";
+import type { WireRow } from "../../db/sql/readRows.ts";
 import { tagRows } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 import { declaredDevice, declaredTags } from "./objects.ts";

@@ -1,5 +1,5 @@
-import type { RowOf } from "../../db/rows.ts";
-import { inTransaction, type Transaction } from "../../db/transaction.ts";
+import type { RowOf } from "../../db/sql/rows.ts";
+import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { InvalidError, NotFoundError, type ServiceError } from "../../errors.ts";
 import type { Services } from "../../services.ts";
 import { tagAdded, tagNames, tagRemoved } from "../tags/tagList.ts";

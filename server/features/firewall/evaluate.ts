@@ -3,7 +3,7 @@ import type { InternalOperations } from "@gatehouse-access/sdk/contract";
 import { type FirewallDecision, firewallDecides, type LoginAttempt } from "@gatehouse-access/sdk/policy";
 import { normalAddress } from "../../addresses.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
-import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { inTransaction, type Transaction, within } from "../../db/sql/transaction.ts";
 import { ForbiddenError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import { addressedDevice } from "../devices/lookup.ts";

@@ -2,7 +2,7 @@ import type { firewall } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { declaredIn } from "../../changes/declaredBy.ts";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
-import { updateRow } from "../../db/rows.ts";
+import { updateRow } from "../../db/sql/rows.ts";
 import { NotFoundError } from "../../errors.ts";
 import { declaredFilter, presentFilter } from "../filters/filter.ts";
 import { type FilteredRow, filteredRows } from "../filters/filteredRows.ts";

@@ -1,6 +1,6 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { readRows } from "../../db/readRows.ts";
-import { sql } from "../../db/sql.ts";
+import { readRows } from "../../db/sql/readRows.ts";
+import { sql } from "../../db/sql/sql.ts";
 import type { Handler } from "../../http/handler.ts";
 import { deviceCount } from "../devices/deviceCounts.ts";
 import { onlineSince } from "../devices/online.ts";

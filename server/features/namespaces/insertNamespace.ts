@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Transaction } from "../../db/transaction.ts";
+import type { Transaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 
 interface NewNamespace {

@@ -1,6 +1,6 @@
 import type { invitations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { declaredColumn } from "../../changes/declaredBy.ts";
-import { inTransaction, within } from "../../db/transaction.ts";
+import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 import { digestOf, isSameSecret } from "../../secrets/digest.ts";

@@ -1,5 +1,5 @@
-import { findRow } from "../../db/rows.ts";
-import type { SqlServices } from "../../db/transaction.ts";
+import { findRow } from "../../db/sql/rows.ts";
+import type { SqlServices } from "../../db/sql/transaction.ts";
 import type { Mail } from "../../mail/mail.ts";
 import { linkAt, mailedLink } from "../outbox/links.ts";
 import type { MadeInvitation } from "./invitations.ts";

@@ -2,15 +2,15 @@ import { randomBytes } from "node:crypto";
 import type { Role } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { Member, User } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/readRows.ts";
-import { findRow, putRow } from "../../db/rows.ts";
-import { sql } from "../../db/sql.ts";
-import type { SqlServices } from "../../db/transaction.ts";
+import { readRows } from "../../db/sql/readRows.ts";
+import { findRow, putRow } from "../../db/sql/rows.ts";
+import { sql } from "../../db/sql/sql.ts";
+import type { SqlServices } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError } from "../../errors.ts";
-import type { UserCaller } from "../../http/identity.ts";
+import type { UserCaller } from "../../http/access/identity.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
-import { insertInvited } from "../users/createUser.ts";
+import { insertInvited } from "../users/account/createUser.ts";
 
 /** How long an invitation can be accepted, in milliseconds (rules section 5.10). */
 const INVITATION_LIFE = 7 * 24 * 60 * 60_000;

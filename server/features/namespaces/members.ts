@@ -2,10 +2,10 @@ import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
-import { leaveToCommit, readRows, type SqlClient } from "../../db/readRows.ts";
-import { deleteRows, findRow, updateRow } from "../../db/rows.ts";
-import { sql } from "../../db/sql.ts";
-import type { SqlServices } from "../../db/transaction.ts";
+import { leaveToCommit, readRows, type SqlClient } from "../../db/sql/readRows.ts";
+import { deleteRows, findRow, updateRow } from "../../db/sql/rows.ts";
+import { sql } from "../../db/sql/sql.ts";
+import type { SqlServices } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler, SqlWrite } from "../../http/handler.ts";
 import { queueMail } from "../outbox/outbox.ts";

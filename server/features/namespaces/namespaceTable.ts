@@ -1,4 +1,4 @@
-import { sql } from "../../db/sql.ts";
+import { sql } from "../../db/sql/sql.ts";
 import { column, countOf, largeText, listOf, type Table } from "../../lists/table.ts";
 import { deviceCount } from "../devices/deviceCounts.ts";
 

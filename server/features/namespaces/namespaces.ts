@@ -1,9 +1,9 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
-import { readRows } from "../../db/readRows.ts";
-import { sql } from "../../db/sql.ts";
-import { inTransaction, type SqlServices } from "../../db/transaction.ts";
+import { readRows } from "../../db/sql/readRows.ts";
+import { sql } from "../../db/sql/sql.ts";
+import { inTransaction, type SqlServices } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";

@@ -2,7 +2,7 @@ import type { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
-import { findRow, updateRow } from "../../db/rows.ts";
+import { findRow, updateRow } from "../../db/sql/rows.ts";
 
 type SettingsRow = Pick<
   Namespace,

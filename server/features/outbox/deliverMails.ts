@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from "fastify";
 import type { OutgoingMail } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
-import { accountMails } from "../users/accountMails.ts";
+import { accountMails } from "../users/mails/accountMails.ts";
 import { contentOf } from "./outbox.ts";
 
 const MINUTE = 60_000;

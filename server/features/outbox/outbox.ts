@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { putRow } from "../../db/rows.ts";
-import type { SqlServices } from "../../db/transaction.ts";
+import { putRow } from "../../db/sql/rows.ts";
+import type { SqlServices } from "../../db/sql/transaction.ts";
 import type { Mail } from "../../mail/mail.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";

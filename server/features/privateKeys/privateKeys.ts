@@ -1,7 +1,7 @@
 import { createPublicKey, createPrivateKey as keyOf, sign } from "node:crypto";
 import { promisify } from "node:util";
 import type { InternalOperations, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { inTransaction, type Transaction } from "../../db/transaction.ts";
+import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { AgentKey, Services } from "../../services.ts";

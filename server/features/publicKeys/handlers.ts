@@ -7,9 +7,9 @@ import {
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
-import { leaveToCommit } from "../../db/readRows.ts";
-import { deleteRows, insertRows, updateRow } from "../../db/rows.ts";
-import { sql } from "../../db/sql.ts";
+import { leaveToCommit } from "../../db/sql/readRows.ts";
+import { deleteRows, insertRows, updateRow } from "../../db/sql/rows.ts";
+import { sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers, SqlWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { inTransaction } from "../../db/transaction.ts";
+import { inTransaction } from "../../db/sql/transaction.ts";
 import { ForbiddenError, UnauthenticatedError } from "../../errors.ts";
-import type { RequestFacts } from "../../http/requestFacts.ts";
+import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { SamlSettings, Services } from "../../services.ts";
-import { startMfa } from "../users/mfaChallenge.ts";
+import { startMfa } from "../users/mfa/mfaChallenge.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
 import { type Answer, readResponse } from "./identityProvider.ts";
 import { requestEnd } from "./requestIds.ts";

@@ -4,8 +4,8 @@ import type { SamlSettings, Services } from "../../services.ts";
 import { countLogin } from "../users/countLogin.ts";
 import { CONSUMER_PATH, METADATA_PATH, serviceMetadata } from "./identityProvider.ts";
 import { finishSamlLogin } from "./login.ts";
-import "../../http/declaredAccess.ts";
-import "../../http/requestFacts.ts";
+import "../../http/access/declaredAccess.ts";
+import "../../http/listener/requestFacts.ts";
 
 /** Maximum size of a form with a response, in bytes: a response has some kilobytes, more with many groups. */
 const BODY_LIMIT = 128 * 1024;

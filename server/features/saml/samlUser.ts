@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import { email as emailAddress, username } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { User } from "../../db/generated/sqlite/client.ts";
-import { inTransaction, type Transaction, within } from "../../db/transaction.ts";
+import { inTransaction, type Transaction, within } from "../../db/sql/transaction.ts";
 import { ForbiddenError } from "../../errors.ts";
-import type { RequestFacts } from "../../http/requestFacts.ts";
+import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import { DUMMY_HASH } from "../../secrets/passwords.ts";
 import type { SamlSettings, Services } from "../../services.ts";
+import { insertUser } from "../users/account/createUser.ts";
 import { actingUser } from "../users/callingUser.ts";
-import { insertUser } from "../users/createUser.ts";
 
 /** A user as the identity provider knows it. */
 export interface Person {

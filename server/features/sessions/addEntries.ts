@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from "fastify";
-import { readRows, type SqlClient } from "../../db/readRows.ts";
-import { type Sql, sql } from "../../db/sql.ts";
-import { inSqlTransaction } from "../../db/transaction.ts";
+import { readRows, type SqlClient } from "../../db/sql/readRows.ts";
+import { type Sql, sql } from "../../db/sql/sql.ts";
+import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import { activeSince } from "./active.ts";
 import type { SessionKey } from "./changeSession.ts";

@@ -1,6 +1,6 @@
-import { inTransaction } from "../../db/transaction.ts";
+import { inTransaction } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
-import type { DeviceCaller, Member } from "../../http/identity.ts";
+import type { DeviceCaller, Member } from "../../http/access/identity.ts";
 import type { Services } from "../../services.ts";
 import { UNPROVEN } from "../devices/deviceProof.ts";
 

@@ -1,10 +1,10 @@
 import type { InternalOperations, sessions } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Session } from "../../db/generated/sqlite/client.ts";
-import { inTransaction } from "../../db/transaction.ts";
+import { inTransaction } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
+import { checkTexts } from "../../http/contract/validation.ts";
 import type { Handler } from "../../http/handler.ts";
-import { checkTexts } from "../../http/validation.ts";
 import type { Services } from "../../services.ts";
 import { addEntries, BOUNDED_EVENTS_MAX } from "./addEntries.ts";
 import { changeSession, unknownSession } from "./changeSession.ts";

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from "fastify";
 import { z } from "zod";
 import { ForbiddenError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { Conversation, EndOfConversation } from "../../http/webSockets.ts";
+import { Conversation, EndOfConversation } from "../../http/listener/webSockets.ts";
 import type { Services } from "../../services.ts";
 import { storeEvent } from "./entry.ts";
 import { appendRecord } from "./records.ts";

@@ -3,7 +3,7 @@ import { JSON_TYPE, type PublicOperations, sessions } from "@gatehouse-access/sd
 import type { SessionRecord } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import type { RequestFacts } from "../../http/requestFacts.ts";
+import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import type { Services } from "../../services.ts";
 
 type Chunk = Pick<SessionRecord, "time" | "message" | "stream" | "width" | "height">;

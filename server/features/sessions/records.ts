@@ -1,7 +1,7 @@
 import type { PublicOperations, sessions } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { recordChange } from "../../changes/recordChange.ts";
-import { inTransaction, within } from "../../db/transaction.ts";
+import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError, WrongTypeError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";

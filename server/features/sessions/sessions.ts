@@ -1,7 +1,7 @@
 import type { PublicOperations, Role } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
-import { sql } from "../../db/sql.ts";
-import { inTransaction, within } from "../../db/transaction.ts";
+import { sql } from "../../db/sql/sql.ts";
+import { inTransaction, within } from "../../db/sql/transaction.ts";
 import type { Handler } from "../../http/handler.ts";
 import { listRows } from "../../lists/listRows.ts";
 import { shownTo } from "../devices/presentDevice.ts";

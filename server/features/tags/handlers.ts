@@ -1,5 +1,5 @@
 import type { PublicOperations, tags } from "@gatehouse-access/sdk/contract";
-import { inTransaction, type Transaction } from "../../db/transaction.ts";
+import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 import { deleteEverywhere, knownTags, renameEverywhere } from "./tagTables.ts";

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../db/sql.ts";
+import { type Sql, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 
 /** Maximum number of tags on a device, key or rule (rules section 16.2). */

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { PublicOperations, tunnels } from "@gatehouse-access/sdk/contract";
 import { normalAddress } from "../../addresses.ts";
 import { createOnce } from "../../changes/createOnce.ts";
-import type { Transaction } from "../../db/transaction.ts";
+import type { Transaction } from "../../db/sql/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";

@@ -2,8 +2,8 @@ import type { tunnels } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { Tunnel } from "../../db/generated/sqlite/client.ts";
-import { findRow } from "../../db/rows.ts";
-import type { RequestFacts } from "../../http/requestFacts.ts";
+import { findRow } from "../../db/sql/rows.ts";
+import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 

@@ -1,7 +1,7 @@
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { NotFoundError } from "../../errors.ts";
-import { credentialRefusal } from "../../http/authenticate.ts";
-import type { UserCaller } from "../../http/identity.ts";
+import { credentialRefusal } from "../../http/access/authenticate.ts";
+import type { UserCaller } from "../../http/access/identity.ts";
 import type { Services } from "../../services.ts";
 
 /**

@@ -1,16 +1,16 @@
 import type { accounts, mfa, PublicOperations, users } from "@gatehouse-access/sdk/contract";
 import type { Handler, Handlers } from "../../http/handler.ts";
+import { deleteUser } from "./account/deleteUser.ts";
+import { registerUser } from "./account/registerUser.ts";
+import { setup } from "./account/setup.ts";
+import { updateUser, updateUserData, updateUserPassword } from "./account/updateUser.ts";
 import { countLogin } from "./countLogin.ts";
-import { deleteUser } from "./deleteUser.ts";
 import { login } from "./login.ts";
-import { recoverPassword, resendEmail, updateRecoverPassword, validateAccount } from "./mailedLinks.ts";
-import { authMfa, enableMfa, generateMfa } from "./mfa.ts";
-import { disableMfa, recoverMfa } from "./mfaRecovery.ts";
-import { requestResetMfa, resetMfa } from "./mfaReset.ts";
-import { registerUser } from "./registerUser.ts";
+import { recoverPassword, resendEmail, updateRecoverPassword, validateAccount } from "./mails/mailedLinks.ts";
+import { authMfa, enableMfa, generateMfa } from "./mfa/mfa.ts";
+import { disableMfa, recoverMfa } from "./mfa/mfaRecovery.ts";
+import { requestResetMfa, resetMfa } from "./mfa/mfaReset.ts";
 import { getNamespaceToken, getUserInfo } from "./session.ts";
-import { setup } from "./setup.ts";
-import { updateUser, updateUserData, updateUserPassword } from "./updateUser.ts";
 
 /** Version of the served interface, in the form that clients compare. */
 const VERSION = "v0.19.0";

@@ -1,7 +1,7 @@
 import type { LoginFailure } from "../../db/generated/sqlite/client.ts";
-import { inTransaction } from "../../db/transaction.ts";
+import { inTransaction } from "../../db/sql/transaction.ts";
 import { LockedOutError } from "../../errors.ts";
-import { hasEnded } from "../../http/hasEnded.ts";
+import { hasEnded } from "../../hasEnded.ts";
 import type { Services } from "../../services.ts";
 
 const MINUTE = 60_000;

@@ -3,12 +3,12 @@ import { email, type PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { ForbiddenError, UnauthenticatedError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";
-import { rememberNetwork } from "../../http/rateLimitCounts.ts";
+import { rememberNetwork } from "../../http/limits/rateLimitCounts.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import { DUMMY_HASH, verifyPassword } from "../../secrets/passwords.ts";
 import type { Services } from "../../services.ts";
 import { countFailure, forgetFailures, lockEnd, lockedOut, lockoutHeader } from "./lockout.ts";
-import { startMfa } from "./mfaChallenge.ts";
+import { startMfa } from "./mfa/mfaChallenge.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
 /**

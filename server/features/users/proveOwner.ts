@@ -1,9 +1,9 @@
 import type { User } from "../../db/generated/sqlite/client.ts";
-import { inTransaction, within } from "../../db/transaction.ts";
+import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { verifyPassword } from "../../secrets/passwords.ts";
 import type { Services } from "../../services.ts";
 import { countFailure, forgetFailures, lockEnd, lockedOut } from "./lockout.ts";
-import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
+import { acceptCode, mfaCounter, takeAttempt } from "./mfa/mfaChallenge.ts";
 
 /** The credentials that prove a user's identity. */
 interface Credentials {

@@ -7,10 +7,10 @@ import type {
 import type { z } from "zod";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
-import { roleIn } from "../../http/authenticate.ts";
+import { roleIn } from "../../http/access/authenticate.ts";
+import type { UserToken } from "../../http/access/identity.ts";
+import { signUserToken } from "../../http/access/tokens.ts";
 import type { Handler } from "../../http/handler.ts";
-import type { UserToken } from "../../http/identity.ts";
-import { signUserToken } from "../../http/tokens.ts";
 import type { Services } from "../../services.ts";
 import { callingUser } from "./callingUser.ts";
 

@@ -6,7 +6,7 @@ import { LRUCache } from "lru-cache";
 import { createWebSocketStream, type WebSocket } from "ws";
 import { recordChange } from "../../changes/recordChange.ts";
 import { NotFoundError, RateLimitedError } from "../../errors.ts";
-import { type WebSocketHandler, webSocketHandler } from "../../http/webSockets.ts";
+import { type WebSocketHandler, webSocketHandler } from "../../http/listener/webSockets.ts";
 import { Semaphore } from "../../secrets/Semaphore.ts";
 import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";

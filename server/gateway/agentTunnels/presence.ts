@@ -1,6 +1,6 @@
-import { readRows } from "../../db/readRows.ts";
-import { sql } from "../../db/sql.ts";
-import { inSqlTransaction } from "../../db/transaction.ts";
+import { readRows } from "../../db/sql/readRows.ts";
+import { sql } from "../../db/sql/sql.ts";
+import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import type { AgentTunnel } from "./AgentTunnel.ts";
 

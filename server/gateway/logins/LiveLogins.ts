@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
-import { readRows } from "../../db/readRows.ts";
-import { sql } from "../../db/sql.ts";
-import { inSqlTransaction } from "../../db/transaction.ts";
+import { readRows } from "../../db/sql/readRows.ts";
+import { sql } from "../../db/sql/sql.ts";
+import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import { type LoginFacts, refusedLogins } from "./refusedLogins.ts";
 

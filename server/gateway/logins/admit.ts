@@ -1,7 +1,7 @@
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { keyAdmits, matchesWhole } from "@gatehouse-access/sdk/policy";
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
-import { inTransaction, type Transaction } from "../../db/transaction.ts";
+import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { findAddressed, withNamespace } from "../../features/devices/lookup.ts";
 import { presentFilter } from "../../features/filters/filter.ts";
 import { activeRules, decideLogin } from "../../features/firewall/evaluate.ts";

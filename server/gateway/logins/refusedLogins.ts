@@ -1,4 +1,4 @@
-import { inTransaction } from "../../db/transaction.ts";
+import { inTransaction } from "../../db/sql/transaction.ts";
 import { activeRules } from "../../features/firewall/evaluate.ts";
 import type { FoundKey } from "../../features/publicKeys/publicKey.ts";
 import { withTags } from "../../features/tags/tagList.ts";

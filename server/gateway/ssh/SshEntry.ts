@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server as NetServer, type Socket } from "node:net";
 import type { Algorithms, Connection, Server } from "ssh2";
 import { addressMatcher, networkOf, normalAddress } from "../../addresses.ts";
-import { Exhausted, MemoryCounts } from "../../http/memoryCounts.ts";
+import { Exhausted, MemoryCounts } from "../../http/limits/memoryCounts.ts";
 import { OperatorError } from "../../OperatorError.ts";
 import { hasBegunExchange, socketOf } from "./bounds.ts";
 import { ClientConnection } from "./ClientConnection.ts";

@@ -3,7 +3,7 @@ import { StringDecoder } from "node:string_decoder";
 import type { FastifyBaseLogger } from "fastify";
 import type { RawData, WebSocket } from "ws";
 import { z } from "zod";
-import { WebSocketHandler, webSocketHandler } from "../../http/webSockets.ts";
+import { WebSocketHandler, webSocketHandler } from "../../http/listener/webSockets.ts";
 import type { Gateway } from "../Gateway.ts";
 import type { GatewayProcess } from "../GatewayProcess.ts";
 import type { RelayTicket, RequestedTerminal, TerminalSize } from "../protocol.ts";

@@ -3,9 +3,9 @@ import type { liveConnections, PublicOperations } from "@gatehouse-access/sdk/co
 import { z } from "zod";
 import { InvalidError, UnauthenticatedError } from "../../errors.ts";
 import { publicKeyRows } from "../../features/publicKeys/publicKey.ts";
-import { authenticate, readCredential, roleIn } from "../../http/authenticate.ts";
+import { authenticate, readCredential, roleIn } from "../../http/access/authenticate.ts";
 import type { Handler } from "../../http/handler.ts";
-import type { RequestFacts } from "../../http/requestFacts.ts";
+import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 import type { Gateway } from "../Gateway.ts";

@@ -1,5 +1,5 @@
 import type { LedgerSubscription } from "../../db/generated/sqlite/client.ts";
-import { inTransaction, type Transaction } from "../../db/transaction.ts";
+import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { InvalidError, NotFoundError } from "../../errors.ts";
 import { type LedgerServices, newId } from "./ledgerServices.ts";
 import { addMonths, monthAt } from "./months.ts";

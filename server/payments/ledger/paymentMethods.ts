@@ -1,4 +1,4 @@
-import { inTransaction, type Transaction } from "../../db/transaction.ts";
+import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError, PaymentGatewayError } from "../../errors.ts";
 import type { LedgerServices } from "./ledgerServices.ts";
 import { LIVING } from "./states.ts";

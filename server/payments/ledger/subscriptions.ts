@@ -1,5 +1,5 @@
 import type { LedgerInvoice, LedgerSubscription } from "../../db/generated/sqlite/client.ts";
-import { inTransaction } from "../../db/transaction.ts";
+import { inTransaction } from "../../db/sql/transaction.ts";
 import { ConflictError } from "../../errors.ts";
 import type { Invoice, Subscription } from "../paymentGateway.ts";
 import { writeInvoice } from "./invoices.ts";

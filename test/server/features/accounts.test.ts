@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { forgetAccounts } from "../../../server/features/users/registerUser.ts";
+import { forgetAccounts } from "../../../server/features/users/account/registerUser.ts";
 import { withSharedApp } from "../http/lab.ts";
 import { PASSWORD, PUBLIC_URL } from "../http/testApp.ts";
 

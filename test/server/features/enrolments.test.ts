@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import type { DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { runSerially } from "../../../server/db/runSerially.ts";
+import { runSerially } from "../../../server/db/sql/runSerially.ts";
 import type { ServiceSettings, Services } from "../../../server/services.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createUser } from "../../../server/features/users/createUser.ts";
+import { createUser } from "../../../server/features/users/account/createUser.ts";
 import { penaltyOf } from "../../../server/features/users/lockout.ts";
 import { withLab } from "../http/lab.ts";
 import { PASSWORD, startApp } from "../http/testApp.ts";

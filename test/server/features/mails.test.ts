@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from "fastify";
 import { beforeEach, expect, test } from "vitest";
-import { inTransaction, within } from "../../../server/db/transaction.ts";
+import { inTransaction, within } from "../../../server/db/sql/transaction.ts";
 import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
 import { queueMail } from "../../../server/features/outbox/outbox.ts";
 import { smtpMailer } from "../../../server/mail/mailers.ts";

@@ -2,7 +2,7 @@ import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { expect, test } from "vitest";
 import type { ManagedObject } from "../../../server/changes/managedObject.ts";
 import { writeObject } from "../../../server/changes/writeObject.ts";
-import { findRow } from "../../../server/db/rows.ts";
+import { findRow } from "../../../server/db/sql/rows.ts";
 import { ForbiddenError, NotFoundError } from "../../../server/errors.ts";
 import { objects as kinds } from "../../../server/features/objects.ts";
 import type { ObjectRequest } from "../../../server/http/handler.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
-import { inTransaction } from "../../../server/db/transaction.ts";
+import { inTransaction } from "../../../server/db/sql/transaction.ts";
 import { withApp } from "../http/lab.ts";
 
 let tenantId: string;

@@ -2,7 +2,7 @@ import { createHash, sign } from "node:crypto";
 import { decodeJwt } from "jose";
 import { beforeEach, describe, expect, test } from "vitest";
 import { signOut } from "../../../server/admin/changeUser.ts";
-import { createUser } from "../../../server/features/users/createUser.ts";
+import { createUser } from "../../../server/features/users/account/createUser.ts";
 import { withLab, withSharedApp } from "../http/lab.ts";
 import { PASSWORD, startApp, type TestApp } from "../http/testApp.ts";
 

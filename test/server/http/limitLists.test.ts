@@ -3,8 +3,8 @@ import { setImmediate } from "node:timers/promises";
 import { operations } from "@gatehouse-access/sdk/contract";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { answerErrors } from "../../../server/http/errorHandler.ts";
-import { limitLists } from "../../../server/http/limitLists.ts";
+import { limitLists } from "../../../server/http/limits/limitLists.ts";
+import { answerErrors } from "../../../server/http/listener/errorHandler.ts";
 import { makeMetrics } from "../../../server/process/metrics.ts";
 import type { Services } from "../../../server/services.ts";
 

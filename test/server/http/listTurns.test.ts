@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ListTimes } from "../../../server/http/ListTimes.ts";
-import { ListTurns } from "../../../server/http/ListTurns.ts";
+import { ListTimes, ListTurns } from "../../../server/http/limits/ListTurns.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sealMfaSecret } from "../../../server/features/users/mfaChallenge.ts";
+import { sealMfaSecret } from "../../../server/features/users/mfa/mfaChallenge.ts";
 import { withSharedApp } from "./lab.ts";
 import { enrol, PASSWORD } from "./testApp.ts";
 

@@ -1,7 +1,7 @@
 import { operations, takesDeclaredBy, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, test } from "vitest";
-import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/commonErrors.ts";
+import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/contract/openapi.ts";
 import { withSharedApp } from "./lab.ts";
 import { startApp } from "./testApp.ts";
 

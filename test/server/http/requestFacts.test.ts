@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import Fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
-import { gatherFacts } from "../../../server/http/requestFacts.ts";
+import { gatherFacts } from "../../../server/http/listener/requestFacts.ts";
 import type { ServiceSettings } from "../../../server/services.ts";
 import { startApp } from "./testApp.ts";
 

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { decodeJwt, decodeProtectedHeader, SignJWT } from "jose";
 import { expect, test } from "vitest";
-import { recallToken } from "../../../server/http/tokens.ts";
+import { recallToken } from "../../../server/http/access/tokens.ts";
 import { withLab } from "./lab.ts";
 import { enrol } from "./testApp.ts";
 

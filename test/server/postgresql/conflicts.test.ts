@@ -2,8 +2,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import { Client } from "pg";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { inTransaction } from "../../../server/db/transaction.ts";
-import { passGate } from "../../../server/db/transactionGate.ts";
+import { inTransaction } from "../../../server/db/sql/transaction.ts";
+import { passGate } from "../../../server/db/sql/transactionGate.ts";
 import { answerTo } from "../../../server/errors.ts";
 import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { copyToPostgresql } from "../../../server/db/copyToPostgresql.ts";
 import type { Database } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { openSqlite } from "../../../server/db/openSqlite.ts";
+import { copyToPostgresql } from "../../../server/db/postgresql/copyFromSqlite.ts";
+import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { testFolder } from "../../support/folder.ts";
 import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { expectExactCounts } from "../db/deviceCounts.ts";

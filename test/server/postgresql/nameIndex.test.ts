@@ -1,10 +1,10 @@
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { migratePostgresql } from "../../../server/db/migratePostgresql.ts";
-import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
+import { migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { readRows } from "../../../server/db/readRows.ts";
-import { sql } from "../../../server/db/sql.ts";
+import { migratePostgresql } from "../../../server/db/postgresql/migrate.ts";
+import { readRows } from "../../../server/db/sql/readRows.ts";
+import { sql } from "../../../server/db/sql/sql.ts";
 import { nameLead } from "../../../server/features/devices/nameLead.ts";
 import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, type TestContext, test } from "vitest";
 import type { Database, DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { SILENCE_TIMEOUT } from "../../../server/db/openPostgresql.ts";
 import { outageOf } from "../../../server/db/outage.ts";
-import { inTransaction } from "../../../server/db/transaction.ts";
+import { SILENCE_TIMEOUT } from "../../../server/db/postgresql/openDatabase.ts";
+import { inTransaction } from "../../../server/db/sql/transaction.ts";
 import { startStallingProxy } from "../../support/proxy.ts";
 import { startApp } from "../http/testApp.ts";
 

@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "n
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { signUserToken, verifyToken } from "../../../server/http/tokens.ts";
+import { signUserToken, verifyToken } from "../../../server/http/access/tokens.ts";
 import { instanceSecret } from "../../../server/secrets/instanceSecret.ts";
 import { sealerOf } from "../../../server/secrets/sealer.ts";
 import { setupSign } from "../../../server/secrets/setupSign.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { openSqlite } from "../../../server/db/openSqlite.ts";
-import { sqliteAdapter } from "../../../server/db/sqliteAdapter.ts";
+import { sqliteAdapter } from "../../../server/db/sqlite/adapter.ts";
+import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { testFolder } from "../../support/folder.ts";
 
 const query = (sql: string) => ({ sql, args: [], argTypes: [] });

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { GroupCommit } from "../../../server/db/groupCommit.ts";
-import { openSqlite } from "../../../server/db/openSqlite.ts";
-import { beginOnSqlite } from "../../../server/db/openSqliteDatabase.ts";
-import type { SqlClient } from "../../../server/db/readRows.ts";
-import { sql } from "../../../server/db/sql.ts";
-import { sqliteAdapter } from "../../../server/db/sqliteAdapter.ts";
+import { GroupCommit } from "../../../server/db/sql/groupCommit.ts";
+import type { SqlClient } from "../../../server/db/sql/readRows.ts";
+import { sql } from "../../../server/db/sql/sql.ts";
+import { sqliteAdapter } from "../../../server/db/sqlite/adapter.ts";
+import { openSqlite } from "../../../server/db/sqlite/open.ts";
+import { beginOnSqlite } from "../../../server/db/sqlite/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 
 /** A database with a table of notes, which counts its COMMITs, and whose COMMITs fail where they are told to. */

@@ -1,11 +1,11 @@
 import type { SqlQuery } from "@prisma/driver-adapter-utils";
 import { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
-import { migrateSqlite } from "../../../server/db/migrateSqlite.ts";
-import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
-import { indexNamesOnSqlite } from "../../../server/db/nameIndex.ts";
-import { openSqlite } from "../../../server/db/openSqlite.ts";
-import { readDirectly, readingBy } from "../../../server/db/readRows.ts";
-import { sqliteAdapter } from "../../../server/db/sqliteAdapter.ts";
+import { migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
+import { indexNamesOnSqlite } from "../../../server/db/sql/nameIndex.ts";
+import { readDirectly, readingBy } from "../../../server/db/sql/readRows.ts";
+import { sqliteAdapter } from "../../../server/db/sqlite/adapter.ts";
+import { migrateSqlite } from "../../../server/db/sqlite/migrate.ts";
+import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
 /** A new SQLite database whose plans can be read. */

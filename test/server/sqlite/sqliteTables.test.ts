@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { migrateSqlite } from "../../../server/db/migrateSqlite.ts";
-import { migrationsFolder, readMigrations } from "../../../server/db/migrations.ts";
-import { openSqlite } from "../../../server/db/openSqlite.ts";
-import { rowsOf, sqliteTables } from "../../../server/db/sqliteTables.ts";
+import { migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
+import { migrateSqlite } from "../../../server/db/sqlite/migrate.ts";
+import { openSqlite } from "../../../server/db/sqlite/open.ts";
+import { rowsOf, sqliteTables } from "../../../server/db/sqlite/tables.ts";
 import { testFolder } from "../../support/folder.ts";
 
 function open() {

@@ -14,6 +14,8 @@ CREATE TABLE "User" (
     "mfaSecret" TEXT,
     "mfaLastStep" INTEGER,
     "tokenVersion" INTEGER NOT NULL DEFAULT 0,
+    "keptToken" TEXT,
+    "keptUntil" TIMESTAMP(3),
     "emailMarketing" BOOLEAN NOT NULL DEFAULT false,
     "maxNamespaces" INTEGER NOT NULL DEFAULT -1,
     "preferredTenantId" TEXT,
@@ -84,6 +86,7 @@ CREATE TABLE "AuditEntry" (
     "objectId" TEXT NOT NULL,
     "before" TEXT,
     "after" TEXT,
+    "declaredBy" TEXT,
 
     CONSTRAINT "AuditEntry_pkey" PRIMARY KEY ("id")
 );
@@ -105,9 +108,16 @@ CREATE TABLE "Namespace" (
     "type" TEXT NOT NULL DEFAULT 'team',
     "sessionRecord" BOOLEAN NOT NULL DEFAULT true,
     "connectionAnnouncement" TEXT NOT NULL DEFAULT '',
+    "deviceProof" TEXT NOT NULL DEFAULT 'optional',
+    "sessionMaxMinutes" INTEGER NOT NULL DEFAULT 0,
+    "sessionIdleMinutes" INTEGER NOT NULL DEFAULT 0,
+    "sessionRecordMode" TEXT NOT NULL DEFAULT 'default',
+    "sessionRecordMegabytes" INTEGER NOT NULL DEFAULT 0,
+    "sshForwarding" TEXT NOT NULL DEFAULT '[]',
     "maxDevices" INTEGER NOT NULL DEFAULT -1,
     "createdAt" TIMESTAMP(3) NOT NULL,
     "creationKey" TEXT,
+    "declaredBy" TEXT,
 
     CONSTRAINT "Namespace_pkey" PRIMARY KEY ("tenantId")
 );
@@ -123,6 +133,7 @@ CREATE TABLE "Member" (
     "invitation" TEXT,
     "invitationMailed" BOOLEAN NOT NULL DEFAULT false,
     "creationKey" TEXT,
+    "declaredBy" TEXT,
 
     CONSTRAINT "Member_pkey" PRIMARY KEY ("tenantId","userId")
 );
@@ -148,8 +159,23 @@ CREATE TABLE "Device" (
     "latitude" DOUBLE PRECISION NOT NULL DEFAULT 0,
     "longitude" DOUBLE PRECISION NOT NULL DEFAULT 0,
     "publicUrl" BOOLEAN NOT NULL DEFAULT false,
+    "declaredBy" TEXT,
+    "tagsDeclaredBy" TEXT,
+    "instanceId" TEXT,
+    "tunnelId" TEXT,
 
     CONSTRAINT "Device_pkey" PRIMARY KEY ("uid")
+);
+
+-- CreateTable
+CREATE TABLE "DeviceCount" (
+    "tenantId" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "container" BOOLEAN NOT NULL,
+    "slot" INTEGER NOT NULL,
+    "count" INTEGER NOT NULL,
+
+    CONSTRAINT "DeviceCount_pkey" PRIMARY KEY ("tenantId","status","container","slot")
 );
 
 -- CreateTable
@@ -173,6 +199,7 @@ CREATE TABLE "PublicKey" (
     "hostname" TEXT,
     "createdAt" TIMESTAMP(3) NOT NULL,
     "creationKey" TEXT,
+    "declaredBy" TEXT,
 
     CONSTRAINT "PublicKey_pkey" PRIMARY KEY ("tenantId","fingerprint")
 );
@@ -198,6 +225,7 @@ CREATE TABLE "FirewallRule" (
     "username" TEXT NOT NULL,
     "hostname" TEXT,
     "creationKey" TEXT,
+    "declaredBy" TEXT,
 
     CONSTRAINT "FirewallRule_pkey" PRIMARY KEY ("id")
 );
@@ -223,6 +251,24 @@ CREATE TABLE "PrivateKey" (
 );
 
 -- CreateTable
+CREATE TABLE "Instance" (
+    "id" TEXT NOT NULL,
+    "peerUrl" TEXT,
+    "lastSeen" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "Instance_pkey" PRIMARY KEY ("id")
+);
+
+-- CreateTable
+CREATE TABLE "TerminalTicket" (
+    "digest" TEXT NOT NULL,
+    "sealed" TEXT NOT NULL,
+    "expiresAt" TIMESTAMP(3) NOT NULL,
+
+    CONSTRAINT "TerminalTicket_pkey" PRIMARY KEY ("digest")
+);
+
+-- CreateTable
 CREATE TABLE "ApiKey" (
     "digest" TEXT NOT NULL,
     "tenantId" TEXT NOT NULL,
@@ -233,6 +279,7 @@ CREATE TABLE "ApiKey" (
     "createdAt" TIMESTAMP(3) NOT NULL,
     "updatedAt" TIMESTAMP(3) NOT NULL,
     "creationKey" TEXT,
+    "declaredBy" TEXT,
 
     CONSTRAINT "ApiKey_pkey" PRIMARY KEY ("digest")
 );
@@ -241,6 +288,7 @@ CREATE TABLE "ApiKey" (
 CREATE TABLE "MailToken" (
     "userId" TEXT NOT NULL,
     "purpose" TEXT NOT NULL,
+    "address" TEXT,
     "digest" TEXT NOT NULL,
     "expiresAt" TIMESTAMP(3) NOT NULL,
 
@@ -304,6 +352,11 @@ CREATE TABLE "Session" (
     "recordedSize" INTEGER NOT NULL DEFAULT 0,
     "records" INTEGER NOT NULL DEFAULT 0,
     "events" INTEGER NOT NULL DEFAULT 0,
+    "boundedEvents" INTEGER NOT NULL DEFAULT 0,
+    "viaGateway" BOOLEAN NOT NULL DEFAULT false,
+    "keyFingerprint" TEXT,
+    "userId" TEXT,
+    "instanceId" TEXT,
 
     CONSTRAINT "Session_pkey" PRIMARY KEY ("uid")
 );
@@ -315,6 +368,7 @@ CREATE TABLE "SessionRecord" (
     "sequence" INTEGER NOT NULL,
     "time" TIMESTAMP(3) NOT NULL,
     "message" TEXT NOT NULL,
+    "stream" TEXT NOT NULL DEFAULT 'stdout',
     "width" BIGINT NOT NULL,
     "height" BIGINT NOT NULL,
 
@@ -449,6 +503,9 @@ CREATE UNIQUE INDEX "User_username_key" ON "User"("username");
 CREATE UNIQUE INDEX "User_email_key" ON "User"("email");
 
 -- CreateIndex
+CREATE INDEX "MfaChallenge_userId_expiresAt_idx" ON "MfaChallenge"("userId", "expiresAt");
+
+-- CreateIndex
 CREATE INDEX "MfaChallenge_expiresAt_idx" ON "MfaChallenge"("expiresAt");
 
 -- CreateIndex
@@ -479,7 +536,7 @@ CREATE INDEX "Member_userId_idx" ON "Member"("userId");
 CREATE UNIQUE INDEX "Member_tenantId_creationKey_key" ON "Member"("tenantId", "creationKey");
 
 -- CreateIndex
-CREATE INDEX "Device_tenantId_status_lastSeen_uid_infoPlatform_idx" ON "Device"("tenantId", "status", "lastSeen", "uid", "infoPlatform");
+CREATE INDEX "Device_tenantId_status_lastSeen_uid_infoPlatform_offline_idx" ON "Device"("tenantId", "status", "lastSeen", "uid", "infoPlatform", "offline");
 
 -- CreateIndex
 CREATE INDEX "Device_tenantId_lastSeen_uid_status_infoPlatform_offline_idx" ON "Device"("tenantId", "lastSeen", "uid", "status", "infoPlatform", "offline");
@@ -488,10 +545,13 @@ CREATE INDEX "Device_tenantId_lastSeen_uid_status_infoPlatform_offline_idx" ON "
 CREATE INDEX "Device_tenantId_status_infoPlatform_idx" ON "Device"("tenantId", "status", "infoPlatform");
 
 -- CreateIndex
-CREATE INDEX "Device_tenantId_name_idx" ON "Device"("tenantId", "name");
+CREATE INDEX "Device_tenantId_name_status_infoPlatform_uid_idx" ON "Device"("tenantId", "name", "status", "infoPlatform", "uid");
 
 -- CreateIndex
-CREATE INDEX "Device_tenantId_mac_idx" ON "Device"("tenantId", "mac");
+CREATE INDEX "Device_tenantId_mac_status_idx" ON "Device"("tenantId", "mac", "status");
+
+-- CreateIndex
+CREATE INDEX "DeviceCount_slot_idx" ON "DeviceCount"("slot");
 
 -- CreateIndex
 CREATE INDEX "DeviceTag_tenantId_tag_idx" ON "DeviceTag"("tenantId", "tag");
@@ -522,6 +582,9 @@ CREATE INDEX "FirewallRuleTag_tenantId_tag_idx" ON "FirewallRuleTag"("tenantId",
 
 -- CreateIndex
 CREATE INDEX "PrivateKey_expiresAt_idx" ON "PrivateKey"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "TerminalTicket_expiresAt_idx" ON "TerminalTicket"("expiresAt");
 
 -- CreateIndex
 CREATE INDEX "ApiKey_tenantId_expiresIn_name_idx" ON "ApiKey"("tenantId", "expiresIn", "name");
@@ -557,10 +620,19 @@ CREATE INDEX "Session_tenantId_startedAt_uid_idx" ON "Session"("tenantId", "star
 CREATE INDEX "Session_tenantId_lastSeen_idx" ON "Session"("tenantId", "lastSeen");
 
 -- CreateIndex
+CREATE INDEX "Session_tenantId_keyFingerprint_startedAt_uid_idx" ON "Session"("tenantId", "keyFingerprint", "startedAt", "uid");
+
+-- CreateIndex
+CREATE INDEX "Session_tenantId_userId_startedAt_uid_idx" ON "Session"("tenantId", "userId", "startedAt", "uid");
+
+-- CreateIndex
 CREATE INDEX "Session_deviceUid_idx" ON "Session"("deviceUid");
 
 -- CreateIndex
 CREATE INDEX "Session_recorded_lastSeen_idx" ON "Session"("recorded", "lastSeen");
+
+-- CreateIndex
+CREATE INDEX "Session_instanceId_idx" ON "Session"("instanceId");
 
 -- CreateIndex
 CREATE INDEX "SessionEvent_sessionUid_seat_type_idx" ON "SessionEvent"("sessionUid", "seat", "type");
@@ -626,6 +698,9 @@ ALTER TABLE "Member" ADD CONSTRAINT "Member_userId_fkey" FOREIGN KEY ("userId") 
 ALTER TABLE "Device" ADD CONSTRAINT "Device_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
 
 -- AddForeignKey
+ALTER TABLE "DeviceCount" ADD CONSTRAINT "DeviceCount_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
 ALTER TABLE "DeviceTag" ADD CONSTRAINT "DeviceTag_deviceUid_fkey" FOREIGN KEY ("deviceUid") REFERENCES "Device"("uid") ON DELETE CASCADE ON UPDATE CASCADE;
 
 -- AddForeignKey
@@ -684,3 +759,49 @@ ALTER TABLE "Tunnel" ADD CONSTRAINT "Tunnel_deviceUid_fkey" FOREIGN KEY ("device
 
 -- AddForeignKey
 ALTER TABLE "Connector" ADD CONSTRAINT "Connector_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace"("tenantId") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- Room beside the rows, which change all the time, for their next versions: an update then changes no index.
+ALTER TABLE "DeviceCount" SET (fillfactor = 50);
+
+-- Triggers of statements, not of rows: PostgreSQL takes ever longer to change one row again in the same transaction, and
+-- the deletion of a namespace, or the choice of devices to keep, changes any number of devices.
+CREATE FUNCTION "countInsertedDevices"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO "DeviceCount" AS counted ("tenantId", "status", "container", "slot", "count")
+    SELECT "tenantId", "status", "infoPlatform" = 'connector', pg_backend_pid(), COUNT(*) FROM inserted GROUP BY 1, 2, 3
+    ON CONFLICT ("tenantId", "status", "container", "slot")
+    DO UPDATE SET "count" = counted."count" + EXCLUDED."count";
+    RETURN NULL;
+END $$;
+
+-- A namespace that is deleted with its devices has no counts any more.
+CREATE FUNCTION "countDeletedDevices"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO "DeviceCount" AS counted ("tenantId", "status", "container", "slot", "count")
+    SELECT "tenantId", "status", "infoPlatform" = 'connector', pg_backend_pid(), -COUNT(*) FROM deleted GROUP BY 1, 2, 3
+    HAVING EXISTS (SELECT FROM "Namespace" WHERE "Namespace"."tenantId" = deleted."tenantId")
+    ON CONFLICT ("tenantId", "status", "container", "slot")
+    DO UPDATE SET "count" = counted."count" + EXCLUDED."count";
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION "countUpdatedDevices"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO "DeviceCount" AS counted ("tenantId", "status", "container", "slot", "count")
+    SELECT "tenantId", "status", "infoPlatform" = 'connector', pg_backend_pid(), SUM("change") FROM (
+        SELECT "tenantId", "status", "infoPlatform", 1 AS "change" FROM after
+        UNION ALL SELECT "tenantId", "status", "infoPlatform", -1 FROM before
+    ) AS changed GROUP BY 1, 2, 3 HAVING SUM("change") <> 0
+    ON CONFLICT ("tenantId", "status", "container", "slot")
+    DO UPDATE SET "count" = counted."count" + EXCLUDED."count";
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER "Device_count_insert" AFTER INSERT ON "Device" REFERENCING NEW TABLE AS inserted
+FOR EACH STATEMENT EXECUTE FUNCTION "countInsertedDevices"();
+
+CREATE TRIGGER "Device_count_delete" AFTER DELETE ON "Device" REFERENCING OLD TABLE AS deleted
+FOR EACH STATEMENT EXECUTE FUNCTION "countDeletedDevices"();
+
+CREATE TRIGGER "Device_count_update" AFTER UPDATE ON "Device" REFERENCING OLD TABLE AS before NEW TABLE AS after
+FOR EACH STATEMENT EXECUTE FUNCTION "countUpdatedDevices"();

@@ -11,6 +11,8 @@ CREATE TABLE "User" (
     "mfaSecret" TEXT,
     "mfaLastStep" INTEGER,
     "tokenVersion" INTEGER NOT NULL DEFAULT 0,
+    "keptToken" TEXT,
+    "keptUntil" DATETIME,
     "emailMarketing" BOOLEAN NOT NULL DEFAULT false,
     "maxNamespaces" INTEGER NOT NULL DEFAULT -1,
     "preferredTenantId" TEXT,
@@ -74,7 +76,8 @@ CREATE TABLE "AuditEntry" (
     "objectKind" TEXT NOT NULL,
     "objectId" TEXT NOT NULL,
     "before" TEXT,
-    "after" TEXT
+    "after" TEXT,
+    "declaredBy" TEXT
 );
 
 -- CreateTable
@@ -92,9 +95,16 @@ CREATE TABLE "Namespace" (
     "type" TEXT NOT NULL DEFAULT 'team',
     "sessionRecord" BOOLEAN NOT NULL DEFAULT true,
     "connectionAnnouncement" TEXT NOT NULL DEFAULT '',
+    "deviceProof" TEXT NOT NULL DEFAULT 'optional',
+    "sessionMaxMinutes" INTEGER NOT NULL DEFAULT 0,
+    "sessionIdleMinutes" INTEGER NOT NULL DEFAULT 0,
+    "sessionRecordMode" TEXT NOT NULL DEFAULT 'default',
+    "sessionRecordMegabytes" INTEGER NOT NULL DEFAULT 0,
+    "sshForwarding" TEXT NOT NULL DEFAULT '[]',
     "maxDevices" INTEGER NOT NULL DEFAULT -1,
     "createdAt" DATETIME NOT NULL,
     "creationKey" TEXT,
+    "declaredBy" TEXT,
     CONSTRAINT "Namespace_ownerId_fkey" FOREIGN KEY ("ownerId") REFERENCES "User" ("id") ON DELETE RESTRICT ON UPDATE CASCADE
 );
 
@@ -109,6 +119,7 @@ CREATE TABLE "Member" (
     "invitation" TEXT,
     "invitationMailed" BOOLEAN NOT NULL DEFAULT false,
     "creationKey" TEXT,
+    "declaredBy" TEXT,
 
     PRIMARY KEY ("tenantId", "userId"),
     CONSTRAINT "Member_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE,
@@ -136,7 +147,23 @@ CREATE TABLE "Device" (
     "latitude" REAL NOT NULL DEFAULT 0,
     "longitude" REAL NOT NULL DEFAULT 0,
     "publicUrl" BOOLEAN NOT NULL DEFAULT false,
+    "declaredBy" TEXT,
+    "tagsDeclaredBy" TEXT,
+    "instanceId" TEXT,
+    "tunnelId" TEXT,
     CONSTRAINT "Device_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
+);
+
+-- CreateTable
+CREATE TABLE "DeviceCount" (
+    "tenantId" TEXT NOT NULL,
+    "status" TEXT NOT NULL,
+    "container" BOOLEAN NOT NULL,
+    "slot" INTEGER NOT NULL,
+    "count" INTEGER NOT NULL,
+
+    PRIMARY KEY ("tenantId", "status", "container", "slot"),
+    CONSTRAINT "DeviceCount_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
 -- CreateTable
@@ -161,6 +188,7 @@ CREATE TABLE "PublicKey" (
     "hostname" TEXT,
     "createdAt" DATETIME NOT NULL,
     "creationKey" TEXT,
+    "declaredBy" TEXT,
 
     PRIMARY KEY ("tenantId", "fingerprint"),
     CONSTRAINT "PublicKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
@@ -188,6 +216,7 @@ CREATE TABLE "FirewallRule" (
     "username" TEXT NOT NULL,
     "hostname" TEXT,
     "creationKey" TEXT,
+    "declaredBy" TEXT,
     CONSTRAINT "FirewallRule_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
@@ -211,6 +240,20 @@ CREATE TABLE "PrivateKey" (
 );
 
 -- CreateTable
+CREATE TABLE "Instance" (
+    "id" TEXT NOT NULL PRIMARY KEY,
+    "peerUrl" TEXT,
+    "lastSeen" DATETIME NOT NULL
+);
+
+-- CreateTable
+CREATE TABLE "TerminalTicket" (
+    "digest" TEXT NOT NULL PRIMARY KEY,
+    "sealed" TEXT NOT NULL,
+    "expiresAt" DATETIME NOT NULL
+);
+
+-- CreateTable
 CREATE TABLE "ApiKey" (
     "digest" TEXT NOT NULL PRIMARY KEY,
     "tenantId" TEXT NOT NULL,
@@ -221,6 +264,7 @@ CREATE TABLE "ApiKey" (
     "createdAt" DATETIME NOT NULL,
     "updatedAt" DATETIME NOT NULL,
     "creationKey" TEXT,
+    "declaredBy" TEXT,
     CONSTRAINT "ApiKey_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE
 );
 
@@ -228,6 +272,7 @@ CREATE TABLE "ApiKey" (
 CREATE TABLE "MailToken" (
     "userId" TEXT NOT NULL,
     "purpose" TEXT NOT NULL,
+    "address" TEXT,
     "digest" TEXT NOT NULL,
     "expiresAt" DATETIME NOT NULL,
 
@@ -288,6 +333,11 @@ CREATE TABLE "Session" (
     "recordedSize" INTEGER NOT NULL DEFAULT 0,
     "records" INTEGER NOT NULL DEFAULT 0,
     "events" INTEGER NOT NULL DEFAULT 0,
+    "boundedEvents" INTEGER NOT NULL DEFAULT 0,
+    "viaGateway" BOOLEAN NOT NULL DEFAULT false,
+    "keyFingerprint" TEXT,
+    "userId" TEXT,
+    "instanceId" TEXT,
     CONSTRAINT "Session_tenantId_fkey" FOREIGN KEY ("tenantId") REFERENCES "Namespace" ("tenantId") ON DELETE CASCADE ON UPDATE CASCADE,
     CONSTRAINT "Session_deviceUid_fkey" FOREIGN KEY ("deviceUid") REFERENCES "Device" ("uid") ON DELETE CASCADE ON UPDATE CASCADE
 );
@@ -299,6 +349,7 @@ CREATE TABLE "SessionRecord" (
     "sequence" INTEGER NOT NULL,
     "time" DATETIME NOT NULL,
     "message" TEXT NOT NULL,
+    "stream" TEXT NOT NULL DEFAULT 'stdout',
     "width" BIGINT NOT NULL,
     "height" BIGINT NOT NULL,
 
@@ -458,19 +509,7 @@ CREATE INDEX "Member_userId_idx" ON "Member"("userId");
 CREATE UNIQUE INDEX "Member_tenantId_creationKey_key" ON "Member"("tenantId", "creationKey");
 
 -- CreateIndex
-CREATE INDEX "Device_tenantId_status_lastSeen_uid_infoPlatform_idx" ON "Device"("tenantId", "status", "lastSeen", "uid", "infoPlatform");
-
--- CreateIndex
 CREATE INDEX "Device_tenantId_lastSeen_uid_status_infoPlatform_offline_idx" ON "Device"("tenantId", "lastSeen", "uid", "status", "infoPlatform", "offline");
-
--- CreateIndex
-CREATE INDEX "Device_tenantId_status_infoPlatform_idx" ON "Device"("tenantId", "status", "infoPlatform");
-
--- CreateIndex
-CREATE INDEX "Device_tenantId_name_idx" ON "Device"("tenantId", "name");
-
--- CreateIndex
-CREATE INDEX "Device_tenantId_mac_idx" ON "Device"("tenantId", "mac");
 
 -- CreateIndex
 CREATE INDEX "DeviceTag_tenantId_tag_idx" ON "DeviceTag"("tenantId", "tag");
@@ -585,3 +624,56 @@ CREATE INDEX "Connector_tenantId_enable_createdAt_uid_idx" ON "Connector"("tenan
 
 -- CreateIndex
 CREATE INDEX "Announcement_date_uuid_idx" ON "Announcement"("date", "uuid");
+
+-- CreateIndex
+CREATE INDEX "MfaChallenge_userId_expiresAt_idx" ON "MfaChallenge"("userId", "expiresAt");
+
+-- CreateIndex
+CREATE INDEX "Device_tenantId_name_status_infoPlatform_uid_idx" ON "Device"("tenantId", "name", "status", "infoPlatform", "uid");
+
+-- CreateIndex
+CREATE INDEX "Device_tenantId_status_lastSeen_uid_infoPlatform_offline_idx" ON "Device"("tenantId", "status", "lastSeen", "uid", "infoPlatform", "offline");
+
+-- After the other index by status: where several indexes do, SQLite takes that one, and devices are counted by the smallest.
+-- CreateIndex
+CREATE INDEX "Device_tenantId_status_infoPlatform_idx" ON "Device"("tenantId", "status", "infoPlatform");
+
+-- CreateIndex
+CREATE INDEX "DeviceCount_slot_idx" ON "DeviceCount"("slot");
+
+-- CreateIndex
+CREATE INDEX "Device_tenantId_mac_status_idx" ON "Device"("tenantId", "mac", "status");
+
+-- CreateIndex
+CREATE INDEX "TerminalTicket_expiresAt_idx" ON "TerminalTicket"("expiresAt");
+
+-- CreateIndex
+CREATE INDEX "Session_instanceId_idx" ON "Session"("instanceId");
+
+-- CreateIndex
+CREATE INDEX "Session_tenantId_keyFingerprint_startedAt_uid_idx" ON "Session"("tenantId", "keyFingerprint", "startedAt", "uid");
+
+-- CreateIndex
+CREATE INDEX "Session_tenantId_userId_startedAt_uid_idx" ON "Session"("tenantId", "userId", "startedAt", "uid");
+
+-- Counts devices by namespace and status, so that nothing has to count the rows.
+CREATE TRIGGER "Device_count_insert" AFTER INSERT ON "Device" BEGIN
+    INSERT INTO "DeviceCount" ("tenantId", "status", "container", "slot", "count")
+    VALUES (NEW."tenantId", NEW."status", NEW."infoPlatform" = 'connector', 0, 1)
+    ON CONFLICT DO UPDATE SET "count" = "count" + 1;
+END;
+
+-- Where the namespace is deleted with its devices, the counts are gone or go too: nothing makes them again.
+CREATE TRIGGER "Device_count_delete" AFTER DELETE ON "Device" BEGIN
+    UPDATE "DeviceCount" SET "count" = "count" - 1
+    WHERE "tenantId" = OLD."tenantId" AND "status" = OLD."status" AND "container" = (OLD."infoPlatform" = 'connector');
+END;
+
+CREATE TRIGGER "Device_count_update" AFTER UPDATE OF "tenantId", "status", "infoPlatform" ON "Device"
+WHEN (OLD."tenantId", OLD."status", OLD."infoPlatform") <> (NEW."tenantId", NEW."status", NEW."infoPlatform") BEGIN
+    UPDATE "DeviceCount" SET "count" = "count" - 1
+    WHERE "tenantId" = OLD."tenantId" AND "status" = OLD."status" AND "container" = (OLD."infoPlatform" = 'connector');
+    INSERT INTO "DeviceCount" ("tenantId", "status", "container", "slot", "count")
+    VALUES (NEW."tenantId", NEW."status", NEW."infoPlatform" = 'connector', 0, 1)
+    ON CONFLICT DO UPDATE SET "count" = "count" + 1;
+END;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { inTransaction, within } from "../../../../server/db/transaction.ts";
+import { inTransaction, within } from "../../../../server/db/sql/transaction.ts";
 import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
 import { callPaymentGateway } from "../../../../server/payments/callPaymentGateway.ts";
 import type { PaymentGateway } from "../../../../server/payments/paymentGateway.ts";

@@ -1,0 +1,33 @@
+// Writes the next migration of each database: `node server/db/migrations/diff.ts <name>`, for developers only.
+//
+// It compares the models with those of the last commit that changed a migration, and writes
+// `<database>/<number>_<name>.sql`. Review the SQL before you commit it: a rename looks like a column dropped and
+// another one added, and only you know which rows need a value.
+import { execFileSync } from "node:child_process";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { databases, difference } from "./schemas.ts";
+
+const name = process.argv[2];
+if (!name || !/^[a-z0-9_]+$/.test(name)) {
+  console.error("Usage: node server/db/migrations/diff.ts <name>, where the name is made of a-z, 0-9 and _");
+  process.exit(2);
+}
+
+const git = (...words: string[]): string =>
+  execFileSync("git", words, { cwd: import.meta.dirname, encoding: "utf8" }).trim();
+const commit = git("log", "-1", "--format=%H", "--", ...databases.map((database) => `${database}/*.sql`));
+const models = git("show", `${commit}:server/db/models.prisma`);
+
+for (const database of databases) {
+  const sql = await difference(database, models);
+  if (sql === "") {
+    console.log(`${database}: nothing to do`);
+    continue;
+  }
+  const folder = join(import.meta.dirname, database);
+  const number = readdirSync(folder).length + 1;
+  const file = join(folder, `${String(number).padStart(4, "0")}_${name}.sql`);
+  writeFileSync(file, `${sql}\n`);
+  console.log(`${database}: ${file}`);
+}

@@ -1,0 +1,69 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { packageFile } from "../../files/packageFile.ts";
+import { DatabaseError } from "../DatabaseError.ts";
+
+/** One step from an older schema of the database to a newer one. */
+export interface Migration {
+  /** File name without its extension; migrations are applied in the order of their names. */
+  readonly name: string;
+  readonly sql: string;
+  /** SHA-256 of the SQL, to detect a migration that changed after it was applied. */
+  readonly checksum: string;
+}
+
+/** The folder of a database's migrations, which come with the package. */
+export const migrationsFolder = (database: "sqlite" | "postgresql"): string =>
+  packageFile(`db/migrations/${database}`);
+
+/** All migrations of a folder, in order. */
+export function readMigrations(folder: string): Migration[] {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".sql"))
+    .sort()
+    .map((file) => {
+      const sql = readFileSync(join(folder, file), "utf8");
+      return {
+        name: file.slice(0, -".sql".length),
+        sql,
+        checksum: createHash("sha256").update(sql).digest("hex"),
+      };
+    });
+}
+
+/** A migration that was applied to a database. */
+export interface AppliedMigration {
+  readonly name: string;
+  readonly checksum: string;
+}
+
+/**
+ * The migrations that a database lacks.
+ * @param database name of the database in messages
+ * @throws DatabaseError when the database comes from a newer version, or when an applied migration has changed
+ */
+export function pendingMigrations(
+  database: string,
+  applied: readonly AppliedMigration[],
+  migrations: readonly Migration[],
+): readonly Migration[] {
+  for (const [index, { name, checksum }] of applied.entries()) {
+    const known = migrations[index];
+    if (known?.name !== name) {
+      throw new DatabaseError(
+        `${database} was written by a newer version of the service: ` +
+          `this version does not know its migration ${name}. Start the version that wrote it, or a newer one.`,
+      );
+    }
+    if (known.checksum !== checksum) {
+      throw new DatabaseError(
+        `The migration ${name} of this version is not the one that ${lowerFirst(database)} was made with. ` +
+          "Start the version that wrote it.",
+      );
+    }
+  }
+  return migrations.slice(applied.length);
+}
+
+const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

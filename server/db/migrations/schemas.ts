@@ -1,0 +1,77 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  bindMigrationAwareSqlAdapterFactory,
+  ColumnTypeEnum,
+  mockMigrationAwareAdapterFactory,
+} from "@prisma/driver-adapter-utils";
+import { type DiffTarget, SchemaEngine } from "@prisma/schema-engine-wasm";
+
+/** The databases that the service is made for; both share the models of `models.prisma`. */
+export const databases = ["sqlite", "postgresql"] as const;
+
+export type DatabaseName = (typeof databases)[number];
+
+/** The folder `server/db`, which has the models and the generated clients. */
+export const folder = join(import.meta.dirname, "..");
+
+/** The Prisma schema of one database: its client, and the models. The path of the client is relative to `folder`. */
+export const schemaOf = (
+  database: DatabaseName,
+  models: string = readFileSync(join(folder, "models.prisma"), "utf8"),
+): string =>
+  `generator client {
+  provider            = "prisma-client"
+  output              = "./generated/${database}"
+  runtime             = "nodejs"
+  moduleFormat        = "esm"
+  importFileExtension = "ts"
+  // Half the memory: plans are kept, so few queries are ever compiled anew.
+  compilerBuild       = "small"
+}
+
+datasource db {
+  provider = "${database}"
+}
+
+${models}`;
+
+/**
+ * The connection that the engine wants at its start, although it compares schemas as text. It only answers PostgreSQL's
+ * queries for the version and for the existence of the schema.
+ */
+function connectionOf(database: DatabaseName): object {
+  const factory = mockMigrationAwareAdapterFactory(database === "sqlite" ? "sqlite" : "postgres");
+  const connect = factory.connect.bind(factory);
+  factory.connect = async () => {
+    const connection = await connect();
+    connection.queryRaw = async () => ({
+      columnNames: ["exists", "version", "numeric_version"],
+      columnTypes: [ColumnTypeEnum.Boolean, ColumnTypeEnum.Text, ColumnTypeEnum.Int32],
+      rows: [[true, "PostgreSQL 15.0", 150000]],
+    });
+    return connection;
+  };
+  return bindMigrationAwareSqlAdapterFactory(factory);
+}
+
+/**
+ * SQL that migrates a database from older models to those of today; empty where they are equal. The official engine
+ * makes it, in its WebAssembly form, which needs no download (its version is pinned).
+ * @param from the older models; undefined: an empty database
+ */
+export async function difference(database: DatabaseName, from: string | undefined): Promise<string> {
+  const engine = await SchemaEngine.new({ datamodels: undefined }, () => {}, connectionOf(database));
+  const datamodel = (content: string): DiffTarget => ({
+    tag: "schemaDatamodel",
+    files: [{ path: "schema.prisma", content }],
+  });
+  const result = await engine.diff({
+    from: from === undefined ? { tag: "empty" } : datamodel(schemaOf(database, from)),
+    to: datamodel(schemaOf(database)),
+    script: true,
+    exitCode: null,
+    filters: { externalTables: [], externalEnums: [] },
+  });
+  return (result.stdout ?? "").replace("-- This is an empty migration.", "").trim();
+}

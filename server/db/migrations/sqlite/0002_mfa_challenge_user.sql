@@ -1,2 +1,0 @@
--- CreateIndex
-CREATE INDEX "MfaChallenge_userId_expiresAt_idx" ON "MfaChallenge"("userId", "expiresAt");

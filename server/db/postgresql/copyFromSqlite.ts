@@ -1,0 +1,115 @@
+import type Sqlite from "better-sqlite3";
+import { Client } from "pg";
+import { DatabaseError } from "../DatabaseError.ts";
+import {
+  type AppliedMigration,
+  migrationsFolder,
+  pendingMigrations,
+  readMigrations,
+} from "../migrations/migrations.ts";
+import { rowsOf, type SqliteTable, sqliteTables } from "../sqlite/tables.ts";
+import { migratePostgresql } from "./migrate.ts";
+import { SILENCE_TIMEOUT, shownUrl, unusable } from "./openDatabase.ts";
+
+/** Rows per INSERT statement. */
+const BATCH = 1000;
+
+/** Tables that triggers fill while the rows of the others arrive. */
+const DERIVED: ReadonlySet<string> = new Set(["DeviceCount"]);
+
+/** A table that was copied completely, with its number of rows. */
+export interface CopiedTable {
+  readonly name: string;
+  readonly rows: number;
+}
+
+/** Called after each batch with the number of rows copied so far, and the number in the table. */
+export type Progress = (table: string, done: number, total: number) => void;
+
+/**
+ * Copies all data of the service from a SQLite database into an empty PostgreSQL database, whose schema is created or
+ * migrated first. All rows are copied, or none.
+ * @param sqlite must not be written to meanwhile
+ * @throws DatabaseError when the SQLite database has another version, or when the PostgreSQL database cannot be used,
+ * is not empty or refuses a row
+ */
+export async function copyToPostgresql(
+  sqlite: Sqlite.Database,
+  url: string,
+  progress: Progress,
+): Promise<CopiedTable[]> {
+  checkVersion(sqlite);
+  const config = { connectionString: url, connectionTimeoutMillis: SILENCE_TIMEOUT };
+  const client = new Client({ ...config, application_name: "gatehouse" });
+  // A broken connection also fails the statement in flight, which reports the error.
+  client.on("error", () => {});
+  try {
+    await migratePostgresql(config, readMigrations(migrationsFolder("postgresql")));
+    await client.connect();
+    await client.query("BEGIN");
+    const tables = sqliteTables(sqlite);
+    await checkTarget(client, url, tables);
+    const copied: CopiedTable[] = [];
+    for (const table of tables) {
+      if (!DERIVED.has(table.name)) copied.push(await copyTable(sqlite, client, table, progress));
+    }
+    await client.query("COMMIT");
+    return copied;
+  } catch (error) {
+    throw unusable(url, error);
+  } finally {
+    // The end of the connection rolls back an open transaction.
+    await client.end();
+  }
+}
+
+function checkVersion(sqlite: Sqlite.Database): void {
+  const applied = sqlite.prepare('SELECT name, checksum FROM "_migration" ORDER BY name').all();
+  const migrations = readMigrations(migrationsFolder("sqlite"));
+  const pending = pendingMigrations(`The database ${sqlite.name}`, applied as AppliedMigration[], migrations);
+  if (pending.length === 0) return;
+  throw new DatabaseError(
+    `The database ${sqlite.name} comes from an older version of the service: start this version on it once, which ` +
+      "brings it up to date",
+  );
+}
+
+/** Locks the tables against all other sessions, and checks that they are empty. */
+async function checkTarget(client: Client, url: string, tables: readonly SqliteTable[]): Promise<void> {
+  const names = tables.map(({ name }) => `"${name}"`).join(", ");
+  await client.query(`LOCK TABLE ${names} IN ACCESS EXCLUSIVE MODE`);
+  for (const { name } of tables) {
+    const { rowCount } = await client.query(`SELECT 1 FROM "${name}" LIMIT 1`);
+    if (rowCount === 0) continue;
+    throw new DatabaseError(
+      `The database ${shownUrl(url)} is not empty: the table ${name} has rows. Name a new database`,
+    );
+  }
+}
+
+async function copyTable(
+  sqlite: Sqlite.Database,
+  client: Client,
+  table: SqliteTable,
+  progress: Progress,
+): Promise<CopiedTable> {
+  const { name, sequence } = table;
+  const total = sqlite.prepare(`SELECT count(*) FROM "${name}"`).pluck().get() as number;
+  const columns = table.columns.map((column) => `"${column.name}"`).join(", ");
+  const insert = `INSERT INTO "${name}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${name}", $1)`;
+  let done = 0;
+  for (const batch of rowsOf(sqlite, table, BATCH)) {
+    await client.query(insert, [JSON.stringify(batch)]);
+    done += batch.length;
+    progress(name, done, total);
+  }
+  if (sequence) {
+    // Ids are never used again, not even those of deleted rows.
+    const { column, last } = sequence;
+    await client.query("SELECT setval(pg_get_serial_sequence($1, $2), $3)", [`"${name}"`, column, last]);
+  }
+  const { rows } = await client.query<{ count: string }>(`SELECT count(*) FROM "${name}"`);
+  const arrived = Number(rows[0]?.count);
+  if (arrived !== total) throw new Error(`of ${total} rows of ${name}, ${arrived} arrived`);
+  return { name, rows: total };
+}

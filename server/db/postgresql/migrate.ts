@@ -1,0 +1,66 @@
+import { Client, type ClientConfig } from "pg";
+import { reasonOf } from "../../OperatorError.ts";
+import { DatabaseError } from "../DatabaseError.ts";
+import { type AppliedMigration, type Migration, pendingMigrations } from "../migrations/migrations.ts";
+
+/** Key of the advisory lock that a migrating process holds; an arbitrary number that nobody else uses. */
+const LOCK = 4_727_466;
+
+/**
+ * Applies the migrations that the database lacks, each completely or not at all. Of several processes that start at
+ * once, one applies them, and the others wait.
+ * @returns names of the applied migrations
+ * @throws DatabaseError when the database comes from a newer version, when an applied migration has changed, or when a
+ * migration fails; the database is then as it was before that migration
+ */
+export async function migratePostgresql(
+  config: ClientConfig,
+  migrations: readonly Migration[],
+): Promise<string[]> {
+  return inMigrationTurn(config, async (client) => {
+    await client.query(
+      'CREATE TABLE IF NOT EXISTS "_migration" ("name" TEXT PRIMARY KEY, "checksum" TEXT NOT NULL, "appliedAt" TEXT NOT NULL)',
+    );
+    const { rows } = await client.query<AppliedMigration>(
+      'SELECT "name", "checksum" FROM "_migration" ORDER BY "name" COLLATE "C"',
+    );
+    const pending = pendingMigrations(`The database ${client.database}`, rows, migrations);
+    for (const migration of pending) await apply(client, migration);
+    return pending.map((migration) => migration.name);
+  });
+}
+
+/** Changes the layout of a database while no other process does. */
+export async function inMigrationTurn<T>(
+  config: ClientConfig,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
+  const client = new Client(config);
+  await client.connect();
+  try {
+    await client.query("SELECT pg_advisory_lock($1)", [LOCK]);
+    return await work(client);
+  } finally {
+    // The end of the session frees the lock.
+    await client.end();
+  }
+}
+
+async function apply(client: Client, { name, sql, checksum }: Migration): Promise<void> {
+  try {
+    await client.query("BEGIN");
+    // First, since this waits for a transaction of a running instance that runs alone, which may want any other table.
+    await client.query('INSERT INTO "_migration" ("name", "checksum", "appliedAt") VALUES ($1, $2, $3)', [
+      name,
+      checksum,
+      new Date().toISOString(),
+    ]);
+    await client.query(sql);
+    await client.query("COMMIT");
+  } catch (error) {
+    const reason = reasonOf(error);
+    throw new DatabaseError(`The migration ${name} of the database ${client.database} failed: ${reason}`, {
+      cause: error,
+    });
+  }
+}

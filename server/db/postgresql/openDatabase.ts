@@ -1,0 +1,123 @@
+import { PrismaPg } from "@prisma/adapter-pg";
+import type { Database } from "../Database.ts";
+import { DatabaseError } from "../DatabaseError.ts";
+import { PrismaClient } from "../generated/postgresql/client.ts";
+import type { PrismaClient as SharedClient } from "../generated/sqlite/client.ts";
+import { migrationsFolder, readMigrations } from "../migrations/migrations.ts";
+import { GroupCommit } from "../sql/groupCommit.ts";
+import { indexNamesOnPostgresql } from "../sql/nameIndex.ts";
+import { readDirectly } from "../sql/readRows.ts";
+import { writeDirectly } from "../sql/transaction.ts";
+import { inMigrationTurn, migratePostgresql } from "./migrate.ts";
+import { endSilence } from "./silence.ts";
+import { beginSerializable, type NameOf, postgresqlSql, WIRE_TYPES } from "./sql.ts";
+
+/** Prepared statements per connection; further ones (with lists of ids of any length) are parsed each time. */
+const MAXIMUM_PREPARED = 300;
+
+/**
+ * Names the prepared statements, so that PostgreSQL parses and plans each once per connection. Those without values,
+ * which begin and end transactions, are parsed faster than they are prepared. A search by a pattern is planned anew:
+ * whether the index of patterns helps depends on how many rows of all namespaces match.
+ * @returns a function from a statement to its name; empty for a statement that is not prepared
+ */
+function statementNames(): NameOf {
+  const names = new Map<string, string>();
+  return ({ sql, args }) => {
+    if (args.length === 0 || sql.includes(" LIKE ")) return "";
+    const known = names.get(sql);
+    if (known !== undefined) return known;
+    if (names.size >= MAXIMUM_PREPARED) return "";
+    const name = `gatehouse_${names.size}`;
+    names.set(sql, name);
+    return name;
+  };
+}
+
+/**
+ * How long PostgreSQL may be silent, in milliseconds. After that, connecting fails, and so does every read and write
+ * that waits on an open connection.
+ */
+export const SILENCE_TIMEOUT = 10_000;
+/** After how many milliseconds the database cancels a statement, so that none can hold a connection for ever. */
+const STATEMENT_TIMEOUT = 60_000;
+/** After how many milliseconds the database ends a transaction that its process leaves idle. */
+const IDLE_TRANSACTION_TIMEOUT = 60_000;
+
+/**
+ * Uses an index instead of a sequential scan wherever one exists. A serializable transaction that scans a table
+ * conflicts with every write to it, in any namespace. PostgreSQL would scan small tables, and large ones by plans made
+ * while they were small.
+ */
+const PLANNER = "-c enable_seqscan=off";
+
+/** See `openDatabase`. PostgreSQL's default settings make acknowledged transactions durable. */
+export async function openPostgresqlDatabase(location: {
+  readonly url: string;
+  readonly connections: number;
+  readonly silence?: number;
+}): Promise<Database> {
+  const { url, connections, silence = SILENCE_TIMEOUT } = location;
+  const prepare = async () => {
+    const config = { connectionString: url, connectionTimeoutMillis: silence };
+    const migrated = await migratePostgresql(config, readMigrations(migrationsFolder("postgresql")));
+    return { migrated, namesUnindexed: await inMigrationTurn(config, indexNamesOnPostgresql) };
+  };
+  const prepared = await prepare().catch((error: unknown) => {
+    throw unusable(url, error);
+  });
+  const nameOf = statementNames();
+  const factory = new PrismaPg(
+    {
+      connectionString: url,
+      max: connections,
+      connectionTimeoutMillis: silence,
+      statement_timeout: STATEMENT_TIMEOUT,
+      idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT,
+      application_name: "gatehouse",
+      options: PLANNER,
+      pipeline: true,
+    },
+    { statementNameGenerator: nameOf },
+  );
+  const adapter = await factory.connect();
+  const pool = adapter.underlyingDriver();
+  endSilence(pool, url, { database: silence, connection: STATEMENT_TIMEOUT });
+  const client = new PrismaClient({
+    adapter: { provider: factory.provider, adapterName: factory.adapterName, connect: async () => adapter },
+    errorFormat: "minimal",
+  });
+  readDirectly(client, {
+    provider: "postgres",
+    sql: postgresqlSql(pool, nameOf),
+    wire: postgresqlSql(pool, nameOf, WIRE_TYPES),
+  });
+  writeDirectly(client, new GroupCommit((alone) => beginSerializable(pool, nameOf, alone)));
+  return {
+    // Both clients are generated from the same models, so only the names of their types differ.
+    client: client as unknown as SharedClient,
+    ...prepared,
+    snapshots: undefined,
+    async tryWrite() {
+      await client.$executeRaw`UPDATE "SigningKey" SET "createdAt" = "createdAt"
+        WHERE "kid" = (SELECT max("kid") FROM "SigningKey")`;
+    },
+    close: () => client.$disconnect(),
+  };
+}
+
+/** The URL of a database without password and parameters, as messages may show it. */
+export function shownUrl(url: string): string {
+  const shown = new URL(url);
+  shown.password = "";
+  shown.search = "";
+  return shown.toString();
+}
+
+/** The error for the operator when a PostgreSQL database cannot be used. */
+export function unusable(url: string, error: unknown): DatabaseError {
+  if (error instanceof DatabaseError) return error;
+  const text =
+    error instanceof Error ? error.message || ("code" in error ? String(error.code) : "") : String(error);
+  return new DatabaseError(`Cannot use the database ${shownUrl(url)}: ${text}`, { cause: error });
+}

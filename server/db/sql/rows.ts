@@ -1,0 +1,91 @@
+import type { Prisma } from "../generated/sqlite/client.ts";
+import { readRows, type SqlClient } from "./readRows.ts";
+import { type Sql, sql } from "./sql.ts";
+
+/** A model, whose table has its name. */
+type Model = Prisma.ModelName;
+
+/** A row of a model's table. */
+export type RowOf<M extends Model> = Prisma.TypeMap["model"][M]["payload"]["scalars"];
+
+/** Columns by which rows are found, and their values; there must be at least one, and none is null. */
+type Key<M extends Model> = Partial<RowOf<M>>;
+
+const equalities = (columns: object): Sql[] =>
+  Object.entries(columns).map(([name, value]) => sql`${sql.column(name)} = ${value}`);
+
+/** True for the rows with a key. */
+export const hasKey = <M extends Model>(key: Key<M>): Sql => sql.join(equalities(key), " AND ");
+
+/** The row with a key that only one row has; null without one. */
+export async function findRow<M extends Model>(
+  db: SqlClient,
+  model: M,
+  key: Key<M>,
+): Promise<RowOf<M> | null> {
+  const [row] = await readRows<RowOf<M>>(db, sql`SELECT * FROM ${sql.column(model)} WHERE ${hasKey(key)}`);
+  return row ?? null;
+}
+
+/** The statement that {@link insertRows} executes; there must be at least one row. */
+export function insertion<M extends Model>(model: M, rows: readonly Partial<RowOf<M>>[]): Sql {
+  const columns = Object.keys(rows[0] ?? {}).map(sql.column);
+  const values = rows.map((row) => sql`(${sql.list(Object.values(row))})`);
+  return sql`INSERT INTO ${sql.column(model)} (${sql.join(columns, ", ")})
+    VALUES ${sql.join(values, ", ")} ON CONFLICT DO NOTHING`;
+}
+
+/**
+ * Inserts rows with the same columns; columns that are left out have their defaults.
+ * @returns false if a unique value of theirs is taken; rows without one are inserted all the same
+ */
+export async function insertRows<M extends Model>(
+  db: SqlClient,
+  model: M,
+  rows: readonly Partial<RowOf<M>>[],
+): Promise<boolean> {
+  return rows.length === 0 || (await db.$executeRaw(insertion(model, rows))) === rows.length;
+}
+
+/**
+ * Changes the row with a key, or inserts it where there is none.
+ * @param key the columns of a unique key
+ * @param inserted columns that only a new row gets
+ */
+export async function putRow<M extends Model>(
+  db: SqlClient,
+  model: M,
+  key: Key<M>,
+  changes: Partial<RowOf<M>>,
+  inserted: Partial<RowOf<M>> = {},
+): Promise<void> {
+  const row = { ...key, ...changes, ...inserted };
+  const columns = sql.join(Object.keys(row).map(sql.column), ", ");
+  await db.$executeRaw(
+    sql`INSERT INTO ${sql.column(model)} (${columns}) VALUES (${sql.list(Object.values(row))})
+      ON CONFLICT (${sql.join(Object.keys(key).map(sql.column), ", ")})
+      DO UPDATE SET ${sql.join(equalities(changes), ", ")}`,
+  );
+}
+
+/**
+ * Changes the row with a key.
+ * @returns false if there is none
+ */
+export async function updateRow<M extends Model>(
+  db: SqlClient,
+  model: M,
+  key: Key<M>,
+  changes: Partial<RowOf<M>>,
+): Promise<boolean> {
+  const set = sql.join(equalities(changes), ", ");
+  return (await db.$executeRaw(sql`UPDATE ${sql.column(model)} SET ${set} WHERE ${hasKey(key)}`)) > 0;
+}
+
+/**
+ * Deletes the rows with a key, with all that belongs to them.
+ * @returns false if there is none
+ */
+export async function deleteRows<M extends Model>(db: SqlClient, model: M, key: Key<M>): Promise<boolean> {
+  return (await db.$executeRaw(sql`DELETE FROM ${sql.column(model)} WHERE ${hasKey(key)}`)) > 0;
+}

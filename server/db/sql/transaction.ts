@@ -1,0 +1,79 @@
+import type { Services } from "../../services.ts";
+import type { Prisma } from "../generated/sqlite/client.ts";
+import type { GroupCommit } from "./groupCommit.ts";
+import type { SqlClient } from "./readRows.ts";
+import { retryConflicts } from "./retryConflicts.ts";
+import { passGate } from "./transactionGate.ts";
+
+/** The client of an open transaction. */
+export type Transaction = Prisma.TransactionClient;
+
+/**
+ * Attempts that run beside other transactions; later ones run alone, and conflict with no other. PostgreSQL sees a
+ * conflict even where two transactions only touch the same page of an index, so under load all of these may fail.
+ */
+const TOGETHER = 2;
+
+/** Clients of the transactions that are open. */
+const open = new WeakSet<object>();
+
+/** Services whose database takes SQL alone. */
+export type SqlServices = Omit<Services, "db"> & { readonly db: SqlClient };
+
+/** The services for work inside of a transaction: whatever uses their database is a part of it. */
+export function within(services: Services, tx: Transaction): Services;
+export function within(services: SqlServices, tx: SqlClient): SqlServices;
+export function within(services: SqlServices, tx: SqlClient): SqlServices {
+  open.add(tx);
+  return { ...services, db: tx };
+}
+
+/** True for services inside of a transaction. */
+export const isInTransaction = (services: Pick<SqlServices, "db">): boolean => open.has(services.db);
+
+/**
+ * Runs work as one transaction, isolated from all others, so that what it checked still holds when it writes. The work
+ * may run more than once, so it must only use the transaction. Inside of a transaction, it becomes a part of that.
+ */
+export async function inTransaction<T>(
+  services: Pick<Services, "db">,
+  work: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  if (isInTransaction(services)) return work(services.db);
+  return retryConflicts((attempt) => begin(services, work, attempt > TOGETHER));
+}
+
+/** What runs transactions of each client's database without the client, which costs ten times what the statements do. */
+const direct = new WeakMap<object, GroupCommit>();
+
+/** Lets {@link inSqlTransaction} pass by a client. */
+export function writeDirectly(client: object, groups: GroupCommit): void {
+  direct.set(client, groups);
+}
+
+/**
+ * Runs work like {@link inTransaction}, with SQL alone. It may share its transaction with other work, so it must wait
+ * for its own statements only.
+ * @param lane work of one lane shares transactions, and never conflicts
+ */
+export async function inSqlTransaction<T>(
+  services: Pick<Services, "db">,
+  lane: string,
+  work: (tx: SqlClient) => Promise<T>,
+): Promise<T> {
+  const groups = direct.get(services.db);
+  if (groups === undefined) return inTransaction(services, work);
+  return retryConflicts((attempt) => groups.run(lane, work, attempt > TOGETHER));
+}
+
+function begin<T>(
+  { db }: Pick<Services, "db">,
+  work: (tx: Transaction) => Promise<T>,
+  alone: boolean,
+): Promise<T> {
+  const run = async (tx: Transaction) => {
+    await passGate(db, tx, alone);
+    return work(tx);
+  };
+  return db.$transaction(run, { isolationLevel: "Serializable", maxWait: 20_000, timeout: 20_000 });
+}

@@ -1,0 +1,81 @@
+import Sqlite from "better-sqlite3";
+import { DatabaseError } from "../DatabaseError.ts";
+import {
+  type AppliedMigration,
+  migrationsFolder,
+  pendingMigrations,
+  readMigrations,
+} from "../migrations/migrations.ts";
+
+/** A signing key as stored in the database. */
+interface SealedKey {
+  readonly kid: string;
+  readonly sealed: string;
+}
+
+/** Row counts of a backup, for the person who restores it. */
+export interface BackupContent {
+  readonly users: number;
+  readonly namespaces: number;
+  readonly devices: number;
+}
+
+/**
+ * Checks that a file is an intact database of this version or an older one, whose secrets can be opened.
+ * @param file a copy that nobody else uses
+ * @param name name of the backup in messages
+ * @param openKey throws when the instance secret does not open a key
+ * @throws DatabaseError saying what is wrong
+ */
+export function checkBackup(file: string, name: string, openKey: (key: SealedKey) => void): BackupContent {
+  const sqlite = new Sqlite(file, { fileMustExist: true });
+  try {
+    // Otherwise a file in WAL mode would get `-wal` and `-shm` files that stay.
+    sqlite.pragma("locking_mode = EXCLUSIVE");
+    checkWhole(sqlite, name);
+    checkOrigin(sqlite, name);
+    checkSecret(sqlite, name, openKey);
+    const count = (table: string) =>
+      sqlite.prepare(`SELECT count(*) FROM "${table}"`).pluck().get() as number;
+    return { users: count("User"), namespaces: count("Namespace"), devices: count("Device") };
+  } catch (error) {
+    if (!(error instanceof Sqlite.SqliteError)) throw error;
+    throw new DatabaseError(`${name} is no whole SQLite database: ${error.message}`, { cause: error });
+  } finally {
+    sqlite.close();
+  }
+}
+
+function checkWhole(sqlite: Sqlite.Database, name: string): void {
+  const problem = sqlite.pragma("integrity_check(1)", { simple: true });
+  if (problem !== "ok") throw new DatabaseError(`${name} is damaged: ${problem}`);
+  const [broken] = sqlite.pragma("foreign_key_check") as { table: string; parent: string }[];
+  if (broken) {
+    throw new DatabaseError(
+      `${name} is damaged: a row of ${broken.table} refers to none of ${broken.parent}`,
+    );
+  }
+}
+
+function checkOrigin(sqlite: Sqlite.Database, name: string): void {
+  const history = sqlite.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '_migration'");
+  const applied =
+    history.get() === undefined
+      ? []
+      : (sqlite.prepare('SELECT name, checksum FROM "_migration" ORDER BY name').all() as AppliedMigration[]);
+  if (applied.length === 0) throw new DatabaseError(`${name} is not a database of the service`);
+  pendingMigrations(`The database ${name}`, applied, readMigrations(migrationsFolder("sqlite")));
+}
+
+function checkSecret(sqlite: Sqlite.Database, name: string, openKey: (key: SealedKey) => void): void {
+  const keys = sqlite.prepare('SELECT kid, sealed FROM "SigningKey"').all() as SealedKey[];
+  try {
+    for (const key of keys) openKey(key);
+  } catch (error) {
+    throw new DatabaseError(
+      `${name} was written with another instance secret than the present one: give the command the secret that was ` +
+        "kept with it, as the file `secret` in the data folder or by GATEHOUSE_SECRET_FILE",
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,72 @@
+import { chmodSync, rmSync } from "node:fs";
+import type Sqlite from "better-sqlite3";
+import { moveDurably } from "../../files/durableFile.ts";
+import { reasonOf } from "../../OperatorError.ts";
+import { DatabaseError } from "../DatabaseError.ts";
+import { type AppliedMigration, type Migration, pendingMigrations } from "../migrations/migrations.ts";
+
+/**
+ * Applies the migrations that the database lacks, each completely or not at all, after copying a database that holds
+ * data to `<file>.before-<first migration>`.
+ *
+ * Foreign keys are off meanwhile: a migration rebuilds a table by dropping it, which would silently delete the rows
+ * that refer to it. SQLite ignores the switch inside of a transaction, so the migrations' own `PRAGMA foreign_keys=OFF`
+ * has no effect, and foreign keys are switched off here.
+ * @returns names of the applied migrations
+ * @throws DatabaseError when the database comes from a newer version, when an applied migration has changed, or when a
+ * migration fails; the database is then as it was before that migration
+ */
+export function migrateSqlite(sqlite: Sqlite.Database, migrations: readonly Migration[]): string[] {
+  sqlite.exec(
+    'CREATE TABLE IF NOT EXISTS "_migration" ("name" TEXT PRIMARY KEY, "checksum" TEXT NOT NULL, "appliedAt" TEXT NOT NULL)',
+  );
+  const applied = sqlite
+    .prepare('SELECT name, checksum FROM "_migration" ORDER BY name')
+    .all() as AppliedMigration[];
+  const pending = pendingMigrations(`The database ${sqlite.name}`, applied, migrations);
+  const [first] = pending;
+  if (first === undefined) return [];
+  if (applied.length > 0) copySqlite(sqlite, `${sqlite.name}.before-${first.name}`);
+  sqlite.pragma("foreign_keys = OFF");
+  try {
+    for (const migration of pending) apply(sqlite, migration);
+  } finally {
+    sqlite.pragma("foreign_keys = ON");
+  }
+  return pending.map((migration) => migration.name);
+}
+
+function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): void {
+  const take = sqlite.transaction(() => {
+    sqlite.exec(sql);
+    const broken = sqlite.pragma("foreign_key_check") as { table: string; parent: string }[];
+    const [first] = broken;
+    if (first) {
+      throw new Error(
+        `${broken.length} rows would refer to nothing, the first in ${first.table} to ${first.parent}`,
+      );
+    }
+    sqlite
+      .prepare('INSERT INTO "_migration" ("name", "checksum", "appliedAt") VALUES (?, ?, ?)')
+      .run(name, checksum, new Date().toISOString());
+  });
+  try {
+    take.immediate();
+  } catch (error) {
+    const reason = reasonOf(error);
+    throw new DatabaseError(`The migration ${name} of ${sqlite.name} failed: ${reason}`, { cause: error });
+  }
+}
+
+/**
+ * Copies the database into a file that only its user can read. The file appears, in place of an older one, once it is
+ * complete and on disk, or not at all.
+ */
+function copySqlite(sqlite: Sqlite.Database, target: string): void {
+  const unfinished = `${target}.unfinished`;
+  rmSync(unfinished, { force: true });
+  // Reading the file from within this process would free its locks.
+  sqlite.prepare("VACUUM INTO ?").run(unfinished);
+  chmodSync(unfinished, 0o600);
+  moveDurably(unfinished, target);
+}

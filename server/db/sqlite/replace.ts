@@ -1,0 +1,56 @@
+import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
+import Sqlite from "better-sqlite3";
+import { moveDurably } from "../../files/durableFile.ts";
+import { reasonOf } from "../../OperatorError.ts";
+import { DatabaseError } from "../DatabaseError.ts";
+import { openSqlite } from "./open.ts";
+
+/** Files that SQLite keeps beside a database; beside another database they would corrupt it. */
+const COMPANIONS = ["-wal", "-shm", "-journal"];
+
+/**
+ * Replaces a SQLite database that nobody uses by another file, and keeps the old database under another name. However
+ * this ends, one of the two is in place and intact.
+ * @param file the database's path; the file may be missing
+ * @param kept new path of the old database
+ * @throws DatabaseError when a process uses the database, or when the files cannot be renamed
+ */
+export function replaceSqlite(file: string, replacement: string, kept: string): void {
+  const existed = existsSync(file);
+  const owned = takeOver(file);
+  try {
+    if (existed) linkSync(file, kept);
+    for (const suffix of COMPANIONS) {
+      if (existsSync(file + suffix)) renameSync(file + suffix, kept + suffix);
+    }
+    moveDurably(replacement, file);
+  } catch (error) {
+    if (!existed) rmSync(file, { force: true });
+    const reason = reasonOf(error);
+    throw new DatabaseError(`Cannot replace the database ${file}: ${reason}`, { cause: error });
+  } finally {
+    // Kept open until now, so that no service can start on the old database, and go on writing to it unnoticed.
+    owned?.close();
+  }
+}
+
+/** Locks a database and removes its companion files; undefined for a damaged one, which no service can use. */
+function takeOver(file: string): Sqlite.Database | undefined {
+  let sqlite: Sqlite.Database | undefined;
+  try {
+    sqlite = openSqlite(file);
+    sqlite.pragma("journal_mode = MEMORY");
+    sqlite.exec("BEGIN IMMEDIATE; COMMIT");
+    return sqlite;
+  } catch (error) {
+    sqlite?.close();
+    if (!isDamage(error)) throw error;
+    return undefined;
+  }
+}
+
+function isDamage(error: unknown): boolean {
+  const cause = error instanceof DatabaseError ? error.cause : error;
+  if (!(cause instanceof Sqlite.SqliteError)) return false;
+  return cause.code === "SQLITE_NOTADB" || cause.code.startsWith("SQLITE_CORRUPT");
+}

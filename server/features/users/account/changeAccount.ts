@@ -1,0 +1,76 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Declared } from "../../../changes/managedObject.ts";
+import { type Operator, recordChange } from "../../../changes/recordChange.ts";
+import type { Prisma, User } from "../../../db/generated/sqlite/client.ts";
+import { type Transaction, within } from "../../../db/sql/transaction.ts";
+import type { UserCaller } from "../../../http/access/identity.ts";
+import type { Services } from "../../../services.ts";
+import { checkVersion } from "../callingUser.ts";
+
+/**
+ * Purposes of the mailed tokens that a change invalidates: tokens that went to the old address or are older than a new
+ * password; pending addresses that the change replaces or that an ended login requested.
+ */
+function endedTokens(user: User, changed: User): string[] {
+  const isNew = (column: "email" | "recoveryEmail" | "passwordHash" | "tokenVersion") =>
+    changed[column] !== user[column];
+  const ended: string[] = [];
+  if (isNew("email") || isNew("passwordHash")) ended.push("activation", "recovery");
+  if (isNew("email") || isNew("tokenVersion")) ended.push("email");
+  if (isNew("recoveryEmail") || isNew("tokenVersion")) ended.push("recoveryEmail");
+  return ended;
+}
+
+/** The fields of a user in the audit trail; of the password it shows only that it changed. */
+function shown(user: User, password: string): Declared {
+  const { username, name, email, recoveryEmail, mfaSecret, status } = user;
+  const mfa = mfaSecret !== null;
+  return { username, name, email, recovery_email: recoveryEmail, mfa, password, status };
+}
+
+/** The caller, request and operation of a change; an operator has no address. */
+export interface AccountChange {
+  readonly caller: UserCaller | Operator;
+  readonly request: { readonly id: string; readonly address: string };
+  /** Id of the operation, or name of the command. */
+  readonly operation: string;
+}
+
+/**
+ * Changes a user's account, and records it in the audit trail, under no namespace. A change without effect is not
+ * recorded. If tokens become void, pending logins that wait for a code end too.
+ * @throws UnauthenticatedError the caller's logins were ended since the request arrived
+ */
+export async function changeAccount(
+  services: Services,
+  tx: Transaction,
+  { id }: Pick<User, "id">,
+  data: Prisma.UserUpdateInput,
+  { caller, request, operation }: AccountChange,
+): Promise<void> {
+  const user = await tx.user.findUniqueOrThrow({ where: { id } });
+  if (caller.kind === "user") checkVersion(user, caller);
+  const endsTokens = data.tokenVersion !== undefined;
+  const changed = await tx.user.update({
+    where: { id },
+    data: { ...(endsTokens && { keptToken: null, keptUntil: null }), ...data },
+  });
+  if (changed.tokenVersion !== user.tokenVersion) await tx.mfaChallenge.deleteMany({ where: { userId: id } });
+  const ended = endedTokens(user, changed);
+  if (ended.length > 0) await tx.mailToken.deleteMany({ where: { userId: id, purpose: { in: ended } } });
+  const before = shown(user, "***");
+  const after = {
+    ...shown(changed, changed.passwordHash === user.passwordHash ? "***" : "*** (changed)"),
+    ...(changed.tokenVersion !== user.tokenVersion && { logins: "ended" }),
+  };
+  if (isDeepStrictEqual(before, after)) return;
+  await recordChange(within(services, tx), {
+    tenantId: null,
+    caller,
+    request,
+    operation,
+    object: { kind: "user", id },
+    before,
+    after,
+  });
+}

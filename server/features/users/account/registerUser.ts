@@ -1,0 +1,123 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { recordChange } from "../../../changes/recordChange.ts";
+import type { User } from "../../../db/generated/sqlite/client.ts";
+import { inTransaction, within } from "../../../db/sql/transaction.ts";
+import { isDatabaseError, TakenFieldsError, UnauthenticatedError } from "../../../errors.ts";
+import type { Context, Handler } from "../../../http/handler.ts";
+import { hashPassword } from "../../../secrets/passwords.ts";
+import type { Services } from "../../../services.ts";
+import { acceptMembership, openInvitation } from "../../namespaces/invitations.ts";
+import { queueAccountMail } from "../../outbox/outbox.ts";
+import { actingUser } from "../callingUser.ts";
+import { homeOf, sessionOf } from "../session.ts";
+import { newUserId } from "./createUser.ts";
+
+type RegisterContext = Context<PublicOperations["registerUser"]>;
+type Body = RegisterContext["body"];
+
+/**
+ * The invitation by which the user registers. Null without one, which only a cloud instance allows: other editions have
+ * no other proof of an address.
+ * @throws UnauthenticatedError the sig is not of an open invitation of this address, or a required sig is missing
+ */
+async function invitationOf(services: Services, { sig, email }: Body) {
+  if (!sig && services.settings.edition === "cloud") return null;
+  const invitation = await openInvitation(services, sig ?? "");
+  if (invitation?.user.status === "invited" && invitation.user.email === email.toLowerCase())
+    return invitation;
+  throw new UnauthenticatedError("sig: must be that of an open invitation of this e-mail");
+}
+
+/**
+ * The user invited by the address, who becomes the new user; null if nobody has it.
+ * @throws TakenFieldsError another user has the name or the address
+ */
+async function invitedUser(services: Services, body: Body): Promise<User | null> {
+  const { user } = services.db;
+  const known = await user.findUnique({ where: { email: body.email.toLowerCase() } });
+  const named = await user.findUnique({ where: { username: body.username.toLowerCase() } });
+  const taken = [...(named ? ["username"] : []), ...(known && known.status !== "invited" ? ["email"] : [])];
+  if (taken.length > 0) throw new TakenFieldsError(taken);
+  return known;
+}
+
+/**
+ * Adds the user, or completes the invited one, as a part of a transaction. A mailed sig confirms the address. A sig
+ * from a shared link proves nothing about it, but below the cloud edition nothing else could.
+ */
+async function register(services: Services, context: RegisterContext, passwordHash: string): Promise<User> {
+  const { body, request } = context;
+  const cloud = services.settings.edition === "cloud";
+  const invitation = await invitationOf(services, body);
+  const invited = await invitedUser(services, body);
+  const confirmed = invitation !== null && (invitation.invitationMailed || !cloud);
+  const data = {
+    name: body.name,
+    username: body.username.toLowerCase(),
+    passwordHash,
+    emailMarketing: body.email_marketing,
+    status: confirmed ? "confirmed" : "not-confirmed",
+    createdAt: services.now(),
+  };
+  const user = invited
+    ? await services.db.user.update({ where: { id: invited.id }, data })
+    : await services.db.user.create({ data: { ...data, id: newUserId(), email: body.email.toLowerCase() } });
+  const { id, username, name, email, status } = user;
+  const caller = actingUser(user);
+  const operation = "registerUser";
+  // A cloud instance asks for the user's consent afterwards, with acceptInvite.
+  if (invitation && !cloud) await acceptMembership(services, invitation, { caller, request, operation });
+  if (!confirmed) await queueAccountMail(services, { purpose: "activation", account: username });
+  await recordChange(services, {
+    tenantId: null,
+    caller,
+    request,
+    operation,
+    object: { kind: "user", id },
+    before: null,
+    after: { username, name, email, status },
+  });
+  return user;
+}
+
+/** Registers a new account (rules section 11). */
+export const registerUser: Handler<PublicOperations["registerUser"]> = async (context) => {
+  const { services, body, signal } = context;
+  await invitationOf(services, body);
+  await invitedUser(services, body);
+  const passwordHash = await hashPassword(body.password, signal);
+  let user: User;
+  try {
+    user = await inTransaction(services, (tx) => register(within(services, tx), context, passwordHash));
+  } catch (error) {
+    // Another user took the name since the check.
+    if (isDatabaseError(error, "P2002")) await invitedUser(services, body);
+    throw error;
+  }
+  return user.status === "confirmed"
+    ? sessionOf(services, user, await homeOf(services, user), null)
+    : undefined;
+};
+
+/** How long an account may stay unconfirmed, in milliseconds: strangers can make such accounts, which hold a name. */
+const WAITING = 7 * 24 * 60 * 60_000;
+
+/**
+ * Deletes expired mail tokens, accounts that nobody confirmed in a week, and invited users without an invitation. An
+ * account with a membership stays.
+ */
+export async function forgetAccounts({ db, now }: Pick<Services, "db" | "now">): Promise<void> {
+  const time = now();
+  await db.mailToken.deleteMany({ where: { expiresAt: { lte: time } } });
+  const alone = { memberships: { none: {} }, owned: { none: {} } };
+  await db.user.deleteMany({
+    where: {
+      ...alone,
+      status: "not-confirmed",
+      createdAt: { lte: new Date(time.getTime() - WAITING) },
+      // Another mail may still confirm the account.
+      mailTokens: { none: {} },
+    },
+  });
+  await db.user.deleteMany({ where: { ...alone, status: "invited" } });
+}

@@ -1,0 +1,64 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { recordChange } from "../../../changes/recordChange.ts";
+import { inTransaction, within } from "../../../db/sql/transaction.ts";
+import { ForbiddenError } from "../../../errors.ts";
+import type { Handler } from "../../../http/handler.ts";
+import { isSameSecret } from "../../../secrets/digest.ts";
+import { hashPassword } from "../../../secrets/passwords.ts";
+import { setupSign } from "../../../secrets/setupSign.ts";
+import { insertNamespace } from "../../namespaces/insertNamespace.ts";
+import { declaredNamespace } from "../../namespaces/objects.ts";
+import { WELCOME } from "../../namespaces/welcome.ts";
+import { insertUser } from "./createUser.ts";
+
+/**
+ * Name of the first user's namespace: the username. Characters that a host-name label cannot hold (rules section 5.2)
+ * become hyphens; the rules do not define the name for a username like `ana.reis`.
+ */
+function labelOf(username: string): string {
+  const label = username
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "");
+  return label || "personal";
+}
+
+/** Makes the first user and its namespace, for the holder of the setup link (rules section 11). */
+export const setup: Handler<PublicOperations["setup"]> = async (context) => {
+  const { services, query, body, signal, request } = context;
+  const done = () => new ForbiddenError("setup is done already");
+  if ((await services.db.user.count()) > 0) throw done();
+  if (!isSameSecret(query.sign, setupSign(services.keys)))
+    throw new ForbiddenError("sign: is not the setup link's");
+  const passwordHash = await hashPassword(body.password, signal);
+  await inTransaction(services, async (tx) => {
+    if ((await tx.user.count()) > 0) throw done();
+    const user = await insertUser(services, tx, body, passwordHash);
+    const namespace = await insertNamespace(services, tx, {
+      name: labelOf(body.username),
+      ownerId: user.id,
+      type: "personal",
+      sessionRecord: false,
+      connectionAnnouncement: WELCOME,
+    });
+    const { tenantId } = namespace;
+    await recordChange(within(services, tx), {
+      tenantId,
+      caller: {
+        kind: "user",
+        userId: user.id,
+        username: body.username,
+        tokenVersion: 0,
+        token: null,
+        tenant: tenantId,
+        role: "owner",
+      },
+      request,
+      operation: "setup",
+      object: { kind: "namespace", id: tenantId },
+      before: null,
+      after: declaredNamespace(namespace),
+    });
+  });
+  return undefined;
+};

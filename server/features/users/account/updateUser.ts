@@ -1,0 +1,180 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { Prisma, User } from "../../../db/generated/sqlite/client.ts";
+import { inTransaction, within } from "../../../db/sql/transaction.ts";
+import {
+  ForbiddenError,
+  InvalidError,
+  InvalidFieldsError,
+  isDatabaseError,
+  TakenFieldsError,
+} from "../../../errors.ts";
+import type { UserCaller } from "../../../http/access/identity.ts";
+import { KEPT_LIFE } from "../../../http/access/tokens.ts";
+import type { Context, Handler } from "../../../http/handler.ts";
+import { hashPassword } from "../../../secrets/passwords.ts";
+import type { Services } from "../../../services.ts";
+import { callingUser } from "../callingUser.ts";
+import { isCurrentPassword, proveOwner } from "../proveOwner.ts";
+import {
+  type AddressField,
+  askForAddresses,
+  changedAddresses,
+  checkAsJudged,
+  countRequest,
+  isFirstRecovery,
+  tellOfChange,
+} from "./addresses.ts";
+import { changeAccount } from "./changeAccount.ts";
+
+type Body = Context<PublicOperations["updateUser"]>["body"];
+type ChangeContext = Pick<
+  Context<PublicOperations["updateUser"]>,
+  "services" | "identity" | "body" | "signal" | "request"
+>;
+
+interface Changes {
+  name?: string;
+  username?: string;
+  email?: string;
+  recoveryEmail?: string;
+}
+
+/** The changes: fields that were sent and are not empty (rules section 11). */
+function changesOf(body: Body): Changes {
+  return {
+    ...(body.name && { name: body.name }),
+    ...(body.username && { username: body.username.toLowerCase() }),
+    ...(body.email && { email: body.email.toLowerCase() }),
+    ...(body.recovery_email && { recoveryEmail: body.recovery_email.toLowerCase() }),
+  };
+}
+
+/** Refuses a recovery address equal to the old or new e-mail address: it must still work when that one is lost. */
+function checkRecoveryEmail(user: User, changes: Changes): void {
+  const recovery = changes.recoveryEmail ?? user.recoveryEmail;
+  const addresses = [changes.email ?? user.email, ...(changes.recoveryEmail ? [user.email] : [])];
+  if (recovery !== "" && addresses.includes(recovery))
+    throw new InvalidFieldsError(["email", "recovery_email"]);
+}
+
+/**
+ * Whether the request proves that the user sends it, and not the holder of a stolen login.
+ * @throws InvalidFieldsError a proof is missing or wrong
+ */
+async function isProven(services: Services, user: User, body: Body, signal: AbortSignal): Promise<boolean> {
+  const { password, current_password: current, code } = body;
+  if (!current) {
+    if (password || code) throw new InvalidFieldsError(["current_password"]);
+    return false;
+  }
+  const proof = await proveOwner(services, user, { password: current, code }, signal);
+  if (proof === "wrong password") throw new InvalidFieldsError([password ? "password" : "current_password"]);
+  if (proof === "wrong code") throw new InvalidFieldsError(["code"]);
+  return proof === "proved";
+}
+
+/**
+ * The columns of a new password. All tokens of the user end, so that nobody can use a copy of one; only the token of
+ * the request lives on, for an hour at most (rules D48), since clients go on with it.
+ */
+export function newPassword(
+  { now }: Services,
+  { token }: UserCaller,
+  passwordHash: string,
+): Prisma.UserUpdateInput {
+  const data = { passwordHash, tokenVersion: { increment: 1 } };
+  if (token === null) return data;
+  const until = Math.min(token.endsAt.getTime(), now().getTime() + KEPT_LIFE);
+  return { ...data, keptToken: token.id, keptUntil: new Date(until) };
+}
+
+/** The changed fields whose values belong to another user. */
+async function takenFields(services: Services, user: User, changes: Changes): Promise<string[]> {
+  const taken: string[] = [];
+  for (const field of ["username", "email"] as const) {
+    const value = changes[field];
+    if (value === undefined || value === user[field]) continue;
+    const where = field === "email" ? { email: value } : { username: value };
+    if (await services.db.user.findUnique({ where, select: { id: true } })) taken.push(field);
+  }
+  return taken;
+}
+
+/**
+ * Changes the calling user; see {@link newPassword}. New addresses without a proof of the user's identity stay pending
+ * until they are confirmed (rules D47).
+ * @param operation id of the operation, for the audit trail
+ * @returns the pending addresses; undefined if there are none
+ * @throws InvalidFieldsError, TakenFieldsError
+ */
+export async function changeUser(context: ChangeContext, operation: string) {
+  const { services, identity, body, signal, request } = context;
+  const user = await callingUser(services, identity);
+  const changes = changesOf(body);
+  checkRecoveryEmail(user, changes);
+  const addresses = changedAddresses(user, changes);
+  const proven = (body.password || addresses.length > 0) && (await isProven(services, user, body, signal));
+  const taken = await takenFields(services, user, changes);
+  if (taken.length > 0) throw new TakenFieldsError(taken);
+  const passwordHash = body.password ? await hashPassword(body.password, signal) : undefined;
+  const waiting = proven ? [] : addresses.filter((field) => !isFirstRecovery(user, field));
+  if (waiting.length > 0) await countRequest(services, user);
+  try {
+    return await inTransaction(services, async (tx) => {
+      const inside = within(services, tx);
+      if (addresses.length > 0) await checkAsJudged(tx, user);
+      const data = {
+        ...without(changes, waiting),
+        ...(passwordHash && newPassword(services, identity, passwordHash)),
+      };
+      await changeAccount(services, tx, user, data, { caller: identity, request, operation });
+      const done = addresses.filter((field) => !waiting.includes(field));
+      await tellOfChange(inside, user, done);
+      return askForAddresses(
+        inside,
+        user,
+        Object.fromEntries(waiting.map((field) => [field, changes[field]])),
+      );
+    });
+  } catch (error) {
+    if (!isDatabaseError(error, "P2002")) throw error;
+    // Another user took the name since the check.
+    throw new TakenFieldsError(await takenFields(services, user, changes));
+  }
+}
+
+function without(changes: Changes, fields: readonly AddressField[]): Changes {
+  return Object.fromEntries(
+    Object.entries(changes).filter(([name]) => !fields.some((field) => field === name)),
+  );
+}
+
+export const updateUser: Handler<PublicOperations["updateUser"]> = (context) =>
+  changeUser(context, "updateUser");
+
+/** @throws ForbiddenError the path names another user (rules D40) */
+function checkOwnId({ userId }: UserCaller, id: string): void {
+  if (userId !== id) throw new ForbiddenError("id: must be the caller's own");
+}
+
+export const updateUserData: Handler<PublicOperations["updateUserData"]> = async (context) => {
+  checkOwnId(context.identity, context.params.id);
+  return changeUser(context, "updateUserData");
+};
+
+export const updateUserPassword: Handler<PublicOperations["updateUserPassword"]> = async (context) => {
+  const { services, identity, params, body, request, signal } = context;
+  const { current_password: current, new_password: password } = body;
+  checkOwnId(identity, params.id);
+  if (current === password) throw new InvalidError("new_password: must differ from current_password");
+  const user = await callingUser(services, identity);
+  if (!(await isCurrentPassword(services, user, current, signal))) {
+    throw new InvalidError("current_password: is wrong");
+  }
+  const passwordHash = await hashPassword(password, signal);
+  const data = newPassword(services, identity, passwordHash);
+  await inTransaction(services, (tx) =>
+    changeAccount(services, tx, user, data, { caller: identity, request, operation: "updateUserPassword" }),
+  );
+  return undefined;
+};

@@ -1,0 +1,80 @@
+import { randomBytes } from "node:crypto";
+import type { Transaction } from "../../../db/sql/transaction.ts";
+import { digestOf } from "../../../secrets/digest.ts";
+import type { Services } from "../../../services.ts";
+import type { AccountPurpose } from "../../outbox/outbox.ts";
+
+/** How long a token in a mail works, in milliseconds (rules Q5). */
+const TOKEN_LIFE = 24 * 60 * 60_000;
+
+/** 128 random bits, in the form that models section 0 gives these tokens. */
+function newToken(): string {
+  const hex = randomBytes(16).toString("hex");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
+/** Purpose of a mailed token; the token of a pending address has the name of the address's column. */
+type TokenPurpose = AccountPurpose | "email" | "recoveryEmail";
+
+/**
+ * Makes a token of a user, in place of an earlier one for the same purpose; only its digest is stored.
+ * @param address the pending address that the token's use makes effective
+ */
+export async function makeToken(
+  services: Services,
+  userId: string,
+  purpose: TokenPurpose,
+  address: string | null = null,
+): Promise<string> {
+  const token = newToken();
+  const data = {
+    address,
+    digest: digestOf(token),
+    expiresAt: new Date(services.now().getTime() + TOKEN_LIFE),
+  };
+  await services.db.mailToken.upsert({
+    where: { userId_purpose: { userId, purpose } },
+    create: { userId, purpose, ...data },
+    update: data,
+  });
+  return token;
+}
+
+/** Filter of a user's tokens that have one of the purposes and are still valid. */
+export const whereWaiting = (services: Services, userId: string, purposes: readonly TokenPurpose[]) => ({
+  userId,
+  purpose: { in: [...purposes] },
+  expiresAt: { gt: services.now() },
+});
+
+const whereToken = (services: Services, userId: string, purpose: TokenPurpose, token: string) => ({
+  ...whereWaiting(services, userId, [purpose]),
+  digest: digestOf(token.toLowerCase()),
+});
+
+/** True for a token that {@link useToken} would take. */
+export async function isToken(
+  services: Services,
+  userId: string,
+  purpose: TokenPurpose,
+  token: string,
+): Promise<boolean> {
+  return (await services.db.mailToken.count({ where: whereToken(services, userId, purpose, token) })) > 0;
+}
+
+/**
+ * Uses up a token.
+ * @returns the address that the token makes effective, or null; undefined for a token that is wrong, used or expired
+ */
+export async function useToken(
+  services: Services,
+  tx: Transaction,
+  userId: string,
+  purpose: TokenPurpose,
+  token: string,
+): Promise<string | null | undefined> {
+  const where = whereToken(services, userId, purpose, token);
+  const row = await tx.mailToken.findFirst({ where, select: { address: true } });
+  const { count } = await tx.mailToken.deleteMany({ where });
+  return count > 0 ? row?.address : undefined;
+}

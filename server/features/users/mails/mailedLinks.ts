@@ -1,0 +1,56 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { inTransaction } from "../../../db/sql/transaction.ts";
+import { NotFoundError, UnauthenticatedError } from "../../../errors.ts";
+import type { Handler } from "../../../http/handler.ts";
+import { hashPassword } from "../../../secrets/passwords.ts";
+import { queueAccountMail } from "../../outbox/outbox.ts";
+import { changeAccount } from "../account/changeAccount.ts";
+import { actingUser } from "../callingUser.ts";
+import { isToken, useToken } from "./mailTokens.ts";
+
+export const resendEmail: Handler<PublicOperations["resendEmail"]> = async ({ services, body }) => {
+  await queueAccountMail(services, { purpose: "activation", account: body.username.toLowerCase() });
+  return undefined;
+};
+
+export const recoverPassword: Handler<PublicOperations["recoverPassword"]> = async ({ services, body }) => {
+  await queueAccountMail(services, { purpose: "recovery", account: body.username.toLowerCase() });
+  return undefined;
+};
+
+export const validateAccount: Handler<PublicOperations["validateAccount"]> = async (context) => {
+  const { services, query, request } = context;
+  await inTransaction(services, async (tx) => {
+    const user = await tx.user.findUnique({ where: { email: query.email.toLowerCase() } });
+    const valid =
+      user?.status === "not-confirmed" &&
+      (await useToken(services, tx, user.id, "activation", query.token)) !== undefined;
+    if (!valid) throw new NotFoundError("token: is unknown, was used or is too old");
+    const change = { caller: actingUser(user), request, operation: "validateAccount" };
+    await changeAccount(services, tx, user, { status: "confirmed" }, change);
+  });
+  return undefined;
+};
+
+/**
+ * All tokens become void, and so do logins that wait for a second factor: the user may recover the account because
+ * somebody else is logged in to it. The second factor itself stays.
+ */
+export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassword"]> = async (context) => {
+  const { services, params, body, request, signal } = context;
+  const refused = () => new UnauthenticatedError("token: is wrong, was used or is too old");
+  // Guesses of strangers must not cost a hash.
+  if (!(await isToken(services, params.uid, "recovery", body.token))) throw refused();
+  const passwordHash = await hashPassword(body.password, signal);
+  await inTransaction(services, async (tx) => {
+    const user = await tx.user.findUnique({ where: { id: params.uid } });
+    const used = user && (await useToken(services, tx, user.id, "recovery", body.token));
+    if (!user || used === undefined) throw refused();
+    const data = { passwordHash, tokenVersion: { increment: 1 } };
+    const change = { caller: actingUser(user), request, operation: "updateRecoverPassword" };
+    await changeAccount(services, tx, user, data, change);
+    // Wrong passwords are forgotten, so that the new one works at once; wrong second factors are not.
+    await tx.loginFailure.deleteMany({ where: { subject: user.id, source: { not: "mfa" } } });
+  });
+  return undefined;
+};

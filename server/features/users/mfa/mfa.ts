@@ -1,0 +1,65 @@
+import { randomBytes } from "node:crypto";
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import { Secret, TOTP } from "otpauth";
+import { inTransaction, within } from "../../../db/sql/transaction.ts";
+import { InvalidError, UnauthenticatedError } from "../../../errors.ts";
+import type { Handler } from "../../../http/handler.ts";
+import { digestOf } from "../../../secrets/digest.ts";
+import { tellOfMfa } from "../account/addresses.ts";
+import { changeAccount } from "../account/changeAccount.ts";
+import { callingUser } from "../callingUser.ts";
+import { homeOf, sessionOf } from "../session.ts";
+import { finishMfa, matchingStep, sealMfaSecret } from "./mfaChallenge.ts";
+
+const ISSUER = "Gatehouse";
+/** Bytes of a TOTP secret, as RFC 4226 recommends for SHA-1. */
+const SECRET_BYTES = 20;
+/** Recovery codes: six of 16 base32 characters (rules Q9). */
+const RECOVERY_CODES = 6;
+const RECOVERY_CODE_BYTES = 10;
+
+export const authMfa: Handler<PublicOperations["authMfa"]> = async ({ services, body }) => {
+  const user = await finishMfa(services, body.token, body.code);
+  await services.db.user.update({ where: { id: user.id }, data: { lastLogin: services.now() } });
+  return sessionOf(services, user, await homeOf(services, user), null);
+};
+
+/** A new code to recover or reset MFA with: 80 random bits in base32. */
+export const newRecoveryCode = (): string => base32(RECOVERY_CODE_BYTES);
+
+const base32 = (bytes: number): string =>
+  new Secret({ buffer: new Uint8Array(randomBytes(bytes)).buffer }).base32;
+
+export const generateMfa: Handler<PublicOperations["generateMfa"]> = async ({ services, identity }) => {
+  const user = await callingUser(services, identity);
+  const secret = base32(SECRET_BYTES);
+  const totp = new TOTP({ issuer: ISSUER, label: user.username, secret: Secret.fromBase32(secret) });
+  return {
+    link: totp.toString(),
+    secret,
+    recovery_codes: Array.from({ length: RECOVERY_CODES }, newRecoveryCode),
+  };
+};
+
+export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context) => {
+  const { services, identity, body, request } = context;
+  const user = await callingUser(services, identity);
+  if (user.mfaSecret !== null) throw new InvalidError("MFA is enabled already");
+  if (user.recoveryEmail === "") throw new InvalidError("recovery_email: must be set before MFA is enabled");
+  // The code is not marked as used: it proves that the user has stored the secret, and does not log in.
+  if (matchingStep(services, body.secret, body.code) === null) {
+    throw new UnauthenticatedError("code: does not belong to the secret");
+  }
+  const digests = [...new Set(body.recovery_codes.map(digestOf))];
+  await inTransaction(services, async (tx) => {
+    const { mfaSecret } = await tx.user.findUniqueOrThrow({ where: { id: user.id } });
+    if (mfaSecret !== null) throw new InvalidError("MFA is enabled already");
+    const data = { mfaSecret: sealMfaSecret(services, user.id, body.secret), mfaLastStep: null };
+    await changeAccount(services, tx, user, data, { caller: identity, request, operation: "enableMfa" });
+    await tx.recoveryCode.deleteMany({ where: { userId: user.id } });
+    await tx.mfaReset.deleteMany({ where: { userId: user.id } });
+    await tx.recoveryCode.createMany({ data: digests.map((digest) => ({ userId: user.id, digest })) });
+    await tellOfMfa(within(services, tx), user);
+  });
+  return undefined;
+};

@@ -1,0 +1,137 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { User } from "../../../db/generated/sqlite/client.ts";
+import { inTransaction, type Transaction, within } from "../../../db/sql/transaction.ts";
+import { ForbiddenError, InvalidError, UnauthenticatedError } from "../../../errors.ts";
+import type { Handler } from "../../../http/handler.ts";
+import type { RequestFacts } from "../../../http/listener/requestFacts.ts";
+import { digestOf } from "../../../secrets/digest.ts";
+import type { Services } from "../../../services.ts";
+import { type AccountChange, changeAccount } from "../account/changeAccount.ts";
+import { callingUser } from "../callingUser.ts";
+import { forgetFailures, type LockoutKey } from "../lockout.ts";
+import { findUser } from "../login.ts";
+import { homeOf, sessionOf } from "../session.ts";
+import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
+
+/** How long a recovery code may still disable MFA after its login, in milliseconds (rules section 10.7). */
+const DISABLING_LIFE = 10 * 60_000;
+
+/**
+ * The user with MFA whom the identifier names; null if there is none.
+ * @param identifier as the request has it
+ */
+export async function findMfaUser(services: Services, identifier: string): Promise<User | null> {
+  const user = await findUser(services, identifier.toLowerCase());
+  return user?.mfaSecret != null && user.status === "confirmed" ? user : null;
+}
+
+/**
+ * Key of a counter of attempts that strangers may make for any name, per network. A counter for all networks would let
+ * them, who need no password here, lock a user out for ever, and codes of 80 bits do not need it. Names without such a
+ * user are counted too, so that a lock does not show who has MFA.
+ */
+export const strangersCounter = (what: string, { network }: RequestFacts, subject: string): LockoutKey => ({
+  source: `${what} from ${network}`,
+  subject,
+});
+
+/** The subject under which attempts for an identifier are counted: the user's id, else a digest of the identifier. */
+export const subjectOf = (user: User | null, identifier: string): string =>
+  user?.id ?? digestOf(identifier.toLowerCase());
+
+/** Login by a recovery code alone (rules section 10.6); MFA stays on. */
+export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async (context) => {
+  const { services, body, request, header } = context;
+  const user = await findMfaUser(services, body.identifier);
+  const counter = strangersCounter("mfa recovery", request, subjectOf(user, body.identifier));
+  await takeAttempt(services, counter);
+  const now = services.now();
+  const disablesUntil = new Date(Math.floor((now.getTime() + DISABLING_LIFE) / 1000) * 1000);
+  const used = await inTransaction(services, async (tx) => {
+    const { count } = await tx.recoveryCode.updateMany({
+      where: { userId: user?.id ?? "", digest: digestOf(body.recovery_code), disablesUntil: null },
+      data: { disablesUntil },
+    });
+    if (count > 0) await forgetFailures(within(services, tx), counter);
+    return count > 0;
+  });
+  if (user === null || !used) throw new UnauthenticatedError("wrong identifier or recovery_code");
+  await services.db.user.update({ where: { id: user.id }, data: { lastLogin: now } });
+  header("X-Expires-At", disablesUntil.getTime() / 1000);
+  return sessionOf(services, user, await homeOf(services, user), null);
+};
+
+/** Wrong codes count like those of logins: six digits could be guessed here with a stolen token. */
+export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (context) => {
+  const { services, identity, body, request } = context;
+  const { code, recovery_code: recoveryCode } = body;
+  if (Boolean(code) === Boolean(recoveryCode))
+    throw new InvalidError("code, recovery_code: one of the two must be given");
+  const user = await callingUser(services, identity);
+  if (user.mfaSecret === null) throw new InvalidError("MFA is not enabled");
+  const wrong = () => new ForbiddenError("code, recovery_code: is wrong or used");
+  const counter = mfaCounter(user.id);
+  // Taken before the code is checked, so that concurrent guesses count one by one.
+  await takeAttempt(services, counter);
+  const change = { caller: identity, request, operation: "disableMfa" };
+  const accepted = await inTransaction(services, async (tx) => {
+    const inside = within(services, tx);
+    if (code) {
+      if (!(await acceptCode(inside, user, code))) return false;
+    } else {
+      if (!(await useRecoveryCode(services, tx, user, recoveryCode ?? ""))) return false;
+      await forgetFailures(inside, counter);
+    }
+    await turnMfaOff(services, tx, user, change);
+    return true;
+  });
+  if (!accepted) throw wrong();
+  return undefined;
+};
+
+/** Uses up a recovery code: an unused one, or one that logged in and may still disable MFA. */
+async function useRecoveryCode(
+  services: Services,
+  tx: Transaction,
+  user: User,
+  code: string,
+): Promise<boolean> {
+  const { count } = await tx.recoveryCode.deleteMany({
+    where: {
+      userId: user.id,
+      digest: digestOf(code),
+      OR: [{ disablesUntil: null }, { disablesUntil: { gt: services.now() } }],
+    },
+  });
+  return count === 1;
+}
+
+/**
+ * Turns MFA off, and deletes all that belongs to it. Tokens stay valid, as when MFA is turned on.
+ * @param voidTokens makes all tokens void
+ * @throws InvalidError MFA is off already
+ */
+export async function turnMfaOff(
+  services: Services,
+  tx: Transaction,
+  { id }: User,
+  change: AccountChange,
+  voidTokens = false,
+): Promise<void> {
+  const user = await tx.user.findUniqueOrThrow({ where: { id } });
+  if (user.mfaSecret === null) throw new InvalidError("MFA is not enabled");
+  const data = {
+    mfaSecret: null,
+    mfaLastStep: null,
+    ...(voidTokens && { tokenVersion: { increment: 1 } }),
+  };
+  await changeAccount(services, tx, user, data, change);
+  await forgetMfa(tx, id);
+}
+
+/** Deletes all that belongs to a user's MFA: recovery codes, logins that wait for a code, and requests to reset it. */
+export async function forgetMfa(tx: Transaction, userId: string): Promise<void> {
+  await tx.recoveryCode.deleteMany({ where: { userId } });
+  await tx.mfaChallenge.deleteMany({ where: { userId } });
+  await tx.mfaReset.deleteMany({ where: { userId } });
+}

@@ -1,0 +1,138 @@
+import type { PublicOperations } from "@gatehouse-access/sdk/contract";
+import type { User } from "../../../db/generated/sqlite/client.ts";
+import { inTransaction, within } from "../../../db/sql/transaction.ts";
+import { NotFoundError, UnauthenticatedError } from "../../../errors.ts";
+import type { Handler } from "../../../http/handler.ts";
+import { countInDatabase } from "../../../http/limits/rateLimitCounts.ts";
+import type { Mail } from "../../../mail/mail.ts";
+import { digestOf } from "../../../secrets/digest.ts";
+import type { Services } from "../../../services.ts";
+import { pageLink } from "../../outbox/links.ts";
+import { queueAccountMail } from "../../outbox/outbox.ts";
+import { actingUser } from "../callingUser.ts";
+import { forgetFailures } from "../lockout.ts";
+import { homeOf, sessionOf } from "../session.ts";
+import { newRecoveryCode } from "./mfa.ts";
+import { takeAttempt } from "./mfaChallenge.ts";
+import { findMfaUser, strangersCounter, subjectOf, turnMfaOff } from "./mfaRecovery.ts";
+
+/** How long the codes are valid, in milliseconds (rules section 10.8). */
+const RESET_LIFE = 24 * 60 * 60_000;
+/**
+ * Maximum number of valid pairs of codes of one user; a further pair ends the oldest. More than one, so that a
+ * stranger's request does not invalidate the codes that the user is typing in.
+ */
+const WAITING = 10;
+/**
+ * Maximum number of requests, from all networks, for which a user is mailed per window (in milliseconds). Further ones
+ * get the same response: the user has earlier mails with valid codes, whoever requested them.
+ */
+const MAILS = { most: 5, window: 60 * 60_000 };
+
+/** Digest of an address and a code, so that the code ends when the user takes another address. */
+const digestFor = (address: string, code: string): string => digestOf(`${address} ${code}`);
+
+/** Requests two codes by mail (rules section 10.8). The response and its time are the same for every name. */
+export const requestResetMfa: Handler<PublicOperations["requestResetMfa"]> = async (context) => {
+  const { services, body, request } = context;
+  const user = await findMfaUser(services, body.identifier);
+  const subject = subjectOf(user, body.identifier);
+  await takeAttempt(services, strangersCounter("mfa reset mail", request, subject));
+  const { count } = await countInDatabase(services, `mfa reset mails to ${subject}`, MAILS.window);
+  if (count <= MAILS.most)
+    await queueAccountMail(services, { purpose: "mfaReset", account: body.identifier.toLowerCase() });
+  return undefined;
+};
+
+/** The mails with two new codes; none if no user with MFA has the name. */
+export async function mfaResetMails(services: Services, account: string): Promise<Mail[]> {
+  const user = await findMfaUser(services, account);
+  if (user === null || user.recoveryEmail === "") return [];
+  const codes = { main: newRecoveryCode(), recovery: newRecoveryCode() };
+  await keepReset(services, user, codes);
+  return [
+    resetMail(services, user, user.email, "first", codes.main),
+    resetMail(services, user, user.recoveryEmail, "second", codes.recovery),
+  ];
+}
+
+interface Codes {
+  readonly main: string;
+  readonly recovery: string;
+}
+
+async function keepReset(services: Services, user: User, { main, recovery }: Codes): Promise<void> {
+  const now = services.now();
+  await inTransaction(services, async (tx) => {
+    await tx.mfaReset.deleteMany({ where: { expiresAt: { lte: now } } });
+    const waiting = await tx.mfaReset.findMany({
+      where: { userId: user.id },
+      orderBy: { expiresAt: "desc" },
+      skip: WAITING - 1,
+    });
+    await tx.mfaReset.deleteMany({ where: { mainDigest: { in: waiting.map((row) => row.mainDigest) } } });
+    await tx.mfaReset.create({
+      data: {
+        mainDigest: digestFor(user.email, main),
+        recoveryDigest: digestFor(user.recoveryEmail, recovery),
+        userId: user.id,
+        expiresAt: new Date(now.getTime() + RESET_LIFE),
+      },
+    });
+  });
+}
+
+function resetMail(
+  services: Services,
+  user: User,
+  to: string,
+  which: "first" | "second",
+  code: string,
+): Mail {
+  const page = pageLink(services, "/reset-mfa", { id: user.id });
+  const other = which === "first" ? "recovery e-mail address" : "main e-mail address";
+  return {
+    to,
+    subject: "Reset of your second factor",
+    text: [
+      "Somebody asked to turn off multi-factor authentication for your account.",
+      `The ${which} code is:`,
+      code,
+      `The other one was sent to your ${other}. Both are needed, at`,
+      page,
+      "They work for one day. If it was not you, do nothing: without both codes nothing changes.",
+    ].join("\n\n"),
+  };
+}
+
+/** Turns MFA off and logs in (rules section 10.9). All tokens end: one may be lost together with the second factor. */
+export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
+  services,
+  params,
+  body,
+  request,
+}) => {
+  const id = params["user-id"];
+  const user = await services.db.user.findUnique({ where: { id } });
+  if (user === null) throw new NotFoundError("user-id: no such user");
+  const counter = strangersCounter("mfa reset", request, id);
+  await takeAttempt(services, counter);
+  const caller = actingUser(user);
+  await inTransaction(services, async (tx) => {
+    const { count } = await tx.mfaReset.deleteMany({
+      where: {
+        userId: id,
+        mainDigest: digestFor(user.email, body.main_email_code),
+        recoveryDigest: digestFor(user.recoveryEmail, body.recovery_email_code),
+        expiresAt: { gt: services.now() },
+      },
+    });
+    if (count === 0)
+      throw new UnauthenticatedError("main_email_code, recovery_email_code: wrong, used or too old");
+    await forgetFailures(within(services, tx), counter);
+    await turnMfaOff(services, tx, user, { caller, request, operation: "resetMfa" }, true);
+  });
+  const lastLogin = services.now();
+  const changed = await services.db.user.update({ where: { id }, data: { lastLogin } });
+  return sessionOf(services, changed, await homeOf(services, changed), null);
+};

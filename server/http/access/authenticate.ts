@@ -1,0 +1,137 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Role } from "@gatehouse-access/sdk/contract";
+import type { Device, Member as Membership, Namespace } from "../../db/generated/sqlite/client.ts";
+import { readRows } from "../../db/sql/readRows.ts";
+import { findRow } from "../../db/sql/rows.ts";
+import { sql } from "../../db/sql/sql.ts";
+import type { SqlServices } from "../../db/sql/transaction.ts";
+import { UnauthenticatedError } from "../../errors.ts";
+import { hasEnded } from "../../hasEnded.ts";
+import { digestOf } from "../../secrets/digest.ts";
+import type { Services } from "../../services.ts";
+import type { Caller, DeviceCaller, KeyCaller, UserCaller } from "./identity.ts";
+import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
+
+type UserClaims = TokenClaims & { readonly claims: "user" };
+type DeviceClaims = TokenClaims & { readonly claims: "device" };
+
+/** The error for a credential that is not accepted. */
+export const credentialRefusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
+
+/** The credential of a request, before the database says whose it is and whether it is still accepted. */
+export type Credential =
+  | { readonly kind: "apikey"; readonly digest: string }
+  | { readonly kind: "token"; readonly claims: TokenClaims };
+
+/**
+ * Reads the credential of a request, and verifies a token's signature. An API key wins over a token, even if the key is
+ * not valid; an empty header counts as none; a token without `Bearer` is accepted too (rules section 1).
+ * @throws UnauthenticatedError no credential, or a token that is not valid
+ */
+export async function readCredential(services: Services, headers: IncomingHttpHeaders): Promise<Credential> {
+  const key = headers["x-api-key"];
+  if (key) return { kind: "apikey", digest: digestOf(String(key)) };
+  const token = headers.authorization?.replace(/^bearer\s+/i, "").trim();
+  const claims = token ? await verifyToken(services, token) : undefined;
+  if (claims === undefined) throw credentialRefusal();
+  return { kind: "token", claims };
+}
+
+/**
+ * The sender of a request with a credential.
+ * @throws UnauthenticatedError for an unknown or expired credential, for a user who is no longer a member of the token's
+ * namespace, and for a deleted device
+ */
+export async function authenticate(services: SqlServices, credential: Credential): Promise<Caller> {
+  if (credential.kind === "apikey") return authenticateKey(services, credential.digest);
+  const { claims } = credential;
+  return claims.claims === "device"
+    ? authenticateDevice(services, claims)
+    : authenticateUser(services, claims);
+}
+
+async function authenticateKey(services: SqlServices, digest: string): Promise<KeyCaller> {
+  const key = await findRow(services.db, "ApiKey", { digest });
+  const expired = key && key.expiresIn > 0n && Number(key.expiresIn) * 1000 <= services.now().getTime();
+  if (!key || expired) throw credentialRefusal();
+  return { kind: "apikey", name: key.name, tenant: key.tenantId, role: key.role as Role };
+}
+
+async function authenticateUser(services: SqlServices, claims: UserClaims): Promise<UserCaller> {
+  const present = await presentUser(services, claims);
+  const { id: userId, name: username, tenant } = claims;
+  if (present === undefined || (tenant !== "" && present.role === null)) throw credentialRefusal();
+  return { kind: "user", userId, username, tenant, ...present };
+}
+
+/**
+ * A device's token ends with the enrolment that it was given for. In a namespace that requires a proof of the private key,
+ * it is void without one.
+ */
+async function authenticateDevice(
+  services: SqlServices,
+  { tenant, uid, proven, enrolledAt, expired }: DeviceClaims,
+): Promise<DeviceCaller> {
+  const [device] = await readRows<Pick<Device, "status" | "createdAt"> & Pick<Namespace, "deviceProof">>(
+    services.db,
+    sql`SELECT "Device"."status" AS "status", "Device"."createdAt" AS "createdAt",
+        "Namespace"."deviceProof" AS "deviceProof"
+      FROM "Device" JOIN "Namespace" ON "Namespace"."tenantId" = "Device"."tenantId"
+      WHERE "Device"."uid" = ${uid} AND "Device"."tenantId" = ${tenant}`,
+  );
+  if (!device || device.status === "removed") throw credentialRefusal();
+  // Tokens of earlier versions know the second of their issue alone.
+  if (Math.floor(device.createdAt.getTime() / 1000) * 1000 > enrolledAt.getTime()) throw credentialRefusal();
+  if (device.deviceProof === "required" && !proven) throw credentialRefusal();
+  return { kind: "device", tenant, uid, proven, expired };
+}
+
+interface CallerRow {
+  readonly tokenVersion: number;
+  readonly keptToken: string | null;
+  readonly keptUntil: Date | null;
+  readonly userStatus: string;
+  readonly role: string | null;
+  readonly status: string | null;
+}
+
+/**
+ * The present state of a token's user, with the role in the token's namespace (null without a membership). Read with
+ * every request, so that changes count at once. Undefined for a void token: user deleted or unconfirmed, or tokens
+ * revoked.
+ */
+async function presentUser(
+  services: SqlServices,
+  token: UserClaims,
+): Promise<Pick<UserCaller, "tokenVersion" | "token" | "role"> | undefined> {
+  const [row] = await readRows<CallerRow>(
+    services.db,
+    sql`SELECT "User"."tokenVersion" AS "tokenVersion", "User"."keptToken" AS "keptToken",
+      "User"."keptUntil" AS "keptUntil", "User"."status" AS "userStatus", "Member"."role", "Member"."status"
+    FROM "User" LEFT JOIN "Member" ON "Member"."userId" = "User"."id" AND "Member"."tenantId" = ${token.tenant}
+    WHERE "User"."id" = ${token.id}`,
+  );
+  if (row?.userStatus !== "confirmed") return undefined;
+  const { jti, expires, version } = token;
+  const tokenVersion = Number(row.tokenVersion);
+  const isKept = tokenVersion !== version;
+  const endsAt = isKept ? keptUntil(row, jti, services.now()) : new Date(expires * 1000);
+  if (endsAt === undefined) return undefined;
+  const role = row.status === "accepted" ? (row.role as Role) : null;
+  return { tokenVersion, token: { id: jti, endsAt, isKept }, role };
+}
+
+/** Until when a kept token of an earlier version is valid; undefined for any other token. */
+function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: Date): Date | undefined {
+  if (keptToken !== jti || end === null) return undefined;
+  return hasEnded(end.getTime(), now.getTime(), KEPT_LIFE) ? undefined : end;
+}
+
+/** The user's role in a namespace; null for a non-member and for a pending member (rules Q6). */
+export async function roleIn(services: SqlServices, tenantId: string, userId: string): Promise<Role | null> {
+  const [member] = await readRows<Pick<Membership, "role" | "status">>(
+    services.db,
+    sql`SELECT "role", "status" FROM "Member" WHERE "tenantId" = ${tenantId} AND "userId" = ${userId}`,
+  );
+  return member?.status === "accepted" ? (member.role as Role) : null;
+}

@@ -1,0 +1,304 @@
+import {
+  type AuthKind,
+  billing,
+  DECLARED_BY,
+  declaredByHeader,
+  IDEMPOTENCY_KEY,
+  IF_MATCH,
+  idempotencyKey,
+  ifMatch,
+  JSON_TYPE,
+  message,
+  models,
+  type Operation,
+  TOTAL_COUNT,
+  takesDeclaredBy,
+  takesIfMatch,
+} from "@gatehouse-access/sdk/contract";
+import { z } from "zod";
+import { isList, MOVED_INTO_BOUNDS } from "./query.ts";
+import { FIELD_NAME_ERRORS, namesObject } from "./validation.ts";
+
+const SECURITY: Readonly<Partial<Record<AuthKind, string>>> = {
+  jwt: "user",
+  apikey: "apiKey",
+  device: "device",
+};
+const securitySchemes = {
+  user: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "Token of a login, for 72 hours",
+  },
+  apiKey: { type: "apiKey", in: "header", name: "X-API-KEY", description: "Wins over a token sent with it" },
+  device: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "Token of a device's agent" },
+};
+
+const headers = {
+  "X-Request-ID": {
+    description: "Id of the request, also in the service's log",
+    required: true,
+    schema: { type: "string", format: "uuid" },
+  },
+  [TOTAL_COUNT]: {
+    description: "How many there are in all pages",
+    required: true,
+    schema: { type: "integer", minimum: 0 },
+  },
+  "X-Account-Lockout": {
+    description: "Unix second at which the lockout of source and user ends, 0 without one",
+    schema: { type: "integer", minimum: 0 },
+  },
+  ETag: {
+    description: "Revision of the object; absent when the operation removed it",
+    schema: { type: "string", pattern: '^"[^"]+"$' },
+  },
+  Vary: {
+    description: "Names `Accept` among others: it chooses between the types of the answer",
+    required: true,
+    schema: { type: "string" },
+  },
+  "X-Expires-At": {
+    description: "Unix second until which the recovery code still disables MFA",
+    schema: { type: "integer", minimum: 0 },
+  },
+  "X-MFA-Token": {
+    description: "With 401: the password is right, a second factor is needed",
+    schema: { type: "string", format: "uuid" },
+  },
+};
+
+const DESCRIPTION =
+  "Access policy as code: remote SSH access to devices. Errors are `{message}`. A method that a path does not " +
+  "have is 405, a path that is not served 404.";
+
+/** The OpenAPI 3.1 document of the operations, made from the contract alone. */
+export function openApiDocument(operations: readonly Operation[]): Json {
+  const components = new Components();
+  const error = components.schemaOf(z.array(message), "output").items as Json;
+  const paths: Record<string, Json> = {};
+  for (const operation of operations) {
+    for (const path of [operation.path, ...operation.aliases]) {
+      paths[path] = {
+        ...paths[path],
+        [operation.method.toLowerCase()]: describe(operation, path, components, error),
+      };
+    }
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Remote Access Management Service API",
+      version: "0.19.0",
+      description: DESCRIPTION,
+      license: { name: "Apache 2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/" }],
+    tags: [...new Set(operations.map(({ part }) => part))].map((name) => ({ name })),
+    paths,
+    components: { schemas: components.schemas, securitySchemes, headers },
+  };
+}
+
+const content = (schema: Json, mediaType = JSON_TYPE, texts: readonly string[] = []): Json => ({
+  content: {
+    [mediaType]: { schema },
+    ...Object.fromEntries(texts.map((type) => [type, { schema: { type: "string" } }])),
+  },
+});
+
+/** An operation id for a path: ids must be unique in the document, and an alias is another entry. */
+function operationId({ id, aliases }: Operation, path: string): string {
+  const alias = aliases.indexOf(path);
+  if (alias < 0) return id;
+  return alias === 0 ? `${id}Alias` : `${id}Alias${alias + 1}`;
+}
+
+function describe(operation: Operation, path: string, components: Components, error: Json): Json {
+  const { body, minRole } = operation;
+  return {
+    operationId: operationId(operation, path),
+    tags: [operation.part],
+    summary: operation.summary,
+    ...(minRole && { description: `Needs the role ${minRole} or above.` }),
+    parameters: [
+      ...parameters("path", operation.params.shape, components),
+      ...parameters("query", operation.query.shape, components),
+      ...parameters("header", operation.idempotencyKey ? CREATION_HEADER : {}, components),
+      ...parameters("header", takesIfMatch(operation) ? CONDITION_HEADER : {}, components),
+      ...parameters("header", takesDeclaredBy(operation) ? DECLARATION_HEADER : {}, components),
+    ],
+    ...(body && {
+      // A missing body counts as an empty object.
+      requestBody: {
+        required: !body.safeParse({}).success,
+        ...content(components.schemaOf(body, "input")),
+      },
+    }),
+    responses: responses(operation, components, error),
+    security: operation.auth.flatMap((kind) => (SECURITY[kind] ? [{ [SECURITY[kind]]: [] }] : [])),
+  };
+}
+
+function describeSuccess({ status, mayBeEmpty }: Operation["success"]): string {
+  if (status === 101) return "A WebSocket";
+  return mayBeEmpty ? "Done; the body may be left out" : "Done";
+}
+
+function responses(operation: Operation, components: Components, error: Json): Json {
+  const { success } = operation;
+  const fieldNames = { anyOf: [{ type: "array", items: { type: "string" } }, error] };
+  const errors = { ...commonErrors(operation), ...operation.errors };
+  return {
+    [success.status]: {
+      description: describeSuccess(success),
+      headers: headerReferences([
+        ...success.headers,
+        ...(operation.object === null ? [] : ["ETag"]),
+        ...(success.alternatives.length > 0 ? ["Vary"] : []),
+      ]),
+      ...(success.body &&
+        content(components.schemaOf(success.body, "output"), success.mediaType, success.alternatives)),
+    },
+    ...Object.fromEntries(
+      Object.entries(errors).map(([status, description]) => {
+        const named = FIELD_NAME_ERRORS.has(operation.id) && ["400", "409"].includes(status);
+        const schema = status === "424" ? components.schemaOf(billing.billingError, "output") : error;
+        return [
+          status,
+          {
+            description,
+            headers: headerReferences(success.headers.filter((name) => name !== TOTAL_COUNT)),
+            ...content(named ? fieldNames : schema),
+          },
+        ];
+      }),
+    ),
+    ...Object.fromEntries(
+      Object.entries(CONNECTION_ERRORS).map(([status, description]) => [
+        status,
+        { description, ...content(CONNECTION_ERROR) },
+      ]),
+    ),
+  };
+}
+
+/** Body of errors by Node and Fastify, which add their own fields to the message. */
+const CONNECTION_ERROR = {
+  type: "object",
+  properties: { message: { type: "string" } },
+  required: ["message"],
+};
+
+const headerReferences = (names: readonly string[]): Json =>
+  Object.fromEntries(
+    ["X-Request-ID", ...names].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+  );
+
+const CREATION_HEADER = { [IDEMPOTENCY_KEY]: idempotencyKey.optional() };
+const CONDITION_HEADER = { [IF_MATCH]: ifMatch.optional() };
+const DECLARATION_HEADER = { [DECLARED_BY]: declaredByHeader.optional() };
+
+function parameters(
+  place: "path" | "query" | "header",
+  shape: Readonly<Record<string, z.ZodType>>,
+  components: Components,
+): Json[] {
+  return Object.entries(shape).map(([name, schema]) => ({
+    name,
+    in: place,
+    required: !schema.safeParse(undefined).success,
+    // An empty parameter counts as absent (rules section 6).
+    ...(place === "query" && schema.safeParse(undefined).success && { allowEmptyValue: true }),
+    schema: parameterSchema(name, components.schemaOf(schema, "input")),
+  }));
+}
+
+function parameterSchema(name: string, schema: Json): Json {
+  if (!MOVED_INTO_BOUNDS.has(name)) return schema;
+  const { minimum, maximum, ...rest } = schema;
+  return {
+    ...rest,
+    description: `${rest.description}; ${minimum} to ${maximum}, others are moved into that`,
+  };
+}
+
+const MALFORMED = "a value is not allowed, or the request is malformed";
+const NOT_ALLOWED = "the credential is of a kind, for a namespace or of a role that may not do this";
+const GONE = "what the request refers to does not exist, or not any more";
+const CONTENT_TYPE = "the body has another content type than application/json, or a malformed one";
+const TOO_MANY = "too many requests; Retry-After says for how many seconds";
+const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
+
+/**
+ * Errors of HTTP itself, which every operation may return: their meaning, by status. They come before the request is
+ * known, so they have no `X-Request-ID`; only a 503 may come later.
+ */
+export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
+  408: "the request took longer than 30 seconds to arrive",
+  431: "request line and headers are larger than 64 KiB",
+  503: "the database cannot be used now, or there is too much to do: Retry-After says for how many seconds; or the service is being stopped",
+};
+
+/**
+ * Errors that an operation may return beside those that its contract lists for clients to tell apart: their meaning, by
+ * status (rules sections 1, 6 and 8).
+ */
+export function commonErrors(operation: Operation): Readonly<Record<number, string>> {
+  const errors: Record<number, string> = { 400: MALFORMED };
+  if (operation.limit) errors[429] = TOO_MANY;
+  if (operation.scope !== "public") {
+    errors[403] = NOT_ALLOWED;
+    if (operation.method !== "GET") errors[404] = GONE;
+  }
+  if (namesObject(operation)) errors[404] = GONE;
+  // Bodies are read even if the operation has none.
+  if (operation.method !== "GET") {
+    errors[413] = `the body is larger than ${operation.bodyLimit / 1024} KiB`;
+    errors[415] = CONTENT_TYPE;
+  }
+  if (operation.body || isList(operation)) errors[422] = WRONG_TYPE;
+  return errors;
+}
+
+/** A part of the OpenAPI document. */
+export type Json = Record<string, unknown>;
+
+/** Converts zod schemas to those of the OpenAPI document, and collects the named ones. */
+export class Components {
+  readonly schemas: Json = {};
+
+  /** @param io whether clients send or receive the value: defaults and limits differ */
+  schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
+    const {
+      $schema: _,
+      $defs,
+      ...own
+    } = z.toJSONSchema(schema, {
+      io,
+      metadata: models,
+      unrepresentable: "any",
+      override: ({ zodSchema, jsonSchema }) => {
+        if (zodSchema._zod.def.type === "catch") dropLimits(jsonSchema);
+        // Descriptions, and the rules of refinements, are in zod's own registry, not in that of the models.
+        Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
+      },
+    });
+    for (const [name, definition] of Object.entries($defs ?? {})) this.schemas[name] = named(definition);
+    return named(own);
+  }
+}
+
+/** Removes the limits of a value that is replaced instead of refused: no client can run into them. */
+function dropLimits(schema: z.core.JSONSchema.BaseSchema): void {
+  delete schema.enum;
+}
+
+/** Rewrites references to named schemas from zod's place for these to OpenAPI's. */
+function named(schema: object): Json {
+  const text = JSON.stringify(schema, (key, value) =>
+    key === "id" && typeof value === "string" ? undefined : value,
+  );
+  return JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/'));
+}

@@ -1,0 +1,168 @@
+import { issueText, type Operation } from "@gatehouse-access/sdk/contract";
+import type { z } from "zod";
+import {
+  InvalidError,
+  InvalidFieldsError,
+  NotFoundError,
+  type ServiceError,
+  WrongTypeError,
+} from "../../errors.ts";
+
+/** Operations whose 400 and 409 responses are arrays of field names (rules section 8). */
+export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([
+  "updateUser",
+  "updateUserData",
+  "registerUser",
+]);
+
+/** Operations that answer any invalid body with 422 (rules section 8). */
+const UNPROCESSABLE_BODIES: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord"]);
+
+/**
+ * Operations that accept any text, which they store as JSON: the output of a device must not be able to prevent its own
+ * recording.
+ */
+const ANY_TEXT: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord", "addSessionEvent"]);
+
+type Issue = z.core.$ZodIssue;
+
+/** The JSON type of a value. */
+function jsonType(value: unknown): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+/** The most specific issue: of a union, that of its first variant, the regular one. */
+function innermost(issue: Issue): Issue {
+  if (issue.code !== "invalid_union") return issue;
+  const first = issue.errors[0]?.[0];
+  return first ? innermost({ ...first, path: [...issue.path, ...first.path] } as Issue) : issue;
+}
+
+/** True if the value has none of the allowed JSON types (rules section 8: 422). */
+function isWrongType(issue: Issue): boolean {
+  const value = issue.input;
+  if (value === undefined) return false;
+  switch (issue.code) {
+    case "invalid_type":
+      return true;
+    case "invalid_value":
+      return issue.values.every((allowed) => jsonType(allowed) !== jsonType(value));
+    case "invalid_union":
+      return issue.errors.every((errors) =>
+        errors.some((inner) => inner.path.length === 0 && isWrongType({ ...inner, input: value } as Issue)),
+      );
+    default:
+      return false;
+  }
+}
+
+// PostgreSQL cannot store NUL, and neither database returns half of a surrogate pair unchanged.
+const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed();
+
+const NOT_STORABLE = "must hold neither NUL nor half of a surrogate pair";
+
+/** Path of a text that holds NUL or half of a surrogate pair; undefined without such a text. */
+function pathOfIllegalText(value: unknown): string[] | undefined {
+  if (typeof value === "string") return isStorable(value) ? undefined : [];
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const [name, inner] of Object.entries(value)) {
+    const path = pathOfIllegalText(inner);
+    if (path) return [name, ...path];
+  }
+  return undefined;
+}
+
+/**
+ * Refuses text that the databases cannot store. `parse` calls it for every value.
+ * @param value of limited depth, such as the result of a schema
+ * @param name name of the value in messages; "" if the names of its fields are enough
+ * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
+ * @throws InvalidError, InvalidFieldsError a text holds NUL or half of a surrogate pair
+ */
+export function checkTexts(value: unknown, name: string, fieldNames = false): void {
+  const path = pathOfIllegalText(value);
+  if (path === undefined) return;
+  if (fieldNames) throw new InvalidFieldsError(path.slice(0, 1));
+  const field = [...(name ? [name] : []), ...path].join(".");
+  throw new InvalidError(`${field}: ${NOT_STORABLE}`);
+}
+
+/**
+ * Validates a value, and returns the schema's output.
+ * @param name name of the value in messages; "" if the names of its fields are enough
+ * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
+ * @throws WrongTypeError a value has the wrong JSON type
+ * @throws InvalidError, InvalidFieldsError a value is missing or not allowed, or see {@link checkTexts}
+ */
+export function parse<T extends z.ZodType>(
+  schema: T,
+  value: unknown,
+  name: string,
+  fieldNames = false,
+): z.output<T> {
+  const result = schema.safeParse(value, { error: issueText, reportInput: true });
+  if (!result.success) throw refusal(result.error.issues, name, fieldNames);
+  checkTexts(result.data, name, fieldNames);
+  return result.data;
+}
+
+/** True for a path parameter that selects one of a few actions; any other one identifies an object. */
+const isChoice = (schema: z.ZodType | undefined): boolean => schema?.def.type === "enum";
+
+/** True if the operation's path names an object, which may not exist. */
+export const namesObject = ({ params }: Pick<Operation, "params">): boolean =>
+  Object.values<z.ZodType>(params.shape).some((schema) => !isChoice(schema));
+
+/**
+ * Validates the path parameters of an operation.
+ * @throws NotFoundError one of them is an id that no object can have (rules D49)
+ * @throws InvalidError one that selects among a few values has another value
+ */
+export function parseParams(
+  operation: Pick<Operation, "params">,
+  given: unknown,
+): z.output<Operation["params"]> {
+  const { params } = operation;
+  const result = params.safeParse(given, { error: issueText, reportInput: true });
+  if (!result.success) {
+    const { issues } = result.error;
+    const impossible = issues.find(({ path }) => !isChoice(params.shape[String(path[0])]));
+    if (impossible) throw new NotFoundError(noSuchObject(impossible.path.join("."), impossible.message));
+    throw refusal(issues, "", false);
+  }
+  const [name] = pathOfIllegalText(result.data) ?? [];
+  if (name !== undefined) throw new NotFoundError(noSuchObject(name, NOT_STORABLE));
+  return result.data;
+}
+
+const noSuchObject = (name: string, rule: string): string => `${name}: no object can have it, it ${rule}`;
+
+/**
+ * Validates an operation's body. A missing body counts as an empty object, which suffices for an operation without
+ * required fields.
+ * @throws WrongTypeError, InvalidError, InvalidFieldsError see {@link parse}
+ */
+export function parseBody(operation: Pick<Operation, "id" | "body">, body: unknown): unknown {
+  const { id, body: schema } = operation;
+  if (schema === undefined) return undefined;
+  const fieldNames = FIELD_NAME_ERRORS.has(id);
+  const result = schema.safeParse(body === undefined ? {} : body, { error: issueText, reportInput: true });
+  if (!result.success) {
+    const error = refusal(result.error.issues, "", fieldNames);
+    throw UNPROCESSABLE_BODIES.has(id) ? new WrongTypeError(error.message) : error;
+  }
+  if (!ANY_TEXT.has(id)) checkTexts(result.data, "", fieldNames);
+  return result.data;
+}
+
+function refusal(issues: readonly Issue[], name: string, fieldNames: boolean): ServiceError {
+  const text = (issue: Issue): string => {
+    const inner = innermost(issue);
+    return `${[...(name ? [name] : []), ...inner.path].join(".") || "body"}: ${inner.message}`;
+  };
+  const wrongType = issues.find(isWrongType);
+  if (wrongType) return new WrongTypeError(text(wrongType));
+  if (fieldNames) return new InvalidFieldsError([...new Set(issues.map((issue) => String(issue.path[0])))]);
+  return new InvalidError(issues.map(text).join("; "));
+}

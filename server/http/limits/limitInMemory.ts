@@ -1,0 +1,25 @@
+import { RateLimitedError } from "../../errors.ts";
+import type { MemoryCounts } from "./memoryCounts.ts";
+
+/**
+ * Counts a request in this process.
+ * @param most maximum per window; 0: any number
+ * @param time in milliseconds since 1970
+ * @throws RateLimitedError the maximum is exceeded
+ */
+export function limitInMemory(counts: MemoryCounts, key: string, most: number, time: number): void {
+  if (most <= 0) return;
+  const { count, endsAt } = counts.count(key, time);
+  if (count > most) throw tooMany(endsAt, time);
+}
+
+/**
+ * The error for a request over its rate limit.
+ * @param endsAt when a retry is allowed, in milliseconds since 1970, like `time`
+ */
+export function tooMany(endsAt: number, time: number): RateLimitedError {
+  const seconds = Math.max(1, Math.ceil((endsAt - time) / 1000));
+  return new RateLimitedError(`too many requests, try again in ${seconds} s`, {
+    "Retry-After": String(seconds),
+  });
+}

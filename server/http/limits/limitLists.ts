@@ -1,0 +1,80 @@
+import type { Operation } from "@gatehouse-access/sdk/contract";
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
+import { BusyError } from "../../errors.ts";
+import type { Services } from "../../services.ts";
+import { isList } from "../contract/query.ts";
+import { ListTurns } from "./ListTurns.ts";
+import "../access/authorizeRequests.ts";
+import "../access/declaredAccess.ts";
+
+/** After how long without a refusal the lists of an owner count as taken again, in milliseconds. */
+const CALM = 10_000;
+
+/**
+ * Lets lists take turns (see {@link ListTurns}), each for the namespace of its credential, or for the user of one
+ * without a namespace. Whoever has too many waiting lists gets 503 with `Retry-After`. Lists that need no credential are
+ * left out: nobody could tell whose they are. To be called before the routes of the lists are added.
+ */
+export function limitLists(app: FastifyInstance, { settings, metrics }: Services): void {
+  const turns = new ListTurns(settings.listBacklog);
+  const refusals = new Refusals(app.log);
+  const ends = new WeakMap<FastifyRequest, () => void>();
+
+  const hooks: Pick<RouteOptions, "onRequest" | "onSend"> = {
+    onRequest(request, _reply, done) {
+      const owner = ownerOf(request);
+      const begins = turns.begin(owner, (end) => {
+        // Whoever hung up while the list waited does not get it.
+        if (request.socket.destroyed) return;
+        ends.set(request, end);
+        done();
+      });
+      if (begins) return;
+      metrics.refusedLists.inc();
+      refusals.add(owner);
+      done(new BusyError("too many lists wait for their turn, try again", { "Retry-After": "1" }));
+    },
+    onSend(request, _reply, payload, done) {
+      ends.get(request)?.();
+      done(null, payload);
+    },
+  };
+  app.addHook("onRoute", (route) => {
+    const operation = route.config?.operation;
+    if (operation && hasOwner(operation) && isList(operation)) Object.assign(route, hooks);
+  });
+}
+
+const hasOwner = ({ scope }: Operation): boolean => scope !== "public";
+
+/** Whose list it is. A user's token may have no namespace. */
+function ownerOf({ identity }: FastifyRequest): string {
+  if (identity === null) throw new Error("a list of nobody");
+  const { tenant } = identity;
+  return tenant === "" && "userId" in identity ? `user ${identity.userId}` : tenant;
+}
+
+/** Says in the log from when to when lists are refused, once for each owner. */
+class Refusals {
+  readonly #log: FastifyBaseLogger;
+  readonly #ongoing = new Map<string, { count: number; readonly calm: NodeJS.Timeout }>();
+
+  constructor(log: FastifyBaseLogger) {
+    this.#log = log;
+  }
+
+  add(owner: string): void {
+    const known = this.#ongoing.get(owner);
+    if (known !== undefined) {
+      known.count += 1;
+      known.calm.refresh();
+      return;
+    }
+    this.#log.warn({ owner }, "lists are refused: too many of the same owner wait");
+    const calm = setTimeout(() => {
+      this.#log.info({ owner, refused: this.#ongoing.get(owner)?.count }, "lists are no longer refused");
+      this.#ongoing.delete(owner);
+    }, CALM).unref();
+    this.#ongoing.set(owner, { count: 1, calm });
+  }
+}

@@ -1,0 +1,50 @@
+import { hasEnded } from "../../hasEnded.ts";
+
+/** The number of requests under one key in the present window. */
+export interface Counted {
+  readonly count: number;
+  /** When the window ends, in milliseconds since 1970. */
+  readonly endsAt: number;
+}
+
+/** Length of a window, in milliseconds; it begins with the first counted request. */
+export const WINDOW = 60_000;
+
+/** Counters in this process alone, for requests too frequent for a write to the database each. */
+export class MemoryCounts {
+  readonly #counts = new Map<string, number>();
+  #endsAt = 0;
+
+  /** @param time in milliseconds since 1970 */
+  count(key: string, time: number): Counted {
+    // One window for all keys, so that clearing them costs nothing.
+    if (hasEnded(this.#endsAt, time, WINDOW)) {
+      this.#counts.clear();
+      this.#endsAt = time + WINDOW;
+    }
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    return { count, endsAt: this.#endsAt };
+  }
+}
+
+/** Cache of keys over their limit, so that a flood of refused requests costs no writes. */
+export class Exhausted {
+  readonly #until = new Map<string, number>();
+
+  add(key: string, endsAt: number, time: number): void {
+    for (const [known, end] of this.#until) {
+      // In the order of adding: an ended key behind a living one stays until that one ends, a window at most.
+      if (!hasEnded(end, time, WINDOW)) break;
+      this.#until.delete(known);
+    }
+    this.#until.delete(key);
+    this.#until.set(key, endsAt);
+  }
+
+  /** When the key may be used again, in milliseconds since 1970; undefined if it may be used now. */
+  endOf(key: string, time: number): number | undefined {
+    const end = this.#until.get(key);
+    return end !== undefined && !hasEnded(end, time, WINDOW) ? end : undefined;
+  }
+}

@@ -1,0 +1,60 @@
+import { sql } from "../../db/sql/sql.ts";
+import { hasEnded, latestEnd } from "../../hasEnded.ts";
+import { digestOf } from "../../secrets/digest.ts";
+import type { Services } from "../../services.ts";
+import { type Counted, WINDOW } from "./memoryCounts.ts";
+
+/**
+ * Counts a request in the database, for all instances of the service. One statement, so that concurrent requests are
+ * counted one by one.
+ * @param window length of the window, in milliseconds; always the same for one key
+ */
+export async function countInDatabase(
+  { db, now }: Services,
+  key: string,
+  window: number = WINDOW,
+): Promise<Counted> {
+  const time = now().getTime();
+  const [start, end, latest] = [BigInt(time), BigInt(time + window), BigInt(latestEnd(time, window))];
+  const ended = sql`"RateLimit"."endsAt" <= ${start} OR "RateLimit"."endsAt" > ${latest}`;
+  const [row] = await db.$queryRaw<{ count: number | bigint; endsAt: number | bigint }[]>(
+    sql`INSERT INTO "RateLimit" ("key", "count", "endsAt") VALUES (${key}, 1, ${end})
+      ON CONFLICT ("key") DO UPDATE SET
+        "count" = CASE WHEN ${ended} THEN 1 ELSE "RateLimit"."count" + 1 END,
+        "endsAt" = CASE WHEN ${ended} THEN ${end} ELSE "RateLimit"."endsAt" END
+      RETURNING "count", "endsAt"`,
+  );
+  if (row === undefined) throw new Error("the database counted a request and told no count");
+  const counted = { count: Number(row.count), endsAt: Number(row.endsAt) };
+  // Otherwise a stranger who tries many names could fill the disk.
+  if (counted.count === 1) await db.rateLimit.deleteMany({ where: { endsAt: { lte: start } } });
+  return counted;
+}
+
+/** How long a network stays known for an account after a login with the right password, in milliseconds. */
+const KNOWN = 30 * 24 * 60 * 60_000;
+
+/** Key of a known network; the account is stored as a digest. */
+const knownKey = (account: string, network: string): string =>
+  `known ${digestOf(account.toLowerCase())} from ${network}`;
+
+/** Stores that a network sent the account's right password. */
+export async function rememberNetwork(
+  { db, now }: Services,
+  account: string,
+  network: string,
+): Promise<void> {
+  const key = knownKey(account, network);
+  const row = { count: 0, endsAt: BigInt(now().getTime() + KNOWN) };
+  await db.rateLimit.upsert({ where: { key }, create: { key, ...row }, update: row });
+}
+
+/** True if the account's right password came from the network not too long ago. */
+export async function isKnownNetwork(
+  { db, now }: Services,
+  account: string,
+  network: string,
+): Promise<boolean> {
+  const row = await db.rateLimit.findUnique({ where: { key: knownKey(account, network) } });
+  return row !== null && !hasEnded(Number(row.endsAt), now().getTime(), KNOWN);
+}

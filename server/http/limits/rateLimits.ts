@@ -1,0 +1,49 @@
+import type { FastifyInstance } from "fastify";
+import { digestOf } from "../../secrets/digest.ts";
+import type { Services } from "../../services.ts";
+import { limitInMemory, tooMany } from "./limitInMemory.ts";
+import { Exhausted, MemoryCounts } from "./memoryCounts.ts";
+import { countInDatabase, isKnownNetwork } from "./rateLimitCounts.ts";
+import "../access/declaredAccess.ts";
+import "../listener/requestFacts.ts";
+
+/**
+ * Limits the rate of requests for limited operations: 429 with `Retry-After`. Addresses are counted before anything
+ * else of the request is read, accounts once the body is read. A network that recently sent an account's right password
+ * has its own limit for that account. Lockouts (rules section 9) count wrong logins independently.
+ */
+export function limitRequests(app: FastifyInstance, services: Services): void {
+  const { loginsPerAddress, loginsPerAccount, reportsPerAddress } = services.settings.limits;
+  const reports = new MemoryCounts();
+  const exhausted = new Exhausted();
+
+  const limitLogins = async (key: string, limit: number): Promise<void> => {
+    if (limit <= 0) return;
+    const time = services.now().getTime();
+    const end = exhausted.endOf(key, time);
+    if (end !== undefined) throw tooMany(end, time);
+    const { count, endsAt } = await countInDatabase(services, key);
+    if (count <= limit) return;
+    exhausted.add(key, endsAt, time);
+    throw tooMany(endsAt, time);
+  };
+  const limitReports = (network: string): void => {
+    limitInMemory(reports, network, reportsPerAddress, services.now().getTime());
+  };
+
+  app.addHook("onRequest", async ({ facts, routeOptions }) => {
+    const limit = routeOptions.config.operation?.limit ?? routeOptions.config.limit;
+    if (limit?.kind === "login") await limitLogins(`login from ${facts.network}`, loginsPerAddress);
+    if (limit?.kind === "report") limitReports(facts.network);
+  });
+  app.addHook("preHandler", async ({ body, facts, routeOptions }) => {
+    const field = routeOptions.config.operation?.limit?.account;
+    const account = field && (body as Record<string, unknown> | null | undefined)?.[field];
+    if (typeof account !== "string" || account === "" || loginsPerAccount <= 0) return;
+    // Otherwise strangers could lock out the user, who comes from a network that sent the right password before.
+    const known = await isKnownNetwork(services, account, facts.network);
+    // A digest, since it may be a token, and a name may have any length.
+    const key = `login as ${digestOf(account.toLowerCase())}`;
+    await limitLogins(known ? `${key} from ${facts.network}` : key, loginsPerAccount);
+  });
+}

@@ -1,0 +1,32 @@
+import type { FastifyInstance } from "fastify";
+import { outageOf } from "../../db/outage.ts";
+import { answerTo, PaymentGatewayError } from "../../errors.ts";
+
+/** Answers every error as `{message}`, or as an array of field names; an unexpected error goes to the log only. */
+export function answerErrors(app: FastifyInstance): void {
+  app.setErrorHandler(async (error, request, reply) => {
+    const answer = answerTo(error);
+    if (request.signal.aborted && error === request.signal.reason) {
+      request.log.info("the caller hung up, its request was dropped");
+    } else if (answer === undefined) {
+      // The logger carries the request id, which the caller has too (X-Request-ID).
+      request.log.error({ err: error }, "request failed");
+    } else if (["unwritable", "unreachable"].includes(outageOf(error) ?? "")) {
+      request.log.error({ err: error }, "the database fails");
+    } else if (error instanceof PaymentGatewayError) {
+      request.log.warn({ err: error.cause, code: error.code }, "the payment gateway failed");
+    }
+    const { status, body, headers } = answer ?? {
+      status: 500,
+      body: { message: "internal error" },
+      headers: {},
+    };
+    // Sent as text: the route's serializer may have another schema for this status.
+    return reply
+      .code(status)
+      .headers(headers)
+      .type("application/json; charset=utf-8")
+      .serializer((payload: unknown) => JSON.stringify(payload))
+      .send(body);
+  });
+}

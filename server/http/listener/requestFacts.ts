@@ -1,0 +1,166 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { TLSSocket } from "node:tls";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { addressMatcher, networkOf, normalAddress } from "../../addresses.ts";
+import { InvalidError } from "../../errors.ts";
+import type { ServiceSettings } from "../../services.ts";
+
+/**
+ * The origin and the target of a request. This is the one place that reads the headers of proxies; only those of
+ * trusted proxies count, since anybody could send such headers (rules section 3).
+ */
+export interface RequestFacts {
+  /** The request's id, which the response carries as X-Request-ID, and the log has too. */
+  readonly id: string;
+  /** IP address of the client, IPv4 in dotted form; empty if the connection is closed already. */
+  readonly address: string;
+  /** The address as lockouts and rate limits count it: of IPv6 the /64. */
+  readonly network: string;
+  /** Scheme, host and port at which clients reach the service: the configured ones, else those of the request. */
+  readonly origin: URL;
+  /** Media types of `Accept`, in lower case and without parameters, with their weights: 0 to 1. */
+  readonly accept: ReadonlyMap<string, number>;
+  /** The header `Authorization`, for operations that need no credential and still use one; undefined without it. */
+  readonly authorization: string | undefined;
+  /** True if clients reach the service by TLS, here or at a proxy. */
+  readonly secure: boolean;
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    readonly facts: RequestFacts;
+  }
+}
+
+/**
+ * Refuses a request with more than one `Host` (RFC 9112, section 3.2): a proxy may have used another one than the
+ * service would. Node refuses requests of HTTP/1.1 without `Host`.
+ */
+export function requireOneHost(app: FastifyInstance): void {
+  app.addHook("onRequest", (request, _reply, done) => {
+    done(hostsOf(request.raw.rawHeaders) > 1 ? new InvalidError("Host: must be given once") : undefined);
+  });
+}
+
+/** @param headers alternating names and values, as received: Node's object of headers keeps only the first `Host` */
+function hostsOf(headers: readonly string[]): number {
+  let hosts = 0;
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string;
+    if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
+  }
+  return hosts;
+}
+
+/** Gives every request its `facts`. */
+export function gatherFacts(app: FastifyInstance, settings: ServiceSettings): void {
+  const { publicUrl } = settings;
+  const isTrusted = addressMatcher(settings.trustedProxies);
+  const gathered = new WeakMap<FastifyRequest, RequestFacts>();
+  app.decorateRequest("facts", {
+    getter() {
+      let facts = gathered.get(this);
+      if (facts === undefined) {
+        facts = factsOf(this, isTrusted, publicUrl);
+        gathered.set(this, facts);
+      }
+      return facts;
+    },
+  });
+}
+
+type Test = (address: string) => boolean;
+
+function factsOf(request: FastifyRequest, isTrusted: Test, publicUrl: string | undefined): RequestFacts {
+  const { socket, headers } = request.raw;
+  const peer = normalAddress(socket.remoteAddress ?? "") ?? "";
+  const proxied = isTrusted(peer);
+  const address = proxied ? clientAddress(headers, peer, isTrusted) : peer;
+  const scheme = schemeOf(request, proxied);
+  return {
+    id: request.id,
+    address,
+    network: networkOf(address),
+    get origin() {
+      return publicUrl === undefined ? originOf(scheme, headers, proxied) : new URL(publicUrl);
+    },
+    get accept() {
+      return acceptedTypes(headers.accept ?? "");
+    },
+    authorization: headers.authorization,
+    secure: scheme === "https" || publicUrl?.startsWith("https:") === true,
+  };
+}
+
+/** Reads `Accept` (RFC 9110, section 12.5.1). A malformed weight counts as 0, since its meaning is unknown. */
+function acceptedTypes(accept: string): Map<string, number> {
+  return new Map(
+    accept.split(",").map((range) => {
+      const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+      const weight = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1";
+      return [type, /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(weight) ? Number(weight) : 0];
+    }),
+  );
+}
+
+/**
+ * The client's address as the proxies report it. X-Real-IP wins, the wire's own header for it (rules section 3:
+ * X-Real-IP, else the peer). Otherwise it is the last address of X-Forwarded-For that is not a trusted proxy, since the
+ * entries before it may be forged. If both are missing or malformed, the last trusted proxy counts as the client. A
+ * trusted proxy must set or remove both headers: one that appends to X-Forwarded-For but passes on X-Real-IP lets its
+ * clients choose their address.
+ */
+function clientAddress(headers: IncomingHttpHeaders, peer: string, isTrusted: Test): string {
+  const realIp = normalAddress(single(headers, "x-real-ip") ?? "");
+  if (realIp !== undefined && !isTrusted(realIp)) return realIp;
+  let nearest = realIp ?? peer;
+  const hops = single(headers, "x-forwarded-for")?.split(",") ?? [];
+  for (const hop of hops.reverse()) {
+    const address = normalAddress(withoutPort(hop.trim()));
+    if (address === undefined) return nearest;
+    if (!isTrusted(address)) return address;
+    nearest = address;
+  }
+  return nearest;
+}
+
+/** Removes the port: some proxies write `203.0.113.7:50123` or `[2001:db8::7]:50123`. */
+function withoutPort(hop: string): string {
+  return /^\[([^\]]*)\](?::\d{1,5})?$/.exec(hop)?.[1] ?? /^(\d[\d.]*):\d{1,5}$/.exec(hop)?.[1] ?? hop;
+}
+
+type Scheme = "http" | "https";
+
+function schemeOf({ raw: { socket, headers } }: FastifyRequest, proxied: boolean): Scheme {
+  const proto = proxied ? nearestOf(headers, "x-forwarded-proto")?.toLowerCase() : undefined;
+  if (proto === "http" || proto === "https") return proto;
+  return socket instanceof TLSSocket ? "https" : "http";
+}
+
+function originOf(scheme: Scheme, headers: IncomingHttpHeaders, proxied: boolean): URL {
+  const forwarded = (name: string) => (proxied ? nearestOf(headers, name) : undefined);
+  const host = forwarded("x-forwarded-host") ?? single(headers, "host") ?? "";
+  const port = forwarded("x-forwarded-port") ?? "";
+  const given = readHost(scheme, host);
+  // A port in the host header is the client's own.
+  const complete =
+    /^\d{1,5}$/.test(port) && !/:\d+$/.test(host) ? readHost(scheme, `${host}:${port}`) : given;
+  return complete ?? given ?? new URL(`${scheme}://localhost`);
+}
+
+/** Parses host and port; undefined for any other text. */
+function readHost(scheme: Scheme, host: string): URL | undefined {
+  return /^[^\s/?#@\\]+$/.test(host) && URL.canParse(`${scheme}://${host}`)
+    ? new URL(`${scheme}://${host}`)
+    : undefined;
+}
+
+/** The entry of the nearest proxy in a list that proxies append to. */
+function nearestOf(headers: IncomingHttpHeaders, name: string): string | undefined {
+  return single(headers, name)?.split(",").at(-1)?.trim() || undefined;
+}
+
+function single(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}

@@ -1,0 +1,331 @@
+import { type IncomingMessage, type Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { type RawData, type WebSocket, WebSocketServer } from "ws";
+import { BusyError, InvalidError } from "../../errors.ts";
+import type { HttpServers } from "./HttpServers.ts";
+
+/** Limits of a listener's WebSockets. */
+export interface WebSocketLimits {
+  /** Maximum number of open WebSockets. */
+  readonly most: number;
+  /** How often a silent conversation is checked for its end, in milliseconds. */
+  readonly silence: number;
+}
+
+const LIMITS: WebSocketLimits = { most: 5000, silence: 5 * 60_000 };
+/** Silence after which TCP probes whether the other end is alive, in milliseconds. */
+const TCP_KEEPALIVE = 30_000;
+/** How long the other end may take to answer the closing handshake, in milliseconds. */
+const END_TIMEOUT = 1000;
+/** How long stopping waits for messages that are being handled, in milliseconds. */
+const STOP_TIMEOUT = 5000;
+
+/** Codes with which a WebSocket is closed (RFC 6455, section 7.4.1). */
+const CLOSE = {
+  normal: 1000,
+  goingAway: 1001,
+  noText: 1003,
+  invalid: 1007,
+  refused: 1008,
+  failed: 1011,
+  tryLater: 1013,
+};
+
+/** Ends a WebSocket. The reason goes to the other end and to the log, so it must not quote messages. */
+export class EndOfConversation extends Error {
+  readonly code: number;
+
+  /** @param why `invalid`: a message is malformed; `refused`: messages cannot be used any more */
+  constructor(why: "invalid" | "refused", reason: string) {
+    super(reason);
+    this.code = CLOSE[why];
+  }
+}
+
+/** The result of an operation that opens a WebSocket: it receives the messages. */
+export abstract class Conversation {
+  /**
+   * Handles a text message; the next message waits until it is done.
+   * @throws EndOfConversation to end the WebSocket
+   */
+  abstract receive(message: string): Promise<void>;
+  /** Called after a time without messages; true if no more messages can come. */
+  abstract isOver(): Promise<boolean>;
+}
+
+/** The result of an operation that opens a WebSocket for messages of any kind, in both directions. */
+export abstract class WebSocketHandler {
+  /** Takes the open WebSocket over. It is closed when the app stops. */
+  abstract begin(webSocket: WebSocket): void;
+}
+
+/** A handler that consists of one function. */
+export const webSocketHandler = (begin: (webSocket: WebSocket) => void): WebSocketHandler =>
+  new (class extends WebSocketHandler {
+    begin = begin;
+  })();
+
+interface Upgrade {
+  readonly socket: Socket;
+  readonly head: Buffer;
+  readonly connections: OpenWebSockets;
+}
+
+/** Upgrade requests that are not answered yet. */
+const upgrades = new WeakMap<IncomingMessage, Upgrade>();
+
+/**
+ * Lets operations of the app answer with WebSockets. Upgrade requests pass through hooks and routes, and are refused by
+ * HTTP, like all others. Stopping the app closes open WebSockets.
+ * @param servers the app's HTTP servers
+ * @param limits replaces some of the default limits, for tests
+ */
+export function acceptWebSockets(
+  app: FastifyInstance,
+  servers: HttpServers,
+  limits: Partial<WebSocketLimits> = {},
+): void {
+  const connections = new OpenWebSockets({ ...LIMITS, ...limits });
+  const server = app.server as Server & { shouldUpgradeCallback?: (request: IncomingMessage) => boolean };
+  // Node before 22.21 does not call this, and answers upgrade requests to HTTP/2 as if they had no body.
+  server.shouldUpgradeCallback = ({ headers }) => headers.upgrade?.toLowerCase() === "websocket";
+  server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    // A client that is gone needs no response; without a listener the error would end the process.
+    socket.on("error", () => socket.destroy());
+    if (!servers.release(socket)) {
+      socket.destroy();
+      return;
+    }
+    upgrades.set(request, { socket, head, connections });
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket);
+    response.on("finish", () => socket.destroySoon());
+    app.routing(request, response);
+  });
+  app.addHook("preClose", () => connections.stop());
+}
+
+/**
+ * Answers a request with a WebSocket.
+ * @param limit maximum size of a message, in bytes
+ * @throws InvalidError the request is not for a WebSocket
+ * @throws BusyError the maximum number of conversations is open, or the app stops
+ */
+export function openWebSocket(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  opened: Conversation | WebSocketHandler,
+  limit: number,
+): FastifyReply {
+  const upgrade = upgrades.get(request.raw);
+  if (upgrade === undefined)
+    throw new InvalidError("the request must be for a WebSocket: Upgrade: websocket");
+  const { socket, head, connections } = upgrade;
+  if (opened instanceof Conversation) connections.makeRoom();
+  else connections.refuseWhenStopping();
+  upgrades.delete(request.raw);
+  reply.hijack();
+  reply.raw.detachSocket(socket);
+  serverFor(limit).handleUpgrade(request.raw, socket, head, (webSocket) => {
+    socket.setKeepAlive(true, TCP_KEEPALIVE);
+    if (opened instanceof Conversation) connections.add(webSocket, opened, request.log);
+    else connections.keep(webSocket, opened);
+  });
+  return reply;
+}
+
+/** What does the handshakes of WebSockets, by the maximum size of their messages. */
+const handshakes = new Map<number, WebSocketServer>();
+
+function serverFor(limit: number): WebSocketServer {
+  let server = handshakes.get(limit);
+  if (server === undefined) {
+    server = new WebSocketServer({
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: limit,
+    });
+    handshakes.set(limit, server);
+  }
+  return server;
+}
+
+/** The open WebSockets of a listener. */
+class OpenWebSockets {
+  readonly #limits: WebSocketLimits;
+  readonly #open = new Set<WebSocketConnection>();
+  readonly #handled = new Set<WebSocket>();
+  #stopping = false;
+
+  constructor(limits: WebSocketLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * At the limit, closes the oldest WebSocket without a message: strangers who open idle ones keep nobody out.
+   * @throws BusyError all of them have received messages, or the app stops
+   */
+  makeRoom(): void {
+    this.refuseWhenStopping();
+    if (this.#open.size < this.#limits.most) return;
+    for (const connection of this.#open) {
+      if (connection.received > 0) continue;
+      this.#open.delete(connection);
+      connection.makeRoom();
+      return;
+    }
+    throw new BusyError("there are too many WebSockets");
+  }
+
+  /** @throws BusyError the app stops */
+  refuseWhenStopping(): void {
+    if (this.#stopping) throw new BusyError("the service is being stopped");
+  }
+
+  /** Lets a handler begin; stopping closes its WebSocket. */
+  keep(webSocket: WebSocket, handler: WebSocketHandler): void {
+    this.#handled.add(webSocket);
+    webSocket.on("close", () => this.#handled.delete(webSocket));
+    handler.begin(webSocket);
+  }
+
+  add(webSocket: WebSocket, conversation: Conversation, log: FastifyBaseLogger): void {
+    const connection = new WebSocketConnection(webSocket, conversation, log, this.#limits.silence);
+    this.#open.add(connection);
+    connection.done.finally(() => this.#open.delete(connection));
+  }
+
+  /** Closes all of them; messages being handled may finish. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    for (const webSocket of this.#handled) {
+      webSocket.close(CLOSE.goingAway);
+      setImmediate(() => webSocket.terminate());
+    }
+    const all = [...this.#open];
+    for (const connection of all) connection.stop();
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, STOP_TIMEOUT);
+    });
+    await Promise.race([Promise.all(all.map(({ done }) => done)), timeout]);
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * One WebSocket. While a message is handled nothing is read, so that only messages received in one piece wait here. It
+ * sends no pings: some senders never read, and unread data would turn their end of the connection into a reset, which
+ * may lose their last messages.
+ */
+class WebSocketConnection {
+  readonly #socket: WebSocket;
+  readonly #conversation: Conversation;
+  readonly #log: FastifyBaseLogger;
+  readonly #waiting: string[] = [];
+  readonly #timer: NodeJS.Timeout;
+  #working = false;
+  #closed = false;
+  #ended = false;
+  #receivedBefore = 0;
+  #finish: () => void = () => {};
+  /** Number of messages received. */
+  received = 0;
+  /** Settled once it is closed and no message is being handled. */
+  readonly done = new Promise<void>((resolve) => {
+    this.#finish = resolve;
+  });
+
+  constructor(socket: WebSocket, conversation: Conversation, log: FastifyBaseLogger, silence: number) {
+    this.#socket = socket;
+    this.#conversation = conversation;
+    this.#log = log;
+    log.info("WebSocket open");
+    this.#timer = setInterval(() => void this.#lookIfOver(), silence).unref();
+    socket.on("message", (data: RawData, binary: boolean) => this.#take(data, binary));
+    socket.on("error", ({ message }) =>
+      log.warn({ reason: message }, "WebSocket is not spoken as it must be"),
+    );
+    socket.on("close", (code: number) => {
+      clearInterval(this.#timer);
+      log.info({ code, messages: this.received }, "WebSocket closed");
+      this.#closed = true;
+      if (!this.#working) this.#finish();
+    });
+  }
+
+  /** Closes it; waiting messages are dropped. */
+  end(code: number, reason: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#waiting.length = 0;
+    this.#socket.resume();
+    this.#socket.close(code, reason);
+    setTimeout(() => this.#socket.terminate(), END_TIMEOUT).unref();
+  }
+
+  /** Closes it in favour of another one. */
+  makeRoom(): void {
+    this.#log.warn("there are too many WebSockets: one on which nothing came ends");
+    this.end(CLOSE.tryLater, "there are too many");
+  }
+
+  /** Closes it without waiting for the other end. */
+  stop(): void {
+    this.end(CLOSE.goingAway, "the service is being stopped");
+    setImmediate(() => this.#socket.terminate());
+  }
+
+  #take(data: RawData, binary: boolean): void {
+    if (this.#ended) return;
+    this.received += 1;
+    if (binary) {
+      this.#refuse(CLOSE.noText, "messages must be text");
+      return;
+    }
+    this.#waiting.push(String(data));
+    if (this.#working) return;
+    this.#socket.pause();
+    void this.#work();
+  }
+
+  async #work(): Promise<void> {
+    this.#working = true;
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      try {
+        await this.#conversation.receive(next);
+      } catch (error) {
+        if (error instanceof EndOfConversation) this.#refuse(error.code, error.message);
+        else this.#fail(error);
+      }
+    }
+    this.#working = false;
+    if (this.#closed) this.#finish();
+    else this.#socket.resume();
+  }
+
+  #refuse(code: number, reason: string): void {
+    this.#log.warn({ code, reason }, "a message of a WebSocket is refused");
+    this.end(code, reason);
+  }
+
+  #fail(error: unknown): void {
+    this.#log.error({ err: error }, "a message of a WebSocket could not be handled");
+    this.end(CLOSE.failed, "internal error");
+  }
+
+  async #lookIfOver(): Promise<void> {
+    const { received } = this;
+    const heard = received > this.#receivedBefore;
+    this.#receivedBefore = received;
+    if (heard || this.#working) return;
+    try {
+      if (await this.#conversation.isOver()) this.end(CLOSE.normal, "nothing more can come");
+    } catch (error) {
+      this.#log.warn({ err: error }, "it could not be seen whether a WebSocket is still of use");
+    }
+  }
+}
