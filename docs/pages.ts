@@ -22,7 +22,7 @@ import {
   takesIfMatch,
 } from "../sdk/contract/index.ts";
 import { HEARTBEAT_DELAY } from "../server/features/devices/heartbeats.ts";
-import { settings } from "../server/settings/index.ts";
+import { settings } from "../server/settings/settings.ts";
 import { errorsPage } from "./errorsPage.ts";
 import { helpersPage } from "./helpersPage.ts";
 import { internalOperationsPage } from "./internalOperationsPage.ts";

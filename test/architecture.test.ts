@@ -173,7 +173,7 @@ const rooms: Readonly<Record<string, Room>> = {
       settings: ["db", "files", "mail"],
       secrets: ["db", "files"],
       payments: ["db"],
-      http: ["db", "secrets"],
+      http: ["db", "secrets", "settings"],
       pages: ["files", "http"],
       lists: ["db", "http"],
       changes: ["db", "http"],

@@ -1,8 +1,8 @@
 import type { Declaration } from "@gatehouse-access/sdk/contract";
 import { insertRows } from "../db/sql/rows.ts";
-import type { SqlServices } from "../db/sql/transaction.ts";
 import type { Caller } from "../http/access/identity.ts";
 import type { RequestFacts } from "../http/listener/requestFacts.ts";
+import type { SqlServices } from "../services.ts";
 import type { Declared } from "./managedObject.ts";
 
 /** A person at the administration socket of the service, who needs no login. */

@@ -1,9 +1,9 @@
-import { resolve } from "node:path";
 import type { Command } from "commander";
 import { z } from "zod";
 import { OperatorError } from "../OperatorError.ts";
-import { type Setting, settings } from "../settings/index.ts";
 import { databaseAt, type Flags, readSettings, readVariable } from "../settings/readConfig.ts";
+import type { Setting } from "../settings/setting.ts";
+import { settings } from "../settings/settings.ts";
 import { isPostgresql } from "../settings/values.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
@@ -30,7 +30,7 @@ class IncompleteCopyError extends OperatorError {
 
 async function migrate(io: CommandIo, flags: Flags): Promise<void> {
   const values = readSettings(["dataDir", "databaseUrl", "databaseConnections"], io.env, flags);
-  const dataDir = resolve(values.dataDir);
+  const { dataDir } = values;
   const database = databaseAt(values.databaseUrl, dataDir, values.databaseConnections);
   if (!("file" in database)) throw new OperatorError("The service keeps its data in PostgreSQL already");
   const url = readVariable(target, io.env);

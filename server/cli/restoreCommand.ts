@@ -1,15 +1,15 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { OperatorError } from "../OperatorError.ts";
-import { settings } from "../settings/index.ts";
 import { databaseAt, type Flags, readSettings } from "../settings/readConfig.ts";
+import { settings } from "../settings/settings.ts";
 import { type CommandIo, print } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 import { subcommand } from "./subcommand.ts";
 
 async function restoreBackup(io: CommandIo, name: string, flags: Flags): Promise<void> {
   const values = readSettings(["dataDir", "databaseUrl", "databaseConnections", "secret"], io.env, flags);
-  const dataDir = resolve(values.dataDir);
+  const { dataDir } = values;
   const database = databaseAt(values.databaseUrl, dataDir, values.databaseConnections);
   if (!("file" in database)) {
     throw new OperatorError("The service keeps its data in PostgreSQL: restore that with `pg_restore`");

@@ -1,7 +1,8 @@
 import { Command } from "commander";
 import type { RunningService } from "../process/serve.ts";
-import { type Setting, settings } from "../settings/index.ts";
 import { type Flags, readConfig } from "../settings/readConfig.ts";
+import type { Setting } from "../settings/setting.ts";
+import { settings } from "../settings/settings.ts";
 import type { CommandIo } from "./CommandIo.ts";
 
 /** How long a stopped service waits for what requests that were cut off may have left behind, in milliseconds. */
@@ -18,7 +19,7 @@ export function serveCommand(io: CommandIo): Command {
     const listening = Promise.withResolvers<RunningService>();
     // At a terminal, where nothing is to be read again, SIGHUP is the terminal's end, and ends the service; from
     // elsewhere it never does, also while the service begins.
-    const hasFiles = config.tls !== undefined || config.geoipFile !== undefined;
+    const hasFiles = config.tls !== undefined || config.settings.geoipFile !== undefined;
     if (hasFiles || !io.stdin.isTTY) process.on("SIGHUP", async () => (await listening.promise).reload());
     // Loaded on demand: the other commands start in a third of the time without it.
     const { serve } = await import("../process/serve.ts");

@@ -1,13 +1,12 @@
-import { resolve } from "node:path";
 import { Command } from "commander";
-import { settings } from "../settings/index.ts";
 import { type Flags, readSettings } from "../settings/readConfig.ts";
+import { settings } from "../settings/settings.ts";
 import type { CommandIo } from "./CommandIo.ts";
 import { addOption } from "./serveCommand.ts";
 
 /** Path of the data folder, from the flags or else from the environment. */
 export function folderOf(io: CommandIo, flags: Flags): string {
-  return resolve(readSettings(["dataDir"], io.env, flags).dataDir);
+  return readSettings(["dataDir"], io.env, flags).dataDir;
 }
 
 /** A command with the flag `--data-dir`. */

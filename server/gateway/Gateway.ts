@@ -52,7 +52,6 @@ export class Gateway {
 
   /** The constructor opens no connection, writes nothing and starts no process. */
   constructor(services: Services, { folder, peers, log }: GatewayOptions) {
-    const { ssh, trustedProxies } = services.settings;
     this.services = services;
     this.log = log;
     this.instances = new Instances(services, peers, log);
@@ -64,7 +63,7 @@ export class Gateway {
     );
     this.process = new GatewayProcess({
       folder,
-      start: { settings: ssh, trustedProxies },
+      start: { settings: services.settings },
       log,
       handlers: this.#handlers(),
       count: ({ entry, credential, result, seconds }) => {

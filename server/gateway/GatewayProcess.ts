@@ -207,7 +207,7 @@ export class GatewayProcess {
   #fork(): ChildProcess {
     const { flags, environment } = boundedStart([], {});
     return fork(MAIN, {
-      execArgv: [...flags, `--max-old-space-size=${this.#options.start.settings.memory}`],
+      execArgv: [...flags, `--max-old-space-size=${this.#options.start.settings.sshMemory}`],
       // The service's own environment has its secrets.
       env: { ...environment, ...kept("PATH", "NODE_COMPILE_CACHE") },
       serialization: "advanced",
@@ -260,7 +260,7 @@ export class GatewayProcess {
     if (message.kind === "alive") {
       this.state = message.state;
       this.#options.refused(message.state.refusedExchanges);
-      const most = (this.#options.start.settings.memory + BESIDE_HEAP) * 1024 * 1024;
+      const most = (this.#options.start.settings.sshMemory + BESIDE_HEAP) * 1024 * 1024;
       if (message.state.memory > most) this.#kill(child, "holds too much memory");
     } else if (message.kind === "login") this.#options.count(message.login);
     else if (message.kind === "call") void this.#answer(child, message);

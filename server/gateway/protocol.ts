@@ -1,5 +1,5 @@
 import type { SessionEntries } from "../features/sessions/addEntries.ts";
-import type { SshSettings } from "../services.ts";
+import type { ServiceSettings } from "../settings/readConfig.ts";
 import type { SshAddress } from "./ssh/sshAddress.ts";
 
 /** A device cannot be reached now. The message ends the sentence "the device …". */
@@ -175,13 +175,23 @@ export interface RequestedTerminal {
   readonly size: TerminalSize;
 }
 
+/** The settings of the service that the gateway process works with. */
+export type GatewaySettings = Pick<
+  ServiceSettings,
+  | "sshEnvironment"
+  | "sshKeepAlive"
+  | "sshMemory"
+  | "sshRefusalsPerAddress"
+  | "sshStartupsPerAddress"
+  | "trustedProxies"
+>;
+
 /** What the gateway process needs to begin. */
 export interface GatewayProcessStart {
   /** Path of the service's local socket. */
   readonly socket: string;
   readonly logLevel: string;
-  readonly settings: SshSettings;
-  readonly trustedProxies: readonly string[];
+  readonly settings: GatewaySettings;
   /** Undefined: it serves web terminals alone. */
   readonly entry: { readonly host: string; readonly port: number; readonly hostKey: string } | undefined;
 }

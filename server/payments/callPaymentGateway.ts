@@ -14,7 +14,7 @@ export async function callPaymentGateway<T>(
   work: (gateway: PaymentGateway, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (isInTransaction(services)) throw new Error("the payment gateway was called inside of a transaction");
-  const signal = AbortSignal.timeout(services.settings.billing.timeout);
+  const signal = AbortSignal.timeout(services.settings.billingTimeout * 1000);
   const timeout = new Promise<never>((_, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });

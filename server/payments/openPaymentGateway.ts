@@ -4,5 +4,5 @@ import type { PaymentGateway } from "./paymentGateway.ts";
 
 /** Opens the payment gateway that the settings name; the ledger is the only one so far. */
 export function openPaymentGateway(services: LedgerServices): PaymentGateway {
-  return { ledger: () => new Ledger(services) }[services.settings.billing.gateway]();
+  return { ledger: () => new Ledger(services) }[services.settings.billingGateway]();
 }

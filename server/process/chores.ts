@@ -8,7 +8,6 @@ import { removeExpiredTunnels } from "../features/tunnels/expiry.ts";
 import { forgetAccounts } from "../features/users/account/registerUser.ts";
 import type { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";
-import type { Config } from "../settings/readConfig.ts";
 
 /** Work that a process repeats while it runs. */
 interface Chore {
@@ -22,12 +21,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-function choresOf(
-  services: Services,
-  keys: DatabaseSigningKeys,
-  config: Config,
-  log: FastifyBaseLogger,
-): Chore[] {
+function choresOf(services: Services, keys: DatabaseSigningKeys, log: FastifyBaseLogger): Chore[] {
   return [
     // The delay until another instance's rotation of the signing key is known here.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
@@ -35,10 +29,10 @@ function choresOf(
     { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
     // Their number grows with each connection to the database, and each count of devices adds them up.
     { name: "device counts", every: MINUTE, run: () => foldDeviceCounts(services) },
-    { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services, config.auditRetention) },
+    { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services) },
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
     { name: "accounts", every: HOUR, run: () => forgetAccounts(services) },
-    { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services, config.sessionRetention) },
+    { name: "sessions", every: 10 * MINUTE, run: () => trimSessions(services) },
     { name: "tunnels", every: HOUR, run: () => removeExpiredTunnels(services) },
   ];
 }
@@ -51,11 +45,10 @@ function choresOf(
 export function startChores(
   services: Services,
   keys: DatabaseSigningKeys,
-  config: Config,
   log: FastifyBaseLogger,
 ): () => Promise<void> {
   const running = new Set<Promise<void>>();
-  const timers = choresOf(services, keys, config, log).map(({ name, every, run }) => {
+  const timers = choresOf(services, keys, log).map(({ name, every, run }) => {
     let busy = false;
     return setInterval(() => {
       if (busy) return;

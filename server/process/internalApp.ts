@@ -1,14 +1,22 @@
-import { type InternalOperations, internalOperations } from "@gatehouse-access/sdk/contract";
+import {
+  type InternalOperations,
+  internal,
+  internalOperations,
+  tenantId,
+} from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
 import { type AppOptions, behaviourOf, newApp } from "../app.ts";
+import { ForbiddenError } from "../errors.ts";
 import { internalHandlers } from "../features/internalHandlers.ts";
 import type { Gateway } from "../gateway/Gateway.ts";
 import { peerHandlers } from "../gateway/handlers.ts";
-import { authenticateForwarded, readTenant, requireInternalToken } from "../http/access/internalAccess.ts";
+import { authenticate, readCredential } from "../http/access/authenticate.ts";
+import { parse } from "../http/contract/validation.ts";
 import { HttpServers } from "../http/listener/HttpServers.ts";
 import { answerUnservedPaths } from "../http/listener/unservedPaths.ts";
 import { acceptWebSockets, type WebSocketLimits } from "../http/listener/webSockets.ts";
 import { absentPaths, servedOperations, serveOperations } from "../http/routes.ts";
+import { isSameSecret } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
 
 interface InternalAppOptions extends AppOptions {
@@ -39,4 +47,33 @@ export async function buildInternalApp(
   const behaviour = behaviourOf<InternalOperations>({ ...internalHandlers, ...peerHandlers(gateway) });
   serveOperations(app, services, operations, behaviour);
   return app;
+}
+
+/**
+ * Refuses requests without the internal token before any other check, unknown paths included. With 403, because 401
+ * would tell the edge that the end user's own credential is wrong.
+ */
+function requireInternalToken(app: FastifyInstance, token: string): void {
+  app.addHook("onRequest", async (request) => {
+    const sent = request.headers[internal.INTERNAL_TOKEN.toLowerCase()];
+    if (typeof sent === "string" && isSameSecret(sent, token)) return;
+    throw new ForbiddenError(`${internal.INTERNAL_TOKEN}: missing or wrong`);
+  });
+}
+
+/** Authenticates the forwarded credential for the operations that are about one; others have no caller. */
+function authenticateForwarded(app: FastifyInstance, services: Services): void {
+  app.decorateRequest("identity", null);
+  app.addHook("onRequest", async (request) => {
+    if (request.routeOptions.config.operation?.scope !== "forwarded") return;
+    request.identity = await authenticate(services, await readCredential(services, request.headers));
+  });
+}
+
+/** Reads the tenant of X-Tenant-ID for the operations about a namespace. */
+function readTenant(app: FastifyInstance): void {
+  app.addHook("onRequest", async (request) => {
+    if (request.routeOptions.config.operation?.scope !== "tenant") return;
+    request.identity = { tenant: parse(tenantId, request.headers["x-tenant-id"], "X-Tenant-ID") };
+  });
 }

@@ -5,24 +5,30 @@ import { isLoopback } from "../addresses.ts";
 import type { Gateway } from "../gateway/Gateway.ts";
 import { readHostKey } from "../gateway/hostKey.ts";
 import { OperatorError } from "../OperatorError.ts";
-import type { Config, InternalConfig, MetricsConfig, SshConfig } from "../settings/readConfig.ts";
+import type { Services } from "../services.ts";
+import type { InternalConfig, ServiceSettings } from "../settings/readConfig.ts";
 import { buildInternalApp } from "./internalApp.ts";
-import type { Metrics } from "./metrics.ts";
 import { buildMetricsServer, readMetricsToken } from "./metricsServer.ts";
 import { listeningAddress } from "./serviceAddress.ts";
 
+interface HostAndPort {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
 /** Serves metrics on a listener of their own. */
 export async function serveMetrics(
-  metrics: Metrics,
-  config: MetricsConfig,
+  { metrics, settings }: Services,
+  address: HostAndPort,
   logger: FastifyBaseLogger,
 ): Promise<FastifyInstance> {
-  const token = config.tokenFile === undefined ? undefined : readMetricsToken(config.tokenFile);
+  const token = settings.metricsTokenFile && readMetricsToken(settings.metricsTokenFile);
   collectDefaultMetrics({ register: metrics.registry });
   const server = buildMetricsServer(metrics, { logger, token });
-  await listen(server, config, { what: "metrics", flags: "--metrics-address" });
-  const { address } = server.server.address() as AddressInfo;
-  if (token === undefined && !isLoopback(address)) {
+  await listen(server, address, { what: "metrics", flags: "--metrics-address" });
+  const listening = server.server.address() as AddressInfo;
+  if (token === undefined && !isLoopback(listening.address)) {
     logger.warn("metrics are open to everybody who reaches their address: set GATEHOUSE_METRICS_TOKEN_FILE");
   }
   return server;
@@ -59,7 +65,7 @@ export async function serveInternal(
  */
 export async function listen(
   app: FastifyInstance,
-  { host, port }: Pick<Config, "host" | "port">,
+  { host, port }: HostAndPort,
   { what, flags }: { readonly what: string; readonly flags: string },
 ): Promise<void> {
   try {
@@ -78,10 +84,10 @@ export async function listen(
  */
 export async function serveSsh(
   gateway: Gateway,
-  { dataDir }: Pick<Config, "dataDir">,
-  { host, port: wanted, hostKeyFile }: SshConfig,
+  { dataDir, sshHost: host, sshHostKeyFile }: ServiceSettings,
+  sshPort: number,
 ): Promise<void> {
-  const { pem, fingerprint } = readHostKey(dataDir, hostKeyFile);
-  const port = await gateway.listen({ host, port: wanted, hostKey: pem });
+  const { pem, fingerprint } = readHostKey(dataDir, sshHostKeyFile);
+  const port = await gateway.listen({ host, port: sshPort, hostKey: pem });
   gateway.log().info({ host, port, hostKey: fingerprint, gateway: gateway.process.pid }, "listening for SSH");
 }

@@ -3,9 +3,9 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { openToOthers, strangersMayDoAnything } from "../files/dataFolder.ts";
 import { HttpServers } from "../http/listener/HttpServers.ts";
 import { schemaController } from "../http/listener/schemaController.ts";
+import type { Metrics } from "../metrics.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
 import { isSameSecret } from "../secrets/digest.ts";
-import type { Metrics } from "./metrics.ts";
 
 /** Minimum length of the token that guards the metrics, in characters. */
 const TOKEN_LENGTH = 16;

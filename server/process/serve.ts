@@ -6,13 +6,14 @@ import { prepareSocketPath, removeSocket } from "../admin/socketPath.ts";
 import { buildApp } from "../app.ts";
 import { openDatabase } from "../db/openDatabase.ts";
 import { trimAuditTrail } from "../features/audit/handlers.ts";
-import { Enrolments } from "../features/devices/Enrolments.ts";
 import { Heartbeats } from "../features/devices/heartbeats.ts";
 import { StoredAgentKey } from "../features/privateKeys/privateKeys.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
 import { Gateway } from "../gateway/Gateway.ts";
+import { Enrolments } from "../http/limits/Enrolments.ts";
 import { HttpServers } from "../http/listener/HttpServers.ts";
 import { mailerOf } from "../mail/mailers.ts";
+import { makeMetrics } from "../metrics.ts";
 import { openPaymentGateway } from "../payments/openPaymentGateway.ts";
 import { instanceSecret } from "../secrets/instanceSecret.ts";
 import { sealerOf } from "../secrets/sealer.ts";
@@ -23,7 +24,6 @@ import { startChores } from "./chores.ts";
 import { healthPlugin } from "./health.ts";
 import { listen, serveInternal, serveMetrics, serveSsh } from "./listeners.ts";
 import { loggerOptions } from "./logging.ts";
-import { makeMetrics } from "./metrics.ts";
 import { Positions, UNKNOWN_POSITION } from "./positions.ts";
 import { browserAddress, listeningAddress, warnOfPlainHttp } from "./serviceAddress.ts";
 import { readTls } from "./tls.ts";
@@ -60,23 +60,25 @@ export async function serve(config: Config): Promise<RunningService> {
   try {
     // Files of the service are for its user alone, also those that SQLite and the socket create.
     process.umask(0o077);
+    const { settings } = config;
+    const { dataDir, geoipFile } = settings;
     const servers = new HttpServers(config.tls && readTls(config.tls));
     const positions =
-      config.geoipFile === undefined
+      geoipFile === undefined
         ? undefined
-        : new Positions(config.geoipFile, (error) => {
+        : new Positions(geoipFile, (error) => {
             app.log.warn({ err: error }, "the position of an address could not be read from its file");
           });
-    prepareDataFolder(config.dataDir);
-    if ("file" in config.database) refuseEmptiedDatabase(config.dataDir, config.database.file);
+    prepareDataFolder(dataDir);
+    if ("file" in config.database) refuseEmptiedDatabase(dataDir, config.database.file);
     const database = await openDatabase(config.database);
     undo.push(() => database.close());
-    const socket = await prepareSocketPath(config.dataDir);
-    undo.push(() => removeSocket(config.dataDir));
+    const socket = await prepareSocketPath(dataDir);
+    undo.push(() => removeSocket(dataDir));
     const base = {
       db: database.client,
-      sealer: sealerOf(instanceSecret(config.dataDir, config.secret)),
-      mailer: mailerOf(config.mail, config.dataDir, () => app.log),
+      sealer: sealerOf(instanceSecret(dataDir, config.secret)),
+      mailer: mailerOf(config.mail, dataDir, () => app.log),
       metrics: makeMetrics(),
       now: () => new Date(),
       heartbeats: new Heartbeats(database.client, (error) => {
@@ -85,20 +87,19 @@ export async function serve(config: Config): Promise<RunningService> {
       enrolments: new Enrolments(),
       positionOf: (address: string) => positions?.of(address) ?? UNKNOWN_POSITION,
     };
-    const billing = openPaymentGateway({ ...base, settings: config.service });
+    const billing = openPaymentGateway({ ...base, settings });
     const keys = await DatabaseSigningKeys.load(base);
     const peers = config.internal?.peerUrl && { url: config.internal.peerUrl, token: config.internal.token };
-    const settings = config.service;
     const agentKey = new StoredAgentKey({ ...base, settings });
     const services: Services = { ...base, keys, billing, agentKey, settings };
     const gateway = new Gateway(services, {
-      folder: config.dataDir,
+      folder: dataDir,
       peers: peers || undefined,
       log: () => app.log,
     });
     undo.push(() => services.heartbeats.flush());
 
-    const app = await buildApp(services, gateway, { logger: loggerOptions(config.logLevel), servers });
+    const app = await buildApp(services, gateway, { logger: loggerOptions(settings.logLevel), servers });
     await app.register(healthPlugin, { database });
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
     if (database.namesUnindexed !== undefined)
@@ -110,7 +111,7 @@ export async function serve(config: Config): Promise<RunningService> {
       keys,
       snapshots: database.snapshots,
     });
-    await trimAuditTrail(services, config.auditRetention).catch((error: unknown) => {
+    await trimAuditTrail(services).catch((error: unknown) => {
       app.log.error(
         { err: error },
         "the audit trail could not be trimmed; the next attempt follows in an hour",
@@ -118,20 +119,20 @@ export async function serve(config: Config): Promise<RunningService> {
     });
     await gateway.start();
     undo.push(() => gateway.stop());
-    undo.push(startChores(services, keys, config, app.log));
+    undo.push(startChores(services, keys, app.log));
     const running = [app, admin];
-    undo.push(() => closeInTime(running, config.shutdownTimeout));
+    undo.push(() => closeInTime(running, settings.shutdownTimeout * 1000));
     await admin.listen({ path: socket, listenTextResolver: () => "administration socket open" });
     chmodSync(socket, 0o600);
 
-    if (config.metrics) running.push(await serveMetrics(services.metrics, config.metrics, app.log));
+    if (settings.metricsAddress) running.push(await serveMetrics(services, settings.metricsAddress, app.log));
     if (config.internal) running.push(await serveInternal(gateway, config.internal, app.log));
-    await listen(app, config, { what: "service", flags: "--host, --port" });
-    undo.push(() => gateway.endLogins(config.drain));
-    if (config.ssh) await serveSsh(gateway, config, config.ssh);
+    await listen(app, settings, { what: "service", flags: "--host, --port" });
+    undo.push(() => gateway.endLogins(settings.drain * 1000));
+    if (settings.sshPort !== undefined) await serveSsh(gateway, settings, settings.sshPort);
     warnOfPlainHttp(app, config);
     const announce = () => {
-      app.log.info({ address: listeningAddress(app, config), dataDir: config.dataDir }, "listening");
+      app.log.info({ address: listeningAddress(app, config), dataDir }, "listening");
       undo.push(reportToSystemd(app.log));
     };
     const { tls } = config;

@@ -14,13 +14,13 @@ export function browserAddress(app: FastifyInstance, config: Config): string {
   const local = listeningAddress(app, config)
     .replace("://0.0.0.0:", "://localhost:")
     .replace("://[::]:", "://localhost:");
-  return config.service.publicUrl ?? local;
+  return config.settings.publicUrl ?? local;
 }
 
 /** Warns in the log when passwords and tokens cross the network without TLS. */
-export function warnOfPlainHttp(app: FastifyInstance, { tls, service }: Config): void {
+export function warnOfPlainHttp(app: FastifyInstance, { tls, settings }: Config): void {
   const { address } = app.server.address() as AddressInfo;
-  if (tls || service.trustedProxies.length > 0 || isLoopback(address)) return;
+  if (tls || settings.trustedProxies.length > 0 || isLoopback(address)) return;
   app.log.warn(
     { address },
     "plain HTTP on the network: whoever is on the way can read passwords, tokens and keys. Set " +

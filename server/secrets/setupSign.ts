@@ -1,5 +1,5 @@
 import { createHash, sign } from "node:crypto";
-import type { SigningKeys } from "../services.ts";
+import type { SigningKeys } from "./signingKeys.ts";
 
 /**
  * The secret of the setup link: hex SHA-256 of the RSA PKCS#1 v1.5 SHA-256 signature of the text `shellhub` (rules

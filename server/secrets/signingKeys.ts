@@ -1,8 +1,7 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
 import { promisify } from "node:util";
-import type { SigningKey } from "../db/generated/sqlite/client.ts";
+import type { PrismaClient, SigningKey } from "../db/generated/sqlite/client.ts";
 import { inTransaction, type Transaction } from "../db/sql/transaction.ts";
-import type { Services, SigningKeys } from "../services.ts";
 import type { Sealer } from "./sealer.ts";
 
 const MODULUS = 2048;
@@ -11,7 +10,21 @@ const RETIRED_LIFE = 72 * 60 * 60_000;
 /** Minimum interval between look-ups of unknown keys, which another instance may have made, in milliseconds. */
 const LOOK_AGAIN = 1000;
 
-type Surroundings = Pick<Services, "db" | "now"> & { readonly sealer: Sealer };
+/** RSA keys that sign tokens (RS256); the present one also signs the setup link. */
+export interface SigningKeys {
+  /** Id of the present key. */
+  readonly kid: string;
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+  /** The public half of a trusted signing key, current or older; undefined for an unknown id. */
+  find(kid: string): Promise<KeyObject | undefined>;
+}
+
+interface Surroundings {
+  readonly db: PrismaClient;
+  readonly now: () => Date;
+  readonly sealer: Sealer;
+}
 
 interface KeyPair {
   readonly privateKey: KeyObject;

@@ -1,3 +1,5 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { z } from "zod";
 import { isLoopback } from "../addresses.ts";
@@ -5,59 +7,51 @@ import type { DatabaseLocation } from "../db/Database.ts";
 import { readSecretFile } from "../files/readSecretFile.ts";
 import type { MailConfig } from "../mail/mailers.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
-import type { SamlSettings, ServiceSettings } from "../services.ts";
-import { type Setting, type SettingName, type SettingValues, settings } from "./index.ts";
-import { readSamlCertificates } from "./samlSettings.ts";
+import type { Setting } from "./setting.ts";
+import { type SettingName, type SettingValues, settings } from "./settings.ts";
 
-/** The listener for metrics. */
-export interface MetricsConfig {
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
-  readonly tokenFile: string | undefined;
+/** Settings that only the start of a process reads. */
+type Secret = "databaseUrl" | "secret" | "internalToken" | "smtpUrl";
+
+/** The settings without secrets, in the units of the table. */
+export interface ServiceSettings extends Omit<SettingValues, Secret> {
+  /** Undefined: SAML is off. */
+  readonly saml: SamlSettings | undefined;
+}
+
+/** The identity provider (SAML 2.0) whose users may log in. */
+export interface SamlSettings {
+  readonly idpEntityId: string;
+  /** Address to which browsers bring requests (binding HTTP-Redirect). */
+  readonly ssoUrl: string;
+  /** Its certificates in PEM form; their keys verify its signatures. */
+  readonly certificates: readonly string[];
+  /** Names of the attributes with a user's e-mail address and name. */
+  readonly emailAttribute: string;
+  readonly nameAttribute: string;
+  /** Whether the identity provider may log in as an existing user whose e-mail address it names. */
+  readonly linkUsers: boolean;
+  /** The service's public origin, without a slash at its end. */
+  readonly serviceUrl: string;
 }
 
 /** The configuration of one process of the service. */
 export interface Config {
-  readonly dataDir: string;
   readonly database: DatabaseLocation;
   /** Instance secret; undefined: that of the data folder. */
   readonly secret: string | undefined;
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
   /** Undefined: plain HTTP. */
   readonly tls: TlsFiles | undefined;
-  /** File with positions of IP addresses; undefined: they are unknown. */
-  readonly geoipFile: string | undefined;
-  /** Undefined: metrics are not served. */
-  readonly metrics: MetricsConfig | undefined;
   /** Undefined: internal operations are not served. */
   readonly internal: InternalConfig | undefined;
-  /** Undefined: there is no SSH entry. */
-  readonly ssh: SshConfig | undefined;
   readonly mail: MailConfig;
-  readonly logLevel: SettingValues["logLevel"];
-  /** In days; 0: for ever. */
-  readonly auditRetention: number;
-  readonly sessionRetention: SessionRetention;
-  /** How long logins may go on when the service is stopped, in milliseconds. */
-  readonly drain: number;
-  /** In milliseconds. */
-  readonly shutdownTimeout: number;
-  readonly service: ServiceSettings;
+  readonly settings: ServiceSettings;
 }
 
 /** Paths of a certificate with its chain and of its private key, both PEM. */
 export interface TlsFiles {
   readonly certFile: string;
   readonly keyFile: string;
-}
-
-/** Retention after a session's last sign of life, in days; 0: for ever. */
-export interface SessionRetention {
-  readonly sessions: number;
-  readonly recordings: number;
 }
 
 /** The listener for trusted services. */
@@ -69,15 +63,6 @@ export interface InternalConfig {
   readonly token: string;
   /** Where other instances reach the listener; undefined: they do not. */
   readonly peerUrl: string | undefined;
-}
-
-/** The SSH entry. */
-export interface SshConfig {
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
-  /** Undefined: the key of the data folder. */
-  readonly hostKeyFile: string | undefined;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -185,7 +170,7 @@ export function readSettings<K extends SettingName>(
 
 /** @throws ConfigError one file without the other */
 function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefined {
-  if (tlsCertFile && tlsKeyFile) return { certFile: resolve(tlsCertFile), keyFile: resolve(tlsKeyFile) };
+  if (tlsCertFile && tlsKeyFile) return { certFile: tlsCertFile, keyFile: tlsKeyFile };
   if (!tlsCertFile && !tlsKeyFile) return undefined;
   const { tlsCertFile: cert, tlsKeyFile: key } = settings;
   throw new ConfigError(
@@ -249,13 +234,29 @@ function samlSettings(values: SettingValues): SamlSettings | undefined {
   };
 }
 
+const BEGIN = "-----BEGIN CERTIFICATE-----";
+/** Minimum length of a trusted RSA key, in bits. */
+const RSA_BITS = 2048;
+
+/**
+ * The certificates of a PEM file, each as PEM. Their dates do not count: a certificate carries the identity provider's
+ * key, which is trusted because it is in this file.
+ * @throws ConfigError the file cannot be read, has no certificate, or one with a weak key
+ */
 function certificatesIn(file: string): readonly string[] {
   try {
-    return readSamlCertificates(resolve(file));
+    const [, ...texts] = readFileSync(file, "utf8").split(BEGIN);
+    if (texts.length === 0) throw new Error(`${file} has no certificate in PEM form`);
+    return texts.map((text) => {
+      const certificate = new X509Certificate(BEGIN + text);
+      const { asymmetricKeyType: type, asymmetricKeyDetails: details } = certificate.publicKey;
+      if (type !== "rsa" || (details?.modulusLength ?? 0) < RSA_BITS)
+        throw new Error(`${file} has a certificate whose key is no RSA key of ${RSA_BITS} bits or more`);
+      return certificate.toString();
+    });
   } catch (error) {
     const { variable, allowed } = settings.samlCertificateFile;
-    const why = reasonOf(error);
-    throw new ConfigError(`${variable}: ${why}: it must be ${allowed}`);
+    throw new ConfigError(`${variable}: ${reasonOf(error)}: it must be ${allowed}`);
   }
 }
 
@@ -265,75 +266,14 @@ function certificatesIn(file: string): readonly string[] {
  */
 export function readConfig(environment: Environment, flags: Flags): Config {
   const values = readSettings(Object.keys(settings) as SettingName[], environment, flags);
-  const dataDir = resolve(values.dataDir);
   checkPublicUrl(values);
+  const { databaseUrl, secret, internalToken: _token, smtpUrl: _url, ...others } = values;
   return {
-    dataDir,
-    database: databaseAt(values.databaseUrl, dataDir, values.databaseConnections),
-    secret: values.secret,
-    host: values.host,
-    port: values.port,
-    internal: internalListener(values),
-    ssh:
-      values.sshPort === undefined
-        ? undefined
-        : {
-            host: values.sshHost,
-            port: values.sshPort,
-            hostKeyFile: values.sshHostKeyFile && resolve(values.sshHostKeyFile),
-          },
-    auditRetention: values.auditRetention,
-    sessionRetention: { sessions: values.sessionRetention, recordings: values.recordingRetention },
+    database: databaseAt(databaseUrl, values.dataDir, values.databaseConnections),
+    secret,
     tls: tlsFiles(values),
+    internal: internalListener(values),
     mail: mail(values),
-    geoipFile: values.geoipFile && resolve(values.geoipFile),
-    metrics: values.metricsAddress && {
-      ...values.metricsAddress,
-      tokenFile: values.metricsTokenFile && resolve(values.metricsTokenFile),
-    },
-    logLevel: values.logLevel,
-    drain: values.drain * 1000,
-    shutdownTimeout: values.shutdownTimeout * 1000,
-    service: {
-      edition: values.edition,
-      maximumLockoutMinutes: values.maximumLockout,
-      maximumPendingDevices: values.maximumPendingDevices,
-      maximumFirewallRules: values.maximumFirewallRules,
-      maximumConnectors: values.maximumConnectors,
-      maximumRecording: values.maximumRecording,
-      maximumTunnels: values.maximumTunnels,
-      tunnelsDomain: values.tunnelsDomain,
-      agentImage: values.agentImage,
-      sshEndpoint: values.sshEndpoint,
-      ssh: {
-        port: values.sshPort,
-        environment: values.sshEnvironment,
-        forwarding: values.sshForwarding,
-        keepAlive: values.sshKeepAlive,
-        startupsPerAddress: values.sshStartupsPerAddress,
-        refusalsPerAddress: values.sshRefusalsPerAddress,
-        memory: values.sshMemory,
-      },
-      endRefusedSessions: values.endRefusedSessions,
-      apiEndpoint: values.apiEndpoint,
-      publicUrl: values.publicUrl,
-      saml: samlSettings(values),
-      trustedProxies: values.trustedProxies ?? [],
-      limits: {
-        loginsPerAddress: values.loginsPerAddress,
-        loginsPerAccount: values.loginsPerAccount,
-        reportsPerAddress: values.reportsPerAddress,
-        enrolmentsPerAddress: values.enrolmentsPerAddress,
-      },
-      listBacklog: values.listBacklog,
-      corsOrigins: values.corsOrigins ?? [],
-      pages: values.pages,
-      billing: {
-        gateway: values.billingGateway,
-        timeout: values.billingTimeout * 1000,
-        devicePrice: values.billingDevicePrice,
-        currency: values.billingCurrency,
-      },
-    },
+    settings: { ...others, saml: samlSettings(values) },
   };
 }

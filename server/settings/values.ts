@@ -1,17 +1,15 @@
 import { isIP } from "node:net";
+import { resolve } from "node:path";
 import { z } from "zod";
 import { normalRange } from "../addresses.ts";
 
 // Schemas of settings, from text to the value that the service uses.
 
-/** A whole number of at most nine digits. */
-export const wholeNumber = z
+/** The path of a file or folder, as an absolute one. */
+export const path = z
   .string()
-  .regex(/^-?\d{1,9}$/)
-  .transform(Number);
-
-/** A whole number, 0 for none. */
-export const countOrNone = wholeNumber.refine((count) => count >= 0);
+  .min(1)
+  .transform((text) => resolve(text));
 
 /** host:port, the port from 1 on. */
 export const hostAndPort = z.string().refine((text) => {
@@ -44,9 +42,6 @@ export const imageReference = z
   .max(512)
   .regex(/^[a-zA-Z0-9][a-zA-Z0-9._/-]*(:[0-9]+\/[a-zA-Z0-9._/-]+)?(:[a-zA-Z0-9._-]+|@sha256:[0-9a-f]{64})$/);
 
-/** A port to listen on; 0: any free one. */
-export const listeningPort = wholeNumber.refine((port) => port >= 0 && port <= 65535);
-
 /** A URL with only scheme, host and port; the value ends without a slash. */
 export const origin = z
   .string()
@@ -75,4 +70,34 @@ export const addressRanges = z.string().transform((text, context): readonly stri
   if (ranges.every((range) => range !== undefined)) return ranges;
   context.addIssue({ code: "custom" });
   return z.NEVER;
+});
+
+/** Default ports of mail servers (RFC 8314, section 3.3). */
+const SMTP_PORTS: Readonly<Record<string, number>> = { "smtp:": 587, "smtps:": 465 };
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A mail server with its login: a URL without any other part, so that it cannot set options of the library. */
+export const smtpUrl = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const port = SMTP_PORTS[url?.protocol ?? ""];
+  const bare =
+    url !== undefined && url.hostname !== "" && !url.search && !url.hash && /^\/?$/.test(url.pathname);
+  const [user, password] = [decoded(url?.username ?? ""), decoded(url?.password ?? "")];
+  if (!bare || port === undefined || user === undefined || password === undefined || !user !== !password) {
+    context.addIssue({ code: "custom" });
+    return z.NEVER;
+  }
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port === "" ? port : Number(url.port),
+    secure: url.protocol === "smtps:",
+    login: user === "" ? undefined : { user, password },
+  };
 });

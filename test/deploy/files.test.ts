@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { validate } from "dockerfile-utils";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { settings } from "../../server/settings/index.ts";
 import { readConfig } from "../../server/settings/readConfig.ts";
+import { settings } from "../../server/settings/settings.ts";
 import { RELEASE } from "../packaging/packages.ts";
 import { testFolder } from "../support/folder.ts";
 import { expectHardened, expectUnderstood, withoutSystemd } from "../support/systemd.ts";
@@ -74,15 +74,18 @@ describe("the settings of the units", () => {
     });
     expect(configs).toMatchObject(
       [1, 2].map((index) => ({
-        dataDir: `/var/lib/gatehouse/${index}`,
-        port: 8080 + index,
+        settings: {
+          dataDir: `/var/lib/gatehouse/${index}`,
+          port: 8080 + index,
+          sshPort: 2220 + index,
+          sshHostKeyFile: join(credentials, "ssh-host-key"),
+        },
         secret: written.secret,
         internal: {
           port: 9090 + index,
           token: written["internal-token"],
           peerUrl: `http://127.0.0.1:909${index}`,
         },
-        ssh: { port: 2220 + index, hostKeyFile: join(credentials, "ssh-host-key") },
       })),
     );
   });

@@ -191,8 +191,12 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
       "127.0.6.1",
       `PROXY TCP4 198.51.100.7 127.0.0.1 12345 22\r\n${greeting}`,
     ).resume();
-    const malformed = stranger("127.0.0.9", `PROXY TCP4 nowhere\r\n${greeting}`).resume();
-    await Promise.all([once(untrusted, "close"), once(malformed, "close")]);
+    const short = Buffer.concat([V2.subarray(0, 12), Buffer.from([0x21, 0x11, 0, 4, 198, 51, 100, 7])]);
+    const future = Buffer.concat([V2.subarray(0, 12), Buffer.from([0x31]), V2.subarray(13)]);
+    const malformed = [`PROXY TCP4 nowhere\r\n${greeting}`, short, future].map((header) =>
+      stranger("127.0.0.9", header).resume(),
+    );
+    await Promise.all([untrusted, ...malformed].map((socket) => once(socket, "close")));
   });
 
   it("lets variables through that it knows, and no others", async () => {

@@ -52,6 +52,15 @@ export function readRows<Row>(db: SqlClient, query: Sql): Promise<Row[]> {
   return (direct.get(db)?.sql ?? db).$queryRaw<Row[]>(query);
 }
 
+/** Values per statement: other users of the database wait for no longer than one statement takes. */
+const BATCH = 250;
+
+/** Any number of values, in as many lists as it takes statements to send them. */
+export function* batchesOf<T>(all: Iterable<T>): Generator<T[]> {
+  const values = [...all];
+  for (let start = 0; start < values.length; start += BATCH) yield values.slice(start, start + BATCH);
+}
+
 /** A row with its times as the wire has them. */
 export type WireRow<Row> = {
   readonly [Name in keyof Row]: Row[Name] extends Date ? string : Row[Name];

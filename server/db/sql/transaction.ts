@@ -1,5 +1,4 @@
-import type { Services } from "../../services.ts";
-import type { Prisma } from "../generated/sqlite/client.ts";
+import type { Prisma, PrismaClient } from "../generated/sqlite/client.ts";
 import type { GroupCommit } from "./groupCommit.ts";
 import type { SqlClient } from "./readRows.ts";
 import { retryConflicts } from "./retryConflicts.ts";
@@ -17,26 +16,29 @@ const TOGETHER = 2;
 /** Clients of the transactions that are open. */
 const open = new WeakSet<object>();
 
-/** Services whose database takes SQL alone. */
-export type SqlServices = Omit<Services, "db"> & { readonly db: SqlClient };
+/** What has a database, such as the services. */
+type With<Db> = { readonly db: Db };
 
 /** The services for work inside of a transaction: whatever uses their database is a part of it. */
-export function within(services: Services, tx: Transaction): Services;
-export function within(services: SqlServices, tx: SqlClient): SqlServices;
-export function within(services: SqlServices, tx: SqlClient): SqlServices {
+export function within<S extends With<PrismaClient>>(services: S, tx: Transaction): S;
+export function within<S extends With<SqlClient>>(
+  services: S,
+  tx: SqlClient,
+): Omit<S, "db"> & With<SqlClient>;
+export function within(services: With<SqlClient>, tx: SqlClient): object {
   open.add(tx);
   return { ...services, db: tx };
 }
 
 /** True for services inside of a transaction. */
-export const isInTransaction = (services: Pick<SqlServices, "db">): boolean => open.has(services.db);
+export const isInTransaction = (services: With<SqlClient>): boolean => open.has(services.db);
 
 /**
  * Runs work as one transaction, isolated from all others, so that what it checked still holds when it writes. The work
  * may run more than once, so it must only use the transaction. Inside of a transaction, it becomes a part of that.
  */
 export async function inTransaction<T>(
-  services: Pick<Services, "db">,
+  services: With<PrismaClient>,
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
   if (isInTransaction(services)) return work(services.db);
@@ -57,7 +59,7 @@ export function writeDirectly(client: object, groups: GroupCommit): void {
  * @param lane work of one lane shares transactions, and never conflicts
  */
 export async function inSqlTransaction<T>(
-  services: Pick<Services, "db">,
+  services: With<PrismaClient>,
   lane: string,
   work: (tx: SqlClient) => Promise<T>,
 ): Promise<T> {
@@ -67,7 +69,7 @@ export async function inSqlTransaction<T>(
 }
 
 function begin<T>(
-  { db }: Pick<Services, "db">,
+  { db }: With<PrismaClient>,
   work: (tx: Transaction) => Promise<T>,
   alone: boolean,
 ): Promise<T> {

@@ -1,6 +1,7 @@
 import {
   DriverAdapterError,
   type IsolationLevel,
+  type MappedError,
   type SqlDriverAdapter,
   type SqlDriverAdapterFactory,
   type SqlQuery,
@@ -8,8 +9,7 @@ import {
   type SqlResultSet,
   type Transaction,
 } from "@prisma/driver-adapter-utils";
-import type Sqlite from "better-sqlite3";
-import { toPrismaError } from "./errors.ts";
+import Sqlite from "better-sqlite3";
 import { Mutex } from "./Mutex.ts";
 import { columnTypes, toSqlite } from "./values.ts";
 
@@ -245,4 +245,29 @@ class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
  */
 export function sqliteAdapter(sqlite: Sqlite.Database): SqlDriverAdapterFactory {
   return { provider: "sqlite", adapterName, connect: async () => new SqliteAdapter(sqlite) };
+}
+
+function mapped(code: string, message: string): MappedError {
+  switch (code) {
+    case "SQLITE_CONSTRAINT_UNIQUE":
+    case "SQLITE_CONSTRAINT_PRIMARYKEY":
+      return { kind: "UniqueConstraintViolation" };
+    case "SQLITE_CONSTRAINT_NOTNULL":
+      return { kind: "NullConstraintViolation" };
+    case "SQLITE_CONSTRAINT_FOREIGNKEY":
+    case "SQLITE_CONSTRAINT_TRIGGER":
+      return { kind: "ForeignKeyConstraintViolation", constraint: { foreignKey: {} } };
+  }
+  if (code.startsWith("SQLITE_BUSY")) return { kind: "SocketTimeout" };
+  return { kind: "sqlite", extendedCode: 1, message: `${code}: ${message}` };
+}
+
+/** Converts a SQLite error to the error that Prisma expects (P2002, P2003 and so on); other errors stay as they are. */
+function toPrismaError(error: unknown): unknown {
+  if (!(error instanceof Sqlite.SqliteError)) return error;
+  return new DriverAdapterError({
+    originalCode: error.code,
+    originalMessage: error.message,
+    ...mapped(error.code, error.message),
+  });
 }

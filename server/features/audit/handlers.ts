@@ -38,11 +38,9 @@ export const auditHandlers: Handlers<Pick<Operations, keyof typeof audit & keyof
 
 const DAY = 24 * 60 * 60_000;
 
-/**
- * Deletes the entries that are older than the retention of the audit trail.
- * @param days 0: for ever
- */
-export async function trimAuditTrail(services: Services, days: number): Promise<void> {
+/** Deletes the entries that are older than the retention of the audit trail. */
+export async function trimAuditTrail(services: Services): Promise<void> {
+  const days = services.settings.auditRetention;
   if (days === 0) return;
   await services.db.auditEntry.deleteMany({
     where: { at: { lt: new Date(services.now().getTime() - days * DAY) } },

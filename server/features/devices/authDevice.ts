@@ -183,7 +183,7 @@ async function store(
     const device = await runSerially(tenantId, async () => {
       const now = services.now();
       if (enrolments.isFull(tenantId, now)) throw full(services);
-      enrolments.count(request.network, settings.limits.enrolmentsPerAddress, now);
+      enrolments.count(request.network, settings.enrolmentsPerAddress, now);
       return inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx));
     });
     return { name: device.name, createdAt: device.createdAt, namespace, deviceProof };

@@ -1,8 +1,8 @@
 import type { containers, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { findRow } from "../../db/sql/rows.ts";
-import type { SqlServices } from "../../db/sql/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handlers } from "../../http/handler.ts";
+import type { SqlServices } from "../../services.ts";
 import { CONTAINER, deleteDevice, getContainers, getDevice, updateDevice } from "./devices.ts";
 import { updateDeviceStatus } from "./status.ts";
 import { createDeviceTag, deleteDeviceTag, updateDeviceTags } from "./tags.ts";

@@ -1,8 +1,8 @@
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/sql/readRows.ts";
 import { type Sql, sql } from "../../db/sql/sql.ts";
-import type { SqlServices } from "../../db/sql/transaction.ts";
 import { ForbiddenError, PaymentError } from "../../errors.ts";
+import type { SqlServices } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 import { deviceCount } from "./deviceCounts.ts";
 

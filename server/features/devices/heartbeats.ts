@@ -1,11 +1,9 @@
 import type { PrismaClient } from "../../db/generated/sqlite/client.ts";
+import { batchesOf } from "../../db/sql/readRows.ts";
 import { retryConflicts } from "../../db/sql/retryConflicts.ts";
 
 /** How late a report without news may be written, in milliseconds; see `docs/server-settings.md`. */
 export const HEARTBEAT_DELAY = 2000;
-
-/** Devices per statement: other users of the database wait for no longer than one statement takes. */
-const BATCH = 250;
 
 /**
  * Device reports without news, collected and written in batches. Only `lastSeen` is written, and only forwards: a
@@ -54,7 +52,7 @@ export class Heartbeats {
     const pending = this.#pending;
     this.#pending = new Map();
     try {
-      for (const { uids, time } of batchesOf(pending)) {
+      for (const { uids, time } of bySecond(pending)) {
         const where = { uid: { in: uids }, lastSeen: { lt: time } };
         await retryConflicts(() => this.#db.device.updateMany({ where, data: { lastSeen: time } }));
         for (const uid of uids) pending.delete(uid);
@@ -66,16 +64,13 @@ export class Heartbeats {
   }
 }
 
-/** Batches of reports; those of the same second share the time of the latest. */
-function batchesOf(reports: ReadonlyMap<string, Date>): { uids: string[]; time: Date }[] {
+/** Reports in batches; those of the same second share the time of the latest. */
+function bySecond(reports: ReadonlyMap<string, Date>): { uids: string[]; time: Date }[] {
   const seconds = Map.groupBy(reports, ([, time]) => Math.floor(time.getTime() / 1000));
   return [...seconds.values()].flatMap((group) => {
     const time = new Date(Math.max(...group.map(([, reported]) => reported.getTime())));
     // In the same order everywhere, so that two instances seldom wait for each other's rows.
     const uids = group.map(([uid]) => uid).sort();
-    return Array.from({ length: Math.ceil(uids.length / BATCH) }, (_, index) => ({
-      uids: uids.slice(index * BATCH, (index + 1) * BATCH),
-      time,
-    }));
+    return [...batchesOf(uids)].map((batch) => ({ uids: batch, time }));
   });
 }

@@ -1,6 +1,6 @@
 import { findRow } from "../../db/sql/rows.ts";
-import type { SqlServices } from "../../db/sql/transaction.ts";
 import type { Mail } from "../../mail/mail.ts";
+import type { SqlServices } from "../../services.ts";
 import { linkAt, mailedLink } from "../outbox/links.ts";
 import type { MadeInvitation } from "./invitations.ts";
 

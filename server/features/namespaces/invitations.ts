@@ -5,11 +5,10 @@ import type { Member, User } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/sql/readRows.ts";
 import { findRow, putRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
-import type { SqlServices } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError } from "../../errors.ts";
 import type { UserCaller } from "../../http/access/identity.ts";
 import { digestOf } from "../../secrets/digest.ts";
-import type { Services } from "../../services.ts";
+import type { Services, SqlServices } from "../../services.ts";
 import { insertInvited } from "../users/account/createUser.ts";
 
 /** How long an invitation can be accepted, in milliseconds (rules section 5.10). */

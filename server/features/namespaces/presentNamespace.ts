@@ -5,7 +5,7 @@ import { revisionOf } from "../../changes/managedObject.ts";
 import type { Billing, Member, Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/sql/readRows.ts";
 import { type Sql, sql } from "../../db/sql/sql.ts";
-import type { SqlServices } from "../../db/sql/transaction.ts";
+import type { SqlServices } from "../../services.ts";
 import { presentBilling } from "../billing/record.ts";
 import { deviceCount } from "../devices/deviceCounts.ts";
 import { wireDate } from "../wireDate.ts";

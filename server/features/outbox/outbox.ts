@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { putRow } from "../../db/sql/rows.ts";
-import type { SqlServices } from "../../db/sql/transaction.ts";
 import type { Mail } from "../../mail/mail.ts";
 import { digestOf } from "../../secrets/digest.ts";
-import type { Services } from "../../services.ts";
+import type { Services, SqlServices } from "../../services.ts";
 
 /** The purposes of mails about an account. */
 export type AccountPurpose = "activation" | "recovery" | "mfaReset";

@@ -78,7 +78,7 @@ export class StoredAgentKey implements AgentKey {
    * does that. Where it cannot be created, agents enrol without it and get it with a later report.
    */
   async publicKey(): Promise<string | undefined> {
-    if (this.#pem === undefined && this.#services.settings.ssh.port === undefined) return undefined;
+    if (this.#pem === undefined && this.#services.settings.sshPort === undefined) return undefined;
     const pem = await this.pem().catch(() => undefined);
     return pem && sshBlobOf(createPublicKey(pem)).toString("base64");
   }

@@ -1,6 +1,7 @@
 import type { SAML } from "@node-saml/node-saml";
 import { reasonOf } from "../../OperatorError.ts";
-import type { SamlSettings, Services } from "../../services.ts";
+import type { Services } from "../../services.ts";
+import type { SamlSettings } from "../../settings/readConfig.ts";
 import { type Assertion, readAssertion } from "./assertion.ts";
 import { newRequestId } from "./requestIds.ts";
 import { checkResponse } from "./response.ts";

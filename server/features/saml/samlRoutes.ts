@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { InvalidError } from "../../errors.ts";
-import type { SamlSettings, Services } from "../../services.ts";
+import type { Services } from "../../services.ts";
+import type { SamlSettings } from "../../settings/readConfig.ts";
 import { countLogin } from "../users/countLogin.ts";
 import { CONSUMER_PATH, METADATA_PATH, serviceMetadata } from "./identityProvider.ts";
 import { finishSamlLogin } from "./login.ts";

@@ -6,7 +6,8 @@ import { inTransaction, type Transaction, within } from "../../db/sql/transactio
 import { ForbiddenError } from "../../errors.ts";
 import type { RequestFacts } from "../../http/listener/requestFacts.ts";
 import { DUMMY_HASH } from "../../secrets/passwords.ts";
-import type { SamlSettings, Services } from "../../services.ts";
+import type { Services } from "../../services.ts";
+import type { SamlSettings } from "../../settings/readConfig.ts";
 import { insertUser } from "../users/account/createUser.ts";
 import { actingUser } from "../users/callingUser.ts";
 

@@ -1,6 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Services } from "../../services.ts";
-import type { SessionRetention } from "../../settings/readConfig.ts";
 
 const DAY = 24 * 60 * 60_000;
 
@@ -27,8 +26,8 @@ function limitedRun(): Run {
 }
 
 /** Deletes expired sessions and recordings, as many as one run may. A session that is kept alive never expires. */
-export async function trimSessions(services: Services, retention: SessionRetention): Promise<void> {
-  const { sessions, recordings } = retention;
+export async function trimSessions(services: Services): Promise<void> {
+  const { sessionRetention: sessions, recordingRetention: recordings } = services.settings;
   const limits = [sessions, recordings].filter((days) => days > 0);
   const run = limitedRun();
   // A session's recording is deleted with it, but first: it may have more rows than one statement should delete.

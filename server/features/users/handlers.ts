@@ -24,7 +24,7 @@ export const getInfo: Handler<PublicOperations["getInfo"]> = async ({ services, 
   return {
     version: VERSION,
     endpoints: {
-      ssh: settings.sshEndpoint ?? `${address.hostname}:${settings.ssh.port || SSH_PORT}`,
+      ssh: settings.sshEndpoint ?? `${address.hostname}:${settings.sshPort || SSH_PORT}`,
       api: settings.apiEndpoint ?? `${address.hostname}:${port}`,
     },
     setup: users !== null,

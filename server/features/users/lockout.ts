@@ -28,7 +28,7 @@ export function penaltyOf(
 
 /** When the lock on the key ends; null without one. */
 export async function lockEnd(services: Services, key: LockoutKey): Promise<Date | null> {
-  const maximum = services.settings.maximumLockoutMinutes;
+  const maximum = services.settings.maximumLockout;
   if (maximum <= 0) return null;
   const failure = await services.db.loginFailure.findUnique({ where: { source_subject: key } });
   return lockOf(failure, services.now(), maximum);
@@ -48,7 +48,7 @@ export const attemptsOf = (failure: LoginFailure | null, now: Date, kept: number
 
 /** Counts a wrong attempt, unless the key is locked already. Returns when the lock ends; null without a lock. */
 export async function countFailure(services: Services, key: LockoutKey): Promise<Date | null> {
-  const maximum = services.settings.maximumLockoutMinutes;
+  const maximum = services.settings.maximumLockout;
   if (maximum <= 0) return null;
   let began = false;
   const end = await inTransaction(services, async (tx) => {

@@ -47,8 +47,7 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
   const lockedMeanwhile = await lockEnd(services, key);
   if (lockedMeanwhile) throw lockedOut(lockedMeanwhile);
   await forgetFailures(services, key);
-  if (services.settings.limits.loginsPerAccount > 0)
-    await rememberNetwork(services, identifier, request.network);
+  if (services.settings.loginsPerAccount > 0) await rememberNetwork(services, identifier, request.network);
   // Only after the right password: others need not learn that the account exists.
   if (user.status !== "confirmed") throw new ForbiddenError("the account is not confirmed yet");
 

@@ -1,11 +1,9 @@
-import { readRows } from "../../db/sql/readRows.ts";
+import { batchesOf, readRows } from "../../db/sql/readRows.ts";
 import { sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import type { AgentTunnel } from "./AgentTunnel.ts";
 
-/** Devices per statement: other users of the database wait for no longer than one statement takes. */
-const BATCH = 250;
 /** Writes of one lane share transactions: a fleet connects again at once. */
 const LANE = "agentTunnels";
 
@@ -20,12 +18,11 @@ interface TunnelState {
 /** The devices among the given ones that exist. */
 export async function statesOf(services: Services, uids: readonly string[]): Promise<TunnelState[]> {
   const states: TunnelState[] = [];
-  for (let start = 0; start < uids.length; start += BATCH) {
-    const some = sql.list(uids.slice(start, start + BATCH));
+  for (const batch of batchesOf(uids)) {
     states.push(
       ...(await readRows<TunnelState>(
         services.db,
-        sql`SELECT "uid", "status", "tunnelId" FROM "Device" WHERE "uid" IN (${some}) AND "status" <> 'removed'`,
+        sql`SELECT "uid", "status", "tunnelId" FROM "Device" WHERE "uid" IN (${sql.list(batch)}) AND "status" <> 'removed'`,
       )),
     );
   }

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
-import { readRows } from "../../db/sql/readRows.ts";
+import { batchesOf, readRows } from "../../db/sql/readRows.ts";
 import { sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
@@ -25,8 +25,6 @@ const LATE_ENTRIES = 1_000;
 const ENROLMENT = "authDevice";
 /** How often it notes that they go on, in milliseconds (rules section 17.3). */
 const KEEP_ALIVE = 30_000;
-/** Logins per statement: other users of the database wait for no longer than one statement takes. */
-const BATCH = 250;
 
 /**
  * The logins that go through this instance. One ends when its session is closed, by whichever instance, when its
@@ -268,8 +266,3 @@ export class LiveLogins {
 
 const isOver = (session: { startedAt: Date; sessionMaxMinutes: number }, now: number): boolean =>
   session.sessionMaxMinutes > 0 && now >= session.startedAt.getTime() + session.sessionMaxMinutes * 60_000;
-
-function* batchesOf(all: Iterable<string>): Generator<string[]> {
-  const uids = [...all];
-  for (let start = 0; start < uids.length; start += BATCH) yield uids.slice(start, start + BATCH);
-}

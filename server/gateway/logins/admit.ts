@@ -56,8 +56,8 @@ function forwardingFor(
   namespace: Pick<Namespace, "sshForwarding">,
   login: string,
 ): string[] | undefined {
-  if (settings.ssh.forwarding === "off") return undefined;
-  if (settings.ssh.forwarding === "on") return [".*"];
+  if (settings.sshForwarding === "off") return undefined;
+  if (settings.sshForwarding === "on") return [".*"];
   return forwardingOf(namespace)
     .filter((rule) => matchesWhole(rule.login, login))
     .map(({ target }) => target);

@@ -1,3 +1,4 @@
+import { batchesOf } from "../../db/sql/readRows.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
 import { activeRules } from "../../features/firewall/evaluate.ts";
 import type { FoundKey } from "../../features/publicKeys/publicKey.ts";
@@ -20,9 +21,6 @@ export interface LoginFacts {
   readonly userId: string | undefined;
 }
 
-/** Devices per statement. */
-const BATCH = 250;
-
 /**
  * The logins that the policy of their namespace would refuse now, read at one moment.
  * @param logins of one namespace, by the uids of their sessions
@@ -37,8 +35,8 @@ export async function refusedLogins(
   const userIds = [...new Set(facts.flatMap(({ userId }) => userId ?? []))];
   const { devices, keys, members, rules } = await inTransaction(services, async (tx) => {
     const devices = [];
-    for (let start = 0; start < uids.length; start += BATCH) {
-      const where = { uid: { in: uids.slice(start, start + BATCH) }, tenantId, status: "accepted" };
+    for (const batch of batchesOf(uids)) {
+      const where = { uid: { in: batch }, tenantId, status: "accepted" };
       devices.push(...(await tx.device.findMany({ where, include: withTags })));
     }
     const keys = new Map<string, FoundKey | null>();

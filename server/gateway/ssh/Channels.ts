@@ -1,7 +1,6 @@
 import { matchesWhole } from "@gatehouse-access/sdk/policy";
 import type { Client, ClientChannel, Connection, ServerChannel, TcpipRequestInfo } from "ssh2";
-import type { SshSettings } from "../../services.ts";
-import { type EventData, unreachableReason } from "../protocol.ts";
+import { type EventData, type GatewaySettings, unreachableReason } from "../protocol.ts";
 import { type Brake, ignoreErrors, isCongested, passOn, relieved, softwareOf, write } from "./bounds.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import { type ConnectionChannels, fail, SessionChannel } from "./SessionChannel.ts";
@@ -26,7 +25,7 @@ type Refuse = (code?: number, text?: string) => void;
 export class Channels implements ConnectionChannels {
   readonly #login: DeviceLogin;
   readonly #device: Promise<Client>;
-  readonly #settings: SshSettings;
+  readonly #settings: GatewaySettings;
   readonly #brake: Brake;
   readonly #open = new Set<ServerChannel>();
   /** Those among them that are shells in terminals. */
@@ -44,7 +43,7 @@ export class Channels implements ConnectionChannels {
     client: Connection,
     login: DeviceLogin,
     device: Promise<Client>,
-    settings: SshSettings,
+    settings: GatewaySettings,
     brake: Brake,
   ) {
     this.#login = login;
@@ -157,7 +156,7 @@ export class Channels implements ConnectionChannels {
   }
 
   allows(variable: string): boolean {
-    return this.#settings.environment.some((name) =>
+    return this.#settings.sshEnvironment.some((name) =>
       name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name,
     );
   }

@@ -54,16 +54,16 @@ export class SshEntry {
 
   /** @param hostKey the private key by which clients recognise the entry, in its file's form */
   constructor(service: ServiceClient, hostKey: string) {
-    const { settings, trustedProxies } = service.start;
+    const { settings } = service.start;
     this.#service = service;
-    this.#startups = new Startups(settings.startupsPerAddress);
-    this.#isTrusted = addressMatcher(trustedProxies);
+    this.#startups = new Startups(settings.sshStartupsPerAddress);
+    this.#isTrusted = addressMatcher(settings.trustedProxies);
     this.#server = new ssh2.Server(
       {
         hostKeys: [hostKey],
         ident: "Gatehouse",
         algorithms: ALGORITHMS,
-        keepaliveInterval: settings.keepAlive * 1000,
+        keepaliveInterval: settings.sshKeepAlive * 1000,
         keepaliveCountMax: KEEP_ALIVES,
       },
       (client) => this.#accept(client),
@@ -183,7 +183,7 @@ export class SshEntry {
   }
 
   #countRefusal(address: string): void {
-    const most = this.#service.start.settings.refusalsPerAddress;
+    const most = this.#service.start.settings.sshRefusalsPerAddress;
     if (most === 0) return;
     const network = networkOf(address);
     const time = Date.now();

@@ -42,7 +42,7 @@ async function begin(started: ServiceClient): Promise<void> {
     entry = place && new SshEntry(started, place.hostKey);
     const port = place && (await entry?.listen(place));
     started.send({ kind: "ready", port });
-    const most = started.start.settings.memory * 1024 * 1024;
+    const most = started.start.settings.sshMemory * 1024 * 1024;
     setInterval(() => started.send({ kind: "alive", state: stateOf(started) }), SIGN_OF_LIFE);
     setInterval(() => {
       const { heapUsed, external } = process.memoryUsage();

@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import { Command, V1ProxyProtocol, V2ProxyProtocol } from "proxy-protocol-js";
 import { normalAddress } from "../../addresses.ts";
 
 /** How long a proxy may take to say for whom it connects, in milliseconds. */
@@ -62,24 +61,35 @@ export function readProxied(socket: Socket): Promise<string | undefined> {
   });
 }
 
-/** @throws Error the header is malformed */
+/**
+ * The client's address in a header; undefined where the proxy names none.
+ * @throws Error the header is malformed
+ */
 function addressIn(header: Buffer): string | undefined {
-  if (begins(header, V1)) {
-    const text = header.toString("latin1");
-    if (text.startsWith("PROXY UNKNOWN")) return undefined;
-    const parsed = V1ProxyProtocol.parse(text);
-    if (parsed === null) throw new Error("malformed");
-    return known(parsed.source.ipAddress);
-  }
-  const parsed = V2ProxyProtocol.parse(header);
-  if (parsed === null) throw new Error("malformed");
-  if (parsed.command === Command.LOCAL) return undefined;
-  const address: { readonly sourceAddress?: { readonly address: readonly number[] } } =
-    parsed.proxyAddress as never;
-  const parts = address.sourceAddress?.address;
-  if (parts === undefined) return undefined;
-  if (parts.length === 4) return known(parts.join("."));
-  return known(Buffer.from(parts).toString("hex").match(/.{4}/g)?.join(":") ?? "");
+  return begins(header, V1) ? addressInText(header.toString("latin1")) : addressInBytes(header);
+}
+
+/** `PROXY TCP4 192.0.2.1 198.51.100.1 56324 22` (the specification, section 2.1). */
+function addressInText(header: string): string | undefined {
+  if (header.startsWith("PROXY UNKNOWN")) return undefined;
+  const source = /^PROXY TCP[46] ([\da-fA-F.:]+) [\da-fA-F.:]+ \d{1,5} \d{1,5}\r\n$/.exec(header)?.[1];
+  return known(source ?? "");
+}
+
+/** Lengths of two addresses and two ports, by the family in the upper half of the 14th byte (section 2.2). */
+const V2_ADDRESSES: Readonly<Record<number, number>> = { 1: 12, 2: 36 };
+
+function addressInBytes(header: Buffer): string | undefined {
+  const [version, command] = [header.readUInt8(12) >> 4, header.readUInt8(12) & 0xf];
+  if (version !== 2 || command > 1) throw new Error("malformed");
+  const length = V2_ADDRESSES[header.readUInt8(13) >> 4];
+  // The proxy connects for itself (LOCAL), or for a client without an IP address.
+  if (command === 0 || length === undefined) return undefined;
+  if (header.length < V2_HEAD + length) throw new Error("malformed");
+  const bytes = header.subarray(V2_HEAD, V2_HEAD + (length - 4) / 2);
+  return known(
+    bytes.length === 4 ? bytes.join(".") : (bytes.toString("hex").match(/.{4}/g)?.join(":") ?? ""),
+  );
 }
 
 function known(text: string): string {

@@ -4,11 +4,10 @@ import type { Device, Member as Membership, Namespace } from "../../db/generated
 import { readRows } from "../../db/sql/readRows.ts";
 import { findRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
-import type { SqlServices } from "../../db/sql/transaction.ts";
 import { UnauthenticatedError } from "../../errors.ts";
 import { hasEnded } from "../../hasEnded.ts";
 import { digestOf } from "../../secrets/digest.ts";
-import type { Services } from "../../services.ts";
+import type { Services, SqlServices } from "../../services.ts";
 import type { Caller, DeviceCaller, KeyCaller, UserCaller } from "./identity.ts";
 import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 

@@ -1,7 +1,7 @@
 import { type Operation, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { findRow } from "../../db/sql/rows.ts";
-import type { SqlServices } from "../../db/sql/transaction.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
+import type { SqlServices } from "../../services.ts";
 import { credentialRefusal, roleIn } from "./authenticate.ts";
 import type { Caller, DeviceCaller, Member } from "./identity.ts";
 

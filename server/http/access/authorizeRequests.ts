@@ -1,7 +1,6 @@
 import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { SqlServices } from "../../db/sql/transaction.ts";
-import type { Services } from "../../services.ts";
+import type { Services, SqlServices } from "../../services.ts";
 import { authenticate, type Credential, credentialRefusal, readCredential } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import type { Caller, Member, NamedTenant } from "./identity.ts";

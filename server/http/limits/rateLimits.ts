@@ -13,7 +13,7 @@ import "../listener/requestFacts.ts";
  * has its own limit for that account. Lockouts (rules section 9) count wrong logins independently.
  */
 export function limitRequests(app: FastifyInstance, services: Services): void {
-  const { loginsPerAddress, loginsPerAccount, reportsPerAddress } = services.settings.limits;
+  const { loginsPerAddress, loginsPerAccount, reportsPerAddress } = services.settings;
   const reports = new MemoryCounts();
   const exhausted = new Exhausted();
 

@@ -3,7 +3,7 @@ import { TLSSocket } from "node:tls";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { addressMatcher, networkOf, normalAddress } from "../../addresses.ts";
 import { InvalidError } from "../../errors.ts";
-import type { ServiceSettings } from "../../services.ts";
+import type { ServiceSettings } from "../../settings/readConfig.ts";
 
 /**
  * The origin and the target of a request. This is the one place that reads the headers of proxies; only those of

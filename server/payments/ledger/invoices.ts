@@ -22,7 +22,7 @@ export async function writeInvoice(
 ): Promise<void> {
   const of = { subscriptionId_month: { subscriptionId, month } };
   if (await tx.ledgerInvoice.findUnique({ where: of, select: { id: true } })) return;
-  const amount = BigInt(peak) * BigInt(settings.billing.devicePrice);
+  const amount = BigInt(peak) * BigInt(settings.billingDevicePrice);
   await tx.ledgerInvoice.create({
     data: {
       id: newId("in"),
@@ -30,7 +30,7 @@ export async function writeInvoice(
       month,
       customerId,
       status: amount === 0n ? "paid" : "open",
-      currency: settings.billing.currency,
+      currency: settings.billingCurrency,
       amount,
       devices: peak,
       createdAt: now(),

@@ -2,7 +2,8 @@ import { afterEach, expect, test } from "vitest";
 import type { DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { runSerially } from "../../../server/db/sql/runSerially.ts";
-import type { ServiceSettings, Services } from "../../../server/services.ts";
+import type { Services } from "../../../server/services.ts";
+import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
@@ -26,8 +27,6 @@ async function start(settings: Partial<ServiceSettings>) {
   app.stopClock();
   eve = await app.user("eve", "lab");
 }
-
-const limits = { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0, enrolmentsPerAddress: 0 };
 
 const report = (hostname: string, { tenant = eve.tenant, version = "", ip = "203.0.113.1" } = {}) =>
   app.call("authDevice", {
@@ -80,7 +79,7 @@ test("a namespace that is full refuses further devices for seconds without a tra
 });
 
 test("devices that are new have a limit of their own for each address, apart from reports", async () => {
-  await start({ limits: { ...limits, enrolmentsPerAddress: 3 } });
+  await start({ enrolmentsPerAddress: 3 });
   for (const name of ["one", "two", "three"]) expect((await report(name)).status).toBe(200);
   const refused = await report("four");
   expect(refused.status).toBe(429);

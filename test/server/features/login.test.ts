@@ -130,7 +130,7 @@ test("X-Real-IP of a known proxy does", async () => {
 });
 
 test("a maximum of 0 turns lockouts off", async () => {
-  const open = await startApp({ maximumLockoutMinutes: 0 });
+  const open = await startApp({ maximumLockout: 0 });
   await open.user("ana");
   for (let n = 0; n < 5; n += 1) {
     expect((await open.call("login", { body: { username: "ana", password: "wrong" } })).status).toBe(401);

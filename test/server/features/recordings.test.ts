@@ -298,6 +298,11 @@ test("chunks that come at once are all kept", async () => {
 });
 
 describe("after their time", () => {
+  const trim = (sessionRetention: number, recordingRetention: number) =>
+    trimSessions({
+      ...app.services,
+      settings: { ...app.services.settings, sessionRetention, recordingRetention },
+    });
   const DAY = 24 * 3600;
   const uids = async () => (await app.services.db.session.findMany()).map((session) => session.uid);
 
@@ -306,13 +311,13 @@ describe("after their time", () => {
     const alive = await begin();
     app.pass(3 * DAY);
     await internal.call("keepSessionAlive", { params: { uid: alive } });
-    await trimSessions(app.services, { sessions: 0, recordings: 0 });
-    await trimSessions(app.services, { sessions: 5, recordings: 4 });
+    await trim(0, 0);
+    await trim(5, 4);
     expect(await app.services.db.sessionRecord.count()).toBe(1);
-    await trimSessions(app.services, { sessions: 5, recordings: 2 });
+    await trim(5, 2);
     expect(await app.services.db.sessionRecord.count()).toBe(0);
     expect((await app.services.db.session.findUnique({ where: { uid } }))?.recorded).toBe(false);
-    await trimSessions(app.services, { sessions: 2, recordings: 0 });
+    await trim(2, 0);
     expect(await uids()).toEqual([alive]);
   });
 
@@ -326,9 +331,9 @@ describe("after their time", () => {
     });
     app.pass(2 * DAY);
     const left = () => app.services.db.session.count({ where: { recorded: true } });
-    await trimSessions(app.services, { sessions: 0, recordings: 1 });
+    await trim(0, 1);
     expect(await left()).toBe(100);
-    await trimSessions(app.services, { sessions: 0, recordings: 1 });
+    await trim(0, 1);
     expect(await left()).toBe(0);
   });
 
@@ -349,7 +354,7 @@ describe("after their time", () => {
     });
     app.pass(2 * DAY);
     await internal.call("keepSessionAlive", { params: { uid } });
-    await trimSessions(app.services, { sessions: 1, recordings: 0 });
+    await trim(1, 0);
     expect(await uids()).toEqual([uid]);
     expect(await app.services.db.sessionRecord.count()).toBe(0);
   });

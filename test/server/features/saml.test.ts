@@ -1,6 +1,6 @@
 import { TOTP } from "otpauth";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { SamlSettings } from "../../../server/services.ts";
+import type { SamlSettings } from "../../../server/settings/readConfig.ts";
 import {
   IDP_ENTITY_ID,
   identityProvider,

@@ -5,7 +5,7 @@ import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { limitLists } from "../../../server/http/limits/limitLists.ts";
 import { answerErrors } from "../../../server/http/listener/errorHandler.ts";
-import { makeMetrics } from "../../../server/process/metrics.ts";
+import { makeMetrics } from "../../../server/metrics.ts";
 import type { Services } from "../../../server/services.ts";
 
 const LIMITED = ["getDevices", "getDevice", "listAnnouncements"] as const;

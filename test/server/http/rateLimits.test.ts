@@ -1,22 +1,12 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { RequestLimits } from "../../../server/services.ts";
+import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
 import { PASSWORD, startApp, type TestApp } from "./testApp.ts";
 
 let app: TestApp;
 afterEach(() => app.stop());
 
-const OFF: RequestLimits = {
-  loginsPerAddress: 0,
-  loginsPerAccount: 0,
-  reportsPerAddress: 0,
-  enrolmentsPerAddress: 0,
-};
-const start = async (limits: Partial<RequestLimits>) => {
-  app = await startApp({
-    limits: { ...OFF, ...limits },
-    maximumLockoutMinutes: 0,
-    trustedProxies: ["127.0.0.1"],
-  });
+const start = async (limits: Partial<ServiceSettings>) => {
+  app = await startApp({ ...limits, maximumLockout: 0, trustedProxies: ["127.0.0.1"] });
   app.stopClock();
 };
 const from = (ip: string) => ({ headers: { "x-real-ip": ip } });

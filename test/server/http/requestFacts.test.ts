@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import Fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import { gatherFacts } from "../../../server/http/listener/requestFacts.ts";
-import type { ServiceSettings } from "../../../server/services.ts";
+import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
 import { startApp } from "./testApp.ts";
 
 const PROXIES = ["127.0.0.1", "10.0.0.0/8"];

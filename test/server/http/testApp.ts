@@ -12,7 +12,6 @@ import { expect } from "vitest";
 import { buildApp } from "../../../server/app.ts";
 import type { Database, DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { Enrolments } from "../../../server/features/devices/Enrolments.ts";
 import { Heartbeats } from "../../../server/features/devices/heartbeats.ts";
 import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
 import { StoredAgentKey } from "../../../server/features/privateKeys/privateKeys.ts";
@@ -20,12 +19,15 @@ import { insertUser } from "../../../server/features/users/account/createUser.ts
 import { Gateway } from "../../../server/gateway/Gateway.ts";
 import { signUserToken } from "../../../server/http/access/tokens.ts";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/contract/openapi.ts";
+import { Enrolments } from "../../../server/http/limits/Enrolments.ts";
 import type { Mail } from "../../../server/mail/mail.ts";
+import { makeMetrics } from "../../../server/metrics.ts";
 import { openPaymentGateway } from "../../../server/payments/openPaymentGateway.ts";
-import { makeMetrics } from "../../../server/process/metrics.ts";
 import { UNKNOWN_POSITION } from "../../../server/process/positions.ts";
 import { sealerOf } from "../../../server/secrets/sealer.ts";
-import type { ServiceSettings, Services, SigningKeys } from "../../../server/services.ts";
+import type { SigningKeys } from "../../../server/secrets/signingKeys.ts";
+import type { Services } from "../../../server/services.ts";
+import { readConfig, type ServiceSettings } from "../../../server/settings/readConfig.ts";
 import { newDatabase } from "../db/database.ts";
 
 export interface Credentials {
@@ -100,37 +102,23 @@ function signingKeys(): SigningKeys {
 // Of PASSWORD, by bcrypt's lowest cost: hashing is slow by design, and here of no interest.
 const PASSWORD_HASH = "$2b$04$3ftFzoWkFr8fnKjYZVVv5.E2rxfPjApGCskbnaBtYSs5s032k2Bbu";
 
+// Tests log in, enrol and list more often than people do.
 const SETTINGS: ServiceSettings = {
-  edition: "enterprise",
-  maximumLockoutMinutes: 60,
+  ...readConfig({}, {}).settings,
   maximumPendingDevices: 0,
   maximumFirewallRules: 0,
   maximumConnectors: 0,
   maximumRecording: 1,
-  maximumTunnels: 10,
-  tunnelsDomain: undefined,
   agentImage: "registry.example.org/agent:v1",
-  sshEndpoint: undefined,
-  apiEndpoint: undefined,
-  publicUrl: undefined,
-  saml: undefined,
-  trustedProxies: [],
-  corsOrigins: [],
-  pages: true,
-  billing: { gateway: "ledger", timeout: 10_000, devicePrice: 250, currency: "usd" },
-  // Tests log in more often than people do.
-  limits: { loginsPerAddress: 0, loginsPerAccount: 0, reportsPerAddress: 0, enrolmentsPerAddress: 0 },
+  billingDevicePrice: 250,
+  loginsPerAddress: 0,
+  loginsPerAccount: 0,
+  reportsPerAddress: 0,
+  enrolmentsPerAddress: 0,
   listBacklog: 0,
-  ssh: {
-    port: undefined,
-    environment: [],
-    forwarding: "namespace",
-    keepAlive: 30,
-    startupsPerAddress: 0,
-    refusalsPerAddress: 0,
-    memory: 512,
-  },
-  endRefusedSessions: true,
+  sshEnvironment: [],
+  sshStartupsPerAddress: 0,
+  sshRefusalsPerAddress: 0,
 };
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;

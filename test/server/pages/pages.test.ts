@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import type { ServiceSettings } from "../../../server/services.ts";
+import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
 import { withSharedApp } from "../http/lab.ts";
 import { startApp, type TestApp } from "../http/testApp.ts";
 

@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigError, readConfig } from "../../../server/settings/readConfig.ts";
 import { testFolder } from "../../support/folder.ts";
@@ -8,52 +8,54 @@ import { newCertificate } from "../../support/identityProvider.ts";
 describe("without any setting", () => {
   test("an enterprise instance listens on this machine alone", () => {
     const config = readConfig({}, {});
-    expect(config).toMatchObject({
+    expect(config.tls).toBeUndefined();
+    expect(config.internal).toBeUndefined();
+    const dataDir = resolve("gatehouse-data");
+    expect(config.database).toEqual({ file: `${dataDir}/gatehouse.db` });
+    expect(config.settings).toEqual({
+      dataDir,
       host: "127.0.0.1",
       port: 8080,
-      tls: undefined,
-      metrics: undefined,
-      logLevel: "info",
-      shutdownTimeout: 10_000,
-      drain: 0,
-    });
-    expect(config.database).toEqual({ file: `${config.dataDir}/gatehouse.db` });
-    expect(config.sessionRetention).toEqual({ sessions: 365, recordings: 90 });
-    expect(config.service).toEqual({
+      internalHost: "127.0.0.1",
+      databaseConnections: 10,
       edition: "enterprise",
-      maximumLockoutMinutes: 60,
+      smtpTls: "required",
+      maximumLockout: 60,
       maximumPendingDevices: 10_000,
       maximumFirewallRules: 10_000,
       maximumConnectors: 100,
       maximumRecording: 64,
       maximumTunnels: 10,
-      tunnelsDomain: undefined,
       agentImage: "docker.io/shellhubio/agent:v0.19.0",
-      sshEndpoint: undefined,
-      ssh: {
-        port: undefined,
-        environment: ["LANG", "LC_*", "TZ", "COLORTERM"],
-        forwarding: "namespace",
-        keepAlive: 30,
-        startupsPerAddress: 100,
-        refusalsPerAddress: 60,
-        memory: 512,
-      },
+      sshHost: "127.0.0.1",
+      sshEnvironment: ["LANG", "LC_*", "TZ", "COLORTERM"],
+      sshForwarding: "namespace",
+      sshKeepAlive: 30,
+      sshStartupsPerAddress: 100,
+      sshRefusalsPerAddress: 60,
+      sshMemory: 512,
       endRefusedSessions: true,
-      apiEndpoint: undefined,
-      publicUrl: undefined,
-      saml: undefined,
+      samlEmailAttribute: "email",
+      samlNameAttribute: "name",
+      samlLinkUsers: false,
       trustedProxies: [],
       corsOrigins: [],
       pages: true,
-      billing: { gateway: "ledger", timeout: 10_000, devicePrice: 0, currency: "usd" },
-      limits: {
-        loginsPerAddress: 60,
-        loginsPerAccount: 30,
-        reportsPerAddress: 60_000,
-        enrolmentsPerAddress: 2000,
-      },
+      billingGateway: "ledger",
+      billingTimeout: 10,
+      billingDevicePrice: 0,
+      billingCurrency: "usd",
+      loginsPerAddress: 60,
+      loginsPerAccount: 30,
+      reportsPerAddress: 60_000,
+      enrolmentsPerAddress: 2000,
       listBacklog: 500,
+      auditRetention: 365,
+      sessionRetention: 365,
+      recordingRetention: 90,
+      logLevel: "info",
+      drain: 0,
+      shutdownTimeout: 10,
     });
   });
 });
@@ -136,19 +138,9 @@ test("every setting can come from the environment", () => {
     {},
   );
   expect(config).toEqual({
-    dataDir: "/data",
     database: { file: "/disk/policy.db" },
-    host: "::1",
-    port: 0,
     tls: { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" },
-    metrics: { host: "::1", port: 9464, tokenFile: "/run/token" },
-    ssh: { host: "0.0.0.0", port: 2222, hostKeyFile: "/etc/gatehouse/host_key" },
-    logLevel: "debug",
-    shutdownTimeout: 3000,
-    drain: 90_000,
-    auditRetention: 30,
-    sessionRetention: { sessions: 20, recordings: 0 },
-    geoipFile: "/geoip/city.mmdb",
+    internal: undefined,
     secret: "0123456789abcdef0123456789abcdef",
     mail: {
       server: {
@@ -160,9 +152,30 @@ test("every setting can come from the environment", () => {
       },
       from: "gate@example.org",
     },
-    service: {
+    settings: {
+      dataDir: "/data",
+      host: "::1",
+      port: 0,
+      internalHost: "127.0.0.1",
+      tlsCertFile: "/tls/cert.pem",
+      tlsKeyFile: "/tls/key.pem",
+      metricsAddress: { host: "::1", port: 9464 },
+      metricsTokenFile: "/run/token",
+      sshHost: "0.0.0.0",
+      sshPort: 2222,
+      sshHostKeyFile: "/etc/gatehouse/host_key",
+      databaseConnections: 10,
+      logLevel: "debug",
+      shutdownTimeout: 3,
+      drain: 90,
+      auditRetention: 30,
+      sessionRetention: 20,
+      recordingRetention: 0,
+      geoipFile: "/geoip/city.mmdb",
+      smtpTls: "offered",
+      mailFrom: "gate@example.org",
       edition: "cloud",
-      maximumLockoutMinutes: -1,
+      maximumLockout: -1,
       maximumPendingDevices: 5,
       maximumFirewallRules: 50,
       maximumConnectors: 2,
@@ -171,18 +184,21 @@ test("every setting can come from the environment", () => {
       tunnelsDomain: "tunnels.example.org",
       agentImage: "registry.example.org:5000/agent:v1",
       sshEndpoint: "ssh.example.com:22",
-      ssh: {
-        port: 2222,
-        environment: ["LANG", "LC_*"],
-        forwarding: "on",
-        keepAlive: 5,
-        startupsPerAddress: 7,
-        refusalsPerAddress: 0,
-        memory: 256,
-      },
+      sshEnvironment: ["LANG", "LC_*"],
+      sshForwarding: "on",
+      sshKeepAlive: 5,
+      sshStartupsPerAddress: 7,
+      sshRefusalsPerAddress: 0,
+      sshMemory: 256,
       endRefusedSessions: false,
       apiEndpoint: "[::1]:443",
       publicUrl: "https://gate.example.org",
+      samlIdpEntityId: "https://idp.example.org",
+      samlSsoUrl: "https://idp.example.org/sso",
+      samlCertificateFile: expect.any(String),
+      samlEmailAttribute: "mail",
+      samlNameAttribute: "displayName",
+      samlLinkUsers: true,
       saml: {
         idpEntityId: "https://idp.example.org",
         ssoUrl: "https://idp.example.org/sso",
@@ -193,19 +209,25 @@ test("every setting can come from the environment", () => {
         serviceUrl: "https://gate.example.org",
       },
       trustedProxies: ["10.0.0.1", "fd00::1", "10.1.0.0/16"],
-      limits: { loginsPerAddress: 30, loginsPerAccount: 0, reportsPerAddress: 100, enrolmentsPerAddress: 0 },
+      loginsPerAddress: 30,
+      loginsPerAccount: 0,
+      reportsPerAddress: 100,
+      enrolmentsPerAddress: 0,
       listBacklog: 250,
       corsOrigins: ["https://console.example.org", "http://localhost:3000"],
       pages: false,
-      billing: { gateway: "ledger", timeout: 5000, devicePrice: 199, currency: "brl" },
+      billingGateway: "ledger",
+      billingTimeout: 5,
+      billingDevicePrice: 199,
+      billingCurrency: "brl",
     },
   });
 });
 
 test("a flag wins over its variable, and an empty variable is none", () => {
   const config = readConfig({ GATEHOUSE_PORT: "1", GATEHOUSE_EDITION: "" }, { port: "2" });
-  expect(config.port).toBe(2);
-  expect(config.service.edition).toBe("enterprise");
+  expect(config.settings.port).toBe(2);
+  expect(config.settings.edition).toBe("enterprise");
 });
 
 test.each([
@@ -298,7 +320,7 @@ describe("the mail server", () => {
 test("SAML needs all of its parts, an edition that has it, and strong certificates", () => {
   const good = newCertificate().cert;
   const all = { ...SAML, GATEHOUSE_SAML_CERTIFICATE_FILE: certificateFile(good) };
-  expect(readConfig(all, {}).service.saml?.certificates).toEqual([good]);
+  expect(readConfig(all, {}).settings.saml?.certificates).toEqual([good]);
   for (const variable of Object.keys(all)) {
     expect(() => readConfig({ ...all, [variable]: "" }, {})).toThrow(/^SAML needs all of .*PUBLIC_URL/);
   }
@@ -307,7 +329,7 @@ test("SAML needs all of its parts, an edition that has it, and strong certificat
   );
   const withFile = (file: string) => readConfig({ ...SAML, GATEHOUSE_SAML_CERTIFICATE_FILE: file }, {});
   const both = certificateFile(`Two of them\n${good}\n${newCertificate().cert}`);
-  expect(withFile(both).service.saml?.certificates).toHaveLength(2);
+  expect(withFile(both).settings.saml?.certificates).toHaveLength(2);
   const broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
   for (const file of [newCertificate(1024).cert, "", broken].map(certificateFile).concat("/no/such/file")) {
     expect(() => withFile(file)).toThrow(/^GATEHOUSE_SAML_CERTIFICATE_FILE: .*2048 bits or more$/);

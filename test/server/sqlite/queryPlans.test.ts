@@ -95,7 +95,8 @@ test.each([
 
 test("old sessions and recordings are found by an index", async () => {
   database.takeQueries();
-  await trimSessions(app.services, { sessions: 2, recordings: 1 });
+  const settings = { ...app.services.settings, sessionRetention: 2, recordingRetention: 1 };
+  await trimSessions({ ...app.services, settings });
   const queries = database.takeQueries();
   expect(queries.length).toBeGreaterThan(0);
   for (const query of queries) {

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { insertRows } from "../../../db/sql/rows.ts";
-import type { SqlServices, Transaction } from "../../../db/sql/transaction.ts";
+import type { Transaction } from "../../../db/sql/transaction.ts";
 import { ConflictError, isDatabaseError } from "../../../errors.ts";
 import { DUMMY_HASH, hashPassword } from "../../../secrets/passwords.ts";
-import type { Services } from "../../../services.ts";
+import type { Services, SqlServices } from "../../../services.ts";
 
 export interface NewUser {
   readonly name: string;

@@ -9,7 +9,7 @@ export const ELO = "pm_elo_0005_209912_b2";
 export const startCloud = (timeout = 10_000): Promise<TestApp> =>
   startApp({
     edition: "cloud",
-    billing: { gateway: "ledger", timeout, devicePrice: 250, currency: "usd" },
+    billingTimeout: timeout / 1000,
   });
 
 let devices = 0;

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { hasEnded } from "../../hasEnded.ts";
-import { limitInMemory } from "../../http/limits/limitInMemory.ts";
-import { MemoryCounts } from "../../http/limits/memoryCounts.ts";
+import { limitInMemory } from "./limitInMemory.ts";
+import { MemoryCounts } from "./memoryCounts.ts";
 
 /** How long a namespace counts as full without another look at the database, in milliseconds. */
 const FULL = 5_000;
