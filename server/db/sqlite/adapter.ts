@@ -234,7 +234,7 @@ class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
 
 /**
  * Prisma driver adapter over an open SQLite connection: our own, since no other one meets all requirements.
- * Compared with Prisma 7.10; `test/server/db` tests the reasons of the choice, `bench/sqlite.ts` measures them.
+ * Compared with Prisma 7.10; `test/server/db` tests the reasons of the choice.
  *
  * | choice | install | acknowledged writes | memory after 100,000 writes |
  * |---|---|---|---|

@@ -8,7 +8,7 @@ import { testFolder } from "../../support/folder.ts";
 const writes = 4_000;
 
 // An adapter that keeps something of each write or transaction shows (libsql's kept more than 20 kB of each); what
-// the process as a whole takes depends on the machine. `bench/sqlite.ts` does the same with 100,000 writes.
+// the process as a whole takes depends on the machine.
 test("memory does not grow with the writes and transactions that there were", {
   timeout: 180_000,
   tags: ["long"],
