@@ -1,44 +1,106 @@
-import { writeFileSync } from "node:fs";
-import { type ParseArgsConfig, parseArgs } from "node:util";
+import { parseArgs } from "node:util";
 
-type Options = NonNullable<ParseArgsConfig["options"]>;
-type Values<O extends Options> = ReturnType<typeof parseArgs<{ options: O }>>["values"];
+/** An option of a command. */
+export interface Option<T> {
+  /** The value, as the usage shows it; undefined: a flag, which has none. */
+  readonly value?: string;
+  readonly description: string;
+  /**
+   * @param text undefined: the command line does not have the option
+   * @throws Error with the rule that the text breaks
+   */
+  read(text: string | undefined): T;
+}
+
+type Options = Readonly<Record<string, Option<unknown>>>;
+type Values<O extends Options> = { readonly [N in keyof O]: ReturnType<O[N]["read"]> };
 
 /**
- * The arguments of the command line; where something is wrong with them, the process ends with that and the usage.
- * @param read makes them of the options, or says what is wrong
+ * Reads the options of the command line. `--help` prints the usage and ends the process. For a wrong option, the process
+ * prints the error and the usage, and ends with exit code 2.
+ * @param command the npm script
+ * @param notes text below the options
  */
-export function readCommandLine<O extends Options, A extends object>(
-  options: O,
-  usage: string,
-  read: (values: Values<O>) => A | string,
-): A {
-  const values = parsed(options);
-  const found = typeof values === "string" ? values : read(values);
-  if (typeof found !== "string") return found;
-  console.error(`${found}\n${usage}`);
-  process.exit(2);
-}
-
-function parsed<O extends Options>(options: O): Values<O> | string {
+export function readOptions<O extends Options>(command: string, options: O, notes = ""): Values<O> {
   try {
-    return parseArgs({ options }).values;
+    const types = Object.entries(options).map(
+      ([name, { value }]) => [name, { type: value === undefined ? "boolean" : "string" }] as const,
+    );
+    const { values } = parseArgs({ options: { ...Object.fromEntries(types), help: { type: "boolean" } } });
+    if (!values.help) return valuesOf(options, values);
+    console.log(usageOf(command, options) + notes);
+    process.exit(0);
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    console.error(`${(error as Error).message}\n${usageOf(command, options)}${notes}`);
+    process.exit(2);
   }
 }
 
-/** What a benchmark says, line by line. */
-export class Printout {
-  readonly #lines: string[] = [];
-
-  print(line: string): void {
-    this.#lines.push(line);
-    console.log(line);
-  }
-
-  /** Writes all of it to the file as well, if there is one. */
-  write(file: string | undefined): void {
-    if (file !== undefined) writeFileSync(file, `${this.#lines.join("\n")}\n`);
-  }
+function valuesOf<O extends Options>(options: O, texts: Readonly<Record<string, unknown>>): Values<O> {
+  const entries = Object.entries(options).map(([name, { read }]) => {
+    try {
+      return [name, read(texts[name]?.toString())];
+    } catch (error) {
+      throw new Error(`--${name} ${(error as Error).message}`);
+    }
+  });
+  return Object.fromEntries(entries) as Values<O>;
 }
+
+function usageOf(command: string, options: Options): string {
+  const rows = Object.entries(options).map(
+    ([name, { value = "", description }]) => [`--${name} ${value}`.trim(), description] as const,
+  );
+  const width = Math.max(...rows.map(([form]) => form.length));
+  const lines = rows.map(([form, description]) => `  ${form.padEnd(width)}  ${description}`);
+  return [`Usage: npm run ${command} [-- options]`, ...lines].join("\n");
+}
+
+/** A flag. */
+export const flag = (description: string): Option<boolean> => ({
+  description,
+  read: (text) => text !== undefined,
+});
+
+/** A text. */
+export const text = (value: string, description: string): Option<string | undefined> => ({
+  value,
+  description,
+  read: (given) => given,
+});
+
+/** A number from `least` to 999999. */
+export const wholeNumber = (description: string, usual: number, least = 1): Option<number> => ({
+  value: "N",
+  description: `${description}, default ${usual}`,
+  read(given = String(usual)) {
+    if (/^\d{1,6}$/.test(given) && Number(given) >= least) return Number(given);
+    throw new Error(`must be a whole number from ${least} to 999999`);
+  },
+});
+
+/** Some of the names, separated by commas. */
+export const names = <N extends string>(all: readonly N[]): Option<readonly N[]> => ({
+  value: "A,B,…",
+  description: `${all.join(", ")}; default: all`,
+  read(given = all.join()) {
+    const chosen = given.split(",").filter(Boolean);
+    const isKnown = (name: string): name is N => (all as readonly string[]).includes(name);
+    if (chosen.every(isKnown)) return chosen;
+    throw new Error(`must be of ${all.join(", ")}`);
+  },
+});
+
+/** The databases to measure. */
+export const databases: Option<readonly ("sqlite" | "postgresql")[]> = {
+  value: "NAME",
+  description: "sqlite, postgresql, both; default: both",
+  read(given = "both") {
+    if (given === "both") return ["sqlite", "postgresql"];
+    if (given === "sqlite" || given === "postgresql") return [given];
+    throw new Error("must be one of sqlite, postgresql, both");
+  },
+};
+
+/** The file of the report. */
+export const output = text("FILE", "writes the report, as Markdown, to the file too");

@@ -1,9 +1,10 @@
 // What a login through the gateway costs beside a direct sshd: `npm run bench:gateway [-- --rounds N --held N --write]`.
 // Service, agent, sshd and clients share this machine's cores; the same client and cipher for both, in turn.
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import { startSshd } from "../test/support/sshd.ts";
@@ -13,32 +14,18 @@ import {
   gatewayPidOf,
   newKey,
   openFolder,
-  type SshService,
-  someAtATime,
   startAgent,
   startSshService,
 } from "../test/support/sshFleet.ts";
-import { Printout, readCommandLine } from "./commandLine.ts";
-import { coreTimeOf } from "./server/process.ts";
+import { flag, readOptions, wholeNumber } from "./commandLine.ts";
+import { coreTimeOf, median, memoryOf, repeat, secondsOf } from "./measuring.ts";
+import { NODE, Report, today } from "./report.ts";
 
-const USAGE = `Usage: npm run bench:gateway [-- options]
-  --rounds N  how often each case is measured, default 7
-  --held N    connections of devices that are held, default 10000; 0: none
-  --write     writes the tables, as Markdown, to bench/GATEWAY.md too`;
-const { rounds, held, output } = readCommandLine(
-  {
-    rounds: { type: "string", default: "7" },
-    held: { type: "string", default: "10000" },
-    write: { type: "boolean", default: false },
-  },
-  USAGE,
-  ({ rounds, held, write }) => {
-    if (!/^[1-9]\d{0,2}$/.test(rounds)) return "--rounds must be a whole number from 1 on";
-    if (!/^\d{1,5}$/.test(held)) return "--held must be a whole number of at most five digits";
-    const file = fileURLToPath(new URL("GATEWAY.md", import.meta.url));
-    return { rounds: Number(rounds), held: Number(held), output: write ? file : undefined };
-  },
-);
+const { rounds, held, write } = readOptions("bench:gateway", {
+  rounds: wholeNumber("how often each case is measured", 7),
+  held: wholeNumber("connections of devices that are held; 0: none", 10_000, 0),
+  write: flag("writes the tables, as Markdown, to bench/GATEWAY.md too"),
+});
 
 /** Bytes that are moved. */
 const SIZE = 100_000_000;
@@ -51,7 +38,7 @@ const { service, tenant, namespace } = fleet;
 const agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path });
 await acceptWithKey(fleet, agent.uid, key);
 const sshd = await startSshd(folder.path, key);
-const printout = new Printout();
+const report = new Report();
 
 /** Where a client logs in. */
 interface Target {
@@ -62,16 +49,12 @@ const gateway: Target = { to: `root@${namespace}.edge-1`, port: fleet.port };
 
 const common = ["-F", "none", ...CLIENT, "-c", "aes128-gcm@openssh.com", "-i", key];
 
-function ssh({ to, port }: Target, args: readonly string[], input?: string): void {
-  const { status, stderr } = spawnSync(
-    "ssh",
-    [...common, "-p", String(port), ...args.slice(0, -1), `${to}@127.0.0.1`, args.at(-1) ?? ""],
-    {
-      stdio: [input === undefined ? "ignore" : "pipe", "ignore", "pipe"],
-      ...(input !== undefined && { input }),
-    },
-  );
-  if (status !== 0) throw new Error(`ssh ended with ${status}: ${stderr}`);
+/** Runs OpenSSH's client to its end, with its standard input from the file. */
+function ssh({ to, port }: Target, args: readonly string[], input = "/dev/null"): void {
+  const command = [...args.slice(0, -1), `${to}@127.0.0.1`, ...args.slice(-1)];
+  const stdin = openSync(input, "r");
+  execFileSync("ssh", [...common, "-p", String(port), ...command], { stdio: [stdin, "ignore", "pipe"] });
+  closeSync(stdin);
 }
 
 function sftp({ to, port }: Target, line: string): void {
@@ -90,23 +73,10 @@ const CASES: readonly { readonly name: string; readonly bytes: number; run(targe
   { name: "login and `true`", bytes: 0, run: (target) => ssh(target, ["true"]) },
   { name: "login and a shell with a terminal", bytes: 0, run: (target) => ssh(target, ["-tt", "exec true"]) },
   { name: "100 MB down", bytes: SIZE, run: (target) => ssh(target, [`head -c ${SIZE} /dev/zero`]) },
-  {
-    name: "100 MB up",
-    bytes: SIZE,
-    run: ({ to, port }) => {
-      const line = ["ssh", ...common, "-p", String(port), `${to}@127.0.0.1`, "cat > /dev/null"];
-      execFileSync("sh", ["-c", 'exec "$@" < "$FILE"', "sh", ...line], {
-        env: { ...process.env, FILE: file },
-        stdio: "ignore",
-      });
-    },
-  },
+  { name: "100 MB up", bytes: SIZE, run: (target) => ssh(target, ["cat > /dev/null"], file) },
   { name: "sftp get, 100 MB", bytes: SIZE, run: (target) => sftp(target, `get ${file} ${far}-got`) },
   { name: "sftp put, 100 MB", bytes: SIZE, run: (target) => sftp(target, `put ${file} ${far}-put`) },
 ];
-
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
 /** The process of the agent, for what it uses. */
 const agentPid = Number(
@@ -121,65 +91,46 @@ const serviceCore = (): number => {
   return coreTimeOf(service.pid) + (gatewayPid === undefined ? 0 : coreTimeOf(gatewayPid));
 };
 
-interface Measured {
-  readonly seconds: number;
-  readonly serviceMs: number;
-  readonly agentMs: number;
-}
-
-function measure(run: () => void): Measured {
-  const before = [serviceCore(), coreTimeOf(agentPid)] as const;
-  const begun = performance.now();
-  run();
-  const seconds = (performance.now() - begun) / 1000;
-  return {
-    seconds,
-    serviceMs: serviceCore() - before[0],
-    agentMs: coreTimeOf(agentPid) - before[1],
-  };
+async function measure(run: () => void) {
+  const before = { service: serviceCore(), agent: coreTimeOf(agentPid) };
+  const seconds = await secondsOf(run);
+  const [serviceMs, agentMs] = [serviceCore() - before.service, coreTimeOf(agentPid) - before.agent];
+  return { seconds, serviceMs, agentMs };
 }
 
 const shown = (bytes: number, seconds: number): string =>
   bytes === 0 ? `${(seconds * 1000).toFixed(0)} ms` : `${(bytes / 1e6 / seconds).toFixed(0)} MB/s`;
 
-function measureCases(): void {
-  printout.print(
-    `${new Date().toISOString().slice(0, 10)}; Node ${process.version}; medians of ${rounds}, in turn.\n`,
-  );
-  printout.print("| case | gateway | sshd | ratio | service core ms | agent core ms |");
-  printout.print("|---|---:|---:|---:|---:|---:|");
+async function measureCases(): Promise<void> {
+  report.print(`${today()}; ${NODE}; medians of ${rounds}, in turn.\n`);
+  report.print("| case | gateway | sshd | ratio | service core ms | agent core ms |");
+  report.print("|---|---:|---:|---:|---:|---:|");
   for (const { name, bytes, run } of CASES) {
-    const ours: Measured[] = [];
+    const ours: Awaited<ReturnType<typeof measure>>[] = [];
     const theirs: number[] = [];
     // The first of each is not counted.
     for (let round = 0; round <= rounds; round += 1) {
-      const measured = measure(() => run(gateway));
+      const measured = await measure(() => run(gateway));
       if (round > 0) ours.push(measured);
       if (sshd === undefined) continue;
-      const direct = measure(() => run({ to: sshd.user, port: sshd.port })).seconds;
+      const direct = await secondsOf(() => run({ to: sshd.user, port: sshd.port }));
       if (round > 0) theirs.push(direct);
     }
-    const seconds = median(ours.map((one) => one.seconds));
-    const direct = median(theirs);
+    const middle = (figure: keyof (typeof ours)[number]) => median(ours.map((one) => one[figure]));
+    const [seconds, direct] = [middle("seconds"), median(theirs)];
     const ratio = bytes === 0 ? seconds / direct : direct / seconds;
     const beside = sshd === undefined ? ["not there", ""] : [shown(bytes, direct), ratio.toFixed(2)];
-    const cores = [median(ours.map((one) => one.serviceMs)), median(ours.map((one) => one.agentMs))];
-    printout.print(
-      `| ${[name, shown(bytes, seconds), ...beside, ...cores.map((ms) => ms.toFixed(0))].join(" | ")} |`,
-    );
+    const cores = [middle("serviceMs").toFixed(0), middle("agentMs").toFixed(0)];
+    report.row(name, shown(bytes, seconds), ...beside, ...cores);
   }
 }
 
-/** Resident memory of the service, in bytes. */
-const residentBytes = (): number =>
-  1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${service.pid}/status`, "utf8"))?.[1]);
-
-/** What the service holds before it has done much. */
-const fresh = residentBytes();
+/** Megabytes that the service holds before it has done much. */
+const fresh = memoryOf(service.pid);
 
 /** Enrols a device that nobody serves; its token. */
-async function enrol({ client, tenant }: SshService, index: number): Promise<string> {
-  const { uid, token } = await client.authDevice({
+async function enrol(index: number): Promise<string> {
+  const { uid, token } = await fleet.client.authDevice({
     body: {
       info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "arm64", platform: "native" },
       hostname: `held-${index}`,
@@ -188,36 +139,32 @@ async function enrol({ client, tenant }: SshService, index: number): Promise<str
       tenantId: tenant,
     },
   });
-  await client.acceptDevice({ params: { uid } });
+  await fleet.client.acceptDevice({ params: { uid } });
   return token;
 }
 
-/** Holds tunnels of devices, and tells what they cost the service. */
+/** Holds tunnels of devices, and prints what they cost the service. */
 async function measureHeld(count: number): Promise<void> {
   const tokens: string[] = [];
-  await someAtATime(
-    Array.from({ length: count }, (_, index) => index),
-    16,
-    async (index) => void tokens.push(await enrol(fleet, index)),
-  );
-  const before = residentBytes();
+  await repeat(count, 16, async (index) => tokens.push(await enrol(index)));
+  const before = memoryOf(service.pid);
   const sockets: WebSocket[] = [];
-  const begun = performance.now();
-  await someAtATime(tokens, 64, async (token) => {
-    const socket = new WebSocket(`${service.url.replace("http", "ws")}/ssh/connection`, {
-      headers: { Authorization: `Bearer ${token}` },
-      perMessageDeflate: false,
-    });
-    sockets.push(socket);
-    await once(socket, "open");
-  });
-  const seconds = (performance.now() - begun) / 1000;
+  const seconds = await secondsOf(() =>
+    repeat(count, 64, async (index) => {
+      const socket = new WebSocket(`${service.url.replace("http", "ws")}/ssh/connection`, {
+        headers: { Authorization: `Bearer ${tokens[index]}` },
+        perMessageDeflate: false,
+      });
+      sockets.push(socket);
+      await once(socket, "open");
+    }),
+  );
   const cores = coreTimeOf(service.pid);
   // Longer than the service takes to ask each of them.
-  await new Promise((resolve) => setTimeout(resolve, 60_000));
+  await sleep(60_000);
   const used = coreTimeOf(service.pid) - cores;
-  const each = (from: number) => ((residentBytes() - from) / count / 1000).toFixed(1);
-  printout.print(
+  const each = (from: number) => (((memoryOf(service.pid) - from) / count) * 1000).toFixed(1);
+  report.print(
     `\n${count} connections of devices held: ${each(before)} kB of resident memory each beside what the service held ` +
       `before, ${each(fresh)} kB beside what it held when it was new, before it enrolled them (goal 30); opened in ` +
       `${seconds.toFixed(1)} s; ${(used / 1000).toFixed(1)} s of a core in a minute.`,
@@ -226,9 +173,9 @@ async function measureHeld(count: number): Promise<void> {
 }
 
 try {
-  measureCases();
+  await measureCases();
   if (held > 0) await measureHeld(held);
-  printout.write(output);
+  report.write(write ? fileURLToPath(new URL("GATEWAY.md", import.meta.url)) : undefined);
 } finally {
   await agent.stop();
   sshd?.stop();

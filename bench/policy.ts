@@ -1,45 +1,87 @@
 // What it takes to evaluate a policy: `npm run bench:policy [-- --parts … --rounds N --output FILE]`. Each operation has
 // a process to itself, and so has each size that a figure grows to.
+import { fileURLToPath } from "node:url";
 import type { PolicySize } from "../test/policy/largePolicy.ts";
-import { Printout } from "./commandLine.ts";
-import { readArguments } from "./policy/arguments.ts";
-import { measure } from "./policy/measure.ts";
-import { OPERATIONS, type OperationName } from "./policy/operations.ts";
-import {
-  comparison,
-  fleetHead,
-  fleetRow,
-  grownOperations,
-  growthHead,
-  growthRow,
-  head,
-} from "./policy/report.ts";
-import { FLEET, GROWTH } from "./policy/sizes.ts";
+import { runCommand } from "../test/support/command.ts";
+import { names, output, readOptions, wholeNumber } from "./commandLine.ts";
+import { type Measured, OPERATIONS, type OperationName, type Task } from "./policyOperations.ts";
+import { grouped, load, NODE, processors, Report, today } from "./report.ts";
 
-const { parts, rounds, output } = readArguments();
-const printout = new Printout();
+/** The fleet that is measured in full, and that the others differ from in one figure. */
+const FLEET: PolicySize = { devices: 10_000, keys: 1_000, rules: 200, logins: 8, addresses: 8 };
+
+/** The figures that grow. */
+const GROWTH: Readonly<Record<keyof PolicySize, readonly number[]>> = {
+  devices: [1_000, 10_000, 100_000],
+  keys: [100, 1_000, 10_000],
+  rules: [20, 200, 2_000],
+  logins: [2, 8, 32],
+  addresses: [2, 8, 32],
+};
+const FIGURES = Object.keys(GROWTH) as (keyof PolicySize)[];
+
+/** The operations that are measured of each size, all in one process. */
+const GROWN = ["domain", "build", "grants", "changes", "explain"] as const;
+
+const options = readOptions("bench:policy", {
+  parts: names(["fleet", ...FIGURES]),
+  rounds: wholeNumber("runs of each operation; the tables have the medians", 5),
+  output,
+});
+const { rounds } = options;
+const report = new Report();
+
+/** Measures in a process of its own, so that memory is that of the task alone. */
+async function measure(size: PolicySize, operations: readonly OperationName[]): Promise<Measured> {
+  const task: Task = { size, rounds, operations };
+  const command = fileURLToPath(new URL("./policyOperations.ts", import.meta.url));
+  const { code, stdout, stderr } = await runCommand([command, JSON.stringify(task)]);
+  if (code !== 0) throw new Error(`Measuring ${JSON.stringify(task)} ended with ${code}: ${stderr}`);
+  return JSON.parse(stdout) as Measured;
+}
+
+/** Three digits are more than is reproducible. */
+const ms = (value = Number.NaN) =>
+  Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 4 });
 
 async function measureFleet(): Promise<void> {
-  printout.print(fleetHead());
-  const base = { size: FLEET, rounds };
+  const { devices, keys, rules, logins, addresses } = FLEET;
+  const decisions = devices * keys * logins * addresses;
+  report.print(`
+## ${grouped(devices)} devices, ${grouped(keys)} keys, ${grouped(rules)} rules, ${logins} logins, ${addresses} addresses: ${grouped(decisions)} decisions
+
+| operation | first ms | ms | core ms | what came out | MB at most | of it without | heap MB | load |
+|---|---:|---:|---:|---|---:|---:|---:|---:|`);
   for (const name of Object.keys(OPERATIONS) as OperationName[]) {
-    printout.print(fleetRow(await measure({ ...base, operations: [name], tripleLoop: false })));
+    const { timed, megabytes, policyMegabytes, heapMegabytes } = await measure(FLEET, [name]);
+    const { first, median, core, outcome = "" } = timed[name] ?? {};
+    const times = [ms(first), ms(median), ms(core)];
+    report.row(OPERATIONS[name].title, ...times, outcome, megabytes, policyMegabytes, heapMegabytes, load());
   }
-  const { timed, tripleLoop } = await measure({ ...base, operations: ["grants"], tripleLoop: true });
-  const [grants] = timed;
-  if (!grants || !tripleLoop) throw new Error("the triple loop was not measured");
-  printout.print(comparison(tripleLoop, grants));
 }
 
 async function measureGrowth(figure: keyof PolicySize): Promise<void> {
-  printout.print(growthHead(figure));
-  for (const more of GROWTH[figure] ?? []) {
-    const size = { ...FLEET, ...more };
-    const measured = await measure({ size, rounds, operations: grownOperations, tripleLoop: false });
-    printout.print(growthRow(size[figure], measured));
+  report.print(`
+## Growth: ${figure} (milliseconds of a core)
+
+| ${figure} | domainOf | build | grants | changes | explain, one | uids of the grants | MB at most | of it without | load |
+|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|`);
+  for (const value of GROWTH[figure]) {
+    const { timed, megabytes, policyMegabytes } = await measure({ ...FLEET, [figure]: value }, GROWN);
+    const [, uids = ""] = / ([\d,]+) uids/.exec(timed.grants?.outcome ?? "") ?? [];
+    const times = GROWN.map((name) => ms(timed[name]?.core));
+    report.row(grouped(value), ...times, uids, megabytes, policyMegabytes, load());
   }
 }
 
-printout.print(head(rounds));
-for (const part of parts) await (part === "fleet" ? measureFleet() : measureGrowth(part as keyof PolicySize));
-printout.write(output);
+const machine = [
+  ...[today(), processors(), NODE, `medians of ${rounds} runs in one process`],
+  "load is that of the last minute, the benchmark's own being 1",
+];
+report.print(`# What it takes to evaluate a policy
+
+Written by \`npm run bench:policy -- --output FILE\`; [docs/benchmarks.md](../docs/benchmarks.md) says what is measured.
+
+${machine.join("; ")}.`);
+for (const part of options.parts) await (part === "fleet" ? measureFleet() : measureGrowth(part));
+report.write(options.output);

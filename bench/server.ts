@@ -3,18 +3,25 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Printout } from "./commandLine.ts";
-import { readArguments } from "./server/arguments.ts";
-import { benchDatabases, type DatabaseName, type StartedDatabase } from "./server/database.ts";
-import { measureCase, warmUp } from "./server/measure.ts";
+import { databases, names, output, readOptions, text, wholeNumber } from "./commandLine.ts";
+import { secondsOf } from "./measuring.ts";
+import { NODE, processors, Report, today } from "./report.ts";
+import { CASES } from "./server/cases.ts";
+import { type DatabaseName, seed, startDatabase } from "./server/databases.ts";
+import { CONNECTIONS, measureCase, type Result, startFloor } from "./server/measure.ts";
 import { contentsOf, FLOOR_NAMESPACE, NAMESPACE_NAMES, type NamespaceName } from "./server/namespaces.ts";
-import { FLOOR_COMMAND, startProcess } from "./server/process.ts";
-import { head, row } from "./server/report.ts";
-import { seed } from "./server/seed.ts";
 
-const options = readArguments();
-const { seconds, rounds, cases } = options;
-const printout = new Printout();
+const options = readOptions("bench:server", {
+  database: databases,
+  "database-url": text("URL", "an empty PostgreSQL database, instead of one that is started for the run"),
+  cases: names(Object.keys(CASES)),
+  seconds: wholeNumber("length of each measured run", 5),
+  rounds: wholeNumber("runs of each case; the table has the medians", 3),
+  output,
+});
+const { seconds, rounds } = options;
+const cases = options.cases.flatMap((name) => CASES[name] ?? []);
+const report = new Report();
 
 /** Whether the cases need a namespace: those of the writer are of one case each, and take long to seed. */
 function isNeeded(namespace: NamespaceName): boolean {
@@ -24,38 +31,58 @@ function isNeeded(namespace: NamespaceName): boolean {
 }
 
 /** Measures all cases in a database of their own. */
-async function measureOn(name: DatabaseName, given: string | undefined): Promise<void> {
+async function measureOn(name: DatabaseName): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
-  const database = await benchDatabases[name].start(folder, given);
+  const { url, floorUrl, stop } = await startDatabase(name, folder, options["database-url"]);
   try {
-    const started = performance.now();
-    await seed(name, database.url, NAMESPACE_NAMES.filter(isNeeded));
-    if (database.floorUrl !== database.url) await seed(name, database.floorUrl, [FLOOR_NAMESPACE]);
-    console.error(`${name}: seeded in ${((performance.now() - started) / 1000).toFixed(1)} s`);
-    await measureIn(folder, name, database);
+    const taken = await secondsOf(async () => {
+      await seed(url, NAMESPACE_NAMES.filter(isNeeded));
+      if (floorUrl !== url) await seed(floorUrl, [FLOOR_NAMESPACE]);
+    });
+    console.error(`${name}: seeded in ${taken.toFixed(1)} s`);
+    const floor = await startFloor(folder, floorUrl);
+    try {
+      const run = { folder, url, seconds, rounds, floor };
+      for (const one of cases) for (const result of await measureCase(run, one)) printRow(name, result);
+    } finally {
+      await floor.stop();
+    }
   } finally {
-    await database.stop();
+    await stop();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function measureIn(
-  folder: string,
-  name: DatabaseName,
-  { url, floorUrl }: StartedDatabase,
-): Promise<void> {
-  const floor = await startProcess([...FLOOR_COMMAND, floorUrl], { log: join(folder, "floor.log") });
-  try {
-    await warmUp(floor);
-    const run = { folder, url, seconds, rounds, floor };
-    for (const one of cases) {
-      for (const result of await measureCase(run, one)) printout.print(row(name, result));
-    }
-  } finally {
-    await floor.stop();
-  }
+const rounded = (rate: number): string =>
+  rate.toLocaleString("en", { maximumFractionDigits: rate < 100 ? 1 : 0 });
+
+function printRow(database: string, result: Result): void {
+  report.row(
+    database,
+    result.title,
+    rounded(result.rate),
+    rounded(result.floor),
+    result.ratio.toFixed(2),
+    result.core.toFixed(2),
+    result.floorCore.toFixed(2),
+    result.p50.toFixed(1),
+    result.p99.toFixed(1),
+    result.megabytes,
+    result.statements.toFixed(1),
+  );
 }
 
-printout.print(head(options));
-for (const name of options.databases) await measureOn(name, options.databaseUrl);
-printout.write(options.output);
+const machine = [
+  ...[today(), `${processors()}, load generator and database included`, NODE, `${CONNECTIONS} connections`],
+  `medians of ${rounds} runs of ${seconds} s, in turn with the floor`,
+];
+report.print(`# What the service can do
+
+Written by \`npm run bench:server -- --output FILE\`; [docs/benchmarks.md](../docs/benchmarks.md) says what is measured.
+
+${machine.join("; ")}.
+
+| database | case | req/s | floor then | ratio | core ms/request | floor core ms | p50 ms | p99 ms | RSS MB | SQL statements/request |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|`);
+for (const name of options.database) await measureOn(name);
+report.write(options.output);

@@ -1,42 +1,251 @@
 // What the Terraform provider costs beside resources that do nothing: `npm run bench:terraform [-- --sizes N,N,… --write]`.
 // The provider is installed as people install it, and its rules are those of a service on this machine.
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { rootCertificates } from "node:tls";
+import { fileURLToPath } from "node:url";
+import { packageVersion } from "../provider/packageFile.ts";
+import { installProvider, mirrorText } from "../provider/terraform/installProvider.ts";
+import { TERRAFORM_CLIS } from "../provider/terraform/source.ts";
+import { environmentWithout } from "../test/support/command.ts";
+import { startFleet } from "../test/support/fleet.ts";
 import { hasTerraform, PROVIDER, RootModule } from "../test/terraform/support/terraform.ts";
-import { Printout } from "./commandLine.ts";
-import { readArguments } from "./terraform/arguments.ts";
-import { type Measured, measure, type States } from "./terraform/measure.ts";
-import { installProvider } from "./terraform/modules.ts";
-import { goals, head, row } from "./terraform/report.ts";
-import { startService } from "./terraform/service.ts";
-import { startOfProvider } from "./terraform/start.ts";
+import { flag, type Option, readOptions } from "./commandLine.ts";
+import { median, secondsOf } from "./measuring.ts";
+import { grouped, load, NODE, processors, Report, today } from "./report.ts";
 
+/** Starts of the provider. */
 const STARTS = 5;
+/** Runs of each plan, of which the fastest counts. */
+const PLANS = 2;
+/** Rules on a page of the service's list. */
+const PAGE = 100;
+/** Requests of a refresh beside the pages: a login, and what it asks first. */
+const BESIDE = 5;
 
-const { sizes, output } = readArguments();
+const sizes: Option<readonly number[]> = {
+  value: "N,N,…",
+  description: "numbers of resources, default 100,500,2000",
+  read(text = "100,500,2000") {
+    const given = text.split(",");
+    if (!given.every((size) => /^[1-9]\d{0,5}$/.test(size)))
+      throw new Error("must be whole numbers from 1 on");
+    return [...new Set(given.map(Number))].sort((a, b) => a - b);
+  },
+};
+
+const options = readOptions("bench:terraform", {
+  sizes,
+  write: flag("writes the tables, as Markdown, to bench/TERRAFORM.md too"),
+});
 if (!hasTerraform) throw new Error("there is no terraform on the PATH");
 if (!existsSync(PROVIDER)) throw new Error("there is no provider: node scripts/release/bundle.ts makes it");
 
+/** What is compared: rules of a service, and as many resources that do nothing. */
+type Kind = "gatehouse" | "builtin";
+
+/** What starts the provider: the Node that runs the benchmark. */
+const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
+
 const folder = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
-const service = await startService(folder);
-try {
-  const installed = await installProvider(folder);
-  const terraform = JSON.parse(await new RootModule(join(folder, "none"), {}).must("version", "-json"));
-  const printout = new Printout();
-  printout.print(head(terraform.terraform_version));
-  const start = await startOfProvider(installed.file, folder, STARTS);
-  const measured = new Map<number, Measured>();
-  let states: States | undefined;
-  for (const size of sizes) {
-    const report = (timing: Parameters<typeof row>[0]) => printout.print(row(timing));
-    const result = await measure({ folder, installed, service, report }, size, states);
-    states ??= result.states;
-    measured.set(size, result);
+const fleet = await startFleet();
+const report = new Report();
+
+const INDEX = "$" + "{count.index}";
+/** The values that each resource declares, in both kinds, for the number that Terraform counts. */
+const INPUTS = {
+  action: "allow",
+  priority: INDEX,
+  source_ip: `^10\\.0\\.0\\.${INDEX}$`,
+  username: ".*",
+};
+
+const configurationOf = (kind: Kind, count: number) =>
+  kind === "gatehouse"
+    ? { resource: { gatehouse_firewall_rule: { bench: { count, ...INPUTS, filter: { hostname: ".*" } } } } }
+    : // Without `required_providers`: a provider that is named there is started, needed or not.
+      { terraform: {}, resource: { terraform_data: { bench: { count, input: INPUTS } } } };
+
+type Command = "plan (create)" | "apply" | "plan (no-op)" | "destroy";
+
+/** The arguments of a command on so many resources, and what Terraform says at its end. */
+const commandsOn = (
+  count: number,
+): Readonly<Record<Command, readonly [args: string[], outcome: string]>> => ({
+  "plan (create)": [["plan"], `Plan: ${count} to add, 0 to change, 0 to destroy.`],
+  apply: [["apply", "-auto-approve"], `Apply complete! Resources: ${count} added, 0 changed, 0 destroyed.`],
+  "plan (no-op)": [["plan"], "No changes. Your infrastructure matches the configuration."],
+  destroy: [["destroy", "-auto-approve"], `Destroy complete! Resources: ${count} destroyed.`],
+});
+
+/** Runs a command; gives its seconds. */
+type TimedModule = (command: Command) => Promise<number>;
+
+/** Makes a root module with so many resources of one kind, and initialises it. */
+async function makeModule(
+  kind: Kind,
+  count: number,
+  env: Readonly<Record<string, string>>,
+): Promise<TimedModule> {
+  const root = new RootModule(join(folder, String(count), kind), env);
+  root.write(configurationOf(kind, count));
+  await root.must("init", "-no-color", "-input=false");
+  return async (command) => {
+    const [args, outcome] = commandsOn(count)[command];
+    let output = "";
+    const seconds = await secondsOf(async () => {
+      output = await root.must(...args, "-no-color", "-input=false");
+    });
+    if (output.includes(outcome)) return seconds;
+    throw new Error(`terraform ${args[0]} did not say “${outcome}”:\n${output.slice(-2000)}`);
+  };
+}
+
+/** The requests that the service has answered so far, without their queries. */
+async function answeredRequests(): Promise<string[]> {
+  // The log of the service comes through a pipe.
+  await sleep(200);
+  const lines = fleet.service.logs().filter(({ msg }) => msg === "request");
+  return lines
+    .map(({ req }) => req as { readonly method: string; readonly url: string })
+    .map(({ method, url }) => `${method} ${url.replace(/\?.*/, "")}`);
+}
+
+/** Seconds of a command on both modules. */
+type Pair = Readonly<Record<Kind, number>>;
+
+/** The figures of one number of resources. */
+interface Measured {
+  readonly size: number;
+  readonly apply: Pair;
+  readonly noOp: Pair;
+  /** Requests of a plan that changes nothing. */
+  readonly requests: readonly string[];
+}
+
+/** Measures all commands with so many resources. */
+async function measure(size: number, env: Readonly<Record<string, string>>): Promise<Measured> {
+  const own = await makeModule("gatehouse", size, { ...env, ...fleet.env });
+  const other = await makeModule("builtin", size, env);
+  /** Runs a command on both modules in turn; the fastest of each counts. */
+  const compare = async (command: Command, times: number): Promise<Pair> => {
+    const pair = { gatehouse: Number.POSITIVE_INFINITY, builtin: Number.POSITIVE_INFINITY };
+    for (let time = 0; time < times; time += 1) {
+      pair.gatehouse = Math.min(pair.gatehouse, await own(command));
+      pair.builtin = Math.min(pair.builtin, await other(command));
+    }
+    const { gatehouse, builtin } = pair;
+    const [ratio, seconds] = [gatehouse / builtin, [gatehouse, builtin].map((one) => one.toFixed(2))];
+    report.row(grouped(size), command, ...seconds, ratio.toFixed(2), load());
+    return pair;
+  };
+  await compare("plan (create)", PLANS);
+  const apply = await compare("apply", 1);
+  const noOp = await compare("plan (no-op)", PLANS);
+  const { length: before } = await answeredRequests();
+  await own("plan (no-op)");
+  const requests = (await answeredRequests()).slice(before);
+  report.row(grouped(size), "destroy", (await own("destroy")).toFixed(2), "", "", load());
+  return { size, apply, noOp, requests };
+}
+
+/** What Terraform tells its plugins. */
+const HANDSHAKE = {
+  TF_PLUGIN_MAGIC_COOKIE: "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2",
+  PLUGIN_PROTOCOL_VERSIONS: "5,6",
+  // Any certificate: nobody connects, but the provider makes its own for it.
+  PLUGIN_CLIENT_CERT: rootCertificates[0] ?? "",
+  // The socket is left in the folder by a process that is killed.
+  PLUGIN_UNIX_SOCKET_DIR: folder,
+};
+
+/** Milliseconds from the start of the provider's process to the line that Terraform waits for. */
+async function startOf(provider: string): Promise<number> {
+  const started = performance.now();
+  const child = spawn(provider, [], {
+    env: { ...environmentWithout("GATEHOUSE_", "TF_"), PATH, ...HANDSHAKE },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "close");
+  for await (const line of createInterface({ input: child.stdout })) {
+    const milliseconds = performance.now() - started;
+    child.kill("SIGKILL");
+    await ended;
+    if (!line.startsWith("1|6|unix|")) throw new Error(`the provider says ${line}`);
+    return milliseconds;
   }
-  printout.print(goals({ start, sizes: measured }));
-  printout.write(output);
+  throw new Error("the provider ended without a word");
+}
+
+/** Prints the goals, with what was measured of them. @param all the smallest number of resources first */
+function printGoals(start: number, all: readonly Measured[]): void {
+  report.print("\n## Goals\n\n| what | measured | goal | met |\n|---|---:|---:|---|");
+  const goal = (what: string, measured: string, limit: string, isMet: boolean) =>
+    report.row(what, measured, limit, isMet ? "yes" : "no");
+  goal("start of the provider, median of 5", `${Math.round(start)} ms`, "at most 500 ms", start <= 500);
+  const [first, last] = [all[0], all.at(-1)];
+  if (!first || !last) return;
+  if (first !== last) {
+    const each = (kind: Kind) => ((last.noOp[kind] - first.noOp[kind]) * 1000) / (last.size - first.size);
+    const [own, other] = [each("gatehouse"), each("builtin")];
+    goal(
+      `one resource more in a no-op plan, from ${grouped(first.size)} to ${grouped(last.size)}`,
+      `${own.toFixed(2)} / ${other.toFixed(2)} ms = ${(own / other).toFixed(2)}`,
+      "ratio at most 2",
+      own / other <= 2,
+    );
+  }
+  for (const { size, apply } of all) {
+    const ratio = apply.gatehouse / apply.builtin;
+    goal(`apply of ${grouped(size)}`, ratio.toFixed(2), "ratio at most 1.1", ratio <= 1.1);
+  }
+  const { length: total } = last.requests;
+  const parts = [...new Set(last.requests)].map(
+    (name) => `${last.requests.filter((other) => other === name).length} × ${name}`,
+  );
+  const limit = Math.ceil(last.size / PAGE) + BESIDE;
+  goal(
+    `requests of a no-op plan of ${grouped(last.size)} (${parts.join(", ")})`,
+    String(total),
+    `pages of ${PAGE}: at most ${limit}`,
+    total <= limit,
+  );
+}
+
+try {
+  const mirror = join(folder, "mirror");
+  const { files } = await installProvider(process.env, [TERRAFORM_CLIS.terraform], mirror);
+  const config = join(folder, "terraform.rc");
+  writeFileSync(config, mirrorText(mirror));
+  const terraform = JSON.parse(await new RootModule(join(folder, "none"), {}).must("version", "-json"));
+  const machine = [
+    ...[today(), processors(), `Terraform ${terraform.terraform_version}`, `provider ${packageVersion()}`],
+    ...[NODE, "service on SQLite on the same machine"],
+  ];
+  report.print(`# What Terraform's provider costs
+
+Written by \`npm run bench:terraform -- --write\`. N firewall rules by the installed provider, and N \`terraform_data\` with
+the same values by Terraform itself, in turn. Of plans the faster of two counts, the others run once; load is that of the
+last minute, the benchmark's own being 1 to 2.
+
+${machine.join("; ")}.
+
+| N | command | Gatehouse s | terraform_data s | ratio | load |
+|---:|---|---:|---:|---:|---:|`);
+  const starts: number[] = [];
+  for (let time = 0; time < STARTS; time += 1) starts.push(await startOf(files[0]?.file ?? ""));
+  const all: Measured[] = [];
+  for (const size of options.sizes) {
+    all.push(await measure(size, { TF_CLI_CONFIG_FILE: config, PATH }));
+  }
+  printGoals(median(starts), all);
+  report.write(options.write ? fileURLToPath(new URL("TERRAFORM.md", import.meta.url)) : undefined);
 } finally {
-  await service.stop();
+  await fleet.stop();
   rmSync(folder, { recursive: true, force: true });
 }

@@ -1,28 +1,15 @@
-// An attacker of the SSH gateway, in a thread of its own.
+// The attacks on the SSH gateway. In a thread, this file carries out the attack of its order.
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { workerData } from "node:worker_threads";
+import { setTimeout as wait } from "node:timers/promises";
+import { isMainThread, workerData } from "node:worker_threads";
 import ssh2 from "ssh2";
 import { WebSocket } from "ws";
 
-/** The attacks, each repeated without end. */
-export type SshAttack =
-  | "none"
-  | "resets"
-  | "requestsBeforeLogin"
-  | "finiteFields"
-  | "curves"
-  | "sizes"
-  | "channels"
-  | "pastWindow"
-  | "largeWindow"
-  | "packetSize"
-  | "pendingDevice"
-  | "recordedOutput";
-
 /** The data that a thread is started with. */
 export interface SshOrder {
-  readonly attack: SshAttack;
+  readonly attack: keyof typeof SSH_ATTACKS;
   readonly port: number;
   readonly url: string;
   /** `login@namespace.device`, and the path of the key that gets in. */
@@ -39,29 +26,14 @@ interface Protocol {
   ping(): void;
 }
 
-const { attack, port, url, to, key, pending } = workerData as SshOrder;
+const { attack, port, url, to, key, pending } = (workerData ?? {}) as SshOrder;
 /** Another address than that of healthy clients. */
 const FROM = "127.0.0.66";
-
-process.on("uncaughtException", () => {});
 
 function open(localPort?: number): Socket {
   const socket = connect({ port, host: "127.0.0.1", localAddress: FROM, ...(localPort && { localPort }) });
   socket.on("error", () => {});
   return socket;
-}
-
-/** Runs work again and again, with a pause for what it has begun to end. */
-function forever(work: () => Promise<void> | void, pause = 1): void {
-  const run = async () => {
-    try {
-      await work();
-    } catch {
-      // The other side has closed.
-    }
-    setTimeout(run, pause);
-  };
-  void run();
 }
 
 /** A connection with a key exchange that costs the server much and the client nothing: it sends a random value. */
@@ -80,118 +52,127 @@ function cheapExchange(algorithm: string, value: Buffer): void {
     head.writeUInt8(padding, 4);
     return Buffer.concat([head, payload, Buffer.alloc(padding)]);
   };
-  const lists = [algorithm, "ssh-ed25519", "aes128-ctr", "aes128-ctr", "hmac-sha2-256-etm@openssh.com"];
-  const [kex = "", hostKey = "", cipher = "", , mac = ""] = lists;
-  const offer = Buffer.concat([
-    Buffer.from([20]),
-    Buffer.alloc(16),
-    ...[kex, hostKey, cipher, cipher, mac, mac, "none", "none", "", ""].map(field),
-    Buffer.alloc(5),
-  ]);
+  const [cipher, mac] = ["aes128-ctr", "hmac-sha2-256-etm@openssh.com"];
+  const lists = [algorithm, "ssh-ed25519", cipher, cipher, mac, mac, "none", "none", "", ""];
+  const offer = Buffer.concat([Buffer.of(20), Buffer.alloc(16), ...lists.map(field), Buffer.alloc(5)]);
   socket.write("SSH-2.0-attacker\r\n");
   socket.write(packet(offer));
-  socket.write(packet(Buffer.concat([Buffer.from([30]), field(value)])));
+  socket.write(packet(Buffer.concat([Buffer.of(30), field(value)])));
   socket.on("data", () => {});
   setTimeout(() => socket.destroy(), 1000);
 }
 
+const protocolOf = (client: ssh2.Client) => (client as unknown as { readonly _protocol: Protocol })._protocol;
+
 /** A client that is logged in. */
-function login(): Promise<{ client: ssh2.Client; protocol: Protocol; socket: Socket }> {
-  const client = new ssh2.Client();
+async function login() {
+  const client = new ssh2.Client().on("error", () => {});
   const socket = open();
-  return new Promise((resolve, reject) => {
-    client.on("error", reject);
-    client.on("close", reject);
-    client.on("ready", () => {
-      const { _protocol: protocol } = client as unknown as { readonly _protocol: Protocol };
-      resolve({ client, protocol, socket });
-    });
-    client.connect({ sock: socket, username: to, privateKey: readFileSync(key) });
-  });
+  const ended = once(client, "close").then(() => Promise.reject(new Error("closed")));
+  client.connect({ sock: socket, username: to, privateKey: readFileSync(key) });
+  await Promise.race([once(client, "ready"), ended]);
+  return { client, protocol: protocolOf(client), socket };
 }
 
-const exec = (client: ssh2.Client, command: string) =>
+/** A channel with a command, or with a shell. */
+const channelOf = (client: ssh2.Client, command?: string) =>
   new Promise<ssh2.ClientChannel>((resolve, reject) => {
-    client.exec(command, (error, channel) =>
-      error ? reject(error) : resolve(channel.on("error", () => {})),
-    );
+    const opened: ssh2.ClientCallback = (error, channel) =>
+      error ? reject(error) : resolve(channel.on("error", () => {}));
+    if (command === undefined) client.shell(opened);
+    else client.exec(command, opened);
   });
 
-const shellOf = (client: ssh2.Client) =>
-  new Promise<ssh2.ClientChannel>((resolve, reject) => {
-    client.shell((error, channel) => (error ? reject(error) : resolve(channel.on("error", () => {}))));
-  });
+interface SshAttack {
+  readonly title: string;
+  /** Repeated without end. */
+  readonly run: () => unknown;
+  /** Runs at a time. @default 1 */
+  readonly parallel?: number;
+  /** Milliseconds between the runs, in which what a run has begun ends. @default 1 */
+  readonly pause?: number;
+}
 
-const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+let resetPort = 40_000;
 
-const ATTACKS: Readonly<Record<SshAttack, () => void>> = {
-  none: () => {},
-  resets: () => {
-    let localPort = 40_000;
-    forever(async () => {
-      const socket = open(localPort);
+/** The attacks by their names on the command line. */
+export const SSH_ATTACKS = {
+  none: { title: "no attack", run: () => {} },
+  resets: {
+    title: "connect, reset and reconnect from the same port, with a broken key exchange",
+    async run() {
+      const socket = open(resetPort);
       await new Promise((resolve) => socket.on("connect", resolve).on("close", resolve));
       socket.write("SSH-2.0-broken\r\n");
       socket.write(Buffer.from("0000000c0ac800000000000000000000", "hex"));
       await wait(2);
       socket.resetAndDestroy();
-      localPort += Math.random() < 0.1 ? 1 : 0;
-    });
+      resetPort += Math.random() < 0.1 ? 1 : 0;
+    },
   },
-  requestsBeforeLogin: () => {
-    for (let index = 0; index < 4; index += 1) {
-      forever(async () => {
-        const client = new ssh2.Client();
-        const sock = open();
-        const closed = new Promise((resolve) => sock.on("close", resolve));
-        client.on("error", () => {});
-        client.on("handshake", async () => {
-          sock.pause();
-          const { _protocol: protocol } = client as unknown as { readonly _protocol: Protocol };
-          while (!sock.destroyed) {
-            for (let count = 0; count < 2000; count += 1) protocol.ping();
-            await wait(1);
-          }
-        });
-        client.connect({ sock, username: to, authHandler: () => {} });
-        await closed;
-      }, 50);
-    }
+  requestsBeforeLogin: {
+    title: "global requests before login, whose answers are never read, on 4 connections",
+    ...{ parallel: 4, pause: 50 },
+    async run() {
+      const client = new ssh2.Client();
+      const sock = open();
+      const closed = new Promise((resolve) => sock.on("close", resolve));
+      client.on("error", () => {});
+      client.on("handshake", async () => {
+        sock.pause();
+        while (!sock.destroyed) {
+          for (let count = 0; count < 2000; count += 1) protocolOf(client).ping();
+          await wait(1);
+        }
+      });
+      client.connect({ sock, username: to, authHandler: () => {} });
+      await closed;
+    },
   },
-  finiteFields: () =>
-    forever(() => {
-      for (let index = 0; index < 4; index += 1) {
-        cheapExchange("diffie-hellman-group18-sha512", Buffer.concat([Buffer.of(1), Buffer.alloc(1000, 7)]));
-      }
-    }, 100),
-  curves: () =>
-    forever(() => {
+  finiteFields: {
+    title: "40 key exchanges by `diffie-hellman-group18-sha512` in a second, without a login",
+    pause: 100,
+    run() {
+      const value = Buffer.concat([Buffer.of(1), Buffer.alloc(1000, 7)]);
+      for (let index = 0; index < 4; index += 1) cheapExchange("diffie-hellman-group18-sha512", value);
+    },
+  },
+  curves: {
+    title: "1,500 key exchanges by `curve25519-sha256` in a second, without a login",
+    pause: 20,
+    run() {
       for (let index = 0; index < 30; index += 1) cheapExchange("curve25519-sha256", Buffer.alloc(32, 9));
-    }, 20),
-  sizes: () =>
-    forever(async () => {
+    },
+  },
+  sizes: {
+    title: "100,000 sizes of a terminal in a second, by one login",
+    async run() {
       const { client } = await login();
-      const shell = await shellOf(client);
+      const shell = await channelOf(client);
       shell.resume();
       for (let round = 0; round < 100; round += 1) {
         for (let count = 0; count < 1000; count += 1) shell.setWindow(24, 1 + count, 0, 0);
         await wait(10);
       }
       client.end();
-    }),
-  channels: () =>
-    forever(async () => {
+    },
+  },
+  channels: {
+    title: "channels that are opened and closed, 30 at a time, by one login",
+    async run() {
       const { client } = await login();
       for (let round = 0; round < 200; round += 1) {
-        const channels = Array.from({ length: 30 }, () => exec(client, "true").catch(() => undefined));
+        const channels = Array.from({ length: 30 }, () => channelOf(client, "true").catch(() => undefined));
         for (const channel of await Promise.all(channels)) channel?.resume().close();
       }
       client.end();
-    }),
-  pastWindow: () =>
-    forever(async () => {
+    },
+  },
+  pastWindow: {
+    title: "1.2 GB past the window of a channel, by one login",
+    async run() {
       const { client, protocol, socket } = await login();
-      const channel = await exec(client, "sleep 60");
+      const channel = await channelOf(client, "sleep 60");
       const { outgoing } = channel as unknown as { readonly outgoing: { readonly id: number } };
       // Not a whole number of windows: the library drops what comes when nothing at all is left.
       for (let count = 0; count < 40_000 && !socket.destroyed; count += 1) {
@@ -199,37 +180,39 @@ const ATTACKS: Readonly<Record<SshAttack, () => void>> = {
         if (socket.writableLength > 4_000_000) await wait(5);
       }
       client.destroy();
-    }),
-  largeWindow: () => {
-    for (let index = 0; index < 4; index += 1) {
-      forever(async () => {
-        const { client, protocol, socket } = await login();
-        const { session } = protocol;
-        protocol.session = (channel, _window, packet) => session.call(protocol, channel, 2 ** 32 - 1, packet);
-        await exec(client, "head -c 2000000000 /dev/zero");
-        socket.pause();
-        await wait(20_000);
-        client.destroy();
-      });
-    }
+    },
   },
-  packetSize: () =>
-    forever(async () => {
+  largeWindow: {
+    title: "4 channels with a window of 4 GB, on which nothing is read",
+    parallel: 4,
+    async run() {
+      const { client, protocol, socket } = await login();
+      const { session } = protocol;
+      protocol.session = (channel, _window, packet) => session.call(protocol, channel, 2 ** 32 - 1, packet);
+      await channelOf(client, "head -c 2000000000 /dev/zero");
+      socket.pause();
+      await wait(20_000);
+      client.destroy();
+    },
+  },
+  packetSize: {
+    title: "channels with a maximum packet size of 0",
+    async run() {
       const { client, protocol } = await login();
       const { session } = protocol;
       protocol.session = (channel, window) => session.call(protocol, channel, window, 0);
       try {
-        const channel = await exec(client, "echo in");
-        await new Promise<void>((resolve) => {
-          channel.on("close", () => resolve());
-          channel.resume();
-        });
+        const channel = await channelOf(client, "echo in");
+        await once(channel.resume(), "close");
       } finally {
         client.destroy();
       }
-    }),
-  pendingDevice: () =>
-    forever(async () => {
+    },
+  },
+  pendingDevice: {
+    title: "lines without end on the tunnel of a device that waits to be accepted",
+    pause: 100,
+    async run() {
       const socket = new WebSocket(`${url.replace("http", "ws")}/ssh/connection`, {
         headers: { Authorization: `Bearer ${pending}` },
       });
@@ -243,14 +226,30 @@ const ATTACKS: Readonly<Record<SshAttack, () => void>> = {
         }
       });
       await closed;
-    }, 100),
-  recordedOutput: () =>
-    forever(async () => {
+    },
+  },
+  recordedOutput: {
+    title: "output without end in a recorded session",
+    async run() {
       const { client } = await login();
-      const shell = await shellOf(client);
+      const shell = await channelOf(client);
       shell.write("yes an endless output of a recorded session\n");
       shell.resume();
       await new Promise<void>((resolve) => void client.on("close", () => resolve()));
-    }),
-};
-ATTACKS[attack]();
+    },
+  },
+} as const satisfies Readonly<Record<string, SshAttack>>;
+
+if (!isMainThread) {
+  process.on("uncaughtException", () => {});
+  const { run, parallel = 1, pause = 1 }: SshAttack = SSH_ATTACKS[attack];
+  const repeat = async () => {
+    try {
+      await run();
+    } catch {
+      // The other side has closed.
+    }
+    setTimeout(repeat, pause);
+  };
+  for (let index = 0; index < parallel; index += 1) void repeat();
+}

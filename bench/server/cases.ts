@@ -1,9 +1,201 @@
-import type { Case } from "./case.ts";
-import { CONNECTIONS } from "./load.ts";
-import { reads } from "./reads.ts";
-import { writes } from "./writes.ts";
+import { randomBytes, randomUUID } from "node:crypto";
+import {
+  contentsOf,
+  GIVEN_ROLES,
+  keyLine,
+  keyOf,
+  type NamespaceName,
+  PASSWORD,
+  RARE_TAG,
+  reportOf,
+  ruleIdOf,
+  TEAMS,
+  tenantOf,
+  USERNAMES,
+  uidOf,
+  userOf,
+} from "./namespaces.ts";
 
-const half = `by ${CONNECTIONS / 2} connections`;
+export interface BenchRequest {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** Requests of one kind, sent over and over. */
+export interface Case {
+  readonly title: string;
+  /** Requests are for these in turn, with a token of their owner, who is one user; omitted: they have no credential. */
+  readonly namespaces?: readonly NamespaceName[];
+  /** The request with the given number; numbers go on from 0 while the database lives. */
+  readonly request: (index: number) => BenchRequest;
+  /** Requests that go before the measured ones, so that the service has met all that they are about. */
+  readonly before?: number;
+  /** Whether each request changes an object of its namespace; if so, the audit trail must have as many changes. */
+  readonly changes?: true;
+  /** Requests that are sent at the same time over half of the connections; they change nothing. */
+  readonly beside?: Case;
+}
+
+const get = (title: string, namespace: NamespaceName, path: string): Case => ({
+  title,
+  namespaces: [namespace],
+  request: () => ({ method: "GET", path }),
+});
+
+/** A request with a body. */
+const send = (method: BenchRequest["method"], path: string, body: unknown): BenchRequest => ({
+  method,
+  path,
+  body: JSON.stringify(body),
+});
+
+const KEYS = "/api/sshkeys/public-keys";
+const RULES = "/api/firewall/rules";
+
+const filter = (name: string, value: unknown): string => {
+  const filters = [{ type: "property", params: { name, operator: "contains", value } }];
+  return encodeURIComponent(Buffer.from(JSON.stringify(filters)).toString("base64"));
+};
+
+/** Each device in turn; when measured, all have reported before, as they have but for the first minute of a run. */
+const deviceAuth = (namespace: NamespaceName): Case => {
+  const { devices = 0 } = contentsOf(namespace);
+  return {
+    title: `device authentication, ${devices.toLocaleString("en")} device${devices === 1 ? "" : "s"}`,
+    request: (index) => send("POST", "/api/devices/auth", reportOf(namespace, index % devices)),
+    before: devices,
+  };
+};
+
+const deviceList = (title: string, query: string): Case =>
+  get(`device list, 100,000 devices, ${title}`, "many", `/api/devices?per_page=100${query}`);
+
+/** Cases that change nothing which people declare. */
+const reads = {
+  namespaces: get("namespace list", "keys", "/api/namespaces"),
+  "namespaces-large": get("namespace list, 101,000 devices in them", "many", "/api/namespaces"),
+  keys: get("100-key list", "keys", `${KEYS}?per_page=100`),
+  login: {
+    title: "login",
+    request: () => send("POST", "/api/login", { username: USERNAMES[0], password: PASSWORD }),
+  },
+  "auth-1": deviceAuth("one"),
+  "auth-1000": deviceAuth("thousand"),
+  "auth-100000": deviceAuth("many"),
+  "auth-restart": {
+    ...deviceAuth("many"),
+    title: "device authentication, first report of each since the start",
+    before: 0,
+  },
+  "devices-1000": get("device list, 100 of 1,000 devices", "thousand", "/api/devices?per_page=100"),
+  "devices-tag": deviceList("filtered by tag", `&filter=${filter("tags", [RARE_TAG])}`),
+  "devices-name": deviceList("filtered by part of the name", `&filter=${filter("name", "-4242")}`),
+  "devices-page-1": deviceList("page 1", ""),
+  "devices-page-1000": deviceList("page 1,000", "&page=1000"),
+} as const satisfies Readonly<Record<string, Case>>;
+
+const ANY_DEVICE = { hostname: ".*" };
+
+/** A case each of whose requests changes something in a namespace. */
+const write = (title: string, namespace: NamespaceName, request: Case["request"]): Case => ({
+  title,
+  namespaces: [namespace],
+  changes: true,
+  request,
+});
+
+const newKey = (index: number, filter: object): BenchRequest =>
+  send("POST", KEYS, {
+    data: Buffer.from(keyLine(randomBytes(32))).toString("base64"),
+    name: `key-${index}`,
+    username: ".*",
+    filter,
+  });
+
+/** A rule whose priority is the number of the request, so that each request changes it. */
+const rule = (index: number) => ({
+  action: "deny",
+  active: true,
+  priority: index,
+  source_ip: ".*",
+  username: ".*",
+  filter: ANY_DEVICE,
+});
+
+/**
+ * The value for a request that changes one of so many objects in turn. Of three values the next one changes the object
+ * even if the request before was given up with its run, whether it reached the service or not.
+ */
+const inTurn = <T>(values: readonly [T, T, T], objects: number, index: number): T =>
+  values[Math.floor(index / objects) % 3] as T;
+
+const { devices: TAGGED = 0 } = contentsOf("devices-tagged");
+const TAGS: readonly [string[], string[], string[]] = [
+  ["edge", "prod"],
+  ["prod", "web"],
+  ["edge", "web"],
+];
+
+const { rules: RULES_UPDATED = 0 } = contentsOf("rules-updated");
+const { members: MEMBERS = 0 } = contentsOf("members-changed");
+const membersOf = (name: NamespaceName): string => `/api/namespaces/${tenantOf(name)}/members`;
+
+/** Cases that change what people declare. */
+const writes = {
+  "key-create": write("key create", "created", (index) => newKey(index, ANY_DEVICE)),
+  "key-create-once": write("key create with an Idempotency-Key", "created", (index) => ({
+    ...newKey(index, ANY_DEVICE),
+    headers: { "idempotency-key": randomUUID() },
+  })),
+  "key-create-tags": write("key create with a filter by tags", "keys-by-tags", (index) =>
+    newKey(index, { tags: [RARE_TAG] }),
+  ),
+  "key-update": write("key update with If-Match", "keys-updated", (index) => {
+    const { fingerprint, revision, name, filter } = keyOf(index);
+    return {
+      ...send("PUT", `${KEYS}/${fingerprint}`, { name, username: "^root$", filter }),
+      headers: { "if-match": `"${revision}"` },
+    };
+  }),
+  "key-delete": write("key delete", "keys-deleted", (index) => ({
+    method: "DELETE",
+    path: `${KEYS}/${keyOf(index).fingerprint}`,
+  })),
+  "rule-create": write("firewall rule create", "rules-created", (index) => send("POST", RULES, rule(index))),
+  "rule-update": write("firewall rule update", "rules-updated", (index) =>
+    send("PUT", `${RULES}/${ruleIdOf(index % RULES_UPDATED)}`, rule(index)),
+  ),
+  "device-tags": write("tags of a device replaced", "devices-tagged", (index) =>
+    send("PUT", `/api/devices/${uidOf("devices-tagged", index % TAGGED)}/tags`, {
+      tags: inTurn(TAGS, TAGGED, index),
+    }),
+  ),
+  "device-accept": write("device accept", "devices-accepted", (index) => ({
+    method: "PATCH",
+    path: `/api/devices/${uidOf("devices-accepted", index)}/accept`,
+  })),
+  "member-add": {
+    title: "member added",
+    // The answer has all members of the namespace, which would become more and more in a single one.
+    namespaces: TEAMS,
+    changes: true,
+    request: (index) =>
+      send("POST", membersOf(TEAMS[index % TEAMS.length] as NamespaceName), {
+        email: userOf(Math.floor(index / TEAMS.length)).email,
+        role: "operator",
+      }),
+  },
+  "member-role": write("member's role changed", "members-changed", (index) =>
+    send("PATCH", `${membersOf("members-changed")}/${userOf(index % MEMBERS).id}`, {
+      role: inTurn(GIVEN_ROLES, MEMBERS, index),
+    }),
+  ),
+  "api-key": write("API key made", "api-keys", (index) =>
+    send("POST", "/api/namespaces/api-key", { name: `key-${index}`, expires_at: 30, role: "observer" }),
+  ),
+} as const satisfies Readonly<Record<string, Case>>;
 
 /** All cases by their names on the command line. */
 export const CASES: Readonly<Record<string, Case>> = {
@@ -11,7 +203,7 @@ export const CASES: Readonly<Record<string, Case>> = {
   ...writes,
   mixed: {
     ...writes["key-create"],
-    title: `key create ${half}, beside the 100-key list`,
-    beside: { ...reads.keys, title: `100-key list ${half}, beside key create` },
+    title: "key create by 8 connections, beside the 100-key list",
+    beside: { ...reads.keys, title: "100-key list by 8 connections, beside key create" },
   },
 };

@@ -1,17 +1,14 @@
-// What the service is compared with: a bare Fastify route that reads one row by its id through the same database
-// library, and one that reads a list. `node bench/server/floor.ts <database URL>`, a process of its own.
+// The floor that the service is compared with: a bare Fastify route that reads one row by its id through the same database
+// library. `node bench/server/floor.ts <database URL>`, a process of its own.
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
-import { openForBench } from "./database.ts";
+import { openForBench } from "./databases.ts";
 import { FLOOR_NAMESPACE, tenantOf } from "./namespaces.ts";
 
 const { client } = await openForBench(process.argv[2] ?? "");
 const app = Fastify();
 const where = { tenantId: tenantOf(FLOOR_NAMESPACE) };
 app.get("/", () => client.namespace.findUniqueOrThrow({ where }));
-app.get("/keys", () =>
-  client.publicKey.findMany({ where, include: { tags: true }, orderBy: { createdAt: "desc" }, take: 100 }),
-);
 await app.listen({ host: "127.0.0.1", port: 0 });
 const { port } = app.server.address() as AddressInfo;
 console.log(JSON.stringify({ msg: "listening", address: `http://127.0.0.1:${port}` }));

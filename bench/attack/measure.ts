@@ -1,0 +1,156 @@
+import { once } from "node:events";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { Client } from "undici";
+import {
+  acceptWithKey,
+  gatewayPidOf,
+  newKey,
+  openFolder,
+  ssh,
+  startAgent,
+  startSshService,
+} from "../../test/support/sshFleet.ts";
+import { memoryOf, percentile, watch } from "../measuring.ts";
+import { startService } from "../processes.ts";
+import { login } from "../server/measure.ts";
+import type { Username } from "../server/namespaces.ts";
+import type { Attack, Order } from "./attacker.ts";
+import type { SshOrder } from "./sshAttacker.ts";
+
+/** An attack on the API. */
+export interface Case {
+  readonly title: string;
+  readonly connections: number;
+  /** @param token of the attacker */
+  readonly attack: (token: string) => Attack;
+  /** @default the healthy client's */
+  readonly attacker?: Username;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Path of the healthy client's requests. */
+  readonly healthy: string;
+}
+
+/** The user of the healthy client. */
+const HEALTHY = "fleet";
+export const LIST = "/api/namespaces";
+/** How long an answer may take, in milliseconds; then the service does not answer at all. */
+const PATIENCE = 60_000;
+
+/** The median, the 99th percentile and the longest of some times, in milliseconds. */
+const spread = (times: readonly number[]): readonly [p50: number, p99: number, worst: number] => [
+  percentile(times, 0.5),
+  percentile(times, 0.99),
+  percentile(times, 1),
+];
+
+/** Answers of a healthy client that sends a request as soon as it has the answer before, in milliseconds. */
+async function healthyTimes(url: string, path: string, token: string, seconds: number): Promise<number[]> {
+  const client = new Client(url, { headersTimeout: PATIENCE, bodyTimeout: PATIENCE });
+  const headers = { authorization: `Bearer ${token}` };
+  const times: number[] = [];
+  const end = performance.now() + seconds * 1000;
+  while (performance.now() < end) {
+    const started = performance.now();
+    const { statusCode, body } = await client.request({ method: "GET", path, headers });
+    await body.dump();
+    if (statusCode !== 200) throw new Error(`${path} answered ${statusCode}`);
+    times.push(performance.now() - started);
+    await sleep(5);
+  }
+  await client.destroy();
+  return times;
+}
+
+/** Runs an attack on a service of its own, with a healthy client beside it. @param url of the database */
+export async function measureApi(folder: string, url: string, one: Case, seconds: number) {
+  const env = { GATEHOUSE_DATABASE_URL: url, ...one.env };
+  const service = await startService(folder, { log: join(folder, "service.log"), env });
+  try {
+    const token = await login(service.url, HEALTHY);
+    await healthyTimes(service.url, one.healthy, token, 1);
+    const attack = one.attack(await login(service.url, one.attacker ?? HEALTHY));
+    const order: Order = { url: service.url, connections: one.connections, attack };
+    const attacker = new Worker(new URL("./attacker.ts", import.meta.url), { workerData: order });
+    // From when all connections are there.
+    await sleep(1000);
+    let megabytes = 0;
+    const unwatch = watch(() => {
+      megabytes = Math.max(megabytes, memoryOf(service.pid));
+    });
+    const times = await healthyTimes(service.url, one.healthy, token, seconds);
+    unwatch();
+    const counted = once(attacker, "message");
+    attacker.postMessage("count");
+    const [answers] = (await counted) as [Record<string, number>];
+    await attacker.terminate();
+    return { times: spread(times), megabytes, answers };
+  } finally {
+    await service.stop();
+  }
+}
+
+/** Runs an attack on a service of its own, with an agent, and a healthy client of the API and of SSH beside it. */
+export async function measureGateway(attack: SshOrder["attack"], seconds: number) {
+  const folder = openFolder();
+  const key = newKey(folder.path, "key");
+  // Limits by address as they are: the attacker has an address of its own.
+  const fleet = await startSshService({
+    dataDir: join(folder.path, "data"),
+    flags: ["--ssh-refusals-per-address", "60", "--ssh-startups-per-address", "100"],
+  });
+  const { service, client, tenant, namespace, port, user } = fleet;
+  const { url } = service;
+  const agent = await startAgent({ url, tenant, hostname: "edge-1", folder: folder.path });
+  try {
+    await acceptWithKey(fleet, agent.uid, key);
+    await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
+    const { token: pending } = await client.authDevice({
+      body: {
+        info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "arm64", platform: "native" },
+        hostname: "pending",
+        identity: { mac: "pending" },
+        publicKey: "key",
+        tenantId: tenant,
+      },
+    });
+    const { token } = await client.login({ body: user });
+    const to = `root@${namespace}.edge-1`;
+    const login = { to, port, key, command: "true", flags: ["-o", "ConnectTimeout=10"] };
+    await ssh(login);
+    await healthyTimes(url, LIST, token, 1);
+    const order: SshOrder = { attack, port, url, to, key, pending };
+    const attacker = new Worker(new URL("./sshAttacker.ts", import.meta.url), { workerData: order });
+    let [api, gateway] = [0, 0];
+    const unwatch = watch(() => {
+      api = Math.max(api, memoryOf(service.pid));
+      gateway = Math.max(gateway, memoryOf(gatewayPidOf(service) ?? 0));
+    });
+    const logins: number[] = [];
+    let [failed, goesOn] = [0, true];
+    const logIn = async () => {
+      while (goesOn) {
+        const begun = performance.now();
+        if ((await ssh(login)).code === 0) logins.push(performance.now() - begun);
+        else failed += 1;
+        await sleep(200);
+      }
+    };
+    const loggingIn = logIn();
+    // Without times, the service ended.
+    const times = await healthyTimes(url, LIST, token, seconds).catch(() => undefined);
+    goesOn = false;
+    // A login at a service that hangs would never end.
+    await Promise.race([loggingIn, sleep(15_000)]);
+    unwatch();
+    await attacker.terminate();
+    const [p50, , worst] = spread(logins);
+    return { get: times && spread(times), login: { p50, worst, failed }, api, gateway };
+  } finally {
+    await agent.kill();
+    await client.close();
+    await service.kill();
+    folder.remove();
+  }
+}

@@ -1,0 +1,172 @@
+// The operations that bench/policy.ts measures: `node bench/policyOperations.ts <task as JSON>` prints a Measured as JSON.
+import {
+  Access,
+  type AccessDomain,
+  type AccessPolicy,
+  accessChanges,
+  domainOf,
+  explain,
+  grantsOf,
+} from "../sdk/dist/policy/index.js";
+import { LargePolicy, type PolicySize, randomNumbers } from "../test/policy/largePolicy.ts";
+import { median } from "./measuring.ts";
+
+/** The policy that is evaluated. */
+interface Subject {
+  readonly policy: AccessPolicy;
+  readonly domain: AccessDomain;
+  readonly changed: AccessPolicy;
+}
+
+interface Operation {
+  readonly title: string;
+  /** Questions in one run; times are those of one question. @default 1 */
+  readonly questions?: number;
+  /** @returns the result in words, for the table */
+  readonly run: (subject: Subject) => string;
+}
+
+const QUESTIONS = 100;
+
+/** Counts without keeping: what reads a generator to its end holds one of its items at a time. */
+function count(items: Iterable<{ readonly devices: readonly string[] }>, what: string): string {
+  let [all, uids] = [0, 0];
+  for (const { devices } of items) {
+    all += 1;
+    uids += devices.length;
+  }
+  return `${all.toLocaleString("en")} ${what}, ${uids.toLocaleString("en")} uids`;
+}
+
+/** Questions about logins that are spread over the policy, the same ones in every run. */
+function questionsOf({ policy, domain }: Subject) {
+  const below = randomNumbers(3);
+  const one = <T>(all: readonly T[]): T => all[below(all.length)] as T;
+  return Array.from({ length: QUESTIONS }, () => ({
+    key: one(policy.keys),
+    device: one(policy.devices),
+    login: one(domain.logins),
+    address: one(domain.addresses),
+  }));
+}
+
+export const OPERATIONS = {
+  domain: {
+    title: "`domainOf`",
+    run: ({ policy }) => {
+      const { logins, addresses } = domainOf([policy]);
+      return `${logins.length} logins, ${addresses.length} addresses`;
+    },
+  },
+  build: {
+    title: "`new Access`",
+    run: ({ policy, domain }) => {
+      new Access(policy, domain);
+      return "";
+    },
+  },
+  grants: {
+    title: "`new Access`, then all `grantsOf` it",
+    run: ({ policy, domain }) => count(grantsOf(new Access(policy, domain)), "grants"),
+  },
+  found: {
+    title: "the same over what `domainOf` finds",
+    run: ({ policy }) => count(grantsOf(new Access(policy, domainOf([policy]))), "grants"),
+  },
+  changes: {
+    title: "two `new Access`, then all `accessChanges`",
+    run: ({ policy, domain, changed }) => {
+      const uids = policy.devices.map(({ uid }) => uid);
+      const [before, after] = [new Access(policy, domain, uids), new Access(changed, domain, uids)];
+      return count(accessChanges(before, after), "changes");
+    },
+  },
+  reach: {
+    title: "`new Access`, then what one key reaches by one login name from one address",
+    questions: QUESTIONS,
+    run: (subject) => {
+      const access = new Access(subject.policy, subject.domain);
+      let uids = 0;
+      for (const { key, login, address } of questionsOf(subject)) {
+        const devices = access.admitted(key, login)?.new_intersection(access.verdict(login, address).open);
+        uids += devices ? access.uidsOf(devices).length : 0;
+      }
+      return `${QUESTIONS} questions to one Access, ${uids.toLocaleString("en")} uids`;
+    },
+  },
+  explain: {
+    title: "`explain`",
+    questions: QUESTIONS,
+    run: (subject) => {
+      const allowed = questionsOf(subject).filter(({ key, device, login, address }) => {
+        const question = { fingerprint: key.fingerprint, login, address, uid: device.uid };
+        return explain(subject.policy, question).allowed;
+      });
+      return `${QUESTIONS} questions, ${allowed.length} allowed`;
+    },
+  },
+} as const satisfies Record<string, Operation>;
+
+export type OperationName = keyof typeof OPERATIONS;
+
+/** Operations on a policy of one size. */
+export interface Task {
+  readonly size: PolicySize;
+  /** Runs of each operation. */
+  readonly rounds: number;
+  readonly operations: readonly OperationName[];
+}
+
+/** Times are milliseconds for each question. */
+interface Timed {
+  /** Of the first run: nothing is compiled yet. */
+  readonly first: number;
+  /** Medians of all runs: on the clock, and of a core. */
+  readonly median: number;
+  readonly core: number;
+  readonly outcome: string;
+}
+
+export interface Measured {
+  readonly timed: Readonly<Partial<Record<OperationName, Timed>>>;
+  /** Megabytes of the process: with the policy alone, and at most. */
+  readonly policyMegabytes: number;
+  readonly megabytes: number;
+  /** Most megabytes of objects and of sets that were there after a run, garbage among them. */
+  readonly heapMegabytes: number;
+}
+
+const megabytes = (bytes: number) => Math.round(bytes / 1e6);
+
+function measure({ size, rounds, operations }: Task): Measured {
+  const large = new LargePolicy(size);
+  const subject = { policy: large.policy, domain: large.domain, changed: large.changed() };
+  const policyMegabytes = megabytes(process.memoryUsage.rss());
+  let heap = 0;
+  const time = (name: OperationName): Timed => {
+    const { run, questions = 1 }: Operation = OPERATIONS[name];
+    const [walls, cores]: [number[], number[]] = [[], []];
+    let outcome = "";
+    for (let round = 0; round < rounds; round += 1) {
+      const [cpu, started] = [process.cpuUsage(), performance.now()];
+      outcome = run(subject);
+      walls.push((performance.now() - started) / questions);
+      const { user, system } = process.cpuUsage(cpu);
+      cores.push((user + system) / 1000 / questions);
+      const { heapUsed, external } = process.memoryUsage();
+      heap = Math.max(heap, heapUsed + external);
+    }
+    return { first: walls[0] ?? 0, median: median(walls), core: median(cores), outcome };
+  };
+  return {
+    timed: Object.fromEntries(operations.map((name) => [name, time(name)])),
+    policyMegabytes,
+    // Given in kibibytes.
+    megabytes: megabytes(process.resourceUsage().maxRSS * 1024),
+    heapMegabytes: megabytes(heap),
+  };
+}
+
+if (process.argv[1] === import.meta.filename) {
+  process.stdout.write(JSON.stringify(measure(JSON.parse(process.argv[2] ?? ""))));
+}

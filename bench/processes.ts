@@ -1,0 +1,70 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { environmentWithout } from "../test/support/command.ts";
+
+const COUNTER = new URL("./server/countStatements.ts", import.meta.url).href;
+const SERVICE = fileURLToPath(new URL("../server/bin/gatehouse-server.js", import.meta.url));
+
+/** A server under load, as a process of its own. */
+export interface ServerProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** SQL statements since the last call; only of a process that counts. */
+  statements(): Promise<number>;
+  /** Ends the process by SIGTERM. */
+  stop(): Promise<void>;
+}
+
+interface ProcessOptions {
+  /** File that takes what the process writes, as a journal would; no other process reads it meanwhile. */
+  readonly log: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Count SQL statements; it slows the process, so measured runs go without it. */
+  readonly counting?: boolean;
+}
+
+/** Starts the service with its data in a folder, on a free port. */
+export const startService = (folder: string, options: ProcessOptions): Promise<ServerProcess> =>
+  startServer([SERVICE, "serve", "--data-dir", folder, "--port", "0"], options);
+
+/**
+ * Starts a server and waits until it logs the line `listening` with its address.
+ * @param args of Node.js
+ * @throws Error with the log, when the process ends before
+ */
+export async function startServer(
+  args: readonly string[],
+  { log, env = {}, counting = false }: ProcessOptions,
+): Promise<ServerProcess> {
+  const output = openSync(log, "w");
+  const child = spawn(process.execPath, [...(counting ? ["--import", COUNTER] : []), ...args], {
+    env: { ...environmentWithout("GATEHOUSE_"), ...env },
+    // With a channel to its parent the service does not bound its memory.
+    stdio: ["ignore", output, output, ...(counting ? (["ipc"] as const) : [])],
+  });
+  closeSync(output);
+  const ended = once(child, "exit");
+  let url: string | undefined;
+  while (url === undefined) {
+    await sleep(50);
+    const text = readFileSync(log, "utf8");
+    [, url] = /^\{(?=.*"msg":"listening").*"address":"([^"]+)".*\}$/m.exec(text) ?? [];
+    if (child.exitCode !== null) throw new Error(`The server ended with ${child.exitCode}:\n${text}`);
+  }
+  return {
+    url,
+    pid: child.pid ?? 0,
+    async statements() {
+      const answer = once(child, "message");
+      child.send("statements");
+      return Number((await answer)[0]);
+    },
+    async stop() {
+      if (child.exitCode === null) child.kill("SIGTERM");
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import { writeFileSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
+
+/** A report in Markdown, which is printed line by line. */
+export class Report {
+  readonly #lines: string[] = [];
+
+  print(line: string): void {
+    this.#lines.push(line);
+    console.log(line);
+  }
+
+  /** Prints a row of a table. */
+  row(...cells: readonly (string | number)[]): void {
+    this.print(`| ${cells.join(" | ")} |`);
+  }
+
+  /** Writes the printed lines to the file as well, if there is one. */
+  write(file: string | undefined): void {
+    if (file !== undefined) writeFileSync(file, `${this.#lines.join("\n")}\n`);
+  }
+}
+
+export const today = (): string => new Date().toISOString().slice(0, 10);
+
+export const processors = (): string => `${cpus().length} cores (${cpus()[0]?.model.trim() ?? "unknown"})`;
+
+/** The Node.js that runs the benchmark. */
+export const NODE = `Node ${process.version}`;
+
+/** A number with separators of thousands. */
+export const grouped = (value: number): string => value.toLocaleString("en");
+
+/** The load of the machine in the last minute. */
+export const load = (): string => (loadavg()[0] ?? 0).toFixed(1);

@@ -1,0 +1,147 @@
+import { join } from "node:path";
+import type { Database } from "../../server/dist/db/Database.js";
+import { openDatabase } from "../../server/dist/db/openDatabase.js";
+import { hashPassword } from "../../server/dist/secrets/passwords.js";
+import { startPostgresql } from "../../test/support/postgresql/server.ts";
+import {
+  contentsOf,
+  GIVEN_ROLES,
+  keyOf,
+  type NamespaceName,
+  OTHER_USERS,
+  PASSWORD,
+  RARE_TAG,
+  reportOf,
+  ruleIdOf,
+  tenantOf,
+  USERNAMES,
+  uidOf,
+  userOf,
+} from "./namespaces.ts";
+
+export type DatabaseName = "sqlite" | "postgresql";
+
+/** Databases for one run. */
+export interface StartedDatabase {
+  /** The value of GATEHOUSE_DATABASE_URL of the service. */
+  readonly url: string;
+  /** The same of the floor: it runs beside the service, and a SQLite file has one owner. */
+  readonly floorUrl: string;
+  stop(): Promise<void>;
+}
+
+/**
+ * @param folder of the run
+ * @param given an empty PostgreSQL database, which is used instead of one that is started
+ */
+export async function startDatabase(
+  name: DatabaseName,
+  folder: string,
+  given?: string,
+): Promise<StartedDatabase> {
+  if (name === "sqlite") {
+    const fileUrl = (file: string) => `file:${join(folder, file)}`;
+    return { url: fileUrl("gatehouse.db"), floorUrl: fileUrl("floor.db"), stop: async () => {} };
+  }
+  // As PostgreSQL is set up by default: what it acknowledges is on the disk.
+  const server = given === undefined ? await startPostgresql({ fsync: "on" }) : undefined;
+  const url = given ?? server?.url ?? "";
+  return { url, floorUrl: url, stop: async () => server?.stop() };
+}
+
+/** Opens the database at a URL with the service's own library, and as many connections as the service has by default. */
+export function openForBench(url: string): Promise<Database> {
+  return openDatabase(
+    url.startsWith("file:") ? { file: url.slice("file:".length) } : { url, connections: 10 },
+  );
+}
+
+/** Rows that one statement carries. */
+const BATCH = 5000;
+
+type Row = Readonly<Record<string, string | number | boolean>>;
+
+/** Fills a new database with namespaces and their users. Statements in SQL insert 100,000 rows in seconds. */
+export async function seed(url: string, namespaces: readonly NamespaceName[]): Promise<void> {
+  const { client, close } = await openForBench(url);
+  const isSqlite = url.startsWith("file:");
+  async function insert(table: string, count: number, row: (index: number) => Row): Promise<void> {
+    const columns = Object.keys(row(0));
+    const names = columns.map((name) => `"${name}"`).join(", ");
+    const values = columns.map((name) => `value ->> '${name}'`).join(", ");
+    const from = isSqlite
+      ? `SELECT ${values} FROM json_each(?)`
+      : `SELECT ${names} FROM json_populate_recordset(NULL::"${table}", $1)`;
+    for (let first = 0; first < count; first += BATCH) {
+      const length = Math.min(BATCH, count - first);
+      const rows = JSON.stringify(Array.from({ length }, (_, index) => row(first + index)));
+      await client.$executeRawUnsafe(`INSERT INTO "${table}" (${names}) ${from}`, rows);
+    }
+  }
+  const now = timeText(Date.now());
+  const common = { passwordHash: await hashPassword(PASSWORD), createdAt: now };
+  const owners = USERNAMES.map((name) => ({ id: name, username: name, email: `${name}@example.com` }));
+  await insert("User", USERNAMES.length + OTHER_USERS, (index) => {
+    const user = owners[index] ?? userOf(index - USERNAMES.length);
+    return { ...common, ...user, name: user.username };
+  });
+  for (const name of namespaces) {
+    const { owner, devices = 0, pending = false, keys = 0, rules = 0, members = 0 } = contentsOf(name);
+    const tenantId = tenantOf(name);
+    const member = (userId: string, role: string) => ({ tenantId, userId, role, addedAt: now });
+    await insert("Namespace", 1, () => ({ tenantId, name, ownerId: owner, createdAt: now }));
+    await insert("Member", 1, () => member(owner, "owner"));
+    await insert("Member", members, (index) => member(userOf(index).id, GIVEN_ROLES[2]));
+    await insert("Device", devices, (index) => deviceRow(name, index, pending));
+    await insert("DeviceTag", Math.ceil(devices / 100), (index) => {
+      return { deviceUid: uidOf(name, index * 100), tenantId, tag: RARE_TAG, position: 0 };
+    });
+    await insert("PublicKey", keys, (index) => keyRow(tenantId, index, now));
+    await insert("FirewallRule", rules, (index) => ruleRow(tenantId, index));
+  }
+  // Otherwise PostgreSQL does it by itself some time later, in the middle of what is measured.
+  if (!isSqlite) await client.$executeRawUnsafe("VACUUM ANALYZE");
+  await close();
+}
+
+/** A time as both databases read it; SQLite has this text in its rows. */
+const timeText = (milliseconds: number): string =>
+  new Date(milliseconds).toISOString().replace("Z", "+00:00");
+
+function deviceRow(name: NamespaceName, index: number, pending: boolean) {
+  const { public_key: publicKey, tenant_id: tenantId, identity, info } = reportOf(name, index);
+  return {
+    uid: uidOf(name, index),
+    tenantId,
+    mac: identity.mac,
+    name: `host-${index}`,
+    publicKey,
+    infoId: info.id,
+    infoPrettyName: info.pretty_name,
+    infoVersion: info.version,
+    infoArch: info.arch,
+    infoPlatform: info.platform,
+    status: pending || index % 10 === 9 ? "pending" : "accepted",
+    remoteAddr: "127.0.0.1",
+    createdAt: timeText(Date.now()),
+    statusUpdatedAt: timeText(Date.now()),
+    // Each at a time of its own, as devices report.
+    lastSeen: timeText(Date.now() - index),
+  };
+}
+
+function keyRow(tenantId: string, index: number, now: string) {
+  const { name, username, filter, data, fingerprint } = keyOf(index);
+  return { tenantId, fingerprint, name, data, username, hostname: filter.hostname, createdAt: now };
+}
+
+const ruleRow = (tenantId: string, index: number) => ({
+  id: ruleIdOf(index),
+  tenantId,
+  action: "allow",
+  active: true,
+  priority: index,
+  sourceIp: ".*",
+  username: ".*",
+  hostname: ".*",
+});
