@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
+import { agentCall } from "../test/support/fleet.ts";
 import { startSshd } from "../test/support/sshd.ts";
 import {
   acceptWithKey,
@@ -128,25 +129,14 @@ async function measureCases(): Promise<void> {
 /** Megabytes that the service holds before it has done much. */
 const fresh = memoryOf(service.pid);
 
-/** Enrols a device that nobody serves; its token. */
-async function enrol(index: number): Promise<string> {
-  const { uid, token } = await fleet.client.authDevice({
-    body: {
-      info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "arm64", platform: "native" },
-      hostname: `held-${index}`,
-      identity: { mac: `held ${index}` },
-      publicKey: `key of ${index}`,
-      tenantId: tenant,
-    },
-  });
-  await fleet.client.acceptDevice({ params: { uid } });
-  return token;
-}
-
 /** Holds tunnels of devices, and prints what they cost the service. */
 async function measureHeld(count: number): Promise<void> {
   const tokens: string[] = [];
-  await repeat(count, 16, async (index) => tokens.push(await enrol(index)));
+  await repeat(count, 16, async (index) => {
+    const { uid, token } = await agentCall(fleet.client, `held-${index}`, `held ${index}`, tenant);
+    await fleet.client.acceptDevice({ params: { uid } });
+    tokens.push(token);
+  });
   const before = memoryOf(service.pid);
   const sockets: WebSocket[] = [];
   const seconds = await secondsOf(() =>

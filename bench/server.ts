@@ -8,7 +8,7 @@ import { secondsOf } from "./measuring.ts";
 import { NODE, processors, Report, today } from "./report.ts";
 import { CASES } from "./server/cases.ts";
 import { type DatabaseName, seed, startDatabase } from "./server/databases.ts";
-import { CONNECTIONS, measureCase, type Result, startFloor } from "./server/measure.ts";
+import { CONNECTIONS, measureCase, startFloor } from "./server/measure.ts";
 import { contentsOf, FLOOR_NAMESPACE, NAMESPACE_NAMES, type NamespaceName } from "./server/namespaces.ts";
 
 const options = readOptions("bench:server", {
@@ -56,19 +56,11 @@ async function measureOn(name: DatabaseName): Promise<void> {
 const rounded = (rate: number): string =>
   rate.toLocaleString("en", { maximumFractionDigits: rate < 100 ? 1 : 0 });
 
-function printRow(database: string, result: Result): void {
+function printRow(database: string, result: Awaited<ReturnType<typeof measureCase>>[number]): void {
+  const { title, rate, floor, ratio, core, floorCore, p50, p99, megabytes, statements } = result;
   report.row(
-    database,
-    result.title,
-    rounded(result.rate),
-    rounded(result.floor),
-    result.ratio.toFixed(2),
-    result.core.toFixed(2),
-    result.floorCore.toFixed(2),
-    result.p50.toFixed(1),
-    result.p99.toFixed(1),
-    result.megabytes,
-    result.statements.toFixed(1),
+    ...[database, title, rounded(rate), rounded(floor), ratio.toFixed(2), core.toFixed(2)],
+    ...[floorCore.toFixed(2), p50.toFixed(1), p99.toFixed(1), megabytes, statements.toFixed(1)],
   );
 }
 

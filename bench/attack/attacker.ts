@@ -1,70 +1,127 @@
-// A stranger who wears the service out, in a thread of its own, so that the measuring one has its time to itself.
+// The attacks on the API. In a thread, this file carries out the attack of its order, so that the measuring thread has its
+// time to itself.
 import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
-import { parentPort, workerData } from "node:worker_threads";
+import { isMainThread, parentPort, workerData } from "node:worker_threads";
 import { Pool } from "undici";
-import { reportOf } from "../server/namespaces.ts";
+import { reportOf, type Username } from "../server/namespaces.ts";
 
-/** What the stranger does, over and over. */
-export type Attack =
-  | { readonly kind: "none" }
-  /** Sends requests without waiting for answers; `unread`: and never reads one. */
-  | { readonly kind: "pipelined"; readonly path: string; readonly requests: number; readonly unread: boolean }
-  /** Enrols devices that nobody knows. */
-  | { readonly kind: "enrolments"; readonly namespace: "many" }
-  /** Asks for something expensive. */
-  | { readonly kind: "requests"; readonly path: string; readonly token: string };
+export const HEALTH = "/healthcheck";
+export const LIST = "/api/namespaces";
 
-/** What a thread is started with. */
-export interface Order {
-  readonly url: string;
+interface Attack {
+  readonly title: string;
   readonly connections: number;
-  readonly attack: Attack;
+  /** Path of the healthy client's requests. */
+  readonly healthy: string;
+  /** @default the healthy client's */
+  readonly attacker?: Username;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Requests that each connection sends without waiting for answers; `unread`: nor reading them. */
+  readonly pipelined?: { readonly path: string; readonly requests: number; readonly unread?: true };
+  /** The request that each connection sends when it has the answer before. */
+  readonly request?: (token: string) => Omit<Parameters<Pool["request"]>[0], "origin">;
 }
 
-const { url, connections, attack } = workerData as Order;
-const answers = new Map<number, number>();
-const count = (status: number) => answers.set(status, (answers.get(status) ?? 0) + 1);
+const get = (path: string) => (token: string) => ({
+  ...{ method: "GET" as const, path },
+  headers: { authorization: `Bearer ${token}` },
+});
 
-parentPort?.on("message", () => parentPort?.postMessage(Object.fromEntries(answers)));
+/** A filter that every device must be looked at for. */
+const SEARCH = JSON.stringify([
+  { type: "property", params: { name: "info.pretty_name", operator: "contains", value: "4242" } },
+]);
 
-if (attack.kind === "pipelined") {
-  const { hostname, port } = new URL(url);
-  const bytes = `GET ${attack.path} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`.repeat(attack.requests);
-  const open = () => {
-    const socket = connect(Number(port), hostname);
-    if (!attack.unread) socket.resume();
-    socket.on("error", () => {});
-    socket.on("close", () => setTimeout(open, 100));
-    socket.write(bytes);
-  };
-  for (let index = 0; index < connections; index += 1) open();
-} else if (attack.kind !== "none") {
-  const pool = new Pool(url, { connections, bodyTimeout: 0, headersTimeout: 0 });
-  const request = () => {
-    if (attack.kind === "requests") {
-      return {
-        method: "GET" as const,
-        path: attack.path,
-        headers: { authorization: `Bearer ${attack.token}` },
-      };
-    }
-    const device = { ...reportOf(attack.namespace, 0), hostname: randomBytes(8).toString("hex") };
-    const body = JSON.stringify({ ...device, identity: { mac: randomBytes(6).toString("hex") } });
-    return {
+/** Enrols devices that nobody knows. */
+const enrolment = {
+  ...{ connections: 300, healthy: LIST },
+  request: () => ({
+    ...{
       method: "POST" as const,
       path: "/api/devices/auth",
       headers: { "content-type": "application/json" },
-      body,
-    };
+    },
+    body: JSON.stringify({
+      ...reportOf("many", 0),
+      hostname: randomBytes(8).toString("hex"),
+      identity: { mac: randomBytes(6).toString("hex") },
+    }),
+  }),
+};
+
+/** The attacks by their names on the command line. */
+export const ATTACKS: Readonly<Record<string, Attack>> = {
+  quiet: { title: "nobody", connections: 0, healthy: LIST },
+  pipelined: {
+    title: "1,800 pipelined `GET /info` on each of 100 connections",
+    ...{ connections: 100, healthy: HEALTH },
+    pipelined: { path: "/info", requests: 1800 },
+  },
+  unread: {
+    title: "1,600 `GET /openapi.json` on each of 100 connections, whose answers nobody reads",
+    ...{ connections: 100, healthy: HEALTH },
+    pipelined: { path: "/openapi.json", requests: 1600, unread: true },
+  },
+  full: {
+    title: "300 connections that enrol in a namespace where as many devices wait as may",
+    ...enrolment,
+  },
+  enrol: {
+    title: "300 connections that enrol, from one address",
+    ...enrolment,
+    env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0" },
+  },
+  unlimited: {
+    title: "300 connections that enrol, without a limit for their address",
+    ...enrolment,
+    env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0", GATEHOUSE_ENROLMENTS_PER_ADDRESS: "0" },
+  },
+  stats: {
+    title: "20 callers of `GET /api/stats` with 20,000 devices",
+    ...{ connections: 20, healthy: LIST },
+    request: get("/api/stats"),
+  },
+  lists: {
+    title: "16 callers of a filtered list of the 100,000 devices of another namespace",
+    ...{ connections: 16, healthy: LIST, attacker: "large" },
+    request: get(`/api/devices?filter=${encodeURIComponent(Buffer.from(SEARCH).toString("base64"))}`),
+  },
+};
+
+/** The data that a thread is started with. */
+export interface Order {
+  /** Name of the attack. */
+  readonly attack: string;
+  readonly url: string;
+  /** Of the attacker. */
+  readonly token: string;
+}
+
+function carryOut({ attack, url, token }: Order): void {
+  const { connections = 0, pipelined, request } = ATTACKS[attack] ?? {};
+  const answers: Record<number, number> = {};
+  parentPort?.on("message", () => parentPort?.postMessage(answers));
+  const pool = new Pool(url, { connections: connections || 1, bodyTimeout: 0, headersTimeout: 0 });
+  const sendOneByOne = async (next: NonNullable<typeof request>) => {
+    for (;;) {
+      const { statusCode, body } = await pool.request(next(token));
+      await body.dump();
+      answers[statusCode] = (answers[statusCode] ?? 0) + 1;
+    }
+  };
+  const sendAtOnce = ({ path, requests, unread }: NonNullable<typeof pipelined>) => {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    if (!unread) socket.resume();
+    socket.on("error", () => {});
+    socket.on("close", () => setTimeout(sendAtOnce, 100, pipelined));
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`.repeat(requests));
   };
   for (let index = 0; index < connections; index += 1) {
-    void (async () => {
-      for (;;) {
-        const { statusCode, body } = await pool.request(request());
-        await body.dump();
-        count(statusCode);
-      }
-    })();
+    if (pipelined) sendAtOnce(pipelined);
+    if (request) void sendOneByOne(request);
   }
 }
+
+if (!isMainThread) carryOut(workerData);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { Client } from "undici";
+import { agentCall } from "../../test/support/fleet.ts";
 import {
   acceptWithKey,
   gatewayPidOf,
@@ -15,26 +16,11 @@ import {
 import { memoryOf, percentile, watch } from "../measuring.ts";
 import { startService } from "../processes.ts";
 import { login } from "../server/measure.ts";
-import type { Username } from "../server/namespaces.ts";
-import type { Attack, Order } from "./attacker.ts";
+import { ATTACKS, LIST, type Order } from "./attacker.ts";
 import type { SshOrder } from "./sshAttacker.ts";
-
-/** An attack on the API. */
-export interface Case {
-  readonly title: string;
-  readonly connections: number;
-  /** @param token of the attacker */
-  readonly attack: (token: string) => Attack;
-  /** @default the healthy client's */
-  readonly attacker?: Username;
-  readonly env?: Readonly<Record<string, string>>;
-  /** Path of the healthy client's requests. */
-  readonly healthy: string;
-}
 
 /** The user of the healthy client. */
 const HEALTHY = "fleet";
-export const LIST = "/api/namespaces";
 /** How long an answer may take, in milliseconds; then the service does not answer at all. */
 const PATIENCE = 60_000;
 
@@ -64,14 +50,14 @@ async function healthyTimes(url: string, path: string, token: string, seconds: n
 }
 
 /** Runs an attack on a service of its own, with a healthy client beside it. @param url of the database */
-export async function measureApi(folder: string, url: string, one: Case, seconds: number) {
-  const env = { GATEHOUSE_DATABASE_URL: url, ...one.env };
+export async function measureApi(folder: string, url: string, attack: string, seconds: number) {
+  const { healthy = LIST, attacker: username = HEALTHY, env: more } = ATTACKS[attack] ?? {};
+  const env = { GATEHOUSE_DATABASE_URL: url, ...more };
   const service = await startService(folder, { log: join(folder, "service.log"), env });
   try {
     const token = await login(service.url, HEALTHY);
-    await healthyTimes(service.url, one.healthy, token, 1);
-    const attack = one.attack(await login(service.url, one.attacker ?? HEALTHY));
-    const order: Order = { url: service.url, connections: one.connections, attack };
+    await healthyTimes(service.url, healthy, token, 1);
+    const order: Order = { attack, url: service.url, token: await login(service.url, username) };
     const attacker = new Worker(new URL("./attacker.ts", import.meta.url), { workerData: order });
     // From when all connections are there.
     await sleep(1000);
@@ -79,7 +65,7 @@ export async function measureApi(folder: string, url: string, one: Case, seconds
     const unwatch = watch(() => {
       megabytes = Math.max(megabytes, memoryOf(service.pid));
     });
-    const times = await healthyTimes(service.url, one.healthy, token, seconds);
+    const times = await healthyTimes(service.url, healthy, token, seconds);
     unwatch();
     const counted = once(attacker, "message");
     attacker.postMessage("count");
@@ -106,15 +92,7 @@ export async function measureGateway(attack: SshOrder["attack"], seconds: number
   try {
     await acceptWithKey(fleet, agent.uid, key);
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
-    const { token: pending } = await client.authDevice({
-      body: {
-        info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "arm64", platform: "native" },
-        hostname: "pending",
-        identity: { mac: "pending" },
-        publicKey: "key",
-        tenantId: tenant,
-      },
-    });
+    const { token: pending } = await agentCall(client, "pending", "pending", tenant);
     const { token } = await client.login({ body: user });
     const to = `root@${namespace}.edge-1`;
     const login = { to, port, key, command: "true", flags: ["-o", "ConnectTimeout=10"] };

@@ -21,24 +21,13 @@ import {
 
 export type DatabaseName = "sqlite" | "postgresql";
 
-/** Databases for one run. */
-export interface StartedDatabase {
-  /** The value of GATEHOUSE_DATABASE_URL of the service. */
-  readonly url: string;
-  /** The same of the floor: it runs beside the service, and a SQLite file has one owner. */
-  readonly floorUrl: string;
-  stop(): Promise<void>;
-}
-
 /**
+ * Starts a database for one run.
  * @param folder of the run
  * @param given an empty PostgreSQL database, which is used instead of one that is started
+ * @returns the URL for the service, and the one for the floor: it runs beside the service, and a SQLite file has one owner
  */
-export async function startDatabase(
-  name: DatabaseName,
-  folder: string,
-  given?: string,
-): Promise<StartedDatabase> {
+export async function startDatabase(name: DatabaseName, folder: string, given?: string) {
   if (name === "sqlite") {
     const fileUrl = (file: string) => `file:${join(folder, file)}`;
     return { url: fileUrl("gatehouse.db"), floorUrl: fileUrl("floor.db"), stop: async () => {} };

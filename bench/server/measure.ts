@@ -38,28 +38,6 @@ export interface Run {
   readonly floor: ServerProcess;
 }
 
-/** Medians of the rounds. */
-export interface Result {
-  readonly title: string;
-  /** Answers per second, of the service and in turn with it of the floor. */
-  readonly rate: number;
-  readonly floor: number;
-  readonly ratio: number;
-  /**
-   * Milliseconds of a core for each request, of those that are sent beside it too: says more than the rate where others
-   * use the machine.
-   */
-  readonly core: number;
-  readonly floorCore: number;
-  /** Milliseconds until an answer. */
-  readonly p50: number;
-  readonly p99: number;
-  /** Megabytes that the server held at the end. */
-  readonly megabytes: number;
-  /** SQL statements for each request, of those that are sent beside it too. */
-  readonly statements: number;
-}
-
 /** Requests to a server. */
 interface Target {
   readonly url: string;
@@ -83,9 +61,10 @@ export async function startFloor(folder: string, url: string): Promise<ServerPro
 
 /**
  * Measures a case, and the requests beside it: speed and memory of a service that is left alone, statements of one that
- * counts.
+ * counts. Core time and statements are those of all requests, also of those that are sent beside the case.
+ * @returns medians of the rounds
  */
-export async function measureCase(run: Run, one: Case): Promise<Result[]> {
+export async function measureCase(run: Run, one: Case) {
   const cases = one.beside ? [one, one.beside] : [one];
   // Numbers of requests go on from one service to the next: what one request has deleted, the next one cannot delete.
   const numbers = cases.map(() => 0);
@@ -144,8 +123,13 @@ export async function measureCase(run: Run, one: Case): Promise<Result[]> {
     const own = rounds.flatMap((round) => round[at] ?? []);
     const middle = (name: keyof (typeof own)[number]) => median(own.map((round) => round[name]));
     return {
-      ...{ title, rate: middle("rate"), floor: middle("floor"), ratio: middle("ratio") },
-      ...{ core: middle("core"), floorCore: middle("floorCore"), p50: middle("p50"), p99: middle("p99") },
+      title,
+      // Answers per second, of the service and in turn with it of the floor.
+      ...{ rate: middle("rate"), floor: middle("floor"), ratio: middle("ratio") },
+      // Milliseconds of a core for each request: says more than the rate where others use the machine.
+      ...{ core: middle("core"), floorCore: middle("floorCore") },
+      // Milliseconds until an answer.
+      ...{ p50: middle("p50"), p99: middle("p99") },
       ...{ megabytes, statements },
     };
   });

@@ -76,16 +76,10 @@ const INFO = {
   platform: "native",
 } as const;
 
-const macOf = (index: number): string =>
-  `06:${index
-    .toString(16)
-    .padStart(10, "0")
-    .replaceAll(/(..)(?=.)/g, "$1:")}`;
-
 /** What the agent of a seeded device sends when it reports. */
 export const reportOf = (name: NamespaceName, index: number) => ({
   info: INFO,
-  identity: { mac: macOf(index) },
+  identity: { mac: index.toString(16).padStart(12, "0") },
   public_key: AGENT_KEY,
   tenant_id: tenantOf(name),
 });
