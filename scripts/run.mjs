@@ -197,11 +197,6 @@ const commands = {
   },
   "test:all": () => vitest(),
   bench: () => script("bench/provider.ts", args),
-  "bench:server": () => script("bench/server.ts", args),
-  "bench:attack": () => script("bench/attack.ts", args),
-  "bench:policy": () => script("bench/policy.ts", args),
-  "bench:terraform": () => script("bench/terraform.ts", args),
-  "bench:gateway": () => script("bench/gateway.ts", args),
   release: () => script("scripts/release.ts", args),
   size: () => script("scripts/size.ts", args),
   fuzz: () => script("test/fuzz/run.ts", args),
@@ -212,6 +207,9 @@ const commands = {
     await tsc("Checking types of the tests", "-p", "test");
   },
 };
+
+for (const name of ["server", "attack", "policy", "terraform", "gateway"])
+  commands[`bench:${name}`] = () => script(`bench/${name}.ts`, args);
 
 if (!(command in commands)) {
   console.error(`Usage: node scripts/run.mjs ${Object.keys(commands).join("|")}`);

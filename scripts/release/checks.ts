@@ -108,13 +108,12 @@ export function packageFindings({ name, files }: Pick<Packed, "name" | "files">)
     const [, source] = /^dist\/(.*)\.js$/.exec(file) ?? [];
     return source !== undefined && !existsSync(join(ROOT, name, `${source}.ts`));
   });
-  return [
-    ...missing.map((file) => ({ what: `${name}: ${file} is not in the package` })),
-    ...strange.map((file) => ({ what: `${name}: ${file} does not belong into the package` })),
-    ...stale.map((file) => ({
-      what: `${name}: ${file} is made of a source that is gone: remove dist, and build anew`,
-    })),
+  const found = [
+    ...missing.map((file) => `${file} is not in the package`),
+    ...strange.map((file) => `${file} does not belong into the package`),
+    ...stale.map((file) => `${file} is made of a source that is gone: remove dist, and build anew`),
   ];
+  return found.map((what) => ({ what: `${name}: ${what}` }));
 }
 
 /**
@@ -134,12 +133,11 @@ export function fixtureFindings(version: string, root = ROOT): Finding[] {
   const sqlite = new Sqlite(join(copies, "gatehouse.db"));
   try {
     const applied = sqlite.prepare('SELECT name, checksum FROM "_migration" ORDER BY name').all();
-    const pending = pendingMigrations(
+    const [first] = pendingMigrations(
       folder,
       applied as AppliedMigration[],
       readMigrations(migrationsFolder("sqlite")),
     );
-    const [first] = pending;
     if (!first) return [];
     const what = `${folder}/gatehouse.db is older than the migration ${first.name}; ${again}`;
     return [{ what, isOfTheDay: true }];
@@ -151,14 +149,13 @@ export function fixtureFindings(version: string, root = ROOT): Finding[] {
 
 /** The generated pages and schemas that are not what the definitions make of them now. */
 export function docsFindings(): Finding[] {
-  const made = [
-    ...Object.entries(pages()).map(([name, text]) => [join("docs", name), text] as const),
-    ...Object.entries(schemaFiles()).map(([name, text]) => [join("provider/schemas", name), text] as const),
-  ];
-  return made
-    .filter(
-      ([file, text]) => !existsSync(join(ROOT, file)) || readFileSync(join(ROOT, file), "utf8") !== text,
+  const isWritten = (file: string, text: string) =>
+    existsSync(join(ROOT, file)) && readFileSync(join(ROOT, file), "utf8") === text;
+  return Object.entries({ docs: pages(), "provider/schemas": schemaFiles() })
+    .flatMap(([folder, made]) =>
+      Object.entries(made).map(([name, text]) => [join(folder, name), text] as const),
     )
+    .filter(([file, text]) => !isWritten(file, text))
     .map(([file]) => ({ what: `${file} is not what the definitions say; npm run docs writes it` }));
 }
 
@@ -183,16 +180,14 @@ export function toolVersions(env = process.env): ToolVersions {
 /** The tools that are not of the versions that docs/supported-versions.md says were tried, or are supported. */
 export function toolFindings({ terraform, pulumi }: ToolVersions): Finding[] {
   const found: string[] = [];
-  if (terraform !== undefined && terraform !== TERRAFORM_TRIED) {
+  if (terraform !== undefined && terraform !== TERRAFORM_TRIED)
     found.push(
       `terraform on the PATH is of version ${terraform}, and docs/supportedVersionsPage.ts says ${TERRAFORM_TRIED}`,
     );
-  }
-  if (pulumi !== undefined && !isWithin(pulumi, PULUMI_RANGE, { includePrerelease: true })) {
+  if (pulumi !== undefined && !isWithin(pulumi, PULUMI_RANGE, { includePrerelease: true }))
     found.push(
       `pulumi on the PATH is of version ${pulumi}, and what is supported is ${rangeText(PULUMI_RANGE)}`,
     );
-  }
   return found.map((what) => ({ what, isOfTheDay: true }));
 }
 
