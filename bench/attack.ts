@@ -1,5 +1,5 @@
-// What others notice while strangers wear the service out: `npm run bench:attack [-- --database … --cases … --output FILE]`.
-// Each case has a service to itself; a healthy client asks one request after another meanwhile.
+// Measures what a healthy client notices during attacks: `npm run bench:attack [-- --database … --cases … --output FILE]`.
+// Each case has a service to itself. The healthy client sends one request after another.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -73,7 +73,7 @@ const configurationOf = (kind: Kind, count: number) =>
 
 type Command = "plan (create)" | "apply" | "plan (no-op)" | "destroy";
 
-/** The arguments of a command on so many resources, and what Terraform says at its end. */
+/** The arguments of a command on so many resources, and the line that Terraform prints at its end. */
 const commandsOn = (
   count: number,
 ): Readonly<Record<Command, readonly [args: string[], outcome: string]>> => ({
@@ -86,7 +86,7 @@ const commandsOn = (
 /** Runs a command; gives its seconds. */
 type TimedModule = (command: Command) => Promise<number>;
 
-/** Makes a root module with so many resources of one kind, and initialises it. */
+/** Creates a root module with so many resources of one kind, and initialises it. */
 async function makeModule(
   kind: Kind,
   count: number,

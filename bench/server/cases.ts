@@ -59,7 +59,7 @@ const filter = (name: string, value: unknown): string => {
   return encodeURIComponent(Buffer.from(JSON.stringify(filters)).toString("base64"));
 };
 
-/** Each device in turn; when measured, all have reported before, as they have but for the first minute of a run. */
+/** Reports of each device in turn. All devices have reported before, as is so after the first minute of a service. */
 const deviceAuth = (namespace: NamespaceName): Case => {
   const { devices = 0 } = contentsOf(namespace);
   return {

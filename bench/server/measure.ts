@@ -18,7 +18,7 @@ const COUNTED_REQUESTS = 48;
 /** Longest wait for an answer, in seconds. */
 const TIMEOUT = 120;
 
-// All requests come from one address, and make more rules than a namespace may have.
+// All requests come from one address, and create more rules than a namespace may have.
 const WITHOUT_LIMITS = {
   GATEHOUSE_LOGINS_PER_ADDRESS: "0",
   GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
