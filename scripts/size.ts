@@ -11,14 +11,15 @@ import { ROOT } from "./release/bundle.ts";
 const KINDS = { Source: [...PACKAGES, "scripts", "bench", "examples"], Tests: ["test"] };
 
 const NOTES = `
+
 Prints the lines of the tracked *.ts, *.mjs, *.js and *.css files as a Markdown table. Lines with any code are code lines.
 "Directly" is the number of files in the folder itself, without its subfolders.
 
-A module is a tracked source file of ${PACKAGES.join(", ")}. A flow executes a
-module if one of the module's functions runs. The top level and static fields are no functions, so a flow never executes a module that has
-only types or constants. A flow loads a module if one of its processes has loaded it. Commands and Terraform are
-measured from the start of their processes to the end. POST and SSH login are measured in the processes of the service,
-from the start of a second call to its end. Timers of the service that run meanwhile are included.`;
+A module is a tracked source file of ${PACKAGES.join(", ")}. A flow executes a module if one of the
+module's functions runs. The top level and static fields are no functions, so a flow never executes a module that has only
+types or constants. A flow loads a module if one of its processes has loaded it. Commands and Terraform are measured from
+the start of their processes to the end. POST and SSH login are measured in the processes of the service, from the start
+of a second call to its end. Timers of the service that run meanwhile are included.`;
 
 const description =
   "also count the modules that six flows execute, with the built packages: starts a service, an agent, the gatehouse " +
