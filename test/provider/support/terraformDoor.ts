@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
+import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import type { MethodDefinition } from "@grpc/grpc-js";
+import protobuf from "protobufjs";
 import { pluginServices } from "../../../provider/providers/terraform/protocol.ts";
 import { TerraformProvider } from "../../../provider/providers/terraform/terraformProvider.ts";
 import type { ResourceDefinition } from "../../../provider/resources/definition.ts";
@@ -27,32 +29,31 @@ import {
 
 type Values = Record<string, unknown>;
 
-interface Path {
-  readonly steps?: readonly { readonly attributeName: string }[];
-}
-
 interface Diagnostic {
   readonly severity: number;
-  readonly summary?: string;
-  readonly detail?: string;
+  readonly detail: string;
   readonly attribute?: Path;
+}
+
+interface Path {
+  readonly steps: readonly { readonly attributeName: string }[];
 }
 
 interface Schema {
   readonly block: { readonly attributes: readonly SchemaAttribute[] };
 }
 
-/** What the provider may answer, whichever it was asked. */
+/** The fields of all responses, of which each has some. */
 interface Answer {
-  readonly diagnostics?: readonly Diagnostic[];
+  readonly diagnostics: readonly Diagnostic[];
   readonly provider: Schema;
   readonly resourceSchemas: Readonly<Record<string, Schema>>;
   readonly upgradedState?: Wire;
   readonly plannedState?: Wire;
-  readonly plannedPrivate?: Uint8Array;
-  readonly requiresReplace?: readonly Path[];
+  readonly plannedPrivate: Uint8Array;
+  readonly requiresReplace: readonly Path[];
   readonly newState?: Wire;
-  readonly importedResources?: readonly { readonly typeName: string; readonly state?: Wire }[];
+  readonly importedResources: readonly { readonly typeName: string; readonly state?: Wire }[];
 }
 
 /** A kind of resource. */
@@ -85,11 +86,15 @@ const ERROR = 1;
 /** In the values of a state: its object is not as declared, so the next run makes it anew. */
 const TAINTED = "tainted";
 
-const methods = pluginServices()["tfplugin6.Provider"] as Readonly<
+/** Terraform's side of the protocol: its own description of the messages. */
+const protocol = protobuf.loadSync(fileURLToPath(new URL("tfplugin6.proto", import.meta.url))).resolveAll();
+const calls = protocol.lookupService("tfplugin6.Provider").methods;
+
+const providersSide = pluginServices()["tfplugin6.Provider"] as Readonly<
   Record<string, MethodDefinition<object, object>>
 >;
 
-/** One process of the provider, which all that it is asked and answers reaches as bytes. */
+/** One process of the provider, which gets requests and returns responses as bytes. */
 class Provider {
   readonly #methods: Readonly<Record<string, (request: never) => object | Promise<object>>>;
 
@@ -98,10 +103,15 @@ class Provider {
   }
 
   async ask(method: string, request: object): Promise<Answer> {
-    const [answering, wire] = [this.#methods[method], methods[method]];
-    if (!answering || !wire) throw new Error(`no method ${method}`);
-    const answer = await answering(wire.requestDeserialize(wire.requestSerialize(request)) as never);
-    return wire.responseDeserialize(wire.responseSerialize(answer)) as Answer;
+    const [call, provider, answering] = [calls[method], providersSide[method], this.#methods[method]];
+    const { resolvedRequestType: sent, resolvedResponseType: received } = call ?? {};
+    if (!sent || !received || !provider || !answering) throw new Error(`no method ${method}`);
+    const problem = sent.verify(request);
+    if (problem) throw new Error(`${method}: ${problem}`);
+    const bytes = Buffer.from(sent.encode(request).finish());
+    const answer = await answering(provider.requestDeserialize(bytes) as never);
+    const message = received.decode(provider.responseSerialize(answer));
+    return received.toObject(message, { defaults: true, longs: Number }) as Answer;
   }
 }
 
@@ -153,7 +163,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     provider
       .ask("ConfigureProvider", { terraformVersion: "1.11.0", config: encoded(rowOf(settings, {})) })
       .then(({ diagnostics }) => {
-        for (const { severity, detail } of diagnostics ?? []) if (severity === ERROR) throw new Error(detail);
+        for (const { severity, detail } of diagnostics) if (severity === ERROR) throw new Error(detail);
       });
   const all = [planning, applying, next];
   await Promise.all(all.map(configure));
@@ -186,13 +196,13 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
   };
 
   /** Says warnings, and gives the errors in the words that the other doors have. */
-  const errorsIn = (kind: Kind, { diagnostics = [] }: Answer, config: Row = {}): string[] => {
+  const errorsIn = (kind: Kind, { diagnostics }: Answer, config: Row = {}): string[] => {
     const secrets = kind.attributes.flatMap(({ name, writeOnly }) => (writeOnly ? [config[name]] : []));
     const shown = JSON.stringify(diagnostics);
     if (secrets.some((secret) => typeof secret === "string" && shown.includes(secret))) {
       throw new Error(`a secret is in ${shown}`);
     }
-    for (const { severity, detail = "" } of diagnostics) if (severity !== ERROR) console.log(detail);
+    for (const { severity, detail } of diagnostics) if (severity !== ERROR) console.log(detail);
     return diagnostics
       .filter(({ severity }) => severity === ERROR)
       .map((one) => otherWords(kind.definition, one));
@@ -233,7 +243,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     const planned = decoded(attributes, answer.plannedState);
     if (!planned) throw new Error(`${typeName}: planned to be destroyed`);
     mustFollow(attributes, { prior, config, planned });
-    const named = (answer.requiresReplace ?? []).map(({ steps }) => String(steps?.[0]?.attributeName));
+    const named = answer.requiresReplace.map(({ steps }) => String(steps[0]?.attributeName));
     const replaces = named.filter(
       (name) => planned[name] === UNKNOWN || !isDeepStrictEqual(planned[name], prior?.[name]),
     );
@@ -399,7 +409,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     const { typeName, attributes } = kind;
     const answer = await planning.ask("ImportResourceState", { typeName, id });
     throwErrors(kind, answer);
-    const [imported, ...more] = answer.importedResources ?? [];
+    const [imported, ...more] = answer.importedResources;
     const row = imported && decoded(attributes, imported.state);
     if (!row || more.length > 0 || imported.typeName !== typeName) throw new Error(`${typeName}: no import`);
     mustBeKnown(attributes, row);
@@ -436,11 +446,8 @@ const OTHER_WORDS: readonly (readonly [terraform: string, other: string])[] = [
 ];
 
 /** An error as it is told by the other doors: with the definition's names, and their notation. */
-function otherWords(
-  { name: type, inputs, outputs }: ResourceDefinition,
-  { attribute, detail = "" }: Diagnostic,
-) {
-  const steps = attribute?.steps?.map(({ attributeName }) => attributeName) ?? [];
+function otherWords({ name: type, inputs, outputs }: ResourceDefinition, { attribute, detail }: Diagnostic) {
+  const steps = attribute?.steps.map(({ attributeName }) => attributeName) ?? [];
   const place = steps.length > 0 ? `${steps.join(".")}: ` : "";
   if (!detail.startsWith(place)) throw new Error(`an error at ${place} says ${detail}`);
   let text = `${[type, ...steps].join(".")}: ${detail.slice(place.length)}`;
