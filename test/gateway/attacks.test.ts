@@ -6,25 +6,13 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import ssh2 from "ssh2";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { newRsaKey } from "../agent/FakeGateway.ts";
 import { sendSignal } from "../agent/support.ts";
 import { freePort } from "../support/listening.ts";
-import {
-  acceptWithKey,
-  gatewayPidOf,
-  newKey,
-  openFolder,
-  type SshService,
-  someAtATime,
-  spawnSsh,
-  ssh,
-  startAgent,
-  startSshService,
-  type TestAgent,
-  withoutSsh,
-} from "../support/sshFleet.ts";
+import { gatewayPidOf, someAtATime } from "../support/sshFleet.ts";
 import { HostileDevice } from "./HostileDevice.ts";
+import { describeSsh } from "./lab.ts";
 
 // The names that this process's library sends, to which the gateway's library adds none.
 const { SIGNALS } = createRequire(import.meta.url)("ssh2/lib/protocol/constants.js") as {
@@ -32,51 +20,29 @@ const { SIGNALS } = createRequire(import.meta.url)("ssh2/lib/protocol/constants.
 };
 SIGNALS.WINCH = 1;
 
-describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
-  const folder = openFolder();
+const options = { flags: ["--ssh-forwarding", "on"], agent: { flags: ["--allow-forwarding"] } };
+
+describeSsh("attacks on the gateway", options, (lab) => {
   const sockets: Socket[] = [];
   const clients: ssh2.Client[] = [];
-  let fleet: SshService;
-  let agent: TestAgent;
-  let key: string;
-  let to: string;
 
-  const newAgent = () =>
-    startAgent({
-      ...{ url: fleet.service.url, tenant: fleet.tenant, hostname: "edge-1", folder: folder.path },
-      flags: ["--allow-forwarding"],
-    });
-
-  beforeAll(async () => {
-    key = newKey(folder.path, "key");
-    fleet = await startSshService({ flags: ["--ssh-forwarding", "on"] });
-    agent = await newAgent();
-    await acceptWithKey(fleet, agent.uid, key);
-    to = `root@${fleet.namespace}.edge-1`;
-  });
   afterEach(() => {
     for (const socket of sockets.splice(0)) socket.destroy();
     for (const client of clients.splice(0)) client.destroy();
   });
-  afterAll(async () => {
-    await agent?.stop();
-    await fleet?.stop();
-    folder.remove();
-  });
-
   function open(options: { readonly localPort?: number } = {}): Socket {
-    const socket = connect({ port: fleet.port, host: "127.0.0.1", ...options });
+    const socket = connect({ port: lab.fleet.port, host: "127.0.0.1", ...options });
     socket.on("error", () => {});
     sockets.push(socket);
     return socket;
   }
 
   /** An SSH client that is logged in. */
-  async function loggedIn(username = to): Promise<ssh2.Client> {
+  async function loggedIn(username = lab.to): Promise<ssh2.Client> {
     const client = new ssh2.Client();
     clients.push(client);
     client.on("error", () => {});
-    client.connect({ sock: open(), username, privateKey: readFileSync(key) });
+    client.connect({ sock: open(), username, privateKey: readFileSync(lab.key) });
     await once(client, "ready");
     return client;
   }
@@ -84,15 +50,16 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
   /** Checks that logins work, and that the gateway process has not been restarted. */
   async function unharmed(): Promise<void> {
     expect(await login()).toMatchObject({ stdout: "in\n" });
-    expect(fleet.service.logs().filter(({ msg }) => msg.includes("gateway process"))).toEqual([]);
+    expect(lab.fleet.service.logs().filter(({ msg }) => msg.includes("gateway process"))).toEqual([]);
   }
 
-  const login = () => ssh({ to, port: fleet.port, key, command: "echo in" });
+  const login = () => lab.ssh({ command: "echo in" });
 
   /** Resident memory of the gateway process, in megabytes. */
   const memory = () =>
-    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gatewayPidOf(fleet.service)}/status`, "utf8"))?.[1]) /
-    1024;
+    Number(
+      /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gatewayPidOf(lab.fleet.service)}/status`, "utf8"))?.[1],
+    ) / 1024;
 
   /** The library's own protocol, by which a client breaks the rules. */
   const protocolOf = (client: ssh2.Client) =>
@@ -156,9 +123,9 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
       };
       for (let channel = 0; channel < 20; channel += 1) openAnother();
       await many.promise;
-      const stopped = agent.stop();
+      const stopped = lab.agent.stop();
       await Promise.all([closed, stopped]);
-      agent = await newAgent();
+      await lab.startAgent();
       await unharmed();
     }
   });
@@ -173,7 +140,7 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
   });
 
   it("ends the connection of a device that confirms a channel with a maximum packet size of 0", async () => {
-    const device = await HostileDevice.start(fleet, "hostile-a", {
+    const device = await HostileDevice.start(lab.fleet, "hostile-a", {
       speak: (protocol) => {
         const { channelOpenConfirm } = protocol;
         protocol.channelOpenConfirm = (remote, local, window) =>
@@ -181,8 +148,8 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
       },
       exec: (channel) => channel.end(),
     });
-    const there = `root@${fleet.namespace}.${device.hostname}`;
-    const { code } = await ssh({ to: there, port: fleet.port, key, command: "cat" }, "input");
+    const there = `root@${lab.fleet.namespace}.${device.hostname}`;
+    const { code } = await lab.ssh({ to: there, command: "cat" }, "input");
     expect(code).toBe(255);
     device.stop();
     await unharmed();
@@ -203,7 +170,7 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     const closed = closeOf(client);
     client.once("handshake", () => attack(protocolOf(client)));
     // It never chooses a method.
-    client.connect({ sock: open(), username: to, authHandler: () => {} });
+    client.connect({ sock: open(), username: lab.to, authHandler: () => {} });
     await closed;
     await unharmed();
   });
@@ -212,7 +179,7 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     "offers no group of a finite field: group%s",
     async (group) => {
       const flags = ["-o", "LogLevel=INFO", "-o", `KexAlgorithms=diffie-hellman-group${group}`];
-      expect((await ssh({ to, port: fleet.port, key, flags })).stderr).toContain("no matching key exchange");
+      expect((await lab.ssh({ flags })).stderr).toContain("no matching key exchange");
     },
   );
 
@@ -228,7 +195,7 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
   });
 
   it("ends the connection of a device that sends past its window", async () => {
-    const device = await HostileDevice.start(fleet, "hostile-b", {
+    const device = await HostileDevice.start(lab.fleet, "hostile-b", {
       exec: (_channel, protocol, id) => {
         for (let count = 0; count < 2048; count += 1) protocol.channelData(id, Buffer.alloc(32 * 1024));
       },
@@ -236,8 +203,8 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     const client = new ssh2.Client();
     clients.push(client);
     client.on("error", () => {});
-    const username = `root@${fleet.namespace}.${device.hostname}`;
-    client.connect({ sock: open(), username, privateKey: readFileSync(key) });
+    const username = `root@${lab.fleet.namespace}.${device.hostname}`;
+    client.connect({ sock: open(), username, privateKey: readFileSync(lab.key) });
     await once(client, "ready");
     const closed = closeOf(client);
     // It reads nothing, so that its window does not grow either.
@@ -248,14 +215,14 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
   });
 
   it("ends the connection of a device that sends errors after the end of its output", async () => {
-    const device = await HostileDevice.start(fleet, "hostile-c", {
+    const device = await HostileDevice.start(lab.fleet, "hostile-c", {
       exec: (_channel, protocol, id) => {
         protocol.channelEOF(id);
         protocol.channelExtData(id, Buffer.from("late"), 1);
       },
     });
-    const there = `root@${fleet.namespace}.${device.hostname}`;
-    expect((await ssh({ to: there, port: fleet.port, key, command: "anything" })).code).toBe(255);
+    const there = `root@${lab.fleet.namespace}.${device.hostname}`;
+    expect((await lab.ssh({ to: there, command: "anything" })).code).toBe(255);
     device.stop();
     await unharmed();
   });
@@ -286,7 +253,7 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     const { session } = protocol;
     protocol.session = (channel, _window, packet) => session.call(protocol, channel, 2 ** 32 - 1, packet);
     const before = memory();
-    const written = join(folder.path, "edge-1", "written");
+    const written = join(lab.folder, "edge-1", "written");
     await exec(client, `head -c 300000000 /dev/zero; echo > ${written}`);
     sockets.at(-1)?.pause();
     for (let count = 0; count < 30; count += 1) {
@@ -309,8 +276,8 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     await once(shell, "close");
     client.end();
     const sizes = async () => {
-      const [latest] = await fleet.client.getSessions({ query: { perPage: 1 } });
-      const session = await fleet.client.getSession({ params: { uid: latest?.uid ?? "" } });
+      const [latest] = await lab.fleet.client.getSessions({ query: { perPage: 1 } });
+      const session = await lab.fleet.client.getSession({ params: { uid: latest?.uid ?? "" } });
       return JSON.stringify(session.events);
     };
     await expect.poll(sizes).toContain("777");
@@ -318,13 +285,12 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
   });
 
   it("runs any number of commands on a shared connection whose clients leave their input open", async () => {
-    const path = join(folder.path, "shared");
-    const shared = { to, port: fleet.port, key };
-    const master = spawnSsh({ ...shared, flags: ["-M", "-S", path, "-N"] });
+    const path = join(lab.folder, "shared");
+    const master = lab.spawnSsh({ flags: ["-M", "-S", path, "-N"] });
     await expect.poll(() => existsSync(path)).toBe(true);
     const codes: unknown[] = [];
     await someAtATime([...Array(66).keys()], 4, async () => {
-      const client = spawnSsh({ ...shared, flags: ["-S", path], command: "exit 7" });
+      const client = lab.spawnSsh({ flags: ["-S", path], command: "exit 7" });
       // As much as it takes, also after the command has ended.
       Readable.from(Array(1_000).fill("y\n".repeat(1_000))).pipe(client.stdin.on("error", () => {}));
       codes.push((await once(client, "exit"))[0]);
@@ -337,14 +303,14 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
   });
 
   it("ends a command alone whose device reports an unknown signal", async () => {
-    const device = await HostileDevice.start(fleet, "signals", {
+    const device = await HostileDevice.start(lab.fleet, "signals", {
       exec: (channel) => {
         channel.write("out");
         channel.exit("WINCH");
         channel.end();
       },
     });
-    const client = await loggedIn(`root@${fleet.namespace}.${device.hostname}`);
+    const client = await loggedIn(`root@${lab.fleet.namespace}.${device.hostname}`);
     for (let command = 0; command < 2; command += 1) {
       const channel = await exec(client, "anything");
       const output: Buffer[] = [];
@@ -386,7 +352,7 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
     await closed;
     await expect
       .poll(() =>
-        fleet.service.logs().filter(({ msg }) => msg === "the SSH connection of a client broke off"),
+        lab.fleet.service.logs().filter(({ msg }) => msg === "the SSH connection of a client broke off"),
       )
       .toContainEqual(expect.objectContaining({ address: "127.0.0.1", reason: "Bad packet length" }));
   });
@@ -401,19 +367,19 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
   });
 
   it("keeps a device's tunnel from an attacker who knows what the device enrolls with", async () => {
-    const own = await HostileDevice.start(fleet, "own-x", answers("own"));
+    const own = await HostileDevice.start(lab.fleet, "own-x", answers("own"));
     const forged = { ...own.identity, privateKey: newRsaKey() };
-    const attacker = await HostileDevice.start(fleet, "own-x", answers("forged"), forged);
+    const attacker = await HostileDevice.start(lab.fleet, "own-x", answers("forged"), forged);
     expect(attacker.uid).toBe(own.uid);
     await attacker.closed;
-    const there = { to: `root@${fleet.namespace}.own-x`, port: fleet.port, key, command: "anything" };
-    expect(await ssh(there)).toMatchObject({ stdout: "own" });
+    const there = { to: `root@${lab.fleet.namespace}.own-x`, command: "anything" };
+    expect(await lab.ssh(there)).toMatchObject({ stdout: "own" });
     const refused = { device: own.uid, reason: expect.stringMatching(/private key|hung up/) };
     const line = { msg: "takeover of a device's tunnel refused", level: 40, ...refused };
-    await expect.poll(() => fleet.service.logs()).toContainEqual(expect.objectContaining(line));
+    await expect.poll(() => lab.fleet.service.logs()).toContainEqual(expect.objectContaining(line));
     const query = { object: own.uid };
     const latest = async () =>
-      (await fleet.client.getAuditTrail({ params: { tenant: fleet.tenant }, query }))[0];
+      (await lab.fleet.client.getAuditTrail({ params: { tenant: lab.fleet.tenant }, query }))[0];
     await expect
       .poll(latest)
       .toMatchObject({ operation: "deviceConnection", after: { takeover: "refused" } });
@@ -422,31 +388,13 @@ describe.skipIf(withoutSsh)(`attacks on the gateway${withoutSsh ? ` (${withoutSs
   });
 
   it("lets an agent without challenges take over its own tunnel, after it has proven its key", async () => {
-    const first = await HostileDevice.start(fleet, "moved", answers("first"));
-    const there = { to: `root@${fleet.namespace}.moved`, port: fleet.port, key, command: "anything" };
-    expect(await ssh(there)).toMatchObject({ stdout: "first" });
-    const second = await HostileDevice.start(fleet, "moved", answers("second"), first.identity);
+    const first = await HostileDevice.start(lab.fleet, "moved", answers("first"));
+    const there = { to: `root@${lab.fleet.namespace}.moved`, command: "anything" };
+    expect(await lab.ssh(there)).toMatchObject({ stdout: "first" });
+    const second = await HostileDevice.start(lab.fleet, "moved", answers("second"), first.identity);
     await first.closed;
-    expect(await ssh(there)).toMatchObject({ stdout: "second" });
+    expect(await lab.ssh(there)).toMatchObject({ stdout: "second" });
     second.stop();
-    await unharmed();
-  });
-
-  it("opens 64 channels of a connection, also where nothing is requested on them", async () => {
-    const client = await loggedIn();
-    const protocol = protocolOf(client);
-    const answers = { opened: 0, refused: 0 };
-    const handlers = protocol._handlers;
-    const all = Promise.withResolvers<void>();
-    const count = (name: keyof typeof answers) => () => {
-      answers[name] += 1;
-      if (answers.opened + answers.refused === 100) all.resolve();
-    };
-    handlers.CHANNEL_OPEN_CONFIRMATION = count("opened");
-    handlers.CHANNEL_OPEN_FAILURE = count("refused");
-    for (let channel = 0; channel < 100; channel += 1) protocol.session(channel, 65536, 32768);
-    await all.promise;
-    expect(answers).toEqual({ opened: 64, refused: 36 });
     await unharmed();
   });
 });
@@ -463,43 +411,23 @@ interface ClientProtocol {
   rekey(): void;
 }
 
-describe.skipIf(withoutSsh)("a gateway process", () => {
-  const folder = openFolder();
-  let fleet: SshService;
-  let agent: TestAgent;
-  let key: string;
-
-  beforeAll(async () => {
-    key = newKey(folder.path, "key");
-    fleet = await startSshService({ flags: ["--ssh-refusals-per-address", "4"] });
-    agent = await startAgent({
-      ...{ url: fleet.service.url, tenant: fleet.tenant, hostname: "edge-1", folder: folder.path },
-    });
-    await acceptWithKey(fleet, agent.uid, key);
-  });
-  afterAll(async () => {
-    await agent?.stop();
-    await fleet?.stop();
-    folder.remove();
-  });
-
-  const login = (from: string, command = "echo in") =>
-    ssh({ to: `root@${fleet.namespace}.edge-1`, port: fleet.port, key, command, from });
+describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] }, (lab) => {
+  const login = (from: string, command = "echo in") => lab.ssh({ command, from });
 
   it.each([
     ["is killed", "SIGKILL"],
     // It answers as little as one whose event loop turns in an endless loop.
     ["hangs", "SIGSTOP"],
   ] as const)("that %s loses its sessions alone, and is restarted", async (_what, signal) => {
-    const first = gatewayPidOf(fleet.service) ?? 0;
+    const first = gatewayPidOf(lab.fleet.service) ?? 0;
     const open = login("127.0.1.1", "echo begun; sleep 600");
-    const sessions = () => fleet.client.getSessions({});
+    const sessions = () => lab.fleet.client.getSessions({});
     await expect.poll(async () => (await sessions()).filter(({ active }) => active).length).toBe(1);
     process.kill(first, signal);
     // The API answers meanwhile.
     await expect.poll(async () => (await sessions()).filter(({ active }) => active).length).toBe(0);
     expect((await open).code).toBe(255);
-    await expect.poll(() => gatewayPidOf(fleet.service)).not.toBe(first);
+    await expect.poll(() => gatewayPidOf(lab.fleet.service)).not.toBe(first);
     expect(await login("127.0.1.2")).toMatchObject({ stdout: "in\n" });
   });
 
@@ -508,7 +436,7 @@ describe.skipIf(withoutSsh)("a gateway process", () => {
       const client = new ssh2.Client();
       const failed = once(client, "error").catch((error: unknown) => error);
       client.on("error", () => {});
-      const sock = connect({ port: fleet.port, host: "127.0.0.1", localAddress: "127.0.1.9" });
+      const sock = connect({ port: lab.fleet.port, host: "127.0.0.1", localAddress: "127.0.1.9" });
       // The library has sent how it wants to exchange keys by then.
       client.connect({ sock, username: "any", hostVerifier: () => false });
       await failed;

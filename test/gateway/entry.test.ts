@@ -1,62 +1,31 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import ssh2 from "ssh2";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import {
-  acceptWithKey,
-  newKey,
-  openFolder,
-  publicHalf,
-  type SshService,
-  ssh,
-  sshPortOf,
-  startAgent,
-  startSshService,
-  type TestAgent,
-  withoutSsh,
-} from "../support/sshFleet.ts";
+import { afterEach, expect, it } from "vitest";
+import { type Login, newKey, publicHalf } from "../support/sshFleet.ts";
+import { describeSsh } from "./lab.ts";
 
 const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 
-describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
-  const folder = openFolder();
-  const sockets: Socket[] = [];
-  let fleet: SshService;
-  let agent: TestAgent;
-  let key: string;
-  let fingerprint: string;
-  let to: string;
+const options = {
+  flags: [
+    ...["--ssh-startups-per-address", "5", "--ssh-refusals-per-address", "4", "--ssh-forwarding", "on"],
+    // Narrower than the agent's list, so that it is the gateway's which is seen.
+    ...["--trusted-proxies", "127.0.0.9", "--ssh-environment", "LANG,LC_KNOWN*"],
+  ],
+  agent: { flags: ["--allow-forwarding"] },
+};
 
-  beforeAll(async () => {
-    key = newKey(folder.path, "key");
-    fleet = await startSshService({
-      flags: [
-        ...["--ssh-startups-per-address", "5", "--ssh-refusals-per-address", "4", "--ssh-forwarding", "on"],
-        // Narrower than the agent's list, so that it is the gateway's which is seen.
-        ...["--trusted-proxies", "127.0.0.9", "--ssh-environment", "LANG,LC_KNOWN*"],
-      ],
-    });
-    const { service, tenant, namespace } = fleet;
-    const flags = ["--allow-forwarding"];
-    agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path, flags });
-    fingerprint = await acceptWithKey(fleet, agent.uid, key);
-    to = `root@${namespace}.edge-1`;
-  });
+describeSsh("the SSH entry", options, (lab) => {
+  const sockets: Socket[] = [];
   afterEach(() => {
     for (const socket of sockets.splice(0)) socket.destroy();
   });
-  afterAll(async () => {
-    await agent?.stop();
-    await fleet?.stop();
-    folder.remove();
-  });
-
-  const login = (more: Partial<Parameters<typeof ssh>[0]> = {}) =>
-    ssh({ to, port: fleet.port, key, command: "echo in", ...more });
+  const login = (more: Partial<Login> = {}) => lab.ssh({ command: "echo in", ...more });
 
   /** A connection that says nothing, or what it is told. */
   function stranger(from: string, words: string | Buffer = ""): Socket {
-    const socket = connect({ port: sshPortOf(fleet.service), host: "127.0.0.1", localAddress: from });
+    const socket = connect({ port: lab.fleet.port, host: "127.0.0.1", localAddress: from });
     socket.on("error", () => {});
     sockets.push(socket);
     if (words.length > 0) socket.write(words);
@@ -64,7 +33,7 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
   }
 
   it("feels a change of the policy with the very next login", async () => {
-    const { client } = fleet;
+    const { client } = lab.fleet;
     expect(await login()).toMatchObject({ stdout: "in\n" });
     const deny = { action: "deny", active: true, priority: 1, sourceIp: ".*", ...EVERYTHING } as const;
     const { id } = await client.createFirewallRule({ body: deny });
@@ -76,24 +45,24 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
     expect(await login({ from: "127.0.0.3" })).toMatchObject({ stdout: "in\n" });
     await client.deleteFirewallRule({ params: { id } });
     await client.updatePublicKey({
-      params: { fingerprint },
+      params: { fingerprint: lab.fingerprint },
       body: { name: "key", ...EVERYTHING, username: "^ana$" },
     });
     expect(await login({ from: "127.0.0.3" })).toMatchObject({ code: 255 });
-    await client.deletePublicKey({ params: { fingerprint } });
+    await client.deletePublicKey({ params: { fingerprint: lab.fingerprint } });
     expect(await login({ from: "127.0.0.4" })).toMatchObject({ code: 255 });
-    await client.createPublicKey({ body: { name: "key", data: publicHalf(key), ...EVERYTHING } });
+    await client.createPublicKey({ body: { name: "key", data: publicHalf(lab.key), ...EVERYTHING } });
     expect(await login()).toMatchObject({ stdout: "in\n" });
   });
 
   it("reaches a device by its uid too", async () => {
-    expect(await login({ to: `root@${agent.uid}` })).toMatchObject({ stdout: "in\n" });
+    expect(await login({ to: `root@${lab.agent.uid}` })).toMatchObject({ stdout: "in\n" });
   });
 
   it("tells a stranger nothing, and the operator why", async () => {
-    const before = fleet.service.logs().length;
-    const other = newKey(folder.path, "other");
-    const targets = ["root@nowhere.edge-1", `root@${fleet.namespace}.edge-9`, "root", to];
+    const before = lab.fleet.service.logs().length;
+    const other = newKey(lab.folder, "other");
+    const targets = ["root@nowhere.edge-1", `root@${lab.fleet.namespace}.edge-9`, "root", lab.to];
     const answers = [];
     for (const [index, target] of targets.entries()) {
       const { code, stderr } = await login({
@@ -110,7 +79,7 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
     expect(answers).toEqual(targets.map(() => first));
     await expect
       .poll(() =>
-        fleet.service
+        lab.fleet.service
           .logs()
           .slice(before)
           .filter(({ msg }) => msg === "login to a device refused")
@@ -136,7 +105,7 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
   });
 
   it("shuts an address out that was refused too often, and nobody else", async () => {
-    const other = newKey(folder.path, "refused");
+    const other = newKey(lab.folder, "refused");
     for (let time = 0; time < 4; time += 1) {
       expect((await login({ key: other, from: "127.0.5.1" })).stderr).toContain("Permission denied");
     }
@@ -146,14 +115,14 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
 
   /** The address that the operator reads of a refused login over a connection that begins with a header. */
   async function addressSeen(from: string, header: string | Buffer): Promise<unknown> {
-    const before = fleet.service.logs().length;
+    const before = lab.fleet.service.logs().length;
     const client = new ssh2.Client();
     const failed = once(client, "error");
     const sock = stranger(from, header);
-    client.connect({ sock, username: `root@${fleet.namespace}.edge-9`, password: "wrong" });
+    client.connect({ sock, username: `root@${lab.fleet.namespace}.edge-9`, password: "wrong" });
     await failed;
     const refusal = () =>
-      fleet.service
+      lab.fleet.service
         .logs()
         .slice(before)
         .find(({ refused }) => refused === "device");
@@ -206,8 +175,8 @@ describe.skipIf(withoutSsh)(`the SSH entry${withoutSsh ? ` (${withoutSsh})` : ""
   });
 
   it("forwards where the operator allows it", async () => {
-    const flags = ["-W", `127.0.0.1:${new URL(fleet.service.url).port}`];
-    const { stdout } = await ssh({ to, port: fleet.port, key, flags }, "GET /healthcheck HTTP/1.0\r\n\r\n");
+    const flags = ["-W", `127.0.0.1:${new URL(lab.fleet.service.url).port}`];
+    const { stdout } = await lab.ssh({ flags }, "GET /healthcheck HTTP/1.0\r\n\r\n");
     expect(stdout).toContain("200 OK");
   });
 

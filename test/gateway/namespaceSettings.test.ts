@@ -3,63 +3,24 @@ import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { ResponseOf } from "@gatehouse-access/sdk";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  acceptWithKey,
-  isAlive,
-  newKey,
-  openFolder,
-  type SshService,
-  scp,
-  spawnSsh,
-  ssh,
-  startAgent,
-  startSshService,
-  type TestAgent,
-  withoutSsh,
-} from "../support/sshFleet.ts";
+import { describe, expect, it } from "vitest";
+import { isAlive, type Login, scp } from "../support/sshFleet.ts";
+import { describeSsh, type SshLab } from "./lab.ts";
 
-type Session = ResponseOf<"getSession">;
 type Settings = Partial<ResponseOf<"getNamespace">["settings"]>;
 
-describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
-  const folder = openFolder();
-  let fleet: SshService;
-  let agent: TestAgent;
-  let key: string;
-  let to: string;
+const options = {
+  flags: ["--ssh-keep-alive", "1"],
+  agent: { flags: ["--allow-forwarding"] },
+  begin: async (lab: SshLab) => chmodSync(lab.folder, 0o777),
+};
 
-  beforeAll(async () => {
-    chmodSync(folder.path, 0o777);
-    key = newKey(folder.path, "key");
-    fleet = await startSshService({ flags: ["--ssh-keep-alive", "1"] });
-    const { service, tenant, namespace } = fleet;
-    const flags = ["--allow-forwarding"];
-    agent = await startAgent({ url: service.url, tenant, hostname: "edge-5", folder: folder.path, flags });
-    await acceptWithKey(fleet, agent.uid, key);
-    to = `deploy@${namespace}.edge-5`;
-  });
-  afterAll(async () => {
-    await agent?.stop();
-    await fleet?.stop();
-    folder.remove();
-  });
-
+describeSsh("settings of a namespace", options, (lab) => {
   const set = (settings: Settings) =>
-    fleet.client.editNamespace({ params: { tenant: fleet.tenant }, body: { settings } });
-  const login = (more: object, stdin?: string) => ssh({ to, port: fleet.port, key, ...more }, stdin);
-
-  /** The latest session, once it has ended. */
-  async function ended(): Promise<Session> {
-    let latest: Session | undefined;
-    const isOver = async () => {
-      const [first] = await fleet.client.getSessions({});
-      latest = first && (await fleet.client.getSession({ params: { uid: first.uid } }));
-      return latest?.active === false;
-    };
-    await expect.poll(isOver).toBe(true);
-    return latest as Session;
-  }
+    lab.fleet.client.editNamespace({ params: { tenant: lab.fleet.tenant }, body: { settings } });
+  const to = () => lab.to.replace("root@", "deploy@");
+  const login = (more: Partial<Login>, stdin?: string) => lab.ssh({ to: to(), ...more }, stdin);
+  const ended = () => lab.session(({ active }) => !active);
 
   describe("ssh_forwarding", () => {
     /** Starts a server that answers only when its client has ended its direction. */
@@ -103,7 +64,7 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
         const closed = await forward("127.0.0.1:1");
         expect(closed.stderr).toContain("the device did not connect to the target");
         const refusals = () =>
-          fleet.service.logs().filter(({ msg }) => msg === "a request of an SSH client was refused");
+          lab.fleet.service.logs().filter(({ msg }) => msg === "a request of an SSH client was refused");
         await expect.poll(() => refusals().length).toBe(6);
         expect(refusals()[0]).toMatchObject({
           username: "deploy",
@@ -122,7 +83,7 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
         flags: ["-o", "ExitOnForwardFailure=yes", "-R", "0:127.0.0.1:1"],
       });
       expect([code, stderr]).toEqual([255, expect.stringContaining("remote port forwarding failed")]);
-      const reasons = () => fleet.service.logs().map(({ reason }) => reason);
+      const reasons = () => lab.fleet.service.logs().map(({ reason }) => reason);
       await expect.poll(reasons).toContain("the gateway does not support the request tcpip-forward");
       await set({ sshForwarding: [] });
     });
@@ -137,7 +98,7 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
       ["all", { command: true, terminal: true, transfer: true }],
     ] as const)("%s", async (mode, expected) => {
       await set({ sessionRecord: true, sessionRecordMode: mode });
-      const file = join(folder.path, "file");
+      const file = join(lab.folder, "file");
       writeFileSync(file, "content of a file");
       // The agent's user reads it, whatever the umask is.
       chmodSync(file, 0o644);
@@ -145,18 +106,18 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
       const command = await isRecorded();
       expect((await login({ command: `cat ${file}`, flags: ["-tt"] })).code).toBe(0);
       const terminal = await isRecorded();
-      const target = `${to}@127.0.0.1:${file}`;
-      expect(await scp({ port: fleet.port, key }, target, `${file}2`, ["-O"])).toBe(0);
+      const target = `${to()}@127.0.0.1:${file}`;
+      expect(await scp({ port: lab.fleet.port, key: lab.key }, target, `${file}2`, ["-O"])).toBe(0);
       expect(readFileSync(`${file}2`, "utf8")).toBe("content of a file");
       expect({ command, terminal, transfer: await isRecorded() }).toEqual(expected);
     });
 
     it("shows the program, the direction and the size of a transfer", async () => {
       await set({ sessionRecord: true, sessionRecordMode: "default" });
-      const file = join(folder.path, "sent");
+      const file = join(lab.folder, "sent");
       writeFileSync(file, "x".repeat(1000));
-      const target = `${to}@127.0.0.1:${file}2`;
-      expect(await scp({ port: fleet.port, key }, file, target, ["-O"])).toBe(0);
+      const target = `${to()}@127.0.0.1:${file}2`;
+      expect(await scp({ port: lab.fleet.port, key: lab.key }, file, target, ["-O"])).toBe(0);
       const { events } = await ended();
       const byType = new Map(events.items.map(({ type, data }) => [type, data]));
       expect(byType.get("exec")).toEqual({ command: `scp -t ${file}2` });
@@ -181,7 +142,7 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
         3_000_000,
       );
       const { uid } = await ended();
-      const chunks = await fleet.client.getSessionRecord({ params: { uid, seat: "0" } });
+      const chunks = await lab.fleet.client.getSessionRecord({ params: { uid, seat: "0" } });
       const size = chunks.reduce((sum, { message }) => sum + message.length, 0);
       expect(size).toBeLessThan(1024 * 1024);
       expect(size).toBeGreaterThan(800_000);
@@ -190,7 +151,7 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
   });
 
   it("the command and the session of a client that vanishes end", async () => {
-    const client = spawnSsh({ to, port: fleet.port, key, command: "echo $$; exec sleep 600" });
+    const client = lab.spawnSsh({ command: "echo $$; exec sleep 600" });
     client.stderr.resume();
     const [line] = await once(client.stdout, "data");
     const command = Number(String(line).trim());
@@ -198,7 +159,7 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
     try {
       await expect.poll(() => isAlive(command), { timeout: 20_000 }).toBe(false);
       await ended();
-      const reasons = fleet.service.logs().map(({ reason }) => reason);
+      const reasons = lab.fleet.service.logs().map(({ reason }) => reason);
       expect(reasons).toContain("Keepalive timeout");
     } finally {
       client.kill("SIGKILL");
@@ -206,9 +167,9 @@ describe.skipIf(withoutSsh)(`settings of a namespace${withoutSsh ? ` (${withoutS
   });
 
   it("a login to a device that is offline says since when", async () => {
-    await agent.stop();
-    const { uid } = agent;
-    const device = async () => fleet.client.getDevice({ params: { uid } });
+    await lab.agent.stop();
+    const { uid } = lab.agent;
+    const device = async () => lab.fleet.client.getDevice({ params: { uid } });
     await expect.poll(async () => (await device()).online).toBe(false);
     const { code, stderr } = await login({ command: "true" });
     expect([code, stderr]).toEqual([

@@ -4,81 +4,40 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
-import { createClient, passwordCredential, type ResponseOf } from "@gatehouse-access/sdk";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createClient, passwordCredential } from "@gatehouse-access/sdk";
+import { expect, it } from "vitest";
 import { makeDataDir } from "../support/dataFolder.ts";
 import { startRelay } from "../support/relay.ts";
 import { startService } from "../support/service.ts";
 import {
   acceptWithKey,
+  CLIENT,
   isAlive,
   newKey,
   openFolder,
-  type SshService,
   scp,
   spawnSsh,
   ssh,
   sshPortOf,
   startAgent,
   startSshService,
-  type TestAgent,
   UNLIMITED,
   withoutSsh,
 } from "../support/sshFleet.ts";
+import { describeSsh, type SshLab, takingPassword } from "./lab.ts";
 
 const PASSWORD = "kept at the device alone";
-const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
 
-type Session = ResponseOf<"getSession">;
+const options = {
+  env: { GATEHOUSE_LOG_LEVEL: "debug" },
+  // The agent would forward, were it asked to.
+  agent: { env: takingPassword(PASSWORD), flags: ["--allow-forwarding"] },
+  begin: ({ fleet: { client, tenant } }: SshLab) =>
+    client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
+};
 
-describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
-  const folder = openFolder();
-  let fleet: SshService;
-  let agent: TestAgent;
-  let key: string;
-  let to: string;
-
-  beforeAll(async () => {
-    key = newKey(folder.path, "key");
-    fleet = await startSshService({ env: { GATEHOUSE_LOG_LEVEL: "debug" } });
-    const { service, client, tenant, namespace } = fleet;
-    const hash = execFileSync(process.execPath, [AGENT, "hash-password"], { input: `${PASSWORD}\n` });
-    const env = { GATEHOUSE_AGENT_PASSWORD_HASH: hash.toString().trim() };
-    // It would forward, were it asked to.
-    const flags = ["--allow-forwarding"];
-    agent = await startAgent({
-      url: service.url,
-      tenant,
-      hostname: "edge-1",
-      folder: folder.path,
-      env,
-      flags,
-    });
-    await acceptWithKey(fleet, agent.uid, key);
-    await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
-    to = `root@${namespace}.edge-1`;
-  });
-  afterAll(async () => {
-    await agent?.stop();
-    await fleet?.stop();
-    folder.remove();
-  });
-
-  const login = (command: string, more: object = {}) => ssh({ to, port: fleet.port, key, command, ...more });
-
-  /** The latest session, once it is as a test waits for it. */
-  async function session(fits: (session: Session) => boolean): Promise<Session> {
-    let latest: Session | undefined;
-    await expect
-      .poll(async () => {
-        const [first] = await fleet.client.getSessions({});
-        latest = first && (await fleet.client.getSession({ params: { uid: first.uid } }));
-        return latest !== undefined && fits(latest);
-      })
-      .toBe(true);
-    return latest as Session;
-  }
+describeSsh("sessions of OpenSSH", options, (lab) => {
+  const login = (command: string) => lab.ssh({ command });
 
   /** Whether a client's login has written a text. */
   async function says(stream: NodeJS.ReadableStream, wanted: string): Promise<string> {
@@ -96,11 +55,11 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
       stdout: "out\n",
       stderr: "err\n",
     });
-    const found = await session(({ active, events }) => !active && events.items.length === 2);
+    const found = await lab.session(({ active, events }) => !active && events.items.length === 2);
     expect(found).toMatchObject({
       username: "root",
       ipAddress: "127.0.0.1",
-      deviceUid: agent.uid,
+      deviceUid: lab.agent.uid,
       authenticated: true,
       type: "exec",
     });
@@ -111,9 +70,9 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
   });
 
   it("have both outputs of a command recorded, so that no shell is hidden in one of them", async () => {
-    await ssh({ to, port: fleet.port, key, command: "echo seen; exec sh 1>&2" }, "echo not hidden; exit 5\n");
-    const found = await session(({ active, recorded }) => !active && recorded);
-    const chunks = await fleet.client.getSessionRecord({ params: { uid: found.uid, seat: "0" } });
+    await lab.ssh({ command: "echo seen; exec sh 1>&2" }, "echo not hidden; exit 5\n");
+    const found = await lab.session(({ active, recorded }) => !active && recorded);
+    const chunks = await lab.fleet.client.getSessionRecord({ params: { uid: found.uid, seat: "0" } });
     const textOf = (wanted: string) =>
       chunks
         .filter(({ stream = "stdout" }) => stream === wanted)
@@ -123,24 +82,24 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
   });
 
   it("have their terminal, whose output is recorded", async () => {
-    const client = spawnSsh({ to, port: fleet.port, key, flags: ["-tt"], env: { TERM: "vt100" } });
+    const client = lab.spawnSsh({ flags: ["-tt"], env: { TERM: "vt100" } });
     client.stdin.end("stty size; echo $TERM $((6 * 7)); exit 3\n");
     const output = text(client.stdout);
     expect(await once(client, "close")).toEqual([3, null]);
     expect(await output).toContain("vt100 42");
-    const found = await session(({ active, recorded }) => !active && recorded);
+    const found = await lab.session(({ active, recorded }) => !active && recorded);
     expect(found).toMatchObject({ type: "term", term: "vt100" });
     const [terminal] = found.events.items;
     expect(terminal).toMatchObject({ type: "pty-req", data: { term: "vt100" } });
     // What was typed is in no event.
     expect(JSON.stringify(found.events)).not.toContain("stty");
-    const record = await fleet.client.getSessionRecord({ params: { uid: found.uid, seat: "0" } });
+    const record = await lab.fleet.client.getSessionRecord({ params: { uid: found.uid, seat: "0" } });
     expect(JSON.stringify(record)).toContain("vt100 42");
   });
 
   it("carry what is piped through them, and its end", async () => {
     const sent = "line\n".repeat(20_000);
-    const { stdout, code } = await ssh({ to, port: fleet.port, key, command: "cat" }, sent);
+    const { stdout, code } = await lab.ssh({ command: "cat" }, sent);
     expect(code).toBe(0);
     expect(stdout === sent).toBe(true);
   });
@@ -160,13 +119,13 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
   });
 
   it("reach no other address through the device, unless the operator allows it", async () => {
-    const flags = ["-W", `127.0.0.1:${new URL(fleet.service.url).port}`];
-    const { code, stderr } = await ssh({ to, port: fleet.port, key, flags });
+    const flags = ["-W", `127.0.0.1:${new URL(lab.fleet.service.url).port}`];
+    const { code, stderr } = await lab.ssh({ flags });
     expect(code).toBe(255);
     expect(stderr).toContain("forwarding failed");
     // The client leaves while the device is still being reached, for which the operator is not told to blame the device.
-    const { uid } = await session(({ active }) => !active);
-    const told = () => fleet.service.logs().filter((line) => line.session === uid);
+    const { uid } = await lab.session(({ active }) => !active);
+    const told = () => lab.fleet.service.logs().filter((line) => line.session === uid);
     await expect.poll(() => told().length).toBe(2);
     const reason = expect.stringContaining("is not allowed: add a rule to ssh_forwarding");
     expect(told()).toMatchObject([
@@ -176,13 +135,13 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
   });
 
   it("end when they are closed by the API", async () => {
-    const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
+    const client = lab.spawnSsh({ command: "echo begun; exec cat" });
     const complaints = text(client.stderr);
     await says(client.stdout, "begun");
-    const { uid } = await session(({ active, authenticated }) => active && authenticated);
+    const { uid } = await lab.session(({ active, authenticated }) => active && authenticated);
     const closing = Date.now();
     const left = once(client, "close");
-    await fleet.client.closeSession({ params: { uid }, body: { device: agent.uid } });
+    await lab.fleet.client.closeSession({ params: { uid }, body: { device: lab.agent.uid } });
     const [code] = await left;
     console.log(`closed after ${Date.now() - closing} ms`);
     expect(Date.now() - closing).toBeLessThan(5000);
@@ -191,61 +150,49 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
   });
 
   it("end when their client hangs up, and so does what they run", async () => {
-    const client = spawnSsh({ to, port: fleet.port, key, command: "echo $$; exec sleep 1000" });
+    const client = lab.spawnSsh({ command: "echo $$; exec sleep 1000" });
     const pid = Number((await says(client.stdout, "\n")).trim());
-    await session(({ active }) => active);
+    await lab.session(({ active }) => active);
     client.kill("SIGKILL");
-    await session(({ active }) => !active);
+    await lab.session(({ active }) => !active);
     await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
   it("move files unchanged in both directions", { tags: ["long"], timeout: 120_000 }, async () => {
     const { sent, received, moved } = { sent: "sent", received: "received", moved: "moved" };
-    const at = (name: string) => join(folder.path, name);
+    const at = (name: string) => join(lab.folder, name);
     // A device of the tests is this machine: the agent's user must be able to write here.
-    chmodSync(folder.path, 0o777);
+    chmodSync(lab.folder, 0o777);
     execFileSync("dd", ["if=/dev/urandom", `of=${at(sent)}`, "bs=1M", "count=100", "status=none"]);
     const batch = at("batch");
     writeFileSync(batch, `put ${at(sent)} ${at(moved)}\nget ${at(moved)} ${at(received)}\nrm ${at(moved)}\n`);
-    const args = [
-      "-F",
-      "none",
-      "-b",
-      batch,
-      "-P",
-      String(fleet.port),
-      "-i",
-      key,
-      "-o",
-      "StrictHostKeyChecking=no",
-    ];
-    const known = ["-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", "LogLevel=ERROR"];
-    execFileSync("sftp", [...args, ...known, `${to}@127.0.0.1`], { stdio: "ignore" });
+    const args = ["-F", "none", "-b", batch, "-P", String(lab.fleet.port), "-i", lab.key, ...CLIENT];
+    execFileSync("sftp", [...args, `${lab.to}@127.0.0.1`], { stdio: "ignore" });
     execFileSync("cmp", [at(sent), at(received)]);
-    chmodSync(folder.path, 0o711);
+    chmodSync(lab.folder, 0o711);
   });
 
   it("let scp copy files, with its exit code", async () => {
-    chmodSync(folder.path, 0o777);
+    chmodSync(lab.folder, 0o777);
     const [sent, there, received] = ["sent.scp", "there.scp", "received.scp"].map((name) =>
-      join(folder.path, name),
+      join(lab.folder, name),
     ) as [string, string, string];
     writeFileSync(sent, Buffer.alloc(5_000_001, "all of the bytes "), { mode: 0o644 });
-    const copy = (from: string, into: string) => scp({ port: fleet.port, key }, from, into);
-    expect(await copy(sent, `${to}@127.0.0.1:${there}`)).toBe(0);
-    expect(await copy(`${to}@127.0.0.1:${there}`, received)).toBe(0);
-    expect(await copy(`${to}@127.0.0.1:${there}.missing`, received)).toBe(1);
+    const copy = (from: string, into: string) => scp({ port: lab.fleet.port, key: lab.key }, from, into);
+    expect(await copy(sent, `${lab.to}@127.0.0.1:${there}`)).toBe(0);
+    expect(await copy(`${lab.to}@127.0.0.1:${there}`, received)).toBe(0);
+    expect(await copy(`${lab.to}@127.0.0.1:${there}.missing`, received)).toBe(1);
     execFileSync("cmp", [sent, received]);
-    chmodSync(folder.path, 0o711);
+    chmodSync(lab.folder, 0o711);
   });
 
   it("of a password begin when the device takes it", async () => {
-    const asking = join(folder.path, "askpass");
+    const asking = join(lab.folder, "askpass");
     writeFileSync(asking, '#!/bin/sh\nprintf "%s\\n" "$PASSWORD_OF_TEST"\n', { mode: 0o755 });
     const withPassword = async (password: string, flags: string[] = []) => {
       const client = spawnSsh({
-        to,
-        port: fleet.port,
+        to: lab.to,
+        port: lab.fleet.port,
         command: "echo in",
         flags: ["-o", "NumberOfPasswordPrompts=1", ...flags],
         env: { SSH_ASKPASS: asking, SSH_ASKPASS_REQUIRE: "force", PASSWORD_OF_TEST: password, DISPLAY: ":0" },
@@ -256,15 +203,15 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
       return { output, code };
     };
     expect(await withPassword(PASSWORD)).toEqual({ output: "in\n", code: 0 });
-    await session(({ authenticated, active }) => authenticated && !active);
+    await lab.session(({ authenticated, active }) => authenticated && !active);
     expect(await withPassword("another one")).toEqual({ output: "", code: 255 });
-    await session(({ authenticated, active }) => !authenticated && !active);
+    await lab.session(({ authenticated, active }) => !authenticated && !active);
     // A wrong password opens no way for a key that the namespace does not have.
-    const stranger = newKey(folder.path, "stranger");
+    const stranger = newKey(lab.folder, "stranger");
     const order = ["-o", "PreferredAuthentications=password,publickey", "-i", stranger];
     expect(await withPassword("another one", order)).toEqual({ output: "", code: 255 });
     const refusals = () =>
-      fleet.service
+      lab.fleet.service
         .logs()
         .filter(({ msg }) => msg === "login to a device refused")
         .map(({ credential, refused }) => [credential, refused]);
@@ -273,36 +220,35 @@ describe.skipIf(withoutSsh)(`sessions of OpenSSH${withoutSsh ? ` (${withoutSsh})
       ["password", "password"],
       ["key", "key"],
     ]);
-    expect(fleet.service.output()).not.toContain(PASSWORD);
-    expect(fleet.service.output()).not.toContain("another one");
-    expect(agent.output()).not.toContain(PASSWORD);
+    expect(lab.fleet.service.output()).not.toContain(PASSWORD);
+    expect(lab.fleet.service.output()).not.toContain("another one");
+    expect(lab.agent.output()).not.toContain(PASSWORD);
   });
 
   it("end when the agent is killed, whose device is then offline until it comes back", async () => {
-    const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
+    const client = lab.spawnSsh({ command: "echo begun; exec cat" });
     client.stderr.resume();
     await says(client.stdout, "begun");
     const left = once(client, "close");
-    await agent.kill();
+    await lab.agent.kill();
     expect((await left)[0]).toBe(255);
-    await session(({ active }) => !active);
-    const online = async () => (await fleet.client.getDevice({ params: { uid: agent.uid } })).online;
+    await lab.session(({ active }) => !active);
+    const online = async () => (await lab.fleet.client.getDevice({ params: { uid: lab.agent.uid } })).online;
     await expect.poll(online).toBe(false);
     const { code, stderr } = await login("true");
     expect(code).toBe(255);
     expect(stderr).toContain("The device is offline");
-    const { service, tenant } = fleet;
-    agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path });
+    await lab.startAgent();
     await expect.poll(online).toBe(true);
     expect((await login("echo back")).stdout).toBe("back\n");
   });
 
   it("end when their device is deleted", async () => {
-    const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
+    const client = lab.spawnSsh({ command: "echo begun; exec cat" });
     client.stderr.resume();
     await says(client.stdout, "begun");
     const left = once(client, "close");
-    await fleet.client.deleteDevice({ params: { uid: agent.uid } });
+    await lab.fleet.client.deleteDevice({ params: { uid: lab.agent.uid } });
     expect((await left)[0]).toBe(255);
     expect((await login("true")).stderr).toContain("Permission denied");
   });

@@ -2,69 +2,36 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import type { ResponseOf } from "@gatehouse-access/sdk";
 import pty from "@lydell/node-pty";
 import ssh2 from "ssh2";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  acceptWithKey,
-  CLIENT,
-  newKey,
-  openFolder,
-  type SshService,
-  spawnSsh,
-  ssh,
-  startAgent,
-  startSshService,
-  type TestAgent,
-  withoutSsh,
-} from "../support/sshFleet.ts";
+import { expect, it } from "vitest";
+import { CLIENT } from "../support/sshFleet.ts";
+import { describeSsh, type SshLab } from "./lab.ts";
 
-type Session = ResponseOf<"getSession">;
+const options = {
+  env: { GATEHOUSE_LOG_LEVEL: "debug", GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0" },
+  flags: ["--drain", "30"],
+  begin: ({ fleet: { client, tenant } }: SshLab) =>
+    client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
+};
 
-describe.skipIf(withoutSsh)(`terminals of OpenSSH${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
-  const folder = openFolder();
-  let fleet: SshService;
-  let agent: TestAgent;
-  let key: string;
-  let to: string;
-
-  beforeAll(async () => {
-    key = newKey(folder.path, "key");
-    fleet = await startSshService({
-      env: { GATEHOUSE_LOG_LEVEL: "debug", GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0" },
-      flags: ["--drain", "30"],
-    });
-    const { service, client, tenant, namespace } = fleet;
-    agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path });
-    await acceptWithKey(fleet, agent.uid, key);
-    await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
-    to = `root@${namespace}.edge-1`;
-  });
-  afterAll(async () => {
-    await agent?.stop();
-    await fleet?.stop();
-    folder.remove();
-  });
-
-  /** The latest session, once it is as a test waits for it. */
-  async function session(fits: (session: Session) => boolean): Promise<Session> {
-    let latest: Session | undefined;
-    await expect
-      .poll(async () => {
-        const [first] = await fleet.client.getSessions({});
-        latest = first && (await fleet.client.getSession({ params: { uid: first.uid } }));
-        return latest !== undefined && fits(latest);
-      })
-      .toBe(true);
-    return latest as Session;
-  }
-
-  const recordOf = (uid: string, seat: string) => fleet.client.getSessionRecord({ params: { uid, seat } });
+describeSsh("terminals of OpenSSH", options, (lab) => {
+  const recordOf = (uid: string, seat: string) =>
+    lab.fleet.client.getSessionRecord({ params: { uid, seat } });
 
   /** OpenSSH's client in a window, as somebody has it who types. */
   function openWindow(cols: number, rows: number, command?: string) {
-    const args = ["-F", "none", ...CLIENT, "-tt", "-p", String(fleet.port), "-i", key, `${to}@127.0.0.1`];
+    const args = [
+      "-F",
+      "none",
+      ...CLIENT,
+      "-tt",
+      "-p",
+      String(lab.fleet.port),
+      "-i",
+      lab.key,
+      `${lab.to}@127.0.0.1`,
+    ];
     const window = pty.spawn("ssh", command === undefined ? args : [...args, command], {
       name: "xterm-256color",
       cols,
@@ -88,11 +55,11 @@ describe.skipIf(withoutSsh)(`terminals of OpenSSH${withoutSsh ? ` (${withoutSsh}
     const window = openWindow(91, 31, "stty size; read line; stty size; exit 4");
     await window.shows("31 91");
     window.resize(132, 43);
-    await session(({ events }) => events.items.some(({ type }) => type === "window-change"));
+    await lab.session(({ events }) => events.items.some(({ type }) => type === "window-change"));
     window.type("go on");
     await window.shows("43 132");
     expect(await window.code).toBe(4);
-    const { uid, type, term, events } = await session(({ active }) => !active);
+    const { uid, type, term, events } = await lab.session(({ active }) => !active);
     expect({ type, term }).toEqual({ type: "exec", term: "xterm-256color" });
     expect(events.items.map((item) => [item.type, item.data])).toMatchObject([
       ["pty-req", { term: "xterm-256color", columns: 91, rows: 31 }],
@@ -111,7 +78,12 @@ describe.skipIf(withoutSsh)(`terminals of OpenSSH${withoutSsh ? ` (${withoutSsh}
 
   it("have a size that changes while the device begins", async () => {
     const client = new ssh2.Client();
-    client.connect({ host: "127.0.0.1", port: fleet.port, username: to, privateKey: readFileSync(key) });
+    client.connect({
+      host: "127.0.0.1",
+      port: lab.fleet.port,
+      username: lab.to,
+      privateKey: readFileSync(lab.key),
+    });
     await once(client, "ready");
     client.setNoDelay();
     const run = (command: string, window?: ssh2.PseudoTtyOptions) =>
@@ -132,28 +104,17 @@ describe.skipIf(withoutSsh)(`terminals of OpenSSH${withoutSsh ? ` (${withoutSsh}
   });
 
   it("of one connection are seats of one session, each with events and a recording of its own", async () => {
-    const shared = ["-S", join(folder.path, "shared")];
-    const master = spawnSsh({
-      to,
-      port: fleet.port,
-      key,
-      command: "echo from the first; cat",
-      flags: ["-M", ...shared],
-    });
+    const shared = ["-S", join(lab.folder, "shared")];
+    const master = lab.spawnSsh({ command: "echo from the first; cat", flags: ["-M", ...shared] });
     const complaints = text(master.stderr);
     const ended = once(master, "close");
     await once(master.stdout, "data");
-    const second = await ssh({
-      to,
-      port: fleet.port,
-      command: "echo from the second; exit 5",
-      flags: shared,
-    });
+    const second = await lab.ssh({ command: "echo from the second; exit 5", flags: shared });
     expect(second).toMatchObject({ code: 5, stdout: "from the second\n" });
     master.stdin.end();
     expect(await ended).toEqual([0, null]);
     expect(await complaints).toBe("");
-    const { uid, events } = await session(({ active }) => !active);
+    const { uid, events } = await lab.session(({ active }) => !active);
     expect(events.seats).toEqual([0, 1]);
     expect(events.items.map(({ seat, type, data }) => [seat, type, data])).toMatchObject([
       [0, "exec", { command: "echo from the first; cat" }],
@@ -179,24 +140,24 @@ describe.skipIf(withoutSsh)(`terminals of OpenSSH${withoutSsh ? ` (${withoutSsh}
     window.type("echo ${#secret} characters; exit");
     await window.shows("15 characters");
     expect(await window.code).toBe(0);
-    const typed = await session(({ active }) => !active);
-    await ssh({ to, port: fleet.port, key }, "true piped-in-secret\n");
-    const piped = await session(({ uid, active }) => uid !== typed.uid && !active);
+    const typed = await lab.session(({ active }) => !active);
+    await lab.ssh({}, "true piped-in-secret\n");
+    const piped = await lab.session(({ uid, active }) => uid !== typed.uid && !active);
 
     // The log has both sessions, the recording what was to be seen; so that what they lack was looked for in the right place.
-    const log = fleet.service.output();
+    const log = lab.fleet.service.output();
     for (const { uid } of [typed, piped]) expect(log).toContain(uid);
     expect(JSON.stringify(await recordOf(typed.uid, "0"))).toContain("typed-in-sight");
     for (const hidden of ["typed-in-sight", "typed-in-secret", "piped-in-secret"]) {
       expect(log).not.toContain(hidden);
-      expect(agent.output()).not.toContain(hidden);
+      expect(lab.agent.output()).not.toContain(hidden);
       expect(JSON.stringify([typed, piped])).not.toContain(hidden);
     }
     expect(JSON.stringify(await recordOf(typed.uid, "0"))).not.toContain("typed-in-secret");
   });
 
   it("are measured: logins, their time, and what waits to be written", async () => {
-    const line = fleet.service.logs().find(({ msg }) => msg.startsWith("metrics open at "));
+    const line = lab.fleet.service.logs().find(({ msg }) => msg.startsWith("metrics open at "));
     const metrics = await (await fetch(`${line?.msg.slice("metrics open at ".length)}/metrics`)).text();
     const value = (name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(metrics)?.[1]);
     expect(value('gatehouse_device_login_duration_seconds_count{entry="ssh"}')).toBeGreaterThan(2);
@@ -210,12 +171,12 @@ describe.skipIf(withoutSsh)(`terminals of OpenSSH${withoutSsh ? ` (${withoutSsh}
     const window = openWindow(80, 24);
     window.type("echo $((6 * 7)) begun");
     await window.shows("42 begun");
-    process.kill(fleet.service.pid, "SIGTERM");
+    process.kill(lab.fleet.service.pid, "SIGTERM");
     await window.shows("This session ends in 30 seconds.");
-    expect((await ssh({ to, port: fleet.port, key, command: "true" })).code).toBe(255);
+    expect((await lab.ssh({ command: "true" })).code).toBe(255);
     window.type("echo $((6 * 7)) goes on; exit");
     await window.shows("42 goes on");
     expect(await window.code).toBe(0);
-    expect(await fleet.service.ended).toBe(0);
+    expect(await lab.fleet.service.ended).toBe(0);
   });
 });

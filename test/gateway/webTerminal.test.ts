@@ -1,7 +1,5 @@
-import { execFileSync } from "node:child_process";
 import { createPrivateKey, sign } from "node:crypto";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import ssh2 from "ssh2";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
@@ -13,8 +11,8 @@ import {
   startSshService,
   type TestAgent,
 } from "../support/sshFleet.ts";
+import { takingPassword } from "./lab.ts";
 
-const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
 const PASSWORD = "typed into a browser";
 
 interface Asked {
@@ -47,8 +45,7 @@ describe("the web terminal", () => {
   beforeAll(async () => {
     fleet = await startSshService();
     const { service, tenant, client } = fleet;
-    const hash = execFileSync(process.execPath, [AGENT, "hash-password"], { input: PASSWORD });
-    const env = { GATEHOUSE_AGENT_PASSWORD_HASH: hash.toString().trim() };
+    const env = takingPassword(PASSWORD);
     agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path, env });
     await client.acceptDevice({ params: { uid: agent.uid } });
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });

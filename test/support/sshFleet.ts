@@ -96,7 +96,7 @@ export async function startSshService(options: ServiceOptions = {}): Promise<Ssh
   };
 }
 
-interface AgentOptions {
+export interface AgentOptions {
   readonly url: string;
   readonly tenant: string;
   /** Name of the device. */

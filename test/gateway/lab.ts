@@ -1,0 +1,125 @@
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { ResponseOf } from "@gatehouse-access/sdk";
+import { afterAll, beforeAll, describe, expect } from "vitest";
+import type { ServiceOptions } from "../support/service.ts";
+import {
+  type AgentOptions,
+  acceptWithKey,
+  type Login,
+  newKey,
+  openFolder,
+  type SshService,
+  spawnSsh,
+  ssh,
+  startAgent,
+  startSshService,
+  type TestAgent,
+  withoutSsh,
+} from "../support/sshFleet.ts";
+
+const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
+
+type Session = ResponseOf<"getSession">;
+
+interface LabOptions extends Pick<ServiceOptions, "env" | "flags"> {
+  readonly agent?: Pick<AgentOptions, "env" | "flags">;
+  /** Runs once the device is accepted. */
+  readonly begin?: (lab: SshLab) => Promise<unknown>;
+}
+
+/** A service with an SSH entry, an accepted device that its agent serves, and a key that opens it to every login name. */
+export class SshLab {
+  static readonly hostname = "edge-1";
+  readonly #options: LabOptions;
+  readonly #folder = openFolder();
+  #fleet: SshService | undefined;
+  #agent: TestAgent | undefined;
+  /** Path of the private key. */
+  key = "";
+  fingerprint = "";
+
+  constructor(options: LabOptions) {
+    this.#options = options;
+  }
+
+  /** A folder that the agent's user may pass through. */
+  get folder(): string {
+    return this.#folder.path;
+  }
+
+  get fleet(): SshService {
+    if (this.#fleet === undefined) throw new Error("the service has not been started");
+    return this.#fleet;
+  }
+
+  get agent(): TestAgent {
+    if (this.#agent === undefined) throw new Error("the agent has not been started");
+    return this.#agent;
+  }
+
+  /** The device for a login. */
+  get to(): string {
+    return `root@${this.fleet.namespace}.${SshLab.hostname}`;
+  }
+
+  async start(): Promise<void> {
+    const { agent: _, begin, ...service } = this.#options;
+    this.key = newKey(this.folder, "key");
+    this.#fleet = await startSshService(service);
+    await this.startAgent();
+    this.fingerprint = await acceptWithKey(this.fleet, this.agent.uid, this.key);
+    await begin?.(this);
+  }
+
+  /** Starts the agent, or starts it again. */
+  async startAgent(): Promise<void> {
+    const { service, tenant } = this.fleet;
+    const device = { url: service.url, tenant, hostname: SshLab.hostname, folder: this.folder };
+    this.#agent = await startAgent({ ...device, ...this.#options.agent });
+  }
+
+  async stop(): Promise<void> {
+    await this.#agent?.stop();
+    await this.#fleet?.stop();
+    this.#folder.remove();
+  }
+
+  #login = (more: Partial<Login>): Login => ({ to: this.to, port: this.fleet.port, key: this.key, ...more });
+
+  /** Runs OpenSSH's client with the key to its end. */
+  readonly ssh = (more: Partial<Login> = {}, stdin?: string) => ssh(this.#login(more), stdin);
+
+  /** Starts OpenSSH's client with the key. */
+  readonly spawnSsh = (more: Partial<Login> = {}) => spawnSsh(this.#login(more));
+
+  /** The latest session, once it is as a test waits for it. */
+  async session(fits: (session: Session) => boolean): Promise<Session> {
+    const { client } = this.fleet;
+    let latest: Session | undefined;
+    await expect
+      .poll(async () => {
+        const [first] = await client.getSessions({});
+        latest = first && (await client.getSession({ params: { uid: first.uid } }));
+        return latest !== undefined && fits(latest);
+      })
+      .toBe(true);
+    return latest as Session;
+  }
+}
+
+/** Like `describe`, with a lab for its tests. Without OpenSSH they are skipped. */
+export function describeSsh(title: string, options: LabOptions, tests: (lab: SshLab) => void): void {
+  describe.skipIf(withoutSsh)(`${title}${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
+    const lab = new SshLab(options);
+    beforeAll(() => lab.start());
+    afterAll(() => lab.stop());
+    tests(lab);
+  });
+}
+
+/** The setting by which an agent takes a password. */
+export function takingPassword(password: string): { readonly GATEHOUSE_AGENT_PASSWORD_HASH: string } {
+  const hash = execFileSync(process.execPath, [AGENT, "hash-password"], { input: `${password}\n` });
+  return { GATEHOUSE_AGENT_PASSWORD_HASH: hash.toString().trim() };
+}
