@@ -4,18 +4,12 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import type grpc from "@grpc/grpc-js";
-import type pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
-import proto from "@pulumi/pulumi/proto/provider_pb.js";
-import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { gatehouse } from "../support/gatehouse.ts";
-import { PluginClient, structOf } from "../support/pluginClient.ts";
 import { startEngine } from "./support/engine.ts";
-
-const PLUGIN = fileURLToPath(new URL("../../provider/bin/pulumi-resource-gatehouse.js", import.meta.url));
+import { PLUGIN, startPlugin } from "./support/pluginProcess.ts";
 
 let home: string;
 let fleet: Fleet;
@@ -37,12 +31,11 @@ afterEach(async () => {
   rmSync(home, { recursive: true });
 });
 
-/** Starts a plugin as engines do; the first line that it writes is its port. */
-async function start(program: string, args: readonly string[], env: Record<string, string> = {}) {
-  const child = spawn(program, args, { env: { PATH: process.env.PATH, ...env }, stdio: "pipe" });
-  running.push(child);
-  const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  return { child, client: new PluginClient(Number(line)) };
+/** Starts a plugin that ends with the test. */
+async function start(args: readonly string[], env: Record<string, string> = {}, program?: string) {
+  const started = await startPlugin(args, { PATH: process.env.PATH, ...env }, program);
+  running.push(started.child);
+  return started;
 }
 
 it("is installed where the Pulumi CLI looks for it, and starts from there", async () => {
@@ -51,9 +44,9 @@ it("is installed where the Pulumi CLI looks for it, and starts from there", asyn
   const file = /is installed: (.*)\n/.exec(installed.stdout)?.[1] ?? "";
   expect(file.startsWith(join(home, "plugins", "resource-gatehouse-v"))).toBe(true);
   expect(statSync(file).mode & 0o111).toBe(0o111);
-  const { client } = await start(file, ["127.0.0.1:1"], {});
-  const info = await client.ask<pluginProto.PluginInfo>("getPluginInfo", new emptyProto.Empty());
-  expect(file).toContain(`resource-gatehouse-v${info.getVersion()}`);
+  const { client } = await start(["127.0.0.1:1"], {}, file);
+  const info = await client.call("getPluginInfo");
+  expect(file).toContain(`resource-gatehouse-v${info.version}`);
   client.close();
   // Once more, as after an update of this package in its place.
   expect((await gatehouse(["pulumi", "install"], { PULUMI_HOME: home })).code).toBe(0);
@@ -71,15 +64,12 @@ it("says which folder it cannot be installed in", async () => {
 
 it("shows its messages by the engine, and ends with it", { tags: ["long"] }, async () => {
   const engine = await startEngine();
-  const { child, client } = await start(process.execPath, [PLUGIN, engine.address], fleet.env);
-  await client.ask("configure", new proto.ConfigureRequest());
+  const { child, client } = await start([engine.address], fleet.env);
+  await client.call("configure");
   const rule = { action: "deny", priority: 5, sourceIp: "^203", username: ".*", filter: { hostname: ".*" } };
   const urn = "urn:pulumi:dev::project::gatehouse:index:FirewallRule::it";
   for (const properties of [rule, { ...rule, adopt: true }]) {
-    const request = new proto.CreateRequest();
-    request.setUrn(urn);
-    request.setProperties(structOf(properties));
-    await client.ask("create", request).catch((error: grpc.ServiceError) => {
+    await client.call("create", { urn, properties }).catch((error: grpc.ServiceError) => {
       throw new Error(error.details);
     });
   }

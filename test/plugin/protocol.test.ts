@@ -1,9 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import grpc from "@grpc/grpc-js";
-import type pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
 import proto from "@pulumi/pulumi/proto/provider_pb.js";
-import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { UNKNOWN } from "../../provider/engineMarks.ts";
 import { functions } from "../../provider/providers/functions.ts";
@@ -11,7 +9,7 @@ import { type ProviderServer, serveProvider } from "../../provider/providers/plu
 import { PulumiProvider } from "../../provider/providers/plugin/pulumiProvider.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
-import { initFailureIn, PluginClient, structOf, valuesIn } from "../support/pluginClient.ts";
+import { failureOf, type Message, PluginClient } from "../support/pluginClient.ts";
 import { startLossyProxy } from "../support/proxy.ts";
 
 type Values = Record<string, unknown>;
@@ -61,56 +59,33 @@ async function configured(
   instance = DEFAULT,
 ): Promise<Started> {
   const started = await start(env);
-  const request = new proto.ConfigureRequest();
-  request.setUrn(instance);
-  request.setId("8d8e0b9e-3a6f-4f9a-bb1d-111111111111");
-  request.setArgs(structOf(args));
-  await started.client.ask("configure", request);
+  const id = "8d8e0b9e-3a6f-4f9a-bb1d-111111111111";
+  await started.client.call("configure", { urn: instance, id, args });
   return started;
 }
 
-async function checkInstance({ client }: Started, instance: string, args: Values, olds: Values = {}) {
-  const request = new proto.CheckRequest();
-  request.setOlds(structOf(olds));
-  request.setUrn(instance);
-  request.setNews(structOf(args));
-  const answer = await client.ask<proto.CheckResponse>("checkConfig", request);
-  return {
-    inputs: valuesIn(answer.getInputs()),
-    failures: answer.getFailuresList().map((failure) => failure.getReason()),
-  };
+/** The reasons of failures. */
+const reasonsIn = ({ failuresList = [] }: Message): string[] =>
+  failuresList.map(({ reason }: { readonly reason: string }) => reason);
+
+async function checkInstance({ client }: Started, instance: string, news: Values, olds: Values = {}) {
+  const answer = await client.call("checkConfig", { urn: instance, olds, news });
+  return { inputs: answer.inputs ?? {}, failures: reasonsIn(answer) };
 }
 
 async function check({ client }: Started, type: string, news: Values, name?: string, olds: Values = {}) {
-  const request = new proto.CheckRequest();
-  request.setUrn(urn(type, name));
-  request.setOlds(structOf(olds));
-  request.setNews(structOf(news));
-  const answer = await client.ask<proto.CheckResponse>("check", request);
-  return {
-    inputs: valuesIn(answer.getInputs()),
-    failures: answer.getFailuresList().map((failure) => failure.toObject()),
-  };
+  const { inputs = {}, failuresList = [] } = await client.call("check", { urn: urn(type, name), olds, news });
+  return { inputs, failures: failuresList };
 }
 
-async function create({ client }: Started, type: string, inputs: Values, preview = false) {
-  const request = new proto.CreateRequest();
-  request.setUrn(urn(type));
-  request.setProperties(structOf(inputs));
-  request.setPreview(preview);
-  const answer = await client.ask<proto.CreateResponse>("create", request);
-  return { id: answer.getId(), state: valuesIn(answer.getProperties()) };
+async function create({ client }: Started, type: string, properties: Values, preview = false) {
+  const answer = await client.call("create", { urn: urn(type), properties, preview });
+  return { id: String(answer.id ?? ""), state: answer.properties };
 }
 
-async function invoke({ client }: Started, token: string, args: Values = {}) {
-  const request = new proto.InvokeRequest();
-  request.setTok(token);
-  request.setArgs(structOf(args));
-  const answer = await client.ask<proto.InvokeResponse>("invoke", request);
-  return {
-    result: valuesIn(answer.getReturn()),
-    failures: answer.getFailuresList().map((failure) => failure.getReason()),
-  };
+async function invoke({ client }: Started, tok: string, args: Values = {}) {
+  const answer = await client.call("invoke", { tok, args });
+  return { result: answer.return ?? {}, failures: reasonsIn(answer) };
 }
 
 const rule = {
@@ -124,25 +99,21 @@ const rule = {
 describe("a plugin that was started", () => {
   it("says what it takes, its version and its schema", async () => {
     const { client } = await start();
-    const shaken = await client.ask<proto.ProviderHandshakeResponse>(
-      "handshake",
-      new proto.ProviderHandshakeRequest(),
-    );
-    expect(shaken.toObject()).toMatchObject({
+    expect(await client.call("handshake")).toMatchObject({
       acceptSecrets: true,
       acceptResources: true,
       acceptOutputs: true,
     });
-    const info = await client.ask<pluginProto.PluginInfo>("getPluginInfo", new emptyProto.Empty());
-    const schema = await client.ask<proto.GetSchemaResponse>("getSchema", new proto.GetSchemaRequest());
+    const info = await client.call("getPluginInfo");
+    const { schema } = await client.call("getSchema");
     const file = fileURLToPath(new URL("../../provider/schemas/pulumi.json", import.meta.url));
-    expect(schema.getSchema()).toBe(readFileSync(file, "utf8"));
-    expect(JSON.parse(schema.getSchema()).version).toBe(info.getVersion());
+    expect(schema === readFileSync(file, "utf8")).toBe(true);
+    expect(JSON.parse(schema).version).toBe(info.version);
   });
 
   it("refuses the methods of other kinds of provider", async () => {
     const { client } = await start();
-    await expect(client.ask("construct", new proto.ConstructRequest())).rejects.toMatchObject({
+    await expect(client.call("construct")).rejects.toMatchObject({
       code: grpc.status.UNIMPLEMENTED,
     });
   });
@@ -245,12 +216,10 @@ describe("the settings of an instance", () => {
 
   async function diff(before: Values, after: Values) {
     const { client } = await start({});
-    const request = new proto.DiffRequest();
-    request.setUrn(OWN);
-    request.setOldInputs(structOf(before));
-    request.setNews(structOf(after));
-    const answer = await client.ask<proto.DiffResponse>("diffConfig", request);
-    return { diffs: answer.getDiffsList(), replaces: answer.getReplacesList() };
+    const { diffsList = [], replacesList = [] } = await client.call("diffConfig", {
+      ...{ urn: OWN, oldInputs: before, news: after },
+    });
+    return { diffs: diffsList, replaces: replacesList };
   }
   const here = { url: "https://one.example", tenant: TENANT, token: "a" };
 
@@ -289,9 +258,7 @@ describe("the settings of an instance", () => {
 describe("check", () => {
   it("says what is wrong, with the name of the property", async () => {
     const { failures } = await check(await configured(), "FirewallRule", { ...rule, action: "maybe" });
-    expect(failures).toEqual([
-      { property: "", reason: expect.stringMatching(/^FirewallRule\.action: must be one of/) },
-    ]);
+    expect(failures).toEqual([{ reason: expect.stringMatching(/^FirewallRule\.action: must be one of/) }]);
   });
 
   it("fills in the instance's namespace", async () => {
@@ -340,7 +307,7 @@ describe("check", () => {
     const started = await configured();
     await check(started, "Namespace", { name: "trials" }, "one");
     const { failures } = await check(started, "Namespace", { name: "Trials" }, "two");
-    expect(failures).toEqual([{ property: "", reason: expect.stringMatching(/^Namespace\.name: /) }]);
+    expect(failures).toEqual([{ reason: expect.stringMatching(/^Namespace\.name: /) }]);
   });
 
   it("names the resources there are", async () => {
@@ -355,17 +322,13 @@ describe("check", () => {
 describe("diff", () => {
   async function diff(type: string, state: Values, news: Values, ignored: string[] = []) {
     const { client } = await configured();
-    const request = new proto.DiffRequest();
-    request.setIgnorechangesList(ignored);
-    request.setUrn(urn(type));
-    request.setId("id");
-    request.setOlds(structOf(state));
-    request.setNews(structOf(news));
-    const answer = await client.ask<proto.DiffResponse>("diff", request);
-    const kinds = Object.entries(proto.PropertyDiff.Kind);
-    const nameOf = (kind: number) => kinds.find(([, number]) => number === kind)?.[0];
+    const { detaileddiffMap = {} } = await client.call("diff", {
+      ...{ urn: urn(type), id: "id", olds: state, news, ignorechangesList: ignored },
+    });
+    const nameOf = (kind = 0) =>
+      Object.entries(proto.PropertyDiff.Kind).find(([, number]) => number === kind)?.[0];
     return Object.fromEntries(
-      answer.getDetaileddiffMap().toObject(true, (_, detail) => nameOf(detail.getKind())),
+      Object.entries<Message>(detaileddiffMap).map(([place, { kind }]) => [place, nameOf(kind)]),
     );
   }
 
@@ -445,14 +408,16 @@ describe("create", () => {
     const error = await create(started, "Namespace", { name: "halfway", settings }).catch(
       (error: unknown) => error,
     );
-    const failure = initFailureIn(error);
+    const { initFailed: failure } = failureOf(error).error;
     const [made] = await fleet.client
       .getNamespaces({ query: {} })
       .then((all) => all.filter(({ name }) => name === "halfway"));
-    expect(failure?.getId()).toBe(made?.tenantId);
-    expect(valuesIn(failure?.getProperties())).toMatchObject({ name: "halfway", tenant: made?.tenantId });
-    expect(valuesIn(failure?.getInputs())).toEqual({ name: "halfway", settings });
-    expect(failure?.getReasonsList()).toHaveLength(1);
+    expect(failure).toEqual({
+      id: made?.tenantId,
+      properties: expect.objectContaining({ name: "halfway", tenant: made?.tenantId }),
+      inputs: { name: "halfway", settings },
+      reasonsList: [expect.any(String)],
+    });
     const tenant = made?.tenantId ?? "";
     await fleet.client.forTenant(tenant).deleteNamespace({ params: { tenant } });
     await proxy.stop();
@@ -499,17 +464,9 @@ describe("delete", () => {
     const started = await configured();
     const made = await create(started, "FirewallRule", rule);
     const { client } = await configured();
-    const compare = new proto.DiffRequest();
-    compare.setUrn(urn("FirewallRule"));
-    compare.setId(made.id);
-    compare.setOlds(structOf(made.state));
-    compare.setNews(structOf(rule));
-    await client.ask("diff", compare);
-    const removal = new proto.DeleteRequest();
-    removal.setUrn(urn("FirewallRule"));
-    removal.setId(made.id);
-    removal.setProperties(structOf(made.state));
-    await client.ask("delete", removal);
+    const object = { urn: urn("FirewallRule"), id: made.id };
+    await client.call("diff", { ...object, olds: made.state, news: rule });
+    await client.call("delete", { ...object, properties: made.state });
     expect(await fleet.client.getFirewallRules()).toEqual([]);
   });
 });
@@ -518,13 +475,12 @@ describe("update", () => {
   it("writes what somebody changed by hand where that is to be ignored", async () => {
     const started = await configured();
     const made = await create(started, "FirewallRule", { ...rule, active: true });
-    const request = new proto.UpdateRequest();
-    request.setUrn(urn("FirewallRule"));
-    request.setId(made.id);
-    request.setOlds(structOf({ ...made.state, username: "^eve$" }));
-    request.setNews(structOf({ ...rule, active: true, priority: 8 }));
-    request.setIgnorechangesList(["username"]);
-    await started.client.ask("update", request);
+    await started.client.call("update", {
+      ...{ urn: urn("FirewallRule"), id: made.id },
+      olds: { ...made.state, username: "^eve$" },
+      news: { ...rule, active: true, priority: 8 },
+      ignorechangesList: ["username"],
+    });
     const [changed] = await fleet.client.getFirewallRules();
     expect(changed).toMatchObject({ priority: 8, username: "^eve$" });
     await fleet.client.deleteFirewallRule({ params: { id: changed?.id ?? "" } });
@@ -533,17 +489,8 @@ describe("update", () => {
 
 describe("read", () => {
   async function read({ client }: Started, type: string, id: string, state?: Values) {
-    const request = new proto.ReadRequest();
-    request.setUrn(urn(type));
-    request.setId(id);
-    if (state) request.setProperties(structOf(state));
-    const answer = await client.ask<proto.ReadResponse>("read", request);
-    const inputs = answer.getInputs();
-    return {
-      id: answer.getId(),
-      state: valuesIn(answer.getProperties()),
-      inputs: inputs && valuesIn(inputs),
-    };
+    const answer = await client.call("read", { urn: urn(type), id, properties: state });
+    return { id: answer.id ?? "", state: answer.properties ?? {}, inputs: answer.inputs };
   }
 
   it("gives for an import the inputs that declare the object, and for a refresh none", async () => {
@@ -607,7 +554,7 @@ describe("after cancel", () => {
   it("nothing is begun, and what runs is done to its end", async () => {
     const started = await configured();
     const making = create(started, "FirewallRule", rule);
-    await started.client.ask("cancel", new emptyProto.Empty());
+    await started.client.call("cancel");
     const made = await making;
     await expect(create(started, "FirewallRule", { ...rule, priority: 6 })).rejects.toMatchObject({
       code: grpc.status.CANCELLED,

@@ -4,13 +4,39 @@ import proto from "@pulumi/pulumi/proto/provider_pb.js";
 import statusProto from "@pulumi/pulumi/proto/status_pb.js";
 import structProto from "google-protobuf/google/protobuf/struct_pb.js";
 
-type Values = Record<string, unknown>;
-type Struct = InstanceType<typeof structProto.Struct>;
-type Client = InstanceType<typeof rpc.ResourceProviderClient>;
+/**
+ * A message as JSON: fields that have a value, by the names in Pulumi's generated code (`oldInputs`, `failuresList`,
+ * `detaileddiffMap`), structs as the values in them, bytes as base64.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into responses, whose shapes the protocol has
+export type Message = Readonly<Record<string, any>>;
+
+/** What a plugin returns for a call. */
+export type Outcome =
+  | { readonly response: Message }
+  | { readonly error: { readonly code: string; readonly message: string; readonly initFailed?: Message } };
+
+/** A class of google-protobuf's generated code. Only its accessors show which fields it has. */
+interface MessageClass {
+  new (): object;
+  readonly prototype: object;
+}
+type Accessors = Readonly<Record<string, ((value?: unknown) => unknown) | undefined>>;
+type StructMap = Map<string, unknown>;
+
+/** The methods of `pulumirpc.ResourceProvider` by the names that clients have for them, as `checkConfig`. */
+export const methods = rpc.ResourceProviderService as unknown as Readonly<
+  Record<string, { readonly requestType: MessageClass }>
+>;
+
+/** Messages in requests that are no structs. */
+const NESTED: Readonly<Record<string, MessageClass>> = {
+  Autonaming: proto.CheckRequest.AutonamingOptions as unknown as MessageClass,
+};
 
 /** A plugin, as an engine calls it. */
 export class PluginClient {
-  readonly #client: Client;
+  readonly #client: InstanceType<typeof rpc.ResourceProviderClient>;
 
   constructor(port: number) {
     this.#client = new rpc.ResourceProviderClient(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), {
@@ -18,12 +44,23 @@ export class PluginClient {
     });
   }
 
-  /** Calls a method; rejects with the error of gRPC. */
-  ask<Answer = unknown>(method: Exclude<keyof Client, keyof grpc.Client>, request: unknown): Promise<Answer> {
+  /**
+   * Calls a method.
+   * @throws grpc.ServiceError
+   */
+  async call(method: string, request: object = {}): Promise<Message> {
+    const { requestType } = methods[method] ?? {};
+    if (!requestType) throw new Error(`a plugin has no method ${method}`);
+    const message = fromJson(requestType, JSON.parse(JSON.stringify(request)));
+    return toJson(await this.pass(method, message)) as Message;
+  }
+
+  /** As `call`, with the messages of the generated code. */
+  pass(method: string, request: unknown): Promise<unknown> {
     type Method = (request: unknown, done: (error: Error | null, answer: unknown) => void) => unknown;
     return new Promise((resolve, reject) => {
-      (this.#client[method] as Method).call(this.#client, request, (error, answer) =>
-        error ? reject(error) : resolve(answer as Answer),
+      (this.#client[method as "check"] as Method).call(this.#client, request, (error, answer) =>
+        error ? reject(error) : resolve(answer),
       );
     });
   }
@@ -33,17 +70,68 @@ export class PluginClient {
   }
 }
 
-/** Values as a message. */
-export const structOf = (values: Values): Struct =>
-  structProto.Struct.fromJavaScript(JSON.parse(JSON.stringify(values)));
-
-/** The values in a message, as they are. */
-export const valuesIn = (struct: Struct | undefined): Values => (struct?.toJavaScript() ?? {}) as Values;
-
-/** The object that was made but not completed, which an error of gRPC tells; undefined for other errors. */
-export function initFailureIn(error: unknown): proto.ErrorResourceInitFailed | undefined {
-  const [bytes] = (error as grpc.ServiceError).metadata?.get("grpc-status-details-bin") ?? [];
-  if (!Buffer.isBuffer(bytes)) return undefined;
-  const [detail] = statusProto.Status.deserializeBinary(bytes).getDetailsList();
-  return detail && proto.ErrorResourceInitFailed.deserializeBinary(detail.getValue_asU8());
+/** A message, or a value in one, as JSON. */
+export function toJson(value: unknown): unknown {
+  if (value instanceof structProto.Struct || value instanceof structProto.Value) return value.toJavaScript();
+  if (Array.isArray(value)) return value.map(toJson);
+  if (typeof value !== "object" || value === null) return value;
+  const message = value as Accessors;
+  const fields = fieldsOf(Object.getPrototypeOf(value)).flatMap((field): [string, unknown][] => {
+    const isThere = message[`has${field}`]?.();
+    const found = message[`get${field}_asB64`]?.() ?? message[`get${field}`]?.();
+    // The default of a field without presence is not sent.
+    if (isThere === false || (isThere === undefined && !found)) return [];
+    const json = isMap(field)
+      ? Object.fromEntries([...(found as StructMap).entries()].map(([key, member]) => [key, toJson(member)]))
+      : toJson(found);
+    const isEmpty = /(Map|List)$/.test(field) && Object.keys(json as object).length === 0;
+    return isEmpty ? [] : [[jsonName(field), json]];
+  });
+  return Object.fromEntries(fields);
 }
+
+/** The message of a class that {@link toJson} makes this JSON of. */
+function fromJson(of: MessageClass, json: Message): object {
+  const message = new of();
+  const accessors = message as Accessors;
+  const fields = fieldsOf(of.prototype);
+  const strange = Object.keys(json).filter((name) => !fields.some((field) => jsonName(field) === name));
+  if (strange.length > 0) throw new Error(`the request has no ${strange}`);
+  for (const field of fields) {
+    const value = json[jsonName(field)];
+    if (value === undefined) continue;
+    if (isMap(field)) {
+      const map = accessors[`get${field}`]?.() as StructMap;
+      for (const [key, member] of Object.entries(value)) map.set(key, member);
+    } else {
+      const isMessage = typeof value === "object" && value !== null && !Array.isArray(value);
+      accessors[`set${field}`]?.(isMessage ? nested(field, value) : value);
+    }
+  }
+  return message;
+}
+
+const nested = (field: string, value: Message): object =>
+  NESTED[field] ? fromJson(NESTED[field], value) : structProto.Struct.fromJavaScript(value);
+
+/** The outcome of a call that failed. `initFailed`: the object that was created but not completed. */
+export function failureOf(error: unknown): Extract<Outcome, { error: unknown }> {
+  const { code, details, metadata } = error as grpc.ServiceError;
+  const [bytes] = metadata?.get("grpc-status-details-bin") ?? [];
+  const [detail] = Buffer.isBuffer(bytes)
+    ? statusProto.Status.deserializeBinary(bytes).getDetailsList()
+    : [undefined];
+  const failed = detail && proto.ErrorResourceInitFailed.deserializeBinary(detail.getValue_asU8());
+  const initFailed = failed && { initFailed: toJson(failed) as Message };
+  return { error: { code: String(grpc.status[code]), message: details, ...initFailed } };
+}
+
+/** The fields of a message as its accessors name them: `OldInputs`, `DiffsList`, `VariablesMap`. */
+const fieldsOf = (prototype: object): string[] =>
+  Object.getOwnPropertyNames(prototype)
+    .filter((name) => name.startsWith("get") && !/_as(U8|B64)$/.test(name))
+    .map((name) => name.slice("get".length));
+
+const isMap = (field: string) => field.endsWith("Map");
+
+const jsonName = (field: string) => field.charAt(0).toLowerCase() + field.slice(1);

@@ -11,7 +11,7 @@ import { definitions } from "../../../provider/resources/index.ts";
 import { Connection } from "../../../provider/service/connection.ts";
 import { opens } from "../../../provider/service/newConnection.ts";
 import { createClient, passwordCredential } from "../../../sdk/index.ts";
-import { PluginClient, structOf, valuesIn } from "../../support/pluginClient.ts";
+import { type Message, PluginClient } from "../../support/pluginClient.ts";
 import type { DoorOptions, FrontDoor, Named } from "./door.ts";
 import { terraformDoor } from "./terraformDoor.ts";
 
@@ -98,81 +98,47 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
   );
   const server = await serveProvider(service);
   const client = new PluginClient(server.port);
-  const ask: typeof client.ask = (method, request) =>
-    client.ask(method, request).catch((error: grpc.ServiceError) => {
+  const call = (method: string, request: object) =>
+    client.call(method, request).catch((error: grpc.ServiceError) => {
       throw new Error(error.details || error.message);
-    }) as never;
-  const configuration = new proto.ConfigureRequest();
-  configuration.setId(stateId);
-  configuration.setUrn(`urn:pulumi:${stack}::project::pulumi:providers:gatehouse::default_0_1_0`);
-  configuration.setArgs(structOf({}));
-  await ask("configure", configuration);
+    });
+  const instance = `urn:pulumi:${stack}::project::pulumi:providers:gatehouse::default_0_1_0`;
+  await call("configure", { id: stateId, urn: instance, args: {} });
 
-  const creation = (resource: Named, inputs: Values, preview: boolean) => {
-    const request = new proto.CreateRequest();
-    request.setUrn(urnOf(resource));
-    request.setProperties(structOf(inputs));
-    request.setPreview(preview);
-    return ask<proto.CreateResponse>("create", request);
-  };
-  const change = (resource: Named, id: string, outputs: Values, inputs: Values, preview: boolean) => {
-    const request = new proto.UpdateRequest();
-    request.setUrn(urnOf(resource));
-    request.setId(id);
-    request.setOlds(structOf(outputs));
-    request.setNews(structOf(inputs));
-    request.setPreview(preview);
-    return ask<proto.UpdateResponse>("update", request);
-  };
+  const create = (resource: Named, properties: Values, preview: boolean) =>
+    call("create", { urn: urnOf(resource), properties, preview });
+  const update = (resource: Named, id: string, olds: Values, news: Values, preview: boolean) =>
+    call("update", { urn: urnOf(resource), id, olds, news, preview });
   return {
     async check(resource, olds, news) {
-      const request = new proto.CheckRequest();
-      request.setUrn(urnOf(resource));
-      request.setOlds(structOf(olds));
-      request.setNews(structOf(news));
-      const answer = await ask<proto.CheckResponse>("check", request);
-      const failures = answer.getFailuresList().map((failure) => failure.getReason());
-      return { inputs: plainIn(answer.getInputs()), failures };
+      const { inputs, failuresList = [] } = await call("check", { urn: urnOf(resource), olds, news });
+      return { inputs: plain(inputs), failures: failuresList.map(({ reason }: Message) => reason) };
     },
     async diff(resource, id, outputs, inputs) {
-      const request = new proto.DiffRequest();
-      request.setUrn(urnOf(resource));
-      request.setId(id);
-      request.setOlds(structOf(outputs));
-      request.setNews(structOf(inputs));
-      const answer = await ask<proto.DiffResponse>("diff", request);
+      const answer = await call("diff", { urn: urnOf(resource), id, olds: outputs, news: inputs });
       checkDetails(answer);
       const { DIFF_SOME } = proto.DiffResponse.DiffChanges;
-      return answer.getChanges() === DIFF_SOME ? answer.getReplacesList() : undefined;
+      return answer.changes === DIFF_SOME ? (answer.replacesList ?? []) : undefined;
     },
     async create(resource, inputs) {
-      const planned = plainIn((await creation(resource, inputs, true)).getProperties());
-      const answer = await creation(resource, inputs, false);
-      const outputs = plainIn(answer.getProperties());
+      const planned = plain((await create(resource, inputs, true)).properties);
+      const { id, properties } = await create(resource, inputs, false);
+      const outputs = plain(properties);
       keepsPromise(resource, planned, outputs);
-      return { id: answer.getId(), outputs };
+      return { id, outputs };
     },
     async update(resource, id, outputs, inputs) {
-      const planned = plainIn((await change(resource, id, outputs, inputs, true)).getProperties());
-      const after = plainIn((await change(resource, id, outputs, inputs, false)).getProperties());
+      const planned = plain((await update(resource, id, outputs, inputs, true)).properties);
+      const after = plain((await update(resource, id, outputs, inputs, false)).properties);
       keepsPromise(resource, planned, after);
       return after;
     },
     async read(resource, id, outputs) {
-      const request = new proto.ReadRequest();
-      request.setUrn(urnOf(resource));
-      request.setId(id);
-      request.setProperties(structOf(outputs));
-      const answer = await ask<proto.ReadResponse>("read", request);
-      if (answer.getId() === "") return undefined;
-      return { id: answer.getId(), outputs: plainIn(answer.getProperties()) };
+      const answer = await call("read", { urn: urnOf(resource), id, properties: outputs });
+      return answer.id === undefined ? undefined : { id: answer.id, outputs: plain(answer.properties) };
     },
     async delete(resource, id, outputs) {
-      const request = new proto.DeleteRequest();
-      request.setUrn(urnOf(resource));
-      request.setId(id);
-      request.setProperties(structOf(outputs));
-      await ask("delete", request);
+      await call("delete", { urn: urnOf(resource), id, properties: outputs });
     },
     async close() {
       client.close();
@@ -182,20 +148,17 @@ async function pluginDoor({ env, stack, stateId, replace }: DoorOptions): Promis
 }
 
 /** A replacement has marks of the inputs that make it one, and nothing but these. */
-function checkDetails(answer: InstanceType<typeof proto.DiffResponse>): void {
+function checkDetails({ detaileddiffMap = {}, replacesList = [], diffsList = [] }: Message): void {
   const { ADD_REPLACE, DELETE_REPLACE, UPDATE_REPLACE } = proto.PropertyDiff.Kind;
   const marks: readonly number[] = [ADD_REPLACE, DELETE_REPLACE, UPDATE_REPLACE];
-  const details = answer.getDetaileddiffMap().toObject(true, (_include, detail) => detail.getKind());
-  const topOf = (path: string) => path.split(/[.[]/)[0] ?? "";
-  const changed = new Set(details.map(([path]) => topOf(path)));
-  const replacing = new Set(
-    details.filter(([, detail]) => marks.includes(detail)).map(([path]) => topOf(path)),
-  );
-  const replaces = answer.getReplacesList().filter((name) => name !== "id");
+  const details = Object.entries<Message>(detaileddiffMap);
+  const topOf = ([path]: readonly [string, unknown]) => path.split(/[.[]/)[0] ?? "";
+  const changed = new Set(details.map(topOf));
+  const replacing = new Set(details.filter(([, { kind }]) => marks.includes(kind)).map(topOf));
+  const replaces = replacesList.filter((name: string) => name !== "id");
   const isWhole =
-    isDeepStrictEqual(changed, new Set(answer.getDiffsList())) &&
-    isDeepStrictEqual(replacing, new Set(replaces));
-  if (!isWhole) throw new Error(`the detailed diff has ${[...changed]}, the diff ${answer.getDiffsList()}`);
+    isDeepStrictEqual(changed, new Set(diffsList)) && isDeepStrictEqual(replacing, new Set(replaces));
+  if (!isWhole) throw new Error(`the detailed diff has ${[...changed]}, the diff ${diffsList}`);
 }
 
 function keepsPromise({ type, name }: Named, planned: Values, after: Values): void {
@@ -206,8 +169,6 @@ function keepsPromise({ type, name }: Named, planned: Values, after: Values): vo
     );
   }
 }
-
-const plainIn = (struct: Parameters<typeof valuesIn>[0]) => plain(valuesIn(struct));
 
 const SECRET = "4dabf18193072939515e22adb298388d";
 
