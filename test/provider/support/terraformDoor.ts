@@ -293,23 +293,18 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     return stateOf(kind, row, before, secrets);
   };
 
-  /** Asks what the removal of an object will lead to, as Terraform does where nothing takes its place. */
-  const planDestroy = async (kind: Kind, prior: Row): Promise<void> => {
+  /** Destroys an object. Terraform plans that first, but where another object takes its place. */
+  const destroy = async (kind: Kind, prior: Row, isPlanned: boolean): Promise<void> => {
     const { typeName, attributes } = kind;
-    const nothing = encoded(undefined);
-    const plan = { typeName, priorState: encoded(prior), config: nothing, proposedNewState: nothing };
-    const planned = await planning.ask("PlanResourceChange", plan);
-    throwErrors(kind, planned);
-    if (decoded(attributes, planned.plannedState))
-      throw new Error(`${typeName}: planned not to be destroyed`);
-  };
-
-  const destroy = async (kind: Kind, prior: Row): Promise<void> => {
-    const { typeName, attributes } = kind;
-    const nothing = encoded(undefined);
-    const priorState = encoded(prior);
-    const request = { typeName, priorState, plannedState: nothing, config: nothing };
-    const answer = await applying.ask("ApplyResourceChange", request);
+    const [nothing, priorState] = [encoded(undefined), encoded(prior)];
+    const request = { typeName, priorState, config: nothing };
+    if (isPlanned) {
+      const planned = await planning.ask("PlanResourceChange", { ...request, proposedNewState: nothing });
+      throwErrors(kind, planned);
+      if (decoded(attributes, planned.plannedState))
+        throw new Error(`${typeName}: planned not to be destroyed`);
+    }
+    const answer = await applying.ask("ApplyResourceChange", { ...request, plannedState: nothing });
     throwErrors(kind, answer);
     if (decoded(attributes, answer.newState)) throw new Error(`${typeName}: something is left of it`);
   };
@@ -369,7 +364,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
         if (change.isAnew) destroyed.add(key);
         return made;
       }
-      await destroy(kind, old.prior);
+      await destroy(kind, old.prior, false);
       destroyed.add(key);
       return apply(resource, inputs, change, {}).catch((error: unknown) => {
         if (error instanceof StateChangedError) throw error;
@@ -395,9 +390,7 @@ export async function terraformDoor({ env, replace, force = [] }: DoorOptions): 
     async delete(resource, id, outputs) {
       const kind = kindOf(resource);
       if (destroyed.delete(keyOf(resource))) return;
-      const prior = await priorOf(kind, { id, outputs });
-      await planDestroy(kind, prior);
-      await destroy(kind, prior);
+      await destroy(kind, await priorOf(kind, { id, outputs }), true);
     },
     async close() {
       // Configured anew, it closes what it had.

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { decode, ExtData, encode } from "@msgpack/msgpack";
+import { decode, ExtData, ExtensionCodec, encode } from "@msgpack/msgpack";
 
 // What Terraform does with values itself, on its side of the protocol, and what it demands of a provider's. Nothing of
 // the provider's own conversions is in here.
@@ -72,55 +72,55 @@ function marked(value: unknown): unknown {
   return isRow(value) ? mapValues(value, marked) : value;
 }
 
+/** The value with its leaves and objects mapped; sets get one order. @throws Error where it has another shape */
+function mapped(
+  shape: Shape,
+  value: unknown,
+  leaf: (kind: string, value: unknown) => unknown,
+  object: (members: readonly Attribute[], row: Row) => unknown,
+): unknown {
+  const wrong = () => new Error(`${text(value)} is no ${shape.kind}`);
+  const each = (item: unknown) => mapped((shape as { readonly of: Shape }).of, item, leaf, object);
+  if (value === null || value === undefined || value === UNKNOWN) return leaf("none", value);
+  if (shape.kind === "list" || shape.kind === "set") {
+    if (!Array.isArray(value)) throw wrong();
+    return shape.kind === "set" ? asSet(value.map(each)) : value.map(each);
+  }
+  if (shape.kind !== "map" && shape.kind !== "object") return leaf(shape.kind, value);
+  if (!isRow(value)) throw wrong();
+  if (shape.kind === "object") return object(shape.members, value);
+  return mapValues(value, each);
+}
+
 /**
  * The object in a message; undefined for null.
  * @throws Error where it has not exactly the attributes of the schema, or a value of another type
  */
 export function decoded(members: readonly Attribute[], wire: Wire | undefined): Row | undefined {
   if (!wire?.msgpack?.length) throw new Error("the provider sends no value");
-  const value = decode(wire.msgpack);
-  return value === null ? undefined : (typed({ kind: "object", members }, value, "value") as Row);
+  const codec = new ExtensionCodec();
+  codec.register({ type: 0, encode: () => null, decode: () => UNKNOWN });
+  const value = decode(wire.msgpack, { extensionCodec: codec });
+  const object = (members: readonly Attribute[], row: Row): Row => {
+    const [names, expected] = [Object.keys(row), members.map(({ name }) => name)].map((all) =>
+      all.sort().join(),
+    );
+    if (names !== expected) throw new Error(`the provider sends ${names}; the schema has ${expected}`);
+    return Object.fromEntries(
+      members.map(({ name, shape }) => [name, mapped(shape, row[name], leaf, object)]),
+    );
+  };
+  return value === null ? undefined : object(members, value as Row);
 }
 
-function typed(shape: Shape, value: unknown, path: string): unknown {
-  if (value === null) return null;
-  if (value instanceof ExtData) return UNKNOWN;
-  const wrong = () => new Error(`the provider sends for ${path} ${JSON.stringify(value)}, no ${shape.kind}`);
-  switch (shape.kind) {
-    case "string":
-      if (typeof value !== "string") throw wrong();
-      return value;
-    case "bool":
-      if (typeof value !== "boolean") throw wrong();
-      return value;
-    case "number": {
-      const number = typeof value === "string" && value !== "" ? Number(value) : value;
-      if (typeof number !== "number" || Number.isNaN(number)) throw wrong();
-      return number;
-    }
-    case "list":
-    case "set": {
-      if (!Array.isArray(value)) throw wrong();
-      const items = value.map((item, index) => typed(shape.of, item, `${path}.${index}`));
-      return shape.kind === "set" ? asSet(items) : items;
-    }
-    case "map":
-      if (!isRow(value)) throw wrong();
-      return mapValues(value, (member, name) => typed(shape.of, member, `${path}.${name}`));
-    case "object": {
-      if (!isRow(value)) throw wrong();
-      const [names, expected] = [Object.keys(value), shape.members.map(({ name }) => name)].map((all) =>
-        all.sort().join(),
-      );
-      if (names !== expected)
-        throw new Error(`the provider sends for ${path} ${names}; the schema has ${expected}`);
-      const members = shape.members.map(({ name, shape }) => [
-        name,
-        typed(shape, value[name], `${path}.${name}`),
-      ]);
-      return Object.fromEntries(members);
-    }
-  }
+/** A number may come as text. */
+function leaf(kind: string, value: unknown): unknown {
+  if (kind === "none") return value;
+  const found = kind === "number" && typeof value === "string" && value !== "" ? Number(value) : value;
+  const type = kind === "bool" ? "boolean" : kind;
+  if (typeof found !== type || Number.isNaN(found))
+    throw new Error(`the provider sends ${text(value)} for a ${kind}`);
+  return found;
 }
 
 /** Without an order of its own, as Terraform has no other one. */
@@ -136,29 +136,18 @@ const camel = (name: string): string =>
  * What a program says, as Terraform hands it on: a boolean where a text is expected is one.
  * @throws Error for what the schema does not have
  */
-export function given(shape: Shape, value: unknown): unknown {
-  if (value === undefined || value === null) return null;
-  switch (shape.kind) {
-    case "string":
-      return String(value);
-    case "list":
-    case "set": {
-      const items = (value as readonly unknown[]).map((item) => given(shape.of, item));
-      return shape.kind === "set" ? asSet(items) : items;
-    }
-    case "map":
-      return mapValues(value as Row, (member) => given(shape.of, member));
-    case "object": {
-      const row = value as Row;
-      const known = shape.members.map(({ name }) => camel(name));
+export const given = (shape: Shape, value: unknown): unknown =>
+  mapped(
+    shape,
+    value,
+    (kind, one) => (kind === "none" ? null : kind === "string" ? String(one) : one),
+    (members, row) => {
+      const known = members.map(({ name }) => camel(name));
       const strange = Object.keys(row).filter((name) => row[name] !== undefined && !known.includes(name));
       if (strange.length > 0) throw new Error(`${strange}: is not expected here`);
-      return rowOf(shape.members, row);
-    }
-    default:
-      return value;
-  }
-}
+      return rowOf(members, row);
+    },
+  );
 
 /** What a state of a test says, as a row; what the schema does not have is no part of it. */
 export const rowOf = (members: readonly Attribute[], values: Row): Record<string, unknown> =>
@@ -170,20 +159,8 @@ export function valuesOf(members: readonly Attribute[], row: Row): Record<string
   return Object.fromEntries(values.filter(([, value]) => value !== undefined));
 }
 
-function taken(shape: Shape, value: unknown): unknown {
-  if (value === null || value === undefined) return undefined;
-  switch (shape.kind) {
-    case "list":
-    case "set":
-      return (value as readonly unknown[]).map((item) => taken(shape.of, item));
-    case "map":
-      return mapValues(value as Row, (member) => taken(shape.of, member));
-    case "object":
-      return valuesOf(shape.members, value as Row);
-    default:
-      return value;
-  }
-}
+const taken = (shape: Shape, value: unknown): unknown =>
+  mapped(shape, value, (kind, one) => (kind === "none" ? undefined : one), valuesOf);
 
 /** A configuration, with what the state has where it says nothing and the provider may decide. */
 export const proposed = (members: readonly Attribute[], prior: Row | undefined, config: Row): Row =>
