@@ -81,22 +81,6 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
     expect([textOf("stdout"), textOf("stderr")]).toEqual(["seen\n", "not hidden\n"]);
   });
 
-  it("have their terminal, whose output is recorded", async () => {
-    const client = lab.spawnSsh({ flags: ["-tt"], env: { TERM: "vt100" } });
-    client.stdin.end("stty size; echo $TERM $((6 * 7)); exit 3\n");
-    const output = text(client.stdout);
-    expect(await once(client, "close")).toEqual([3, null]);
-    expect(await output).toContain("vt100 42");
-    const found = await lab.session(({ active, recorded }) => !active && recorded);
-    expect(found).toMatchObject({ type: "term", term: "vt100" });
-    const [terminal] = found.events.items;
-    expect(terminal).toMatchObject({ type: "pty-req", data: { term: "vt100" } });
-    // What was typed is in no event.
-    expect(JSON.stringify(found.events)).not.toContain("stty");
-    const record = await lab.fleet.client.getSessionRecord({ params: { uid: found.uid, seat: "0" } });
-    expect(JSON.stringify(record)).toContain("vt100 42");
-  });
-
   it("carry what is piped through them, and its end", async () => {
     const sent = "line\n".repeat(20_000);
     const { stdout, code } = await lab.ssh({ command: "cat" }, sent);

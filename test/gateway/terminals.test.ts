@@ -141,6 +141,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     await window.shows("15 characters");
     expect(await window.code).toBe(0);
     const typed = await lab.session(({ active }) => !active);
+    expect(typed).toMatchObject({ type: "term", term: "xterm-256color" });
     await lab.ssh({}, "true piped-in-secret\n");
     const piped = await lab.session(({ uid, active }) => uid !== typed.uid && !active);
 
