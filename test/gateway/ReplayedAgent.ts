@@ -363,7 +363,7 @@ class PickUp {
     else if (message === "CHANNEL_SUCCESS") this.#open(this.#accept?.());
     else if (message === "CHANNEL_DATA") this.#channel?.write(Buffer.from(String(fields.data), "latin1"));
     else if (message === "CHANNEL_REQUEST") this.#channel?.exit(Number(fields.status));
-    // The library tells of an end too when a channel closes.
+    // The library also reports an end when a channel closes.
     else if (message === "CHANNEL_CLOSE") this.#channel?.removeAllListeners("end").close();
     else throw new Error(`the agent cannot send ${message}`);
   }

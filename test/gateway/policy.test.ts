@@ -94,8 +94,8 @@ function decide({ keys, rules }: Policy, asked: Question): Outcome {
 }
 
 /**
- * With this seed, 50 logins tell each part of a policy: login names, filters and tags of keys and rules, whether rules are
- * active, their priorities and order, and addresses, also behind a proxy. A decision without one of them fails.
+ * With this seed, the 50 logins depend on each part of a policy: login names, filters and tags of keys and rules, whether
+ * rules are active, their priorities and order, and addresses, also behind a proxy. A decision that ignores one of them fails.
  */
 const SEED = 823;
 

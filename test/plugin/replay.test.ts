@@ -26,7 +26,7 @@ type Step =
       readonly code: number;
       /** The program from this step on, in YAML. */
       readonly program?: string;
-      /** The settings in the environment of the plugins. */
+      /** The settings in the environment of the plugins. A new recording keeps them. */
       readonly env: Named;
       /** The calls to all plugins that the command started. */
       readonly exchanges: readonly Exchange[];

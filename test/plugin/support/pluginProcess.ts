@@ -21,6 +21,12 @@ export async function startPlugin(
 ): Promise<{ readonly child: ChildProcess; readonly client: PluginClient }> {
   const [command, first] = program === undefined ? [process.execPath, [PLUGIN]] : [program, []];
   const child = spawn(command, [...first, ...args], { env, stdio: ["ignore", "pipe", "ignore"] });
-  const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  return { child, client: new PluginClient(Number(line)) };
+  const ended = once(child, "exit").then(([code]) => {
+    throw new Error(`the plugin ended with ${code}`);
+  });
+  // Later ends are no failure of the start.
+  ended.catch(() => {});
+  const line = once(createInterface({ input: child.stdout }), "line") as Promise<[string]>;
+  const [port] = await Promise.race([line, ended]);
+  return { child, client: new PluginClient(Number(port)) };
 }
