@@ -26,7 +26,6 @@ export interface ChannelOptions {
   readonly log: Log;
 }
 
-/** A client that is logged in. */
 export interface LoggedIn {
   readonly client: Connection;
   /** The name that it logged in with. */

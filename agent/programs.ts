@@ -70,7 +70,6 @@ function exists(id: number): boolean {
   }
 }
 
-/** A process group. */
 class ProcessGroup implements Omit<Program, "resize"> {
   readonly #id: number;
   #timer: NodeJS.Timeout | undefined;

@@ -17,9 +17,7 @@ interface Manifest {
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 
-/** The package.json of this package. */
 export const packageManifest = (): Manifest =>
   JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as Manifest;
 
-/** The version of this package. */
 export const packageVersion = (): string => packageManifest().version;

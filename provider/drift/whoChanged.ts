@@ -18,7 +18,6 @@ export interface TrailNote {
   readonly declaredBy?: DeclaringResource;
 }
 
-/** A resource of a program. */
 export interface DeclaringResource {
   readonly project: string;
   readonly stack: string;

@@ -166,7 +166,6 @@ export function hasChanges(result: Result): boolean {
   return result.steps.some((step) => step.op !== "same");
 }
 
-/** Options of a preview. */
 export interface PreviewOptions extends TargetOptions {
   /** Read the real objects first. @default false */
   readonly refresh?: boolean;

@@ -91,7 +91,6 @@ export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
   readonly unknown: readonly string[];
 }
 
-/** An unmanaged object. */
 export interface Unmanaged {
   readonly object: LiveObject;
   readonly exception: Exception | undefined;
@@ -222,7 +221,6 @@ export function matchesException({ kind, id }: Exception, object: LiveObject): b
   return kind === "Member" && id.toLowerCase() === object.name.toLowerCase();
 }
 
-/** The line of an exception for an object. */
 export function exceptionLine(object: LiveObject, until: string, reason: string): string {
   const id = object.definition.name === "Member" ? object.name : idWithin(object);
   const text = /^[^\s"]+$/u.test(id) ? id : JSON.stringify(id);

@@ -7,7 +7,6 @@ import type { Connection } from "../service/connection.ts";
 import { isSilent, isUnreadable } from "../service/listings.ts";
 import { ownTypeName } from "../urn.ts";
 
-/** A live object. */
 export interface LiveObject extends Listed {
   readonly definition: ResourceDefinition;
 }

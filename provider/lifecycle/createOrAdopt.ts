@@ -12,7 +12,6 @@ import { diff, type InputChange } from "./diff.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** The creation of one object. */
 export interface Creation {
   readonly definition: ResourceDefinition;
   readonly connection: Connection;

@@ -32,7 +32,6 @@ export interface Notice {
   readonly text: string;
 }
 
-/** A notice as one line. */
 export const noticeText = ({ about, text }: Notice): string =>
   about ? `${about.type} "${about.name}": ${text}` : text;
 
@@ -64,7 +63,6 @@ export interface Compared {
   readonly replaces: readonly string[];
 }
 
-/** An object that was read. */
 interface ReadObject extends Existing<Values> {
   /**
    * The inputs that declare the object as it is. Undefined where those in the state still do, or where nobody knows

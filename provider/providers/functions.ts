@@ -43,7 +43,6 @@ const text = z.string().min(1);
 const ofNamespace = z.strictObject({ tenant });
 const namespace = operations.getNamespace.success.body;
 
-/** All functions. */
 export const functions: readonly PluginFunction[] = [
   define({
     name: "getDevices",

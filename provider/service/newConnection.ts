@@ -84,10 +84,8 @@ const all = Object.entries(SETTINGS) as readonly (readonly [string, Setting])[];
 
 const ofCredentials = all.filter(([, { credential }]) => credential);
 
-/** The variables of credentials. */
 export const CREDENTIALS: readonly string[] = ofCredentials.map(([, { variable }]) => variable);
 
-/** The settings of credentials. */
 export const CREDENTIAL_SETTINGS: readonly string[] = ofCredentials.map(([name]) => name);
 
 const USER_AGENT = "gatehouse-provider";

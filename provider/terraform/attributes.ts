@@ -140,7 +140,6 @@ function givenBy(attribute: Attribute): readonly [Given, (member: Member) => Giv
   }
 }
 
-/** The schema of a resource. */
 export const resourceSchema = (description: string, attributes: readonly Attribute[]): object =>
   block(
     description,

@@ -17,7 +17,6 @@ export function clisFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly Terra
   return found.length > 0 ? found : all;
 }
 
-/** An installed provider. */
 export interface InstalledProvider {
   readonly version: string;
   /** The file that each program starts. */

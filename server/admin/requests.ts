@@ -21,7 +21,6 @@ export const resetPasswordRequest = z.object({
 /** Request about one user, named as in {@link resetPasswordRequest}. */
 export const userRequest = resetPasswordRequest.pick({ user: true });
 
-/** Request of `rotate-signing-key`. */
 export const rotateSigningKeyRequest = z.object({
   /** True: tokens that older keys have signed are no longer accepted. */
   revoke: z.boolean(),
@@ -39,7 +38,6 @@ export const invoiceQuery = z.object({
   limit: z.coerce.number().int().min(1).max(1000),
 });
 
-/** Request of `settle-invoice`. */
 export const settleInvoiceRequest = z.object({ id: z.string().min(1).max(64), status: z.enum(SETTLEMENTS) });
 
 export type SettleInvoiceRequest = z.output<typeof settleInvoiceRequest>;
@@ -94,7 +92,6 @@ export interface ListedUser {
   readonly createdAt: string;
 }
 
-/** Request of `user confirm-address`. */
 export const confirmAddressRequest = userRequest.extend({ address: email });
 
 export type ConfirmAddressRequest = z.output<typeof confirmAddressRequest>;

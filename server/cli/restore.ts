@@ -19,7 +19,6 @@ interface RestoreRequest {
   readonly secret: string | undefined;
 }
 
-/** Content of the restored backup. */
 interface Restored extends BackupContent {
   /** Path at which the previous database is kept; undefined if there was none. */
   readonly kept: string | undefined;

@@ -143,7 +143,6 @@ export class Gateway {
     );
   }
 
-  /** The id of this instance. */
   get instanceId(): string {
     return this.instances.id;
   }

@@ -104,7 +104,6 @@ export type EventData = Readonly<Record<string, string | number>>;
 /** The calls of the gateway process, each with what it sends and what the service answers. */
 export interface Calls {
   admit: { readonly input: LoginQuestion; readonly output: Admission };
-  /** Begins a session. */
   begin: { readonly input: NewSession; readonly output: undefined };
   /** Connects with the device of a session that has begun, or fails with an {@link UnreachableError}. */
   reach: { readonly input: { readonly session: string }; readonly output: ReachedDevice };

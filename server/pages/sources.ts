@@ -3,7 +3,6 @@ import { type Field, formHtml } from "./fields.ts";
 
 type OperationId = keyof typeof operations;
 
-/** The source of a page. */
 export interface PageSource {
   readonly title: string;
   /** HTML of `<main>` below the title; contains nothing of a request. */

@@ -3,7 +3,6 @@ import { EngineError } from "../../engine/index.ts";
 import { firstOf, printable } from "../../words.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
-/** A difference from the reviewed plan. */
 export interface PlanDifference {
   readonly in: "program" | "state" | "service";
   /** `PublicKey "ana"`. */

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { pulumiHome } from "../../engine/project.ts";
 import { packageFile, packageVersion } from "../../packageFile.ts";
 
-/** A plugin that was installed. */
 export interface InstalledPlugin {
   readonly version: string;
   /** What the CLI starts. */

@@ -14,7 +14,6 @@ export interface ProviderFunction {
   call(...args: readonly string[]): string;
 }
 
-/** All functions. */
 export const providerFunctions: readonly ProviderFunction[] = [
   {
     name: "key_fingerprint",

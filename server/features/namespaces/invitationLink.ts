@@ -17,7 +17,6 @@ const parametersOf = ({ member, sig }: MadeInvitation, email: string) => ({
 export const invitationLink = (origin: string, invitation: MadeInvitation, email: string): string =>
   linkAt(origin, PAGE, parametersOf(invitation, email));
 
-/** The mail with an invitation. */
 export async function invitationMail(
   services: SqlServices,
   invitation: MadeInvitation,

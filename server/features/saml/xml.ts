@@ -43,7 +43,6 @@ export function elementsOf(root: Element): Element[] {
 export const isNamed = (element: Element, namespace: string, name: string): boolean =>
   element.namespaceURI === namespace && element.localName === name;
 
-/** The children with this name and namespace. */
 export const children = (parent: Element, namespace: string, name: string): Element[] =>
   childElements(parent).filter((element) => isNamed(element, namespace, name));
 

@@ -20,7 +20,6 @@ const ALGORITHMS = {
   cipher: ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com"],
 } as const;
 
-/** A login at an agent. */
 export interface AgentLogin {
   /** The connection to the agent, which expects SSH on it. */
   readonly stream: Duplex;

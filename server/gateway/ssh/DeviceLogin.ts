@@ -10,7 +10,6 @@ const REFUSALS_LOGGED = 20;
 /** Characters of a reason in the log: some have a text of the client or of the device. */
 const REASON_MAX = 500;
 
-/** The client of a login. */
 export interface LoginClient {
   /** The login ends although the client has not ended it. */
   end(reason: string): void;

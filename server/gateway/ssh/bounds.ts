@@ -69,7 +69,6 @@ function internalsOf(connection: Client | Connection): Internals {
 export const softwareOf = (channel: ClientChannel): string =>
   (channel as unknown as { readonly _client: { readonly _remoteVer: string } })._client._remoteVer;
 
-/** The socket of a connection. */
 export const socketOf = (connection: Client | Connection): Duplex => internalsOf(connection)._sock;
 
 /** Whether the peer has said how it wants to exchange keys. */

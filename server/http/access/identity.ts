@@ -1,6 +1,5 @@
 import type { Operation, Role } from "@gatehouse-access/sdk/contract";
 
-/** The token of a user. */
 export interface UserToken {
   /** Its id, `jti`. */
   readonly id: string;
@@ -10,7 +9,6 @@ export interface UserToken {
   readonly isKept: boolean;
 }
 
-/** A user as the caller. */
 export interface UserCaller {
   readonly kind: "user";
   readonly userId: string;

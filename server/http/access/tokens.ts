@@ -31,7 +31,6 @@ export type TokenClaims =
       readonly expired: boolean;
     } & TokenDevice);
 
-/** The device of a token. */
 export interface TokenDevice {
   readonly uid: string;
   readonly tenant: string;

@@ -26,7 +26,6 @@ const ANY_TEXT: ReadonlySet<string> = new Set(["recordSession", "storeSessionRec
 
 type Issue = z.core.$ZodIssue;
 
-/** The JSON type of a value. */
 function jsonType(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
