@@ -211,6 +211,7 @@ export interface AccessReport extends AccessAnswered {
   };
   /** How many of the latest sessions were looked at for login names and addresses. */
   readonly sessions: number;
+  /** The devices that are asked about. */
   readonly devices: readonly AccessDevice[];
   /** The keys that are asked about. */
   readonly keys: readonly AccessKey[];

@@ -18,6 +18,7 @@ export interface TrailNote {
   readonly declaredBy?: DeclaringResource;
 }
 
+/** A resource of a program. */
 export interface DeclaringResource {
   readonly project: string;
   readonly stack: string;
