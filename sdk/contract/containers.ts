@@ -1,7 +1,5 @@
 import * as devices from "./devices.ts";
-import type { AuthKind, Operation, Scope } from "./operation.ts";
-
-type Shape = Operation["params"]["shape"];
+import type { Operation } from "./operation.ts";
 
 const ofContainers = (text: string) => text.replaceAll(/\bdevice(s?)\b/g, "container$1");
 
@@ -9,15 +7,10 @@ const ofContainers = (text: string) => text.replaceAll(/\bdevice(s?)\b/g, "conta
  * The same operation under `/api/containers`: a container is a device whose platform is `connector`, and its
  * operations are those of devices (rules section 7).
  */
-function containerOperation<
-  const Id extends string,
-  P extends Shape,
-  Q extends Shape,
-  B extends Operation["body"],
-  R extends Operation["success"]["body"],
-  S extends Scope,
-  A extends AuthKind,
->(id: Id, like: Operation<string, P, Q, B, R, S, A>): Operation<Id, P, Q, B, R, S, A> {
+function containerOperation<const Id extends string, O extends Operation>(
+  id: Id,
+  like: O,
+): Omit<O, "id"> & { readonly id: Id } {
   return {
     ...like,
     id,

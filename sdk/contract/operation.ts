@@ -84,13 +84,15 @@ export interface Operation<
   R extends z.ZodType | undefined = z.ZodType | undefined,
   S extends Scope = Scope,
   A extends AuthKind = AuthKind,
+  M extends Method = Method,
+  O extends ObjectKind | null = ObjectKind | null,
 > {
   readonly id: Id;
   /** The part of the service that it belongs to, for people. */
   readonly part: string;
   /** What it does, for people. */
   readonly summary: string;
-  readonly method: Method;
+  readonly method: M;
   /** Path with `{parameters}`, relative to the service's address. */
   readonly path: string;
   /** Other paths under which it is served. @default [] */
@@ -141,7 +143,7 @@ export interface Operation<
    * recorded in the audit trail. An addition of this service.
    * @default null
    */
-  readonly object: ObjectKind | null;
+  readonly object: O;
   /** True when it makes the object, so that there is nothing that `If-Match` could mean. @default false */
   readonly creates: boolean;
   /** Largest request body in bytes: 64 KiB. @default 65536 */
@@ -158,8 +160,8 @@ type Schemas = "params" | "query" | "body" | "success";
 
 /** What describes an operation, without what follows from the rest. */
 interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, R extends z.ZodType>
-  extends Pick<Operation, Exclude<Given, "id" | "auth" | "scope">>,
-    Partial<Omit<Operation, Given | Schemas>> {
+  extends Pick<Operation, Exclude<Given, "id" | "method" | "auth" | "scope">>,
+    Partial<Omit<Operation, Given | Schemas | "object">> {
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
@@ -209,13 +211,17 @@ export function defineOperation<
   R extends z.ZodType | undefined = undefined,
   const S extends Scope = Scope,
   const A extends AuthKind = AuthKind,
+  const M extends Method = Method,
+  const O extends ObjectKind | null = null,
 >(
   input: OperationInput<P, Q, NonNullable<B>, NonNullable<R>> & {
     readonly id: Id;
     readonly scope: S;
     readonly auth: readonly A[];
+    readonly method: M;
+    readonly object?: O;
   },
-): Operation<Id, P, Q, B, R, S, A> {
+): Operation<Id, P, Q, B, R, S, A, M, O> {
   const open = input.auth.some((kind) => kind === "none");
   const inPath = [...input.path.matchAll(/\{([^}]+)\}/g)].map((match) => match[1]);
   const declared = Object.keys(input.params ?? {});
@@ -237,7 +243,7 @@ export function defineOperation<
     minRole: input.minRole ?? null,
     repeatable: input.repeatable ?? !["POST", "PATCH"].includes(input.method),
     idempotencyKey: input.idempotencyKey ?? false,
-    object: input.object ?? null,
+    object: (input.object ?? null) as O,
     bodyLimit: input.bodyLimit ?? BODY_LIMIT,
     limit: input.limit ?? null,
     creates,
