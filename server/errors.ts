@@ -173,6 +173,10 @@ export function isDatabaseError(
   return error instanceof Prisma.PrismaClientKnownRequestError && (code === undefined || error.code === code);
 }
 
+/** True when a statement would give a row a unique value that another row has. */
+export const isTaken = (error: unknown): boolean =>
+  isDatabaseError(error, "P2002") || adapterErrorOf(error)?.cause.kind === "UniqueConstraintViolation";
+
 /** The adapters' name for a transaction that the database aborted in favour of another one. */
 const WRITE_CONFLICT = "TransactionWriteConflict";
 

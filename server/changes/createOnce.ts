@@ -1,4 +1,5 @@
-import { ConflictError, isDatabaseError } from "../errors.ts";
+import type { SqlClient } from "../db/sql/readRows.ts";
+import { ConflictError } from "../errors.ts";
 
 /**
  * A unique value is taken: by another object, or by the object that an earlier request with the same Idempotency-Key
@@ -6,18 +7,18 @@ import { ConflictError, isDatabaseError } from "../errors.ts";
  */
 export class TakenError extends ConflictError {}
 
-interface CreationContext<Db> {
-  readonly services: { readonly db: Db };
+interface CreationContext {
+  readonly services: { readonly db: SqlClient };
   /** Digest of the request's Idempotency-Key; null without one. */
   readonly creationKey: string | null;
   repeated(): void;
 }
 
-interface Creation<Db, Found, Made> {
+interface Creation<Found, Made> {
   /** The object that was made under the key, if it still exists. */
-  find(tx: Db, creationKey: string): Promise<Found | null>;
-  /** Null: a unique value is taken. The client's own error for it has the same meaning. */
-  create(tx: Db): Promise<Made | null>;
+  find(tx: SqlClient, creationKey: string): Promise<Found | null>;
+  /** Null: a unique value is taken. */
+  create(tx: SqlClient): Promise<Made | null>;
   /** The error message for a unique value that another object has. */
   readonly taken: string;
 }
@@ -27,9 +28,9 @@ interface Creation<Db, Found, Made> {
  * `writeObject`, which retries once if a request with the same key was faster.
  * @throws TakenError a unique value is taken
  */
-export async function createOnce<Db, Found, Made>(
-  context: CreationContext<Db>,
-  creation: Creation<Db, Found, Made>,
+export async function createOnce<Found, Made>(
+  context: CreationContext,
+  creation: Creation<Found, Made>,
 ): Promise<Found | Made> {
   const { services, creationKey } = context;
   const { find, create, taken } = creation;
@@ -38,10 +39,7 @@ export async function createOnce<Db, Found, Made>(
     context.repeated();
     return made;
   }
-  const created = await create(services.db).catch((error: unknown) => {
-    if (isDatabaseError(error, "P2002")) return null;
-    throw error;
-  });
+  const created = await create(services.db);
   if (created === null) throw new TakenError(taken);
   return created;
 }

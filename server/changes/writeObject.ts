@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { IF_MATCH, type ObjectKind, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { leaveToCommit, type SqlClient } from "../db/sql/readRows.ts";
-import { runSerially } from "../db/sql/runSerially.ts";
-import { inSqlTransaction, inTransaction, within } from "../db/sql/transaction.ts";
+import { inSqlTransaction, within } from "../db/sql/transaction.ts";
 import { PreconditionError } from "../errors.ts";
 import type { Caller, Member } from "../http/access/identity.ts";
-import type { ObjectRequest, Run, Written } from "../http/handler.ts";
+import type { ObjectRequest, Written } from "../http/handler.ts";
 import type { Services, SqlServices } from "../services.ts";
 import { TakenError } from "./createOnce.ts";
 import { declaredColumn } from "./declaredBy.ts";
@@ -24,19 +23,12 @@ export async function writeObject(
   request: ObjectRequest,
 ): Promise<Written> {
   const kind = objects[request.operation.object];
-  const { operation, sender, run } = request;
   const begin = () =>
-    run.by === "sql"
-      ? inSqlTransaction(services, laneOf(request), (tx) =>
-          write(within(services, tx), kind, request, run.with),
-        )
-      : inTransaction(services, (tx) => write(within(services, tx), kind, request, run.with));
-  // The one creation of Prisma's client that counts the namespace's objects: side by side, most would only retry.
-  const queue = operation.id === "createTunnel" ? `${operation.id} ${sender.tenant}` : undefined;
+    inSqlTransaction(services, laneOf(request), (tx) => write(within(services, tx), kind, request));
   // Of requests with the same Idempotency-Key, one creates the object; the others find it on their second attempt.
   for (let again = request.creationKey !== null; ; again = false) {
     try {
-      return await (queue === undefined ? begin() : runSerially(queue, begin));
+      return await begin();
     } catch (error) {
       if (!again || !(error instanceof TakenError)) throw error;
     }
@@ -52,12 +44,7 @@ const laneOf = ({ operation, sender }: ObjectRequest): string =>
 
 const callerOf = (identity: Caller | Member): Caller => ("caller" in identity ? identity.caller : identity);
 
-async function write<S extends SqlServices>(
-  services: S,
-  kind: ManagedObject,
-  request: ObjectRequest,
-  run: Run<S>,
-): Promise<Written> {
+async function write(services: SqlServices, kind: ManagedObject, request: ObjectRequest): Promise<Written> {
   const { operation, sender } = request;
   const tenantId = sender.tenant;
   const facts: Write = {
@@ -89,7 +76,7 @@ async function write<S extends SqlServices>(
 
   let made = true;
   let became: { readonly declared: Declared | null; readonly id: string | undefined } | undefined;
-  const result = await run(services, identity, {
+  const result = await request.run(services, identity, {
     found: before !== null && declaring ? { ...before, declaredBy } : before,
     repeated: () => {
       made = false;

@@ -50,34 +50,37 @@ export type Handler<O extends Operation> = (
   context: Context<O>,
 ) => Promise<ResultOf<O> | Readable | Conversation | WebSocketHandler>;
 
-/** The input of a write in SQL. */
-export type SqlContext<O extends Operation, Row = unknown> = Omit<Context<O>, "services"> & {
+/** The input of an {@link ObjectWrite}. */
+export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, "services"> & {
   readonly services: SqlServices;
   /** The row of the object before the operation, as its kind finds it; null where there is none. */
   readonly found: Row | null;
   /**
-   * Tells what the object's declared fields are after the operation, null once it is deleted: then they are not read
-   * again.
+   * Takes the object's declared fields after the operation, null once it is deleted. They are then not read again.
    * @param id of the object, where it is to be looked up otherwise
    */
   became(declared: Readonly<Record<string, unknown>> | null, id?: string): void;
 };
 
 /**
- * A write of an object that takes the short way: its statements are SQL alone, and it waits for nothing but them. It
- * costs a fifth of the same work by Prisma's client, and on SQLite many share a COMMIT. This is for what a program's
- * first run and its changes consist of, one request for each object; all other writes are rare, and are handlers.
+ * Behaviour of an operation that changes an object which people declare. Its statements are SQL alone, which costs a
+ * fifth of the same work by Prisma's client. It shares its transaction and its COMMIT with others, so it must wait for
+ * its own statements only, and it may run twice.
  */
-export interface SqlWrite<O extends Operation, Row = unknown> {
-  sql(context: SqlContext<O, Row>): Promise<ResultOf<O>>;
-}
+export type ObjectWrite<O extends Operation, Row = unknown> = (
+  context: WriteContext<O, Row>,
+) => Promise<ResultOf<O>>;
 
-/** The behaviour of an operation in either form. */
-export type Behaves<O extends Operation> = Handler<O> | SqlWrite<O>;
+/** The behaviour of an operation. */
+type BehaviourOf<O extends Operation> = O["object"] extends ObjectKind
+  ? O["method"] extends "GET"
+    ? Handler<O>
+    : ObjectWrite<O, never>
+  : Handler<O>;
 /** Operations by their ids. */
 export type Operations = Readonly<Record<string, Operation>>;
 /** The behaviour of each operation; a missing one is a type error. */
-export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? Behaves<T[Id]> : never };
+export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? BehaviourOf<T[Id]> : never };
 
 /** A request that changes a declared object. */
 export interface ObjectRequest {
@@ -92,17 +95,12 @@ export interface ObjectRequest {
   readonly facts: Pick<RequestFacts, "id" | "address">;
   /** Authenticates and authorises the caller, as of the transaction. */
   identify(services: SqlServices): Promise<Caller | Member>;
-  /** How the operation runs: with the whole client of the database, or with SQL alone. */
-  readonly run:
-    | { readonly by: "client"; readonly with: Run<Services> }
-    | { readonly by: "sql"; readonly with: Run<SqlServices> };
+  /** Runs the operation in the transaction of its write. */
+  run(services: SqlServices, identity: Caller | Member, told: Told): Promise<unknown>;
 }
 
-/** Runs an operation in the transaction of its write. */
-export type Run<S> = (services: S, identity: Caller | Member, told: Told) => Promise<unknown>;
-
-/** What an operation is told, and what it tells, while it runs; see its context. */
-export type Told = Pick<SqlContext<Operation>, "found" | "repeated" | "became">;
+/** The parts of a write's context that `writeObject` provides. */
+export type Told = Pick<WriteContext<Operation>, "found" | "repeated" | "became">;
 
 /** The result of a write, and the object's revision after it (undefined if it was deleted). */
 export interface Written {

@@ -21,7 +21,7 @@ import type { Caller, IdentityOf, Member } from "./access/identity.ts";
 import { readQuery } from "./contract/query.ts";
 import { serializerOf } from "./contract/serialization.ts";
 import { parse, parseBody, parseParams } from "./contract/validation.ts";
-import type { Behaves, Behaviour, BodyOf, Context, ObjectRequest, Operations, Told } from "./handler.ts";
+import type { Behaviour, BodyOf, Context, Operations } from "./handler.ts";
 import { Conversation, openWebSocket, WebSocketHandler } from "./listener/webSockets.ts";
 
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
@@ -55,9 +55,9 @@ export function serveOperations(
 ): void {
   for (const operation of operations) {
     // The map's type relates each id to its operation, which a loop over ids cannot express.
-    const behaves = (behaviour.handlers as Record<string, Behaves<Operation>>)[operation.id];
-    if (behaves === undefined) throw new Error(`Operation ${operation.id} has no handler`);
-    const run = runnerOf(operation, behaviour, behaves);
+    const handler = (behaviour.handlers as Record<string, AnyHandler>)[operation.id];
+    if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
+    const run = writesObject(operation) ? writerOf(operation, behaviour, handler) : handler;
     const served = { operation, behaviour, run, named: paramNames(operation) };
     const { status, body, mediaType } = operation.success;
     for (const url of routesOf(operation)) {
@@ -91,12 +91,8 @@ function paramNames(operation: Operation): (given: unknown) => unknown {
 /** Runs an operation for a request. */
 type Runner = (context: Context<Operation>, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
-/** @throws Error the behaviour is a write, and the operation changes no object */
-function runnerOf(operation: Operation, behaviour: Behaviour, behaves: Behaves<Operation>): Runner {
-  if (writesObject(operation)) return writerOf(operation, behaviour, behaves);
-  if (typeof behaves === "function") return behaves;
-  throw new Error(`Operation ${operation.id} changes no object: its behaviour must be a handler`);
-}
+/** The behaviour of an operation; the compiler has checked that it is the operation's. */
+type AnyHandler = (context: unknown) => Promise<unknown>;
 
 interface Served {
   readonly operation: Operation;
@@ -175,11 +171,11 @@ function addVary(reply: FastifyReply, name: string): void {
   reply.header("Vary", named === undefined ? name : `${String(named)}, ${name}`);
 }
 
-/** Runs a behaviour as the write of an object. */
+/** Runs a handler as the write of an object. */
 function writerOf(
   operation: Operation & { readonly object: ObjectKind },
   behaviour: Behaviour,
-  behaves: Behaves<Operation>,
+  handler: AnyHandler,
 ): Runner {
   return async (context, request, reply) => {
     const { services, params, body, creationKey, declaration } = context;
@@ -194,23 +190,13 @@ function writerOf(
       declaration,
       facts: context.request,
       identify: (inside) => identify(inside, operation, request),
-      run: runOf(context, behaves),
+      // A copy would make the signal, which is made on access. The identity has the form that the operation's scope says.
+      run: (inside, identity, told) =>
+        handler(Object.assign(Object.create(context), told, { services: inside, identity })),
     });
     setRevision(reply, revision);
     return result;
   };
-}
-
-function runOf(context: Context<Operation>, behaves: Behaves<Operation>): ObjectRequest["run"] {
-  // A copy would make the signal, which is made on access. The identity has the form that the operation's scope says.
-  const inside = <S>(services: S, identity: Caller | Member, told: Told) =>
-    Object.assign(Object.create(context) as typeof context, told, {
-      services,
-      identity: identity as IdentityOf<Operation>,
-    });
-  return typeof behaves === "function"
-    ? { by: "client", with: (...given) => behaves(inside(...given)) }
-    : { by: "sql", with: (...given) => behaves.sql(inside(...given)) };
 }
 
 function setRevision(reply: FastifyReply, revision: string | undefined): void {

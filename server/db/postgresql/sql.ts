@@ -53,17 +53,22 @@ export function postgresqlSql(
   };
 }
 
-/** PostgreSQL's codes of a transaction that gave way to another one: a serialization failure, a deadlock. */
-const WRITE_CONFLICTS: ReadonlySet<string | undefined> = new Set(["40001", "40P01"]);
+/** PostgreSQL's codes of errors that have a meaning here: a serialization failure, a deadlock, a unique value. */
+const KINDS: Readonly<Record<string, "TransactionWriteConflict" | "UniqueConstraintViolation">> = {
+  "40001": "TransactionWriteConflict",
+  "40P01": "TransactionWriteConflict",
+  "23505": "UniqueConstraintViolation",
+};
 
 /** The adapter's error for one of PostgreSQL; one of the connection stays as it is. */
 function adapterError(error: unknown): unknown {
   if (!(error instanceof DatabaseError)) return error;
   const { code = "", severity = "ERROR", message, detail, column, hint } = error;
   const original = { originalCode: code, originalMessage: message };
+  const kind = KINDS[code];
   return new DriverAdapterError(
-    WRITE_CONFLICTS.has(code)
-      ? { ...original, kind: "TransactionWriteConflict" }
+    kind
+      ? { ...original, kind }
       : { ...original, kind: "postgres", code, severity, message, detail, column, hint },
   );
 }

@@ -27,6 +27,24 @@ export async function findRow<M extends Model>(
   return row ?? null;
 }
 
+/**
+ * The number of the rows that meet a condition.
+ * @param most the count ends there
+ */
+export async function countRows(
+  db: SqlClient,
+  model: Model,
+  where: Sql,
+  most = Number.MAX_SAFE_INTEGER,
+): Promise<number> {
+  const rows = sql`SELECT 1 FROM ${sql.column(model)} WHERE ${where} LIMIT ${most}`;
+  const [counted] = await readRows<{ count: number | bigint }>(
+    db,
+    sql`SELECT COUNT(*) AS count FROM (${rows}) AS counted`,
+  );
+  return Number(counted?.count);
+}
+
 /** The statement that {@link insertRows} executes; there must be at least one row. */
 export function insertion<M extends Model>(model: M, rows: readonly Partial<RowOf<M>>[]): Sql {
   const columns = Object.keys(rows[0] ?? {}).map(sql.column);

@@ -5,9 +5,9 @@ import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
 import { leaveToCommit } from "../../db/sql/readRows.ts";
-import { deleteRows, findRow, insertRows } from "../../db/sql/rows.ts";
-import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers, SqlWrite } from "../../http/handler.ts";
+import { deleteRows, findRow, insertRows, updateRow } from "../../db/sql/rows.ts";
+import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../errors.ts";
+import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import { digestOf } from "../../secrets/digest.ts";
 import { declaredApiKey, presentApiKey } from "./apiKey.ts";
@@ -49,42 +49,40 @@ function timeOfCreation(tenantId: string, now: number): Date {
  * A retry with the same Idempotency-Key gets the key that was made, if it sends that key's secret. With another secret
  * it is refused, since the holder of the first secret may be using the key.
  */
-const createApiKey: SqlWrite<PublicOperations["createApiKey"]> = {
-  async sql(context) {
-    const { services, identity, body, creationKey, declaration } = context;
-    const { tenant: tenantId, caller } = identity;
-    const role = body.role || identity.role;
-    checkRole(identity.role, role);
-    const secret = body.key || randomUUID();
-    const digest = digestOf(secret);
-    const now = services.now();
-    const row = await createOnce(context, {
-      taken: "name or key: is used already",
-      find: async (tx, made) => {
-        const known = await findRow(tx, "ApiKey", { tenantId, creationKey: made });
-        if (known === null || known.digest === digest) return known;
-        throw new ConflictError(`Idempotency-Key: made the API key ${known.name}, which has another secret`);
-      },
-      create: async (tx) => {
-        const createdAt = timeOfCreation(tenantId, now.getTime());
-        const created = {
-          digest,
-          tenantId,
-          name: body.name,
-          role,
-          createdBy: caller.userId,
-          expiresIn: BigInt(expiryOf(body.expires_at, now)),
-          createdAt,
-          updatedAt: createdAt,
-          creationKey,
-          declaredBy: declaredColumn(declaration, now),
-        };
-        return (await insertRows(tx, "ApiKey", [created])) ? created : null;
-      },
-    });
-    context.became(declaredApiKey(row));
-    return { id: secret, ...presentApiKey(row), user_id: row.createdBy };
-  },
+const createApiKey: ObjectWrite<PublicOperations["createApiKey"]> = async (context) => {
+  const { services, identity, body, creationKey, declaration } = context;
+  const { tenant: tenantId, caller } = identity;
+  const role = body.role || identity.role;
+  checkRole(identity.role, role);
+  const secret = body.key || randomUUID();
+  const digest = digestOf(secret);
+  const now = services.now();
+  const row = await createOnce(context, {
+    taken: "name or key: is used already",
+    find: async (tx, made) => {
+      const known = await findRow(tx, "ApiKey", { tenantId, creationKey: made });
+      if (known === null || known.digest === digest) return known;
+      throw new ConflictError(`Idempotency-Key: made the API key ${known.name}, which has another secret`);
+    },
+    create: async (tx) => {
+      const createdAt = timeOfCreation(tenantId, now.getTime());
+      const created = {
+        digest,
+        tenantId,
+        name: body.name,
+        role,
+        createdBy: caller.userId,
+        expiresIn: BigInt(expiryOf(body.expires_at, now)),
+        createdAt,
+        updatedAt: createdAt,
+        creationKey,
+        declaredBy: declaredColumn(declaration, now),
+      };
+      return (await insertRows(tx, "ApiKey", [created])) ? created : null;
+    },
+  });
+  context.became(declaredApiKey(row));
+  return { id: secret, ...presentApiKey(row), user_id: row.createdBy };
 };
 
 const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) => {
@@ -114,38 +112,29 @@ const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) =>
   return rows.map(presentApiKey);
 };
 
-const updateApiKey: Handler<PublicOperations["updateApiKey"]> = async ({
-  services,
-  identity,
-  params,
-  body,
-}) => {
+const updateApiKey: ObjectWrite<PublicOperations["updateApiKey"], ApiKey> = async (context) => {
+  const { services, identity, body, found, became } = context;
   if (body.role) checkRole(identity.role, body.role);
-  try {
-    const { count } = await services.db.apiKey.updateMany({
-      where: { tenantId: identity.tenant, name: params.key },
-      data: {
-        ...(body.name && { name: body.name }),
-        ...(body.role && { role: body.role }),
-        updatedAt: services.now(),
-      },
-    });
-    if (count === 0) throw new NotFoundError("no such API key");
-  } catch (error) {
-    if (isDatabaseError(error, "P2002")) throw new ConflictError("name: is used by another key");
-    throw error;
-  }
+  if (found === null) throw new NotFoundError("no such API key");
+  const { digest } = found;
+  const changed = { name: body.name || found.name, role: body.role || found.role, updatedAt: services.now() };
+  await updateRow(services.db, "ApiKey", { digest }, changed).catch((error: unknown) => {
+    throw isTaken(error) ? new ConflictError("name: is used by another key") : error;
+  });
+  became(declaredApiKey({ ...found, ...changed }));
   return undefined;
 };
 
 /** Keys are looked up with every request, so a deleted key stops working at once (rules section 15.7). */
-const deleteApiKey: SqlWrite<PublicOperations["deleteApiKey"], ApiKey> = {
-  async sql({ services: { db }, found, became }) {
-    if (found === null) throw new NotFoundError("no such API key");
-    await leaveToCommit(db, deleteRows(db, "ApiKey", { digest: found.digest }));
-    became(null);
-    return undefined;
-  },
+const deleteApiKey: ObjectWrite<PublicOperations["deleteApiKey"], ApiKey> = async ({
+  services: { db },
+  found,
+  became,
+}) => {
+  if (found === null) throw new NotFoundError("no such API key");
+  await leaveToCommit(db, deleteRows(db, "ApiKey", { digest: found.digest }));
+  became(null);
+  return undefined;
 };
 
 export const apiKeyHandlers: Handlers<Pick<PublicOperations, keyof typeof apiKeys & keyof PublicOperations>> =

@@ -1,17 +1,18 @@
 import { billing } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Billing } from "../../db/generated/sqlite/client.ts";
+import { findRow } from "../../db/sql/rows.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Subscription } from "../../payments/paymentGateway.ts";
-import type { Services } from "../../services.ts";
+import type { Services, SqlServices } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 
 type Status = billing.SubscriptionStatus;
 
 /** The stored billing state of a namespace; null without a customer. */
-export function billingOf({ db }: Pick<Services, "db">, tenantId: string): Promise<Billing | null> {
-  return db.billing.findUnique({ where: { tenantId } });
+export function billingOf({ db }: Pick<SqlServices, "db">, tenantId: string): Promise<Billing | null> {
+  return findRow(db, "Billing", { tenantId });
 }
 
 /** @throws NotFoundError the namespace has no customer */

@@ -1,11 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { connectors, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
+import type { Connector } from "../../db/generated/sqlite/client.ts";
+import { leaveToCommit } from "../../db/sql/readRows.ts";
+import { deleteRows, updateRow } from "../../db/sql/rows.ts";
 import { inTransaction, type Transaction, within } from "../../db/sql/transaction.ts";
 import { InvalidError, NotConnectedError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
-import type { Services } from "../../services.ts";
+import type { Services, SqlServices } from "../../services.ts";
 import { requireQuota } from "../requireQuota.ts";
 import { declaredConnector, presentConnector } from "./connector.ts";
 import { NO_TLS, type StoredTls, sealTls, type TlsMaterial } from "./tlsMaterial.ts";
@@ -18,7 +21,7 @@ const unknown = () => new NotFoundError("no such connector");
  * @throws InvalidError a secure connector has no TLS material, or the new material is invalid
  */
 function tlsColumns(
-  services: Services,
+  services: SqlServices,
   uid: string,
   secure: boolean,
   given: TlsMaterial | null | undefined,
@@ -100,28 +103,28 @@ const connectorGet: Handler<PublicOperations["connectorGet"]> = async ({ service
   presentConnector(await find(services, identity.tenant, params.uid));
 
 /** Changes only the fields that were sent. */
-const connectorUpdate: Handler<PublicOperations["connectorUpdate"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  const { uid } = params;
-  const row = await find(services, identity.tenant, uid);
-  const secure = body.secure ?? row.secure;
-  await services.db.connector.update({
-    where: { uid },
-    data: {
-      secure,
-      ...(body.enable !== undefined && { enable: body.enable }),
-      ...(body.address !== undefined && { address: body.address.toLowerCase() }),
-      ...(body.port !== undefined && { port: body.port }),
-      ...tlsColumns(services, uid, secure, body.tls, row),
-    },
-  });
+const connectorUpdate: ObjectWrite<PublicOperations["connectorUpdate"], Connector> = async (context) => {
+  const { services, body, found, became } = context;
+  if (found === null) throw unknown();
+  const { uid } = found;
+  const secure = body.secure ?? found.secure;
+  const changed = {
+    secure,
+    enable: body.enable ?? found.enable,
+    address: body.address?.toLowerCase() ?? found.address,
+    port: body.port ?? found.port,
+    ...tlsColumns(services, uid, secure, body.tls, found),
+  };
+  await leaveToCommit(services.db, updateRow(services.db, "Connector", { uid }, changed));
+  became(declaredConnector(changed));
   return undefined;
 };
 
-const connectorDelete: Handler<PublicOperations["connectorDelete"]> = async (context) => {
-  const { services, identity, params } = context;
-  const where = { uid: params.uid, tenantId: identity.tenant };
-  if ((await services.db.connector.deleteMany({ where })).count === 0) throw unknown();
+const connectorDelete: ObjectWrite<PublicOperations["connectorDelete"], Connector> = async (context) => {
+  const { services, found, became } = context;
+  if (found === null) throw unknown();
+  await leaveToCommit(services.db, deleteRows(services.db, "Connector", { uid: found.uid }));
+  became(null);
   return undefined;
 };
 

@@ -1,8 +1,8 @@
+import type { SqlServices } from "../../services.ts";
 import { X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { InvalidError } from "../../errors.ts";
 import { digestOf } from "../../secrets/digest.ts";
-import type { Services } from "../../services.ts";
 
 /** The authority, certificate and private key for connections to a container engine, in PEM form. */
 export interface TlsMaterial {
@@ -39,7 +39,11 @@ function check({ ca, cert, key }: TlsMaterial): void {
  * The columns for new TLS material, sealed for one connector.
  * @throws InvalidError see {@link check}
  */
-export function sealTls(services: Services, uid: string, material: TlsMaterial): StoredTls {
+export function sealTls(
+  services: Pick<SqlServices, "sealer">,
+  uid: string,
+  material: TlsMaterial,
+): StoredTls {
   check(material);
   const { ca, cert, key } = material;
   return {

@@ -38,8 +38,8 @@ export const containerHandlers: Handlers<
   getContainer: ofContainer(getDevice),
   deleteContainer: ofContainer(deleteDevice),
   updateContainer: ofContainer(updateDevice),
-  updateContainerStatus: { sql: ofContainer(updateDeviceStatus.sql) },
-  createContainerTag: { sql: ofContainer(createDeviceTag.sql) },
-  updateContainerTags: { sql: ofContainer(updateDeviceTags.sql) },
-  deleteContainerTag: { sql: ofContainer(deleteDeviceTag.sql) },
+  updateContainerStatus: ofContainer(updateDeviceStatus),
+  createContainerTag: ofContainer(createDeviceTag),
+  updateContainerTags: ofContainer(updateDeviceTags),
+  deleteContainerTag: ofContainer(deleteDeviceTag),
 };

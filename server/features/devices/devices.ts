@@ -1,14 +1,15 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { readWireRows } from "../../db/sql/readRows.ts";
-import { sql } from "../../db/sql/sql.ts";
-import { inTransaction, within } from "../../db/sql/transaction.ts";
+import type { Device } from "../../db/generated/sqlite/client.ts";
+import { leaveToCommit, readWireRows } from "../../db/sql/readRows.ts";
+import { countRows, deleteRows, hasKey, updateRow } from "../../db/sql/rows.ts";
+import { type Sql, sql } from "../../db/sql/sql.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
-import type { Context, Handler } from "../../http/handler.ts";
+import type { Context, Handler, ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { listColumns, sortedBy } from "../../lists/listRows.ts";
-import type { Services } from "../../services.ts";
 import { billingOf, hasActiveSubscription } from "../billing/record.ts";
 import { deviceCount } from "./deviceCounts.ts";
 import { deviceTable } from "./deviceTable.ts";
+import { deviceObject } from "./objects.ts";
 import { shownTo } from "./presentDevice.ts";
 import { type DeviceRow, deviceColumns, presentDevices, readDevices } from "./readDevices.ts";
 
@@ -56,78 +57,54 @@ export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ servic
  * On a cloud instance without active billing an accepted device becomes a removed one, whose slot still counts (rules
  * section 7).
  */
-export const deleteDevice: Handler<PublicOperations["deleteDevice"]> = async (context) => {
-  const { services, identity, params } = context;
-  const { uid } = params;
-  const { tenant: tenantId } = identity;
-  await inTransaction(services, async (tx) => {
-    const device = await tx.device.findUnique({ where: { uid, tenantId } });
-    if (!device || device.status === "removed") throw unknown();
-    const limited =
-      services.settings.edition === "cloud" &&
-      !hasActiveSubscription(await billingOf(within(services, tx), tenantId));
-    if (limited && device.status === "accepted") {
-      await tx.device.update({
-        where: { uid },
-        data: {
-          status: "removed",
-          statusUpdatedAt: services.now(),
-          declaredBy: null,
-          tagsDeclaredBy: null,
-        },
-      });
-      await tx.session.deleteMany({ where: { deviceUid: uid } });
-      await tx.tunnel.deleteMany({ where: { deviceUid: uid } });
-    } else {
-      await tx.device.delete({ where: { uid } });
-    }
-    services.enrolments.noteFreedQuota(tenantId);
-  });
+export const deleteDevice: ObjectWrite<PublicOperations["deleteDevice"], Device> = async (context) => {
+  const { services, found, became } = context;
+  const { db, settings, enrolments } = services;
+  if (found === null || found.status === "removed") throw unknown();
+  const { uid, tenantId } = found;
+  const limited = settings.edition === "cloud" && !hasActiveSubscription(await billingOf(services, tenantId));
+  if (limited && found.status === "accepted") {
+    await updateRow(
+      db,
+      "Device",
+      { uid },
+      { status: "removed", statusUpdatedAt: services.now(), declaredBy: null, tagsDeclaredBy: null },
+    );
+    await deleteRows(db, "Session", { deviceUid: uid });
+    await deleteRows(db, "Tunnel", { deviceUid: uid });
+  } else {
+    await deleteRows(db, "Device", { uid });
+  }
+  enrolments.noteFreedQuota(tenantId);
+  became(null);
   return undefined;
 };
 
-interface Changes {
-  readonly name?: string | undefined;
-  readonly public_url?: boolean | undefined;
-}
+type Change = Pick<
+  WriteContext<PublicOperations["updateDevice"], Device>,
+  "services" | "body" | "found" | "became"
+>;
 
-/** @param rivals filter of the other devices whose names are taken */
-async function change(
-  services: Services,
-  tenantId: string,
-  uid: string,
-  changes: Changes,
-  rivals: { readonly status: string | { readonly not: string } },
-): Promise<void> {
-  const name = changes.name?.toLowerCase();
-  await inTransaction(services, async (tx) => {
-    const device = await tx.device.findUnique({ where: { uid, tenantId }, select: { name: true } });
-    if (!device) throw unknown();
-    if (name !== undefined && name !== device.name) {
-      const where = { tenantId, name, uid: { not: uid }, ...rivals };
-      if (await tx.device.findFirst({ where, select: { uid: true } }))
-        throw new ConflictError("name: is taken");
-    }
-    await tx.device.update({
-      where: { uid },
-      data: {
-        ...(name !== undefined && { name }),
-        ...(changes.public_url !== undefined && { publicUrl: changes.public_url }),
-      },
-    });
-  });
+/** @param rivals condition of the other devices whose names are taken */
+async function change({ services: { db }, body, found, became }: Change, rivals: Sql): Promise<undefined> {
+  if (found === null) throw unknown();
+  const { uid, tenantId } = found;
+  const changed = {
+    name: body.name?.toLowerCase() ?? found.name,
+    publicUrl: body.public_url ?? found.publicUrl,
+  };
+  if (changed.name !== found.name) {
+    const named = sql`${hasKey<"Device">({ tenantId, name: changed.name })} AND "uid" <> ${uid} AND ${rivals}`;
+    if ((await countRows(db, "Device", named, 1)) > 0) throw new ConflictError("name: is taken");
+  }
+  await leaveToCommit(db, updateRow(db, "Device", { uid }, changed));
+  became(deviceObject.declared({ ...found, ...changed }));
 }
 
 /** A name must be unique in the namespace (rules section 7, D38); removed devices' names are free. */
-export const updateDevice: Handler<PublicOperations["updateDevice"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  await change(services, identity.tenant, params.uid, body, { status: { not: "removed" } });
-  return undefined;
-};
+export const updateDevice: ObjectWrite<PublicOperations["updateDevice"], Device> = (context) =>
+  change(context, sql`"status" <> 'removed'`);
 
 /** Only the names of accepted devices count as taken, as the contract says of this older operation. */
-export const renameDevice: Handler<PublicOperations["renameDevice"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  await change(services, identity.tenant, params.uid, body, { status: "accepted" });
-  return undefined;
-};
+export const renameDevice: ObjectWrite<PublicOperations["renameDevice"], Device> = (context) =>
+  change(context, sql`"status" = 'accepted'`);

@@ -5,7 +5,7 @@ import { leaveToCommit, readRows, type SqlClient } from "../../db/sql/readRows.t
 import { deleteRows, updateRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
-import type { SqlContext, SqlWrite } from "../../http/handler.ts";
+import type { ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { limitRefusal } from "./deviceLimit.ts";
 import { declaredDevice } from "./objects.ts";
 
@@ -13,7 +13,7 @@ import { declaredDevice } from "./objects.ts";
 interface Change {
   readonly operation: "acceptDevice" | "updateDeviceStatus";
   readonly context: Pick<
-    SqlContext<PublicOperations["acceptDevice"], Device>,
+    WriteContext<PublicOperations["acceptDevice"], Device>,
     "services" | "identity" | "request" | "declaration" | "found" | "became"
   >;
 }
@@ -100,31 +100,29 @@ async function accept(acceptance: Change): Promise<void> {
   await change(acceptance, device, { status: "accepted", name: former?.name ?? device.name });
 }
 
-export const acceptDevice: SqlWrite<PublicOperations["acceptDevice"], Device> = {
-  async sql(context) {
-    await accept({ operation: "acceptDevice", context });
-    return undefined;
-  },
+export const acceptDevice: ObjectWrite<PublicOperations["acceptDevice"], Device> = async (context) => {
+  await accept({ operation: "acceptDevice", context });
+  return undefined;
 };
 
 const TARGETS = { reject: "rejected", pending: "pending" } as const;
 
-export const updateDeviceStatus: SqlWrite<PublicOperations["updateDeviceStatus"], Device> = {
-  async sql(context) {
-    const { params, found: device } = context;
-    const { status } = params;
-    const asked = { operation: "updateDeviceStatus", context } as const;
-    if (status === "accept") {
-      await accept(asked);
-      return undefined;
-    }
-    if (device === null) throw noSuchDevice();
-    // The specification has this value, but no transition leads to it (rules D23).
-    if (status === "unused") throw new InvalidError("status: unused cannot be set");
-    if (device.status !== "pending" && device.status !== "rejected") {
-      throw new InvalidError(`status: of a device that is ${device.status} cannot be changed`);
-    }
-    if (device.status !== TARGETS[status]) await change(asked, device, { status: TARGETS[status] });
+export const updateDeviceStatus: ObjectWrite<PublicOperations["updateDeviceStatus"], Device> = async (
+  context,
+) => {
+  const { params, found: device } = context;
+  const { status } = params;
+  const asked = { operation: "updateDeviceStatus", context } as const;
+  if (status === "accept") {
+    await accept(asked);
     return undefined;
-  },
+  }
+  if (device === null) throw noSuchDevice();
+  // The specification has this value, but no transition leads to it (rules D23).
+  if (status === "unused") throw new InvalidError("status: unused cannot be set");
+  if (device.status !== "pending" && device.status !== "rejected") {
+    throw new InvalidError(`status: of a device that is ${device.status} cannot be changed`);
+  }
+  if (device.status !== TARGETS[status]) await change(asked, device, { status: TARGETS[status] });
+  return undefined;
 };

@@ -3,13 +3,13 @@ import { createOnce } from "../../changes/createOnce.ts";
 import { leaveToCommit } from "../../db/sql/readRows.ts";
 import { deleteRows, findRow, insertRows, updateRow } from "../../db/sql/rows.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
-import type { SqlContext, SqlWrite } from "../../http/handler.ts";
+import type { ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { tagAdded, tagNames, tagRemoved, tagRows } from "../tags/tagList.ts";
 import { type DeviceTags, declaredTags } from "./objects.ts";
 
 /** The parts of a request that a change of a device's tags needs. */
 type Change = Pick<
-  SqlContext<PublicOperations["updateDeviceTags"], DeviceTags>,
+  WriteContext<PublicOperations["updateDeviceTags"], DeviceTags>,
   "services" | "identity" | "params" | "found" | "became"
 >;
 
@@ -40,34 +40,34 @@ async function changeTags(
 }
 
 /** The response is empty and cannot show another tag, so a key that made another tag is refused. */
-export const createDeviceTag: SqlWrite<PublicOperations["createDeviceTag"], DeviceTags> = {
-  async sql(context) {
-    const { identity, params, body, creationKey } = context;
-    const { tenant: tenantId } = identity;
-    await createOnce(context, {
-      taken: "tag: is on the device already",
-      find: async (tx, key) => {
-        const made = await findRow(tx, "DeviceTag", { tenantId, creationKey: key });
-        if (made === null) return null;
-        if (made.deviceUid === params.uid && made.tag === body.tag) return made;
-        throw new ConflictError(`Idempotency-Key: made the tag ${made.tag} of the device ${made.deviceUid}`);
-      },
-      create: () => changeTags(context, (tags) => tagAdded(tags, body.tag, "device"), creationKey),
-    });
-    return undefined;
-  },
+export const createDeviceTag: ObjectWrite<PublicOperations["createDeviceTag"], DeviceTags> = async (
+  context,
+) => {
+  const { identity, params, body, creationKey } = context;
+  const { tenant: tenantId } = identity;
+  await createOnce(context, {
+    taken: "tag: is on the device already",
+    find: async (tx, key) => {
+      const made = await findRow(tx, "DeviceTag", { tenantId, creationKey: key });
+      if (made === null) return null;
+      if (made.deviceUid === params.uid && made.tag === body.tag) return made;
+      throw new ConflictError(`Idempotency-Key: made the tag ${made.tag} of the device ${made.deviceUid}`);
+    },
+    create: () => changeTags(context, (tags) => tagAdded(tags, body.tag, "device"), creationKey),
+  });
+  return undefined;
 };
 
-export const updateDeviceTags: SqlWrite<PublicOperations["updateDeviceTags"], DeviceTags> = {
-  async sql(context) {
-    await changeTags(context, () => context.body.tags);
-    return undefined;
-  },
+export const updateDeviceTags: ObjectWrite<PublicOperations["updateDeviceTags"], DeviceTags> = async (
+  context,
+) => {
+  await changeTags(context, () => context.body.tags);
+  return undefined;
 };
 
-export const deleteDeviceTag: SqlWrite<PublicOperations["deleteDeviceTag"], DeviceTags> = {
-  async sql(context) {
-    await changeTags(context, (tags) => tagRemoved(tags, context.params.tag, "device"));
-    return undefined;
-  },
+export const deleteDeviceTag: ObjectWrite<PublicOperations["deleteDeviceTag"], DeviceTags> = async (
+  context,
+) => {
+  await changeTags(context, (tags) => tagRemoved(tags, context.params.tag, "device"));
+  return undefined;
 };

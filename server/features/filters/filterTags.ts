@@ -1,12 +1,13 @@
-import type { RowOf } from "../../db/sql/rows.ts";
-import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
+import type { Operation } from "@gatehouse-access/sdk/contract";
+import type { Declared } from "../../changes/managedObject.ts";
 import { InvalidError, NotFoundError, type ServiceError } from "../../errors.ts";
-import type { Services } from "../../services.ts";
-import { tagAdded, tagNames, tagRemoved } from "../tags/tagList.ts";
+import type { Member } from "../../http/access/identity.ts";
+import type { WriteContext } from "../../http/handler.ts";
+import { tagAdded, tagNames, tagRemoved, tagRows } from "../tags/tagList.ts";
 import { checkTagsUsed } from "./filter.ts";
-import type { Filtered, FilteredRows } from "./filteredRows.ts";
+import type { Filtered, FilteredRow, FilteredRows } from "./filteredRows.ts";
 
-/** A key or rule, whose filter's tags can be changed one by one. */
+/** A kind of keys or rules, whose filter's tags can be changed one by one. */
 export interface FilterOwner<M extends Filtered> {
   readonly noun: "key" | "rule";
   /** The error for replacing the tags of a filter by host name: 404 for a key, 400 for a rule (16.5). */
@@ -14,23 +15,28 @@ export interface FilterOwner<M extends Filtered> {
     message: string,
   ) => ServiceError;
   readonly rows: FilteredRows<M>;
-  readonly key: Partial<RowOf<M>> & { readonly tenantId: string };
+  readonly declared: (row: FilteredRow<M>) => Declared;
 }
 
+/** A request that changes the tags of a filter. */
+type Change<M extends Filtered> = Pick<
+  WriteContext<Operation, FilteredRow<M>>,
+  "services" | "found" | "became"
+> & { readonly identity: Pick<Member, "tenant"> };
+
 /** @throws NotFoundError no such key or rule */
-function changeTags<M extends Filtered>(
-  services: Services,
+async function changeTags<M extends Filtered>(
+  { services: { db }, found, became }: Change<M>,
   owner: FilterOwner<M>,
   Refused: new (message: string) => ServiceError,
-  next: (tags: readonly string[], tx: Transaction) => Promise<readonly string[]>,
-): Promise<void> {
-  return inTransaction(services, async (tx) => {
-    const row = await owner.rows.find(tx, owner.key);
-    if (row === null) throw new NotFoundError(`no such ${owner.noun}`);
-    if (row.hostname !== null)
-      throw new Refused(`the filter of the ${owner.noun} is by hostname, not by tags`);
-    await owner.rows.replaceTags(tx, row, await next(tagNames(row.tags), tx));
-  });
+  next: (tags: readonly string[]) => readonly string[] | Promise<readonly string[]>,
+): Promise<undefined> {
+  if (found === null) throw new NotFoundError(`no such ${owner.noun}`);
+  if (found.hostname !== null)
+    throw new Refused(`the filter of the ${owner.noun} is by hostname, not by tags`);
+  const tags = await next(tagNames(found.tags));
+  await owner.rows.replaceTags(db, found, tags);
+  became(owner.declared({ ...found, tags: tagRows(tags) }));
 }
 
 /**
@@ -39,12 +45,12 @@ function changeTags<M extends Filtered>(
  * @throws ConflictError, ForbiddenError see {@link tagAdded}
  */
 export function addFilterTag<M extends Filtered>(
-  services: Services,
+  context: Change<M>,
   owner: FilterOwner<M>,
   tag: string,
-): Promise<void> {
-  return changeTags(services, owner, InvalidError, async (tags, tx) => {
-    await checkTagsUsed(tx, owner.key.tenantId, [tag], "tag");
+): Promise<undefined> {
+  return changeTags(context, owner, InvalidError, async (tags) => {
+    await checkTagsUsed(context.services.db, context.identity.tenant, [tag], "tag");
     return tagAdded(tags, tag, owner.noun);
   });
 }
@@ -54,11 +60,11 @@ export function addFilterTag<M extends Filtered>(
  * @throws NotFoundError the tag is not in the filter
  */
 export function removeFilterTag<M extends Filtered>(
-  services: Services,
+  context: Change<M>,
   owner: FilterOwner<M>,
   tag: string,
-): Promise<void> {
-  return changeTags(services, owner, InvalidError, async (tags) => {
+): Promise<undefined> {
+  return changeTags(context, owner, InvalidError, (tags) => {
     const left = tagRemoved(tags, tag, owner.noun);
     if (left.length === 0) throw new InvalidError(`tag: is the last one in the filter of the ${owner.noun}`);
     return left;
@@ -67,12 +73,12 @@ export function removeFilterTag<M extends Filtered>(
 
 /** @throws NotFoundError nothing in the namespace carries one of the tags */
 export function replaceFilterTags<M extends Filtered>(
-  services: Services,
+  context: Change<M>,
   owner: FilterOwner<M>,
   tags: readonly string[],
-): Promise<void> {
-  return changeTags(services, owner, owner.RefusedReplacement, async (_, tx) => {
-    await checkTagsUsed(tx, owner.key.tenantId, tags, "tags");
+): Promise<undefined> {
+  return changeTags(context, owner, owner.RefusedReplacement, async () => {
+    await checkTagsUsed(context.services.db, context.identity.tenant, tags, "tags");
     return tags;
   });
 }

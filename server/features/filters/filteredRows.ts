@@ -22,6 +22,8 @@ export interface FilteredRows<M extends Filtered> {
   readonly owner: Sql;
   /** The row with a unique key of its table; null without one. */
   find(db: SqlClient, key: Partial<RowOf<M>>): Promise<FilteredRow<M> | null>;
+  /** The first row whose filter has one tag and no other; null without one. */
+  findByOnlyTag(db: SqlClient, tenantId: string, tag: string, order: Sql): Promise<RowOf<M> | null>;
   /** Stores the tags of a filter that has none yet; the caller does not wait for it. */
   insertTags(db: SqlClient, row: Partial<RowOf<M>>, tags: readonly string[]): Promise<void>;
   /** Stores other tags in a row's filter; the caller does not wait for it. */
@@ -51,6 +53,16 @@ export function filteredRows<M extends Filtered>(
         RowOf<M> & { readonly hostname: string | null; readonly tagList: string | null }
       >(db, sql`SELECT ${rows}.*, ${tagList} AS "tagList" FROM ${rows} WHERE ${hasKey(key)}`);
       return row ? { ...row, tags: tagRows(tagNamesIn(row.tagList)) } : null;
+    },
+    async findByOnlyTag(db, tenantId, tag, order) {
+      const [row] = await readRows<RowOf<M>>(
+        db,
+        sql`SELECT ${rows}.* FROM ${tags} JOIN ${rows} ON ${condition}
+          WHERE ${tags}."tenantId" = ${tenantId} AND ${tags}."tag" = ${tag}
+            AND (SELECT COUNT(*) FROM ${tags} WHERE ${condition}) = 1
+          ORDER BY ${order} LIMIT 1`,
+      );
+      return row ?? null;
     },
     insertTags(db, row, names) {
       const owner = ownerOf(row);

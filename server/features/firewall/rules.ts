@@ -3,9 +3,9 @@ import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
 import { leaveToCommit, readRows } from "../../db/sql/readRows.ts";
-import { deleteRows, insertion, updateRow } from "../../db/sql/rows.ts";
+import { countRows, deleteRows, hasKey, insertion, updateRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
-import type { Context, Handler, SqlWrite } from "../../http/handler.ts";
+import type { Context, Handler, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import type { SqlServices } from "../../services.ts";
 import { checkFilter, filterColumn } from "../filters/filter.ts";
@@ -60,71 +60,67 @@ function checkNumber({ db, settings }: SqlServices, tenantId: string): Promise<v
   const limit = settings.maximumFirewallRules;
   return requireQuota(
     limit,
-    async () => {
-      const rules = sql`SELECT 1 FROM "FirewallRule" WHERE "tenantId" = ${tenantId} LIMIT ${limit}`;
-      const [counted] = await readRows<{ count: number | bigint }>(
-        db,
-        sql`SELECT COUNT(*) AS count FROM (${rules}) AS counted`,
-      );
-      return Number(counted?.count);
-    },
+    () => countRows(db, "FirewallRule", hasKey({ tenantId }), limit),
     `the namespace has ${limit} firewall rules, the most that it may have: delete one`,
   );
 }
 
-export const createFirewallRule: SqlWrite<PublicOperations["createFirewallRule"]> = {
-  async sql(context) {
-    const { services, identity, body, creationKey, declaration } = context;
-    const tenantId = identity.tenant;
-    const row = await createOnce(context, {
-      taken: "the rule exists already",
-      find: (tx, made) => firewallRuleRows.find(tx, { tenantId, creationKey: made }),
-      create: async (tx) => {
-        await checkNumber(services, tenantId);
-        await checkFilter(tx, tenantId, body.filter);
-        const created = {
-          tenantId,
-          ...columnsOf(body),
-          creationKey,
-          declaredBy: declaredColumn(declaration, services.now()),
-        };
-        const [inserted] = await readRows<Pick<FirewallRule, "id">>(
-          tx,
-          sql`${insertion("FirewallRule", [created])} RETURNING "id"`,
-        );
-        if (inserted === undefined) return null;
-        const row = { ...created, ...inserted };
-        const { tags = [] } = body.filter;
-        await firewallRuleRows.insertTags(tx, row, tags);
-        return { ...row, tags: tagRows(tags) };
-      },
-    });
-    context.became(declaredFirewallRule(row));
-    return presentFirewallRule(row);
-  },
+export const createFirewallRule: ObjectWrite<PublicOperations["createFirewallRule"]> = async (context) => {
+  const { services, identity, body, creationKey, declaration } = context;
+  const tenantId = identity.tenant;
+  const row = await createOnce(context, {
+    taken: "the rule exists already",
+    find: (tx, made) => firewallRuleRows.find(tx, { tenantId, creationKey: made }),
+    create: async (tx) => {
+      await checkNumber(services, tenantId);
+      await checkFilter(tx, tenantId, body.filter);
+      const created = {
+        tenantId,
+        ...columnsOf(body),
+        creationKey,
+        declaredBy: declaredColumn(declaration, services.now()),
+      };
+      const [inserted] = await readRows<Pick<FirewallRule, "id">>(
+        tx,
+        sql`${insertion("FirewallRule", [created])} RETURNING "id"`,
+      );
+      if (inserted === undefined) return null;
+      const row = { ...created, ...inserted };
+      const { tags = [] } = body.filter;
+      await firewallRuleRows.insertTags(tx, row, tags);
+      return { ...row, tags: tagRows(tags) };
+    },
+  });
+  context.became(declaredFirewallRule(row));
+  return presentFirewallRule(row);
 };
 
-export const updateFirewallRule: SqlWrite<PublicOperations["updateFirewallRule"], FoundRule> = {
-  async sql({ services: { db }, body, found, became }) {
-    if (found === null) throw noSuchRule();
-    const { tenantId, id } = found;
-    await checkFilter(db, tenantId, body.filter);
-    const changes = columnsOf(body);
-    await leaveToCommit(db, updateRow(db, "FirewallRule", { tenantId, id }, changes));
-    const { tags = [] } = body.filter;
-    await firewallRuleRows.replaceTags(db, found, tags);
-    const row = { ...found, ...changes, tags: tagRows(tags) };
-    became(declaredFirewallRule(row));
-    return presentFirewallRule(row);
-  },
+export const updateFirewallRule: ObjectWrite<PublicOperations["updateFirewallRule"], FoundRule> = async ({
+  services: { db },
+  body,
+  found,
+  became,
+}) => {
+  if (found === null) throw noSuchRule();
+  const { tenantId, id } = found;
+  await checkFilter(db, tenantId, body.filter);
+  const changes = columnsOf(body);
+  await leaveToCommit(db, updateRow(db, "FirewallRule", { tenantId, id }, changes));
+  const { tags = [] } = body.filter;
+  await firewallRuleRows.replaceTags(db, found, tags);
+  const row = { ...found, ...changes, tags: tagRows(tags) };
+  became(declaredFirewallRule(row));
+  return presentFirewallRule(row);
 };
 
-export const deleteFirewallRule: SqlWrite<PublicOperations["deleteFirewallRule"], FoundRule> = {
-  async sql({ services: { db }, found, became }) {
-    if (found === null) throw noSuchRule();
-    const { tenantId, id } = found;
-    await leaveToCommit(db, deleteRows(db, "FirewallRule", { tenantId, id }));
-    became(null);
-    return undefined;
-  },
+export const deleteFirewallRule: ObjectWrite<PublicOperations["deleteFirewallRule"], FoundRule> = async ({
+  services: { db },
+  found,
+  became,
+}) => {
+  if (found === null) throw noSuchRule();
+  const { tenantId, id } = found;
+  await leaveToCommit(db, deleteRows(db, "FirewallRule", { tenantId, id }));
+  became(null);
+  return undefined;
 };

@@ -1,34 +1,23 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { InvalidError } from "../../errors.ts";
-import type { Handler } from "../../http/handler.ts";
+import type { ObjectWrite } from "../../http/handler.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
-import { firewallRuleRows, ruleKey } from "./firewallRule.ts";
+import { declaredFirewallRule, type FoundRule, firewallRuleRows } from "./firewallRule.ts";
 
-function ownerOf(tenantId: string, id: string): FilterOwner<"FirewallRule"> {
-  return {
-    noun: "rule",
-    RefusedReplacement: InvalidError,
-    rows: firewallRuleRows,
-    key: ruleKey(tenantId, id),
-  };
-}
-
-export const addFirewallRuleTag: Handler<PublicOperations["addFirewallRuleTag"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  await addFilterTag(services, ownerOf(identity.tenant, params.id), body.tag);
-  return undefined;
+const rules: FilterOwner<"FirewallRule"> = {
+  noun: "rule",
+  RefusedReplacement: InvalidError,
+  rows: firewallRuleRows,
+  declared: declaredFirewallRule,
 };
 
-export const removeFirewallRuleTag: Handler<PublicOperations["removeFirewallRuleTag"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  await removeFilterTag(services, ownerOf(identity.tenant, params.id), body.tag);
-  return undefined;
-};
+export const addFirewallRuleTag: ObjectWrite<PublicOperations["addFirewallRuleTag"], FoundRule> = (context) =>
+  addFilterTag(context, rules, context.body.tag);
 
-export const updateFirewallRuleTags: Handler<PublicOperations["updateFirewallRuleTags"]> = async (
+export const removeFirewallRuleTag: ObjectWrite<PublicOperations["removeFirewallRuleTag"], FoundRule> = (
   context,
-) => {
-  const { services, identity, params, body } = context;
-  await replaceFilterTags(services, ownerOf(identity.tenant, params.id), body.tags);
-  return undefined;
-};
+) => removeFilterTag(context, rules, context.body.tag);
+
+export const updateFirewallRuleTags: ObjectWrite<PublicOperations["updateFirewallRuleTags"], FoundRule> = (
+  context,
+) => replaceFilterTags(context, rules, context.body.tags);

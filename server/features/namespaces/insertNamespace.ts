@@ -1,6 +1,9 @@
+import type { SqlServices } from "../../services.ts";
 import { randomUUID } from "node:crypto";
-import type { Transaction } from "../../db/sql/transaction.ts";
-import type { Services } from "../../services.ts";
+import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
+import { readRows } from "../../db/sql/readRows.ts";
+import { insertion, insertRows } from "../../db/sql/rows.ts";
+import { sql } from "../../db/sql/sql.ts";
 
 interface NewNamespace {
   readonly name: string;
@@ -16,21 +19,34 @@ interface NewNamespace {
 /** Maximum of accepted devices in a new namespace of a cloud instance (rules section 5.3). */
 const FREE_CLOUD_DEVICES = 3;
 
-/** Adds a namespace with its owner as its first member. The name must be in lower case. */
-export async function insertNamespace(services: Services, tx: Transaction, namespace: NewNamespace) {
+/**
+ * Adds a namespace with its owner as its first member. The name must be in lower case. To be called in a transaction.
+ * @returns null if the name or the tenant is taken
+ */
+export async function insertNamespace({ db, now, settings }: SqlServices, namespace: NewNamespace) {
   const { tenantId = randomUUID(), ...columns } = namespace;
-  const createdAt = services.now();
-  return tx.namespace.create({
-    data: {
-      tenantId,
-      ...columns,
-      maxDevices: services.settings.edition === "cloud" ? FREE_CLOUD_DEVICES : -1,
-      createdAt,
-      members: { create: { userId: namespace.ownerId, role: "owner", addedAt: createdAt } },
-    },
-    include: { members: true },
-  });
+  const createdAt = now();
+  const maxDevices = settings.edition === "cloud" ? FREE_CLOUD_DEVICES : -1;
+  const [row] = await readRows<Namespace>(
+    db,
+    sql`${insertion("Namespace", [{ tenantId, ...columns, maxDevices, createdAt }])} RETURNING *`,
+  );
+  if (row === undefined) return null;
+  const owner: Member = {
+    tenantId,
+    userId: namespace.ownerId,
+    role: "owner",
+    status: "accepted",
+    addedAt: createdAt,
+    expiresAt: null,
+    invitation: null,
+    invitationMailed: false,
+    creationKey: null,
+    declaredBy: null,
+  };
+  await insertRows(db, "Member", [owner]);
+  return { ...row, members: [owner] };
 }
 
 /** The row that {@link insertNamespace} returns. */
-export type NewNamespaceRow = Awaited<ReturnType<typeof insertNamespace>>;
+export type NewNamespaceRow = NonNullable<Awaited<ReturnType<typeof insertNamespace>>>;

@@ -1,8 +1,9 @@
 import type { invitations, PublicOperations } from "@gatehouse-access/sdk/contract";
 import { declaredColumn } from "../../changes/declaredBy.ts";
+import { findRow } from "../../db/sql/rows.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { digestOf, isSameSecret } from "../../secrets/digest.ts";
 import { invitationLink } from "./invitationLink.ts";
 import { acceptMembership, isOpen, makeInvitation, openInvitation, putMember } from "./invitations.ts";
@@ -13,13 +14,13 @@ import { checkAuthority } from "./members.ts";
  * `acceptInvite` adds a user who has an account at once, as its `inviteMember` does (rules section 5.9), and the link
  * leads to the login. Otherwise the invited person becomes a member by registering with the link's sig.
  */
-const generateInvitationLink: Handler<PublicOperations["generateInvitationLink"]> = async (context) => {
+const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLink"]> = async (context) => {
   const { services, identity, body, request, declaration } = context;
   const { tenant: tenantId, role: own } = identity;
   checkAuthority(own, body.role);
   const { origin } = request.origin;
   const email = body.email.toLowerCase();
-  const user = await services.db.user.findUnique({ where: { email } });
+  const user = await findRow(services.db, "User", { email });
   const membership = {
     role: body.role,
     creationKey: null,
@@ -30,7 +31,7 @@ const generateInvitationLink: Handler<PublicOperations["generateInvitationLink"]
     return { link: invitationLink(origin, await makeInvitation(services, input), email) };
   }
   const key = { tenantId, userId: user.id };
-  const known = await services.db.member.findUnique({ where: { tenantId_userId: key } });
+  const known = await findRow(services.db, "Member", key);
   if (known?.status === "accepted") throw new ConflictError("email: is a member already");
   await putMember(services, key, membership);
   return { link: new URL("/login", origin).href };

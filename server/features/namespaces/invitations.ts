@@ -2,8 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Role } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { Member, User } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/sql/readRows.ts";
-import { findRow, putRow } from "../../db/sql/rows.ts";
+import { countRows, findRow, putRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError } from "../../errors.ts";
 import type { UserCaller } from "../../http/access/identity.ts";
@@ -79,14 +78,12 @@ export async function makeInvitation(services: SqlServices, input: NewInvitation
 }
 
 /** The number of the namespace's invitations that can still be accepted, but for that of one user. */
-async function countOpen({ db, now }: SqlServices, { tenantId, userId }: MemberKey): Promise<number> {
-  const [counted] = await readRows<{ open: number | bigint }>(
+const countOpen = ({ db, now }: SqlServices, { tenantId, userId }: MemberKey): Promise<number> =>
+  countRows(
     db,
-    sql`SELECT COUNT(*) AS open FROM "Member" WHERE "tenantId" = ${tenantId} AND "status" = 'pending'
-      AND "expiresAt" > ${now()} AND "userId" <> ${userId}`,
+    "Member",
+    sql`"tenantId" = ${tenantId} AND "status" = 'pending' AND "expiresAt" > ${now()} AND "userId" <> ${userId}`,
   );
-  return Number(counted?.open);
-}
 
 /** The open invitation with the sig, and its user; null for any other text. */
 export async function openInvitation(

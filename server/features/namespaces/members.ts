@@ -6,8 +6,7 @@ import { leaveToCommit, readRows, type SqlClient } from "../../db/sql/readRows.t
 import { deleteRows, findRow, updateRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
-import type { Handler, SqlWrite } from "../../http/handler.ts";
-import type { SqlServices } from "../../services.ts";
+import type { ObjectWrite } from "../../http/handler.ts";
 import { queueMail } from "../outbox/outbox.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
@@ -89,62 +88,72 @@ function checkAbsent(services: SqlServices, known: Addressee | undefined): void 
  * Adds a user at once. On a cloud instance the membership is pending, and the user gets a mail; a new invitation
  * replaces an expired one (rules sections 5.9 and 5.10).
  */
-export const inviteMember: SqlWrite<PublicOperations["inviteMember"]> = {
-  async sql(context) {
-    const { services, identity, body, creationKey, declaration } = context;
-    const { tenant: tenantId, role } = identity;
-    checkAuthority(role, body.role);
-    const email = body.email.toLowerCase();
-    const declaredBy = declaredColumn(declaration, services.now());
-    const add = services.settings.edition === "cloud" ? mailInvitation : addMember;
-    const member = await createOnce(context, {
-      taken: "is a member already",
-      find: async (tx, made) => {
-        const known = await findRow(tx, "Member", { tenantId, creationKey: made });
-        if (known === null) return null;
-        // The response is the namespace, which does not show whose membership the key made.
-        const user = await findRow(tx, "User", { id: known.userId });
-        if (user?.email !== email)
-          throw new ConflictError(`Idempotency-Key: made the membership of the user ${known.userId}`);
-        return ranOut(known, services.now()) ? null : known;
-      },
-      create: () => add(services, tenantId, email, { role: body.role, creationKey, declaredBy }),
-    });
-    context.became(declaredMember(member), member.userId);
-    return readNamespace(services, tenantId);
-  },
+export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async (context) => {
+  const { services, identity, body, creationKey, declaration } = context;
+  const { tenant: tenantId, role } = identity;
+  checkAuthority(role, body.role);
+  const email = body.email.toLowerCase();
+  const declaredBy = declaredColumn(declaration, services.now());
+  const add = services.settings.edition === "cloud" ? mailInvitation : addMember;
+  const member = await createOnce(context, {
+    taken: "is a member already",
+    find: async (tx, made) => {
+      const known = await findRow(tx, "Member", { tenantId, creationKey: made });
+      if (known === null) return null;
+      // The response is the namespace, which does not show whose membership the key made.
+      const user = await findRow(tx, "User", { id: known.userId });
+      if (user?.email !== email)
+        throw new ConflictError(`Idempotency-Key: made the membership of the user ${known.userId}`);
+      return ranOut(known, services.now()) ? null : known;
+    },
+    create: () => add(services, tenantId, email, { role: body.role, creationKey, declaredBy }),
+  });
+  context.became(declaredMember(member), member.userId);
+  return readNamespace(services, tenantId);
 };
 
-export const updateMember: SqlWrite<PublicOperations["updateMember"], Membership> = {
-  async sql({ services: { db }, identity, body, found, became }) {
-    if (found === null) throw noSuchMember();
-    const { tenantId, userId, role } = found;
-    if (role === "owner") throw new ForbiddenError("the owner's role cannot be changed");
-    if (body.role === undefined) return undefined;
-    checkAuthority(identity.role, body.role);
-    await leaveToCommit(db, updateRow(db, "Member", { tenantId, userId }, { role: body.role }));
-    became(declaredMember({ role: body.role }));
-    return undefined;
-  },
+export const updateMember: ObjectWrite<PublicOperations["updateMember"], Membership> = async ({
+  services: { db },
+  identity,
+  body,
+  found,
+  became,
+}) => {
+  if (found === null) throw noSuchMember();
+  const { tenantId, userId, role } = found;
+  if (role === "owner") throw new ForbiddenError("the owner's role cannot be changed");
+  if (body.role === undefined) return undefined;
+  checkAuthority(identity.role, body.role);
+  await leaveToCommit(db, updateRow(db, "Member", { tenantId, userId }, { role: body.role }));
+  became(declaredMember({ role: body.role }));
+  return undefined;
 };
 
-export const removeMember: SqlWrite<PublicOperations["removeMember"], Membership> = {
-  async sql({ services, identity, found, became }) {
-    if (found === null) throw noSuchMember();
-    const { tenantId, userId, role } = found;
-    checkAuthority(identity.role, role as Role);
-    await deleteRows(services.db, "Member", { tenantId, userId });
-    became(null);
-    return readNamespace(services, tenantId);
-  },
+export const removeMember: ObjectWrite<PublicOperations["removeMember"], Membership> = async ({
+  services,
+  identity,
+  found,
+  became,
+}) => {
+  if (found === null) throw noSuchMember();
+  const { tenantId, userId, role } = found;
+  checkAuthority(identity.role, role as Role);
+  await deleteRows(services.db, "Member", { tenantId, userId });
+  became(null);
+  return readNamespace(services, tenantId);
 };
 
 /** A user who leaves the token's namespace gets a session for another namespace, or for none (rules section 5.7). */
-export const leaveNamespace: Handler<PublicOperations["leaveNamespace"]> = async ({ services, identity }) => {
+export const leaveNamespace: ObjectWrite<PublicOperations["leaveNamespace"], Membership> = async (
+  context,
+) => {
+  const { services, identity, became } = context;
   const { caller, tenant: tenantId, role } = identity;
   if (role === "owner") throw new ForbiddenError("the owner cannot leave, only delete the namespace");
-  await services.db.member.delete({ where: { tenantId_userId: { tenantId, userId: caller.userId } } });
+  await deleteRows(services.db, "Member", { tenantId, userId: caller.userId });
+  became(null);
   if (caller.tenant !== tenantId) return undefined;
   const user = await callingUser(services, caller);
+  // Others of the transaction wait for the signature, a millisecond: a user rarely leaves.
   return sessionOf(services, user, await homeOf(services, user), caller.token);
 };

@@ -1,11 +1,12 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
 import { declaredColumn } from "../../changes/declaredBy.ts";
+import type { Namespace } from "../../db/generated/sqlite/client.ts";
 import { readRows } from "../../db/sql/readRows.ts";
+import { countRows, deleteRows, findRow, hasKey, insertRows, updateRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
-import { inTransaction } from "../../db/sql/transaction.ts";
-import { ConflictError, ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/handler.ts";
+import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../errors.ts";
+import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
 import type { SqlServices } from "../../services.ts";
 import { callingUser } from "../users/callingUser.ts";
@@ -20,6 +21,8 @@ import {
 } from "./presentNamespace.ts";
 import { WELCOME } from "./welcome.ts";
 
+const noSuchNamespace = () => new NotFoundError("no such namespace");
+
 /** @throws NotFoundError the namespace was deleted since the caller was authorised */
 export async function readNamespace(services: SqlServices, tenantId: string) {
   const [rows, belongings] = await Promise.all([
@@ -30,12 +33,8 @@ export async function readNamespace(services: SqlServices, tenantId: string) {
     readBelongings(services, [tenantId]),
   ]);
   const [namespace] = presentNamespaces(rows, belongings);
-  if (!namespace) throw new NotFoundError("no such namespace");
+  if (!namespace) throw noSuchNamespace();
   return namespace;
-}
-
-function taken(error: unknown): unknown {
-  return isDatabaseError(error, "P2002") ? new ConflictError("name: is taken") : error;
 }
 
 /** Lists the namespaces of which the caller is a member; for an API key, its own (rules section 5.4). */
@@ -60,17 +59,14 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
   return presentNamespaces(rows, await readBelongings(services, tenantIds));
 };
 
-export const createNamespace: Handler<PublicOperations["createNamespace"]> = async (context) => {
+export const createNamespace: ObjectWrite<PublicOperations["createNamespace"]> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
   const user = await callingUser(services, identity);
   const row = await createOnce(context, {
     taken: "name or tenant: is taken",
     // Found by owner, so that a former owner learns nothing of the namespace.
     find: async (tx, made) => {
-      const known = await tx.namespace.findUnique({
-        where: { ownerId_creationKey: { ownerId: user.id, creationKey: made } },
-        select: { tenantId: true, name: true },
-      });
+      const known = await findRow(tx, "Namespace", { ownerId: user.id, creationKey: made });
       if (known && known.name !== body.name.toLowerCase())
         throw new ConflictError(`Idempotency-Key: made the namespace ${known.name}`);
       return known;
@@ -78,13 +74,13 @@ export const createNamespace: Handler<PublicOperations["createNamespace"]> = asy
     create: async (tx) => {
       // -1: any number, 0: none (rules section 5.1).
       const limit = user.maxNamespaces;
-      if (limit >= 0 && (await tx.namespace.count({ where: { ownerId: user.id } })) >= limit) {
+      if (limit >= 0 && (await countRows(tx, "Namespace", hasKey({ ownerId: user.id }))) >= limit) {
         throw new ForbiddenError(`the user may own ${limit} namespaces at most`);
       }
-      if (body.tenant && (await tx.retiredTenant.findUnique({ where: { tenantId: body.tenant } }))) {
+      if (body.tenant && (await findRow(tx, "RetiredTenant", { tenantId: body.tenant }))) {
         throw new ConflictError("tenant: belonged to a namespace that was deleted");
       }
-      return insertNamespace(services, tx, {
+      return insertNamespace(services, {
         name: body.name.toLowerCase(),
         ownerId: user.id,
         ...(body.tenant && { tenantId: body.tenant }),
@@ -103,52 +99,46 @@ export const getNamespace: Handler<PublicOperations["getNamespace"]> = ({ servic
   readNamespace(services, identity.tenant);
 
 /** Changes only the fields that were sent (rules section 5.15). */
-export const editNamespace: Handler<PublicOperations["editNamespace"]> = async ({
-  services,
-  identity,
-  body,
-}) => {
+export const editNamespace: ObjectWrite<PublicOperations["editNamespace"], Namespace> = async (context) => {
+  const { services, identity, body, found } = context;
+  if (found === null) throw noSuchNamespace();
+  const { tenant: tenantId } = identity;
   const { settings = {} } = body;
-  await services.db.namespace
-    .update({
-      where: { tenantId: identity.tenant },
-      data: {
-        ...(body.name !== undefined && { name: body.name.toLowerCase() }),
-        // Prisma leaves a column as it is where its value is undefined.
-        sessionRecord: settings.session_record,
-        connectionAnnouncement: settings.connection_announcement,
-        deviceProof: settings.device_proof,
-        sessionMaxMinutes: settings.session_max_minutes,
-        sessionIdleMinutes: settings.session_idle_minutes,
-        sessionRecordMode: settings.session_record_mode,
-        sessionRecordMegabytes: settings.session_record_megabytes,
-        sshForwarding: settings.ssh_forwarding && JSON.stringify(settings.ssh_forwarding),
-      },
-    })
-    .catch((error: unknown) => {
-      throw taken(error);
-    });
-  return readNamespace(services, identity.tenant);
+  const forwarding = settings.ssh_forwarding;
+  const changed = {
+    name: body.name?.toLowerCase() ?? found.name,
+    sessionRecord: settings.session_record ?? found.sessionRecord,
+    connectionAnnouncement: settings.connection_announcement ?? found.connectionAnnouncement,
+    deviceProof: settings.device_proof ?? found.deviceProof,
+    sessionMaxMinutes: settings.session_max_minutes ?? found.sessionMaxMinutes,
+    sessionIdleMinutes: settings.session_idle_minutes ?? found.sessionIdleMinutes,
+    sessionRecordMode: settings.session_record_mode ?? found.sessionRecordMode,
+    sessionRecordMegabytes: settings.session_record_megabytes ?? found.sessionRecordMegabytes,
+    sshForwarding: forwarding ? JSON.stringify(forwarding) : found.sshForwarding,
+  };
+  await updateRow(services.db, "Namespace", { tenantId }, changed).catch((error: unknown) => {
+    throw isTaken(error) ? new ConflictError("name: is taken") : error;
+  });
+  return readNamespace(services, tenantId);
 };
 
 /** With the namespace the database deletes all that belongs to it: devices, keys, rules, API keys, members. */
-export const deleteNamespace: Handler<PublicOperations["deleteNamespace"]> = async ({
-  services,
-  identity,
-}) => {
+export const deleteNamespace: ObjectWrite<PublicOperations["deleteNamespace"], Namespace> = async (
+  context,
+) => {
+  const { services, identity, became } = context;
   const key = { tenantId: identity.tenant };
-  await inTransaction(services, async (tx) => {
-    await tx.namespace.delete({ where: key });
-    await tx.retiredTenant.create({ data: key });
-  });
+  await deleteRows(services.db, "Namespace", key);
+  await insertRows(services.db, "RetiredTenant", [key]);
+  became(null);
   return undefined;
 };
 
-export const setSessionRecord: Handler<PublicOperations["setSessionRecord"]> = async (context) => {
+export const setSessionRecord: ObjectWrite<PublicOperations["setSessionRecord"], Namespace> = async (
+  context,
+) => {
   const { services, identity, body } = context;
-  await services.db.namespace.update({
-    where: { tenantId: identity.tenant },
-    data: { sessionRecord: body.session_record },
-  });
+  const { tenant: tenantId } = identity;
+  await updateRow(services.db, "Namespace", { tenantId }, { sessionRecord: body.session_record });
   return undefined;
 };

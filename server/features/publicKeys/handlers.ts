@@ -11,7 +11,7 @@ import { leaveToCommit } from "../../db/sql/readRows.ts";
 import { deleteRows, insertRows, updateRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers, SqlWrite } from "../../http/handler.ts";
+import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";
 import { checkFilter, filterColumn } from "../filters/filter.ts";
 import { tagRows } from "../tags/tagList.ts";
@@ -66,66 +66,69 @@ const getPublicKeys: Handler<PublicOperations["getPublicKeys"]> = async (context
   return rows.map((row) => presentPublicKey({ ...row, tags: tagsOf.get(row.fingerprint) ?? [] }));
 };
 
-const createPublicKey: SqlWrite<PublicOperations["createPublicKey"]> = {
-  async sql(context) {
-    const { services, identity, body, creationKey, declaration } = context;
-    const tenantId = identity.tenant;
-    const key = readKey(body.data);
-    const row = await createOnce(context, {
-      taken: "the namespace has this key already",
-      find: async (tx, made) => {
-        const known = await publicKeyRows.find(tx, { tenantId, creationKey: made });
-        if (known && known.fingerprint !== key.fingerprint)
-          throw new ConflictError(`Idempotency-Key: made the public key ${known.fingerprint}`);
-        return known;
-      },
-      create: async (tx) => {
-        await checkFilter(tx, tenantId, body.filter);
-        const created = {
-          tenantId,
-          ...key,
-          name: body.name,
-          username: body.username,
-          ...filterColumn(body.filter),
-          createdAt: services.now(),
-          creationKey,
-          declaredBy: declaredColumn(declaration, services.now()),
-        };
-        if (!(await insertRows(tx, "PublicKey", [created]))) return null;
-        const { tags = [] } = body.filter;
-        await publicKeyRows.insertTags(tx, created, tags);
-        return { ...created, tags: tagRows(tags) };
-      },
-    });
-    context.became(declaredPublicKey(row));
-    return presentPublicKey(row);
-  },
+const createPublicKey: ObjectWrite<PublicOperations["createPublicKey"]> = async (context) => {
+  const { services, identity, body, creationKey, declaration } = context;
+  const tenantId = identity.tenant;
+  const key = readKey(body.data);
+  const row = await createOnce(context, {
+    taken: "the namespace has this key already",
+    find: async (tx, made) => {
+      const known = await publicKeyRows.find(tx, { tenantId, creationKey: made });
+      if (known && known.fingerprint !== key.fingerprint)
+        throw new ConflictError(`Idempotency-Key: made the public key ${known.fingerprint}`);
+      return known;
+    },
+    create: async (tx) => {
+      await checkFilter(tx, tenantId, body.filter);
+      const created = {
+        tenantId,
+        ...key,
+        name: body.name,
+        username: body.username,
+        ...filterColumn(body.filter),
+        createdAt: services.now(),
+        creationKey,
+        declaredBy: declaredColumn(declaration, services.now()),
+      };
+      if (!(await insertRows(tx, "PublicKey", [created]))) return null;
+      const { tags = [] } = body.filter;
+      await publicKeyRows.insertTags(tx, created, tags);
+      return { ...created, tags: tagRows(tags) };
+    },
+  });
+  context.became(declaredPublicKey(row));
+  return presentPublicKey(row);
 };
 
-const updatePublicKey: SqlWrite<PublicOperations["updatePublicKey"], FoundKey> = {
-  async sql({ services: { db }, body, found, became }) {
-    if (found === null) throw noSuchKey();
-    const { tenantId, fingerprint } = found;
-    const key = { tenantId, fingerprint };
-    await checkFilter(db, tenantId, body.filter);
-    const changes = { name: body.name, username: body.username, ...filterColumn(body.filter) };
-    await leaveToCommit(db, updateRow(db, "PublicKey", key, changes));
-    const { tags = [] } = body.filter;
-    await publicKeyRows.replaceTags(db, found, tags);
-    const row = { ...found, ...changes, tags: tagRows(tags) };
-    became(declaredPublicKey(row));
-    return presentPublicKey(row);
-  },
+const updatePublicKey: ObjectWrite<PublicOperations["updatePublicKey"], FoundKey> = async ({
+  services: { db },
+  body,
+  found,
+  became,
+}) => {
+  if (found === null) throw noSuchKey();
+  const { tenantId, fingerprint } = found;
+  const key = { tenantId, fingerprint };
+  await checkFilter(db, tenantId, body.filter);
+  const changes = { name: body.name, username: body.username, ...filterColumn(body.filter) };
+  await leaveToCommit(db, updateRow(db, "PublicKey", key, changes));
+  const { tags = [] } = body.filter;
+  await publicKeyRows.replaceTags(db, found, tags);
+  const row = { ...found, ...changes, tags: tagRows(tags) };
+  became(declaredPublicKey(row));
+  return presentPublicKey(row);
 };
 
-const deletePublicKey: SqlWrite<PublicOperations["deletePublicKey"], FoundKey> = {
-  async sql({ services: { db }, found, became }) {
-    if (found === null) throw noSuchKey();
-    const { tenantId, fingerprint } = found;
-    await leaveToCommit(db, deleteRows(db, "PublicKey", { tenantId, fingerprint }));
-    became(null);
-    return undefined;
-  },
+const deletePublicKey: ObjectWrite<PublicOperations["deletePublicKey"], FoundKey> = async ({
+  services: { db },
+  found,
+  became,
+}) => {
+  if (found === null) throw noSuchKey();
+  const { tenantId, fingerprint } = found;
+  await leaveToCommit(db, deleteRows(db, "PublicKey", { tenantId, fingerprint }));
+  became(null);
+  return undefined;
 };
 
 export const publicKeyHandlers: Handlers<

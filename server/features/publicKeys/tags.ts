@@ -1,32 +1,22 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { NotFoundError } from "../../errors.ts";
-import type { Handler } from "../../http/handler.ts";
+import type { ObjectWrite } from "../../http/handler.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
-import { publicKeyRows } from "./publicKey.ts";
+import { declaredPublicKey, type FoundKey, publicKeyRows } from "./publicKey.ts";
 
-function ownerOf(tenantId: string, fingerprint: string): FilterOwner<"PublicKey"> {
-  return {
-    noun: "key",
-    RefusedReplacement: NotFoundError,
-    rows: publicKeyRows,
-    key: { tenantId, fingerprint },
-  };
-}
-
-export const addPublicKeyTag: Handler<PublicOperations["addPublicKeyTag"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  await addFilterTag(services, ownerOf(identity.tenant, params.fingerprint), body.tag);
-  return undefined;
+const keys: FilterOwner<"PublicKey"> = {
+  noun: "key",
+  RefusedReplacement: NotFoundError,
+  rows: publicKeyRows,
+  declared: declaredPublicKey,
 };
 
-export const updatePublicKeyTags: Handler<PublicOperations["updatePublicKeyTags"]> = async (context) => {
-  const { services, identity, params, body } = context;
-  await replaceFilterTags(services, ownerOf(identity.tenant, params.fingerprint), body.tags);
-  return undefined;
-};
+export const addPublicKeyTag: ObjectWrite<PublicOperations["addPublicKeyTag"], FoundKey> = (context) =>
+  addFilterTag(context, keys, context.body.tag);
 
-export const removePublicKeyTag: Handler<PublicOperations["removePublicKeyTag"]> = async (context) => {
-  const { services, identity, params } = context;
-  await removeFilterTag(services, ownerOf(identity.tenant, params.fingerprint), params.tag);
-  return undefined;
-};
+export const updatePublicKeyTags: ObjectWrite<PublicOperations["updatePublicKeyTags"], FoundKey> = (
+  context,
+) => replaceFilterTags(context, keys, context.body.tags);
+
+export const removePublicKeyTag: ObjectWrite<PublicOperations["removePublicKeyTag"], FoundKey> = (context) =>
+  removeFilterTag(context, keys, context.params.tag);

@@ -1,8 +1,13 @@
 import type { PublicOperations, tags } from "@gatehouse-access/sdk/contract";
-import { inTransaction, type Transaction } from "../../db/sql/transaction.ts";
+import type { SqlClient } from "../../db/sql/readRows.ts";
+import { sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
+import { firewallRuleRows } from "../firewall/firewallRule.ts";
+import { publicKeyRows } from "../publicKeys/publicKey.ts";
 import { deleteEverywhere, knownTags, renameEverywhere } from "./tagTables.ts";
+
+const notUsed = () => new NotFoundError("tag: is not used");
 
 const getTags: Handler<PublicOperations["getTags"]> = async ({ services, identity, header }) => {
   const names = await knownTags(services.db, identity.tenant);
@@ -10,44 +15,41 @@ const getTags: Handler<PublicOperations["getTags"]> = async ({ services, identit
   return names;
 };
 
-async function checkKnown(tx: Transaction, tenantId: string, tag: string): Promise<void> {
-  if ((await knownTags(tx, tenantId, [tag])).length === 0) throw new NotFoundError("tag: is not used");
-}
-
 /** Renames the tag on devices and in filters at once (rules section 16.6). */
-const renameTag: Handler<PublicOperations["renameTag"]> = async ({ services, identity, params, body }) => {
-  const tenantId = identity.tenant;
-  await inTransaction(services, async (tx) => {
-    await checkKnown(tx, tenantId, params.tag);
-    if ((await knownTags(tx, tenantId, [body.tag])).length > 0)
-      throw new ConflictError("tag: is used already");
-    await renameEverywhere(tx, tenantId, params.tag, body.tag);
-  });
+const renameTag: ObjectWrite<PublicOperations["renameTag"]> = async (context) => {
+  const { services, identity, params, body, found, became } = context;
+  const { tenant: tenantId } = identity;
+  if (found === null) throw notUsed();
+  if ((await knownTags(services.db, tenantId, [body.tag])).length > 0)
+    throw new ConflictError("tag: is used already");
+  await renameEverywhere(services.db, tenantId, params.tag, body.tag);
+  became({ tag: body.tag });
   return undefined;
 };
 
 /** The name, for messages, of a key or rule whose filter has only this tag. */
-async function ownerOfLast(tx: Transaction, tenantId: string, tag: string): Promise<string | undefined> {
-  const where = { tenantId, tags: { some: { tag }, none: { tag: { not: tag } } } };
-  const key = await tx.publicKey.findFirst({
-    where,
-    orderBy: [{ createdAt: "asc" }, { fingerprint: "asc" }],
-  });
+async function ownerOfLast(db: SqlClient, tenantId: string, tag: string): Promise<string | undefined> {
+  const key = await publicKeyRows.findByOnlyTag(
+    db,
+    tenantId,
+    tag,
+    sql`"createdAt" ASC, "PublicKey"."fingerprint"`,
+  );
   if (key) return `the key "${key.name}" (${key.fingerprint})`;
-  const rule = await tx.firewallRule.findFirst({ where, orderBy: { id: "asc" } });
+  const rule = await firewallRuleRows.findByOnlyTag(db, tenantId, tag, sql`"id"`);
   return rule ? `the firewall rule ${rule.id}` : undefined;
 }
 
 /** Refuses to take the last tag of a filter, which would then match every device (rules section 16.7). */
-const deleteTag: Handler<PublicOperations["deleteTag"]> = async ({ services, identity, params }) => {
+const deleteTag: ObjectWrite<PublicOperations["deleteTag"]> = async (context) => {
+  const { services, identity, params, found, became } = context;
   const { tenant: tenantId } = identity;
   const { tag } = params;
-  await inTransaction(services, async (tx) => {
-    await checkKnown(tx, tenantId, tag);
-    const owner = await ownerOfLast(tx, tenantId, tag);
-    if (owner) throw new InvalidError(`tag: is the last one in the filter of ${owner}`);
-    await deleteEverywhere(tx, tenantId, tag);
-  });
+  if (found === null) throw notUsed();
+  const owner = await ownerOfLast(services.db, tenantId, tag);
+  if (owner) throw new InvalidError(`tag: is the last one in the filter of ${owner}`);
+  await deleteEverywhere(services.db, tenantId, tag);
+  became(null);
   return undefined;
 };
 

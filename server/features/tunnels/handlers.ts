@@ -1,15 +1,18 @@
+import type { SqlServices } from "../../services.ts";
 import { randomBytes } from "node:crypto";
 import type { PublicOperations, tunnels } from "@gatehouse-access/sdk/contract";
 import { normalAddress } from "../../addresses.ts";
 import { createOnce } from "../../changes/createOnce.ts";
-import type { Transaction } from "../../db/sql/transaction.ts";
+import type { Tunnel } from "../../db/generated/sqlite/client.ts";
+import { leaveToCommit, type SqlClient } from "../../db/sql/readRows.ts";
+import { countRows, deleteRows, findRow, insertRows } from "../../db/sql/rows.ts";
+import { sql } from "../../db/sql/sql.ts";
 import { NotFoundError } from "../../errors.ts";
-import type { Handler, Handlers } from "../../http/handler.ts";
+import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
-import type { Services } from "../../services.ts";
 import { requireQuota } from "../requireQuota.ts";
 import { endOf, living } from "./expiry.ts";
-import { presentTunnel } from "./tunnel.ts";
+import { declaredTunnel, presentTunnel } from "./tunnel.ts";
 
 /** Random bytes of an address: enough that nobody finds a tunnel by trying. */
 const ADDRESS_BYTES = 16;
@@ -23,9 +26,9 @@ interface DeviceKey {
  * A pending device may have tunnels too: whether it is connected is checked when a tunnel is used.
  * @throws NotFoundError the namespace has no such device, or it was removed
  */
-async function checkDevice(db: Transaction, { tenantId, uid }: DeviceKey): Promise<void> {
-  const where = { uid, tenantId, status: { not: "removed" } };
-  if ((await db.device.count({ where })) === 0) throw new NotFoundError("no such device");
+async function checkDevice(db: SqlClient, key: DeviceKey): Promise<void> {
+  const device = await findRow(db, "Device", key);
+  if (device === null || device.status === "removed") throw new NotFoundError("no such device");
 }
 
 const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) => {
@@ -45,56 +48,55 @@ const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) =>
 };
 
 /** @throws ForbiddenError the device has as many tunnels as it may have (rules section 18, Q4) */
-function checkNumber(services: Services, tx: Transaction, deviceUid: string): Promise<void> {
-  const limit = services.settings.maximumTunnels;
+function checkNumber({ db, now, settings }: SqlServices, deviceUid: string): Promise<void> {
+  const limit = settings.maximumTunnels;
   return requireQuota(
     limit,
-    () => tx.tunnel.count({ where: { deviceUid, ...living(services) } }),
+    () => countRows(db, "Tunnel", sql`"deviceUid" = ${deviceUid} AND "expiresAt" > ${now()}`),
     `the device has ${limit} tunnels, the most that it may have: delete one`,
   );
 }
 
-const createTunnel: Handler<PublicOperations["createTunnel"]> = async (context) => {
-  const { services, identity, params, body, request, creationKey } = context;
+const createTunnel: ObjectWrite<PublicOperations["createTunnel"]> = async (context) => {
+  const { services, identity, params, body, request, creationKey, became } = context;
   const tenantId = identity.tenant;
   await checkDevice(services.db, { tenantId, uid: params.uid });
   const row = await createOnce(context, {
     taken: "address: is taken",
     find: async (tx, key) => {
-      const where = { tenantId_creationKey: { tenantId, creationKey: key } };
-      const made = await tx.tunnel.findUnique({ where });
+      const made = await findRow(tx, "Tunnel", { tenantId, creationKey: key });
       if (made === null || made.expiresAt > services.now()) return made;
       // It has expired, and only waits to be deleted.
-      await tx.tunnel.delete({ where });
+      await deleteRows(tx, "Tunnel", { address: made.address });
       return null;
     },
     create: async (tx) => {
-      await checkNumber(services, tx, params.uid);
+      await checkNumber(services, params.uid);
       const createdAt = services.now();
-      return tx.tunnel.create({
-        data: {
-          address: randomBytes(ADDRESS_BYTES).toString("hex"),
-          tenantId,
-          deviceUid: params.uid,
-          host: normalAddress(body.host) ?? body.host,
-          port: body.port,
-          ttl: body.ttl,
-          createdAt,
-          expiresAt: endOf(createdAt, body.ttl),
-          creationKey,
-        },
-      });
+      const created = {
+        address: randomBytes(ADDRESS_BYTES).toString("hex"),
+        tenantId,
+        deviceUid: params.uid,
+        host: normalAddress(body.host) ?? body.host,
+        port: body.port,
+        ttl: BigInt(body.ttl),
+        createdAt,
+        expiresAt: endOf(createdAt, body.ttl),
+        creationKey,
+      };
+      return (await insertRows(tx, "Tunnel", [created])) ? created : null;
     },
   });
+  became(declaredTunnel(row));
   return presentTunnel(services, row, request);
 };
 
-const deleteTunnel: Handler<PublicOperations["deleteTunnel"]> = async ({ services, identity, params }) => {
-  const { uid: deviceUid, address } = params;
-  const { count } = await services.db.tunnel.deleteMany({
-    where: { address, deviceUid, tenantId: identity.tenant, ...living(services) },
-  });
-  if (count === 0) throw new NotFoundError("no such tunnel");
+const deleteTunnel: ObjectWrite<PublicOperations["deleteTunnel"], Tunnel> = async (context) => {
+  const { services, params, found, became } = context;
+  if (found === null || found.deviceUid !== params.uid || found.expiresAt <= services.now())
+    throw new NotFoundError("no such tunnel");
+  await leaveToCommit(services.db, deleteRows(services.db, "Tunnel", { address: found.address }));
+  became(null);
   return undefined;
 };
 

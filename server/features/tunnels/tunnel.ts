@@ -8,7 +8,7 @@ import type { Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 
 /** The declared fields of a tunnel; none of them can be changed. */
-const declaredTunnel = (row: Pick<Tunnel, "deviceUid" | "host" | "port" | "ttl">): Declared => ({
+export const declaredTunnel = (row: Pick<Tunnel, "deviceUid" | "host" | "port" | "ttl">): Declared => ({
   device: row.deviceUid,
   host: row.host,
   port: row.port,
@@ -24,7 +24,11 @@ export const tunnelObject: ManagedObject<Tunnel> = {
 type WireTunnel = z.output<typeof tunnels.tunnel>;
 
 /** Converts a tunnel to its wire format (models section 10). */
-export function presentTunnel(services: Services, row: Tunnel, request: RequestFacts): WireTunnel {
+export function presentTunnel(
+  services: Pick<Services, "settings">,
+  row: Tunnel,
+  request: RequestFacts,
+): WireTunnel {
   const domain = services.settings.tunnelsDomain ?? request.origin.hostname;
   return {
     address: row.address,

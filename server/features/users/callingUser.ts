@@ -1,16 +1,17 @@
+import type { SqlServices } from "../../services.ts";
 import type { User } from "../../db/generated/sqlite/client.ts";
+import { findRow } from "../../db/sql/rows.ts";
 import { NotFoundError } from "../../errors.ts";
 import { credentialRefusal } from "../../http/access/authenticate.ts";
 import type { UserCaller } from "../../http/access/identity.ts";
-import type { Services } from "../../services.ts";
 
 /**
  * The user whose token was sent.
  * @throws NotFoundError the user was deleted since
  * @throws UnauthenticatedError the user's logins were ended since: the response may hold a new token
  */
-export async function callingUser(services: Services, caller: UserCaller): Promise<User> {
-  const user = await services.db.user.findUnique({ where: { id: caller.userId } });
+export async function callingUser(services: Pick<SqlServices, "db">, caller: UserCaller): Promise<User> {
+  const user = await findRow(services.db, "User", { id: caller.userId });
   if (!user) throw new NotFoundError("the user does not exist any more");
   checkVersion(user, caller);
   return user;

@@ -1,3 +1,4 @@
+import type { SqlServices } from "../../services.ts";
 import type {
   InternalOperations,
   PublicOperations,
@@ -5,13 +6,14 @@ import type {
   Role,
 } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import type { User } from "../../db/generated/sqlite/client.ts";
+import type { Member, User } from "../../db/generated/sqlite/client.ts";
+import { readRows } from "../../db/sql/readRows.ts";
+import { sql } from "../../db/sql/sql.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import { roleIn } from "../../http/access/authenticate.ts";
 import type { UserToken } from "../../http/access/identity.ts";
 import { signUserToken } from "../../http/access/tokens.ts";
 import type { Handler } from "../../http/handler.ts";
-import type { Services } from "../../services.ts";
 import { callingUser } from "./callingUser.ts";
 
 type Session = z.output<typeof publicOperations.login.success.body>;
@@ -26,19 +28,12 @@ export interface NamespaceRole {
  * The namespace of a new token: the preferred one, else the first that the user became a member of; null without one,
  * or if its invitation is still open (rules section 5.14).
  */
-export async function homeOf(services: Services, user: User): Promise<NamespaceRole | null> {
-  const memberships = services.db.member;
-  const preferred = user.preferredTenantId
-    ? await memberships.findUnique({
-        where: { tenantId_userId: { tenantId: user.preferredTenantId, userId: user.id } },
-      })
-    : null;
-  const member =
-    preferred ??
-    (await memberships.findFirst({
-      where: { userId: user.id },
-      orderBy: [{ addedAt: "asc" }, { tenantId: "asc" }],
-    }));
+export async function homeOf({ db }: Pick<SqlServices, "db">, user: User): Promise<NamespaceRole | null> {
+  const [member] = await readRows<Member>(
+    db,
+    sql`SELECT * FROM "Member" WHERE "userId" = ${user.id}
+      ORDER BY "tenantId" = ${user.preferredTenantId ?? ""} DESC, "addedAt" ASC, "tenantId" ASC LIMIT 1`,
+  );
   return member?.status === "accepted" ? { tenant: member.tenantId, role: member.role as Role } : null;
 }
 
@@ -48,7 +43,7 @@ export async function homeOf(services: Services, user: User): Promise<NamespaceR
  * the new namespace, with its old expiry
  */
 export async function sessionOf(
-  services: Services,
+  services: Pick<SqlServices, "keys" | "now">,
   user: User,
   home: NamespaceRole | null,
   given: UserToken | null,

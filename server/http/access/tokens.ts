@@ -55,12 +55,15 @@ interface UserTokenSubject {
 /** Version of a kept token, which is valid by its id alone. */
 const NO_VERSION = -1;
 
+/** The services that sign a token. */
+type Signing = Pick<Services, "keys" | "now">;
+
 /**
  * Makes a token for 72 hours. It carries no role, which is read with every request (rules section 1.4).
  * @param kept a token that is not renewed: the new token has its id and its expiry
  */
 export function signUserToken(
-  services: Services,
+  services: Signing,
   user: UserTokenSubject,
   kept?: Pick<UserToken, "id" | "endsAt">,
 ): Promise<string> {
@@ -88,7 +91,7 @@ const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toStr
 
 /** @param end Unix second of the expiry */
 async function sign(
-  { keys, now }: Services,
+  { keys, now }: Signing,
   claims: Record<string, unknown>,
   { jti, end }: { readonly jti: string; readonly end: number },
 ): Promise<string> {

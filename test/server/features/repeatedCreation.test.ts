@@ -2,6 +2,7 @@ import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { behaviourOf } from "../../../server/app.ts";
 import { createOnce } from "../../../server/changes/createOnce.ts";
+import { findRow, insertRows } from "../../../server/db/sql/rows.ts";
 
 import { sshKeyLine } from "../../provider/support/programs.ts";
 import { withLab } from "../http/lab.ts";
@@ -183,7 +184,6 @@ test("of two requests that both find nothing, the slower one is given the other'
     creationKey: "digest",
   };
   const { id } = await services.db.firewallRule.create({ data: rule });
-  const where = { tenantId_creationKey: { tenantId, creationKey: "digest" } };
   const sender = {
     caller: { kind: "apikey", name: "test", tenant: tenantId, role: "owner" },
     tenant: tenantId,
@@ -197,21 +197,20 @@ test("of two requests that both find nothing, the slower one is given the other'
       declaration: null,
       facts: { id: "", address: "" },
       identify: async () => sender,
-      run: {
-        by: "client",
-        with: (inside, _, { repeated }) =>
-          createOnce(
-            { services: inside, creationKey: "digest", repeated },
-            {
-              taken: "is taken",
-              find: async (tx) => {
-                looked += 1;
-                return looked <= blindFor ? null : tx.firewallRule.findUnique({ where });
-              },
-              create: (tx) => tx.firewallRule.create({ data: rule }),
+      run: (inside, _, { repeated }) =>
+        createOnce(
+          { services: inside, creationKey: "digest", repeated },
+          {
+            taken: "is taken",
+            find: async (tx) => {
+              looked += 1;
+              return looked <= blindFor
+                ? null
+                : findRow(tx, "FirewallRule", { tenantId, creationKey: "digest" });
             },
-          ),
-      },
+            create: async (tx) => ((await insertRows(tx, "FirewallRule", [rule])) ? rule : null),
+          },
+        ),
     });
     return result as { id: number };
   };

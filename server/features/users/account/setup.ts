@@ -1,7 +1,7 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../../changes/recordChange.ts";
 import { inTransaction, within } from "../../../db/sql/transaction.ts";
-import { ForbiddenError } from "../../../errors.ts";
+import { ConflictError, ForbiddenError } from "../../../errors.ts";
 import type { Handler } from "../../../http/handler.ts";
 import { isSameSecret } from "../../../secrets/digest.ts";
 import { hashPassword } from "../../../secrets/passwords.ts";
@@ -34,13 +34,14 @@ export const setup: Handler<PublicOperations["setup"]> = async (context) => {
   await inTransaction(services, async (tx) => {
     if ((await tx.user.count()) > 0) throw done();
     const user = await insertUser(services, tx, body, passwordHash);
-    const namespace = await insertNamespace(services, tx, {
+    const namespace = await insertNamespace(within(services, tx), {
       name: labelOf(body.username),
       ownerId: user.id,
       type: "personal",
       sessionRecord: false,
       connectionAnnouncement: WELCOME,
     });
+    if (namespace === null) throw new ConflictError("already exists");
     const { tenantId } = namespace;
     await recordChange(within(services, tx), {
       tenantId,
