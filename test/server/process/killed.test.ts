@@ -15,19 +15,27 @@ async function login(service: TestService, credentials: object): Promise<Record<
   return { ...json, authorization: `Bearer ${token}` };
 }
 
-/** The names of all objects of a list. */
+/** The names of all objects of a list; for a connector, its address. */
 async function namesIn(url: string, headers: Record<string, string>): Promise<Set<string>> {
   const names = new Set<string>();
   for (let page = 1; ; page += 1) {
     const response = await fetch(`${url}?page=${page}&per_page=100`, { headers });
-    const objects = (await response.json()) as { name: string }[];
-    for (const { name } of objects) names.add(name);
+    const objects = (await response.json()) as { name?: string; address: string }[];
+    for (const { name, address } of objects) names.add(name ?? address);
     if (objects.length < 100) return names;
   }
 }
 
-/** What is written: by Prisma's client, and by SQL alone, many of them in one COMMIT. */
+// Only the cloud edition has connectors.
+const env = {
+  GATEHOUSE_EDITION: "cloud",
+  GATEHOUSE_PUBLIC_URL: "https://access.example.com",
+  GATEHOUSE_MAXIMUM_CONNECTORS: "0",
+};
+
+/** Objects that are written by Prisma's client, and in SQL, where several share a COMMIT. */
 const kinds = {
+  connector: { path: "/api/connector", writers: 4, body: (name: string) => ({ address: name, port: 2375 }) },
   namespace: { path: "/api/namespaces", writers: 4, body: (name: string) => ({ name }) },
   publicKey: {
     path: "/api/sshkeys/public-keys",
@@ -50,7 +58,7 @@ test.each(Object.entries(kinds))(
   },
   async (_, { path, writers, body: bodyOf }) => {
     const dataDir = testFolder();
-    const first = await startService({ dataDir });
+    const first = await startService({ dataDir, env });
     const user = await first.setup();
     const headers = await login(first, user);
     const acknowledged: string[] = [];
@@ -76,7 +84,7 @@ test.each(Object.entries(kinds))(
     await first.kill();
     await Promise.all(writing);
 
-    const second = await startService({ dataDir });
+    const second = await startService({ dataDir, env });
     const names = await namesIn(second.url + path, await login(second, user));
     expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
     await second.stop();
