@@ -1,8 +1,8 @@
-import type { SqlServices } from "../../services.ts";
 import { X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { InvalidError } from "../../errors.ts";
 import { digestOf } from "../../secrets/digest.ts";
+import type { SqlServices } from "../../services.ts";
 
 /** The authority, certificate and private key for connections to a container engine, in PEM form. */
 export interface TlsMaterial {

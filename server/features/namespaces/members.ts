@@ -7,6 +7,7 @@ import { deleteRows, findRow, updateRow } from "../../db/sql/rows.ts";
 import { sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { ObjectWrite } from "../../http/handler.ts";
+import type { SqlServices } from "../../services.ts";
 import { queueMail } from "../outbox/outbox.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";

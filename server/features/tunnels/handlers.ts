@@ -1,4 +1,3 @@
-import type { SqlServices } from "../../services.ts";
 import { randomBytes } from "node:crypto";
 import type { PublicOperations, tunnels } from "@gatehouse-access/sdk/contract";
 import { normalAddress } from "../../addresses.ts";
@@ -10,6 +9,7 @@ import { sql } from "../../db/sql/sql.ts";
 import { NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
+import type { SqlServices } from "../../services.ts";
 import { requireQuota } from "../requireQuota.ts";
 import { endOf, living } from "./expiry.ts";
 import { declaredTunnel, presentTunnel } from "./tunnel.ts";

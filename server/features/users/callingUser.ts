@@ -1,9 +1,9 @@
-import type { SqlServices } from "../../services.ts";
 import type { User } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
 import { NotFoundError } from "../../errors.ts";
 import { credentialRefusal } from "../../http/access/authenticate.ts";
 import type { UserCaller } from "../../http/access/identity.ts";
+import type { SqlServices } from "../../services.ts";
 
 /**
  * The user whose token was sent.

@@ -1,4 +1,3 @@
-import type { SqlServices } from "../../services.ts";
 import type {
   InternalOperations,
   PublicOperations,
@@ -14,6 +13,7 @@ import { roleIn } from "../../http/access/authenticate.ts";
 import type { UserToken } from "../../http/access/identity.ts";
 import { signUserToken } from "../../http/access/tokens.ts";
 import type { Handler } from "../../http/handler.ts";
+import type { SqlServices } from "../../services.ts";
 import { callingUser } from "./callingUser.ts";
 
 type Session = z.output<typeof publicOperations.login.success.body>;
