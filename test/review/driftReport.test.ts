@@ -1,6 +1,10 @@
+import { DOMParser } from "@xmldom/xmldom";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { acceptanceOf } from "../../provider/drift/acceptance.ts";
+import type { DriftReport } from "../../provider/drift/driftReport.ts";
+import { driftJunit } from "../../provider/drift/report/junit.ts";
 import { driftedSentence } from "../../provider/drift/report/reports.ts";
 import type { FieldChange, Step } from "../../provider/engine/index.ts";
 import { definitionNamed } from "../../provider/estate/liveObjects.ts";
@@ -108,4 +112,65 @@ test("a sentence about drift says what differs, also where that is no input", ()
   expect(driftedSentence({ ...known, type, name, fields: [] }, STYLE)).toBe(
     "PublicKey x: is not as declared",
   );
+});
+
+describe("the JUnit report", () => {
+  /** What a character of XML 1.0 is: https://www.w3.org/TR/xml/#charsets. The parser accepts others too. */
+  const isXmlChar = (char: string) => {
+    const code = char.codePointAt(0) ?? 0;
+    if (code < 0x20) return code === 0x9 || code === 0xa || code === 0xd;
+    return code <= 0xd7ff || (code >= 0xe000 && code <= 0xfffd) || code >= 0x10000;
+  };
+  const isXmlText = (text: string) => [...text].every(isXmlChar);
+
+  /** The case of an API key with this name that has expired with this message, as a parser reads it. */
+  function readBack(name: string, message: string) {
+    const report = {
+      ...{ project: "fleet", stack: "prod", drifted: [], unmanaged: [], unmanagedCounts: "fail", unseen: [] },
+      ...{ durationMs: 1500, expiring: [{ tenant: "", name, expiresAt: "", message }] },
+    } as unknown as DriftReport;
+    const xml = driftJunit(report, undefined, false);
+    expect(isXmlText(xml)).toBe(true);
+    const faults: string[] = [];
+    const fault = (text: string) => faults.push(text);
+    const { documentElement: suite } = new DOMParser({
+      errorHandler: { warning: fault, error: fault, fatalError: fault },
+    }).parseFromString(xml, "text/xml");
+    expect(faults).toEqual([]);
+    expect([suite.getAttribute("tests"), suite.getAttribute("failures")]).toEqual(["5", "1"]);
+    const [failure] = Array.from(suite.getElementsByTagName("failure"));
+    const found = failure?.parentNode as Element | undefined;
+    return { name: found?.getAttribute("name"), message: failure?.getAttribute("message") };
+  }
+
+  test.each([
+    ["NUL", "\u0000"],
+    ["a backspace", "\u0008"],
+    ["a vertical tab", "\u000b"],
+    ["a form feed", "\u000c"],
+    ["an escape sequence of a terminal", "\u001b"],
+    ["the last control character", "\u001f"],
+    ["a lone surrogate", "\ud800"],
+    ["a noncharacter", "\uffff"],
+  ])("replaces %s, which XML cannot hold", (_what, char) => {
+    expect(readBack(`a${char}b`, `${char}[31mred`)).toEqual({
+      name: "ApiKey a\ufffdb",
+      message: "\ufffd[31mred",
+    });
+  });
+
+  test("escapes markup, and keeps other text", () => {
+    const text = `<a b="c">&amp; 'd' ]]> é 🔑 \u{10ffff}`;
+    expect(readBack(text, text)).toEqual({ name: `ApiKey ${text}`, message: text });
+  });
+
+  test("is well-formed XML with any text", () => {
+    const text = fc.string({ unit: "binary" });
+    fc.assert(
+      fc.property(text, text, (name, message) => {
+        readBack(name, message);
+      }),
+      { numRuns: 100 },
+    );
+  });
 });

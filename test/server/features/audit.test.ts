@@ -134,6 +134,25 @@ test("can be narrowed to a time and to an object, and is paged", async () => {
   expect(await trail({ kind: "publicKey" })).toEqual([]);
 });
 
+test("returns at most 100 entries of a long trail at once", async () => {
+  const data = Array.from({ length: 250 }, (_, index) => ({
+    ...{ tenantId: ana.tenant, at: app.services.now(), requestId: "r", address: "192.0.2.1" },
+    ...{ actorKind: "user", actorId: ana.id, actorName: "ana", operation: "renameDevice" },
+    ...{ objectKind: "device", objectId: `device-${index}` },
+  }));
+  await app.services.db.auditEntry.createMany({ data });
+  const page = async (query: Record<string, number>) => {
+    const answer = await call("getAuditTrail", { params: { tenant: ana.tenant }, query });
+    const entries = answer.body as { object: { id: string } }[];
+    const [first, last] = [entries[0], entries.at(-1)].map((entry) => entry?.object.id);
+    return [entries.length, first, last, answer.headers.get("x-total-count")];
+  };
+  const total = "252";
+  expect(await page({})).toEqual([10, "device-249", "device-240", total]);
+  expect(await page({ per_page: 1_000_000 })).toEqual([100, "device-249", "device-150", total]);
+  expect(await page({ per_page: 1_000_000, page: 3 })).toEqual([52, "device-49", ana.tenant, total]);
+});
+
 test("is for administrators of the namespace alone", async () => {
   const eve = await app.user("eve", "evil");
   const params = { tenant: ana.tenant };

@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import { type Repairer, removable } from "../../provider/drift/repair.ts";
+import { definitionNamed, type LiveObject } from "../../provider/estate/liveObjects.ts";
+
+const TENANT = "00000000-0000-4000-8000-000000000000";
+const USER = "64b000000000000000000001";
+const OTHER = "64b000000000000000000002";
+
+const object = (kind: string, id: string, declaredBy?: LiveObject["declaredBy"]): LiveObject => ({
+  ...{ definition: definitionNamed(kind), id: `${TENANT}/${id}`, name: id, state: {} },
+  ...(declaredBy && { declaredBy }),
+});
+
+const OBJECTS = [
+  object("Member", USER),
+  object("Member", OTHER),
+  object("ApiKey", "deploy"),
+  object("PublicKey", "aa:bb"),
+];
+
+/** The ids of the objects that a repair with this credential removes, and the reasons for those that it leaves. */
+function sortedFor(identity: Repairer["identity"], objects: readonly LiveObject[] = OBJECTS) {
+  const repairer = { identity, project: "fleet", stack: "prod", adoptFrom: [] };
+  const { done, left } = removable(objects, repairer);
+  return {
+    removed: done.map(({ name }) => name),
+    left: Object.fromEntries(left.map(({ item, reason }) => [item.name, reason])),
+  };
+}
+
+describe("a repair keeps its own access", () => {
+  it.each(["password", "token"] as const)("of a user with a %s: the user's membership", (kind) => {
+    expect(sortedFor({ kind, tenant: TENANT, userId: USER })).toEqual({
+      removed: [OTHER, "deploy", "aa:bb"],
+      left: { [USER]: "it is the user of this run" },
+    });
+  });
+
+  it("of an API key: every API key, since the service does not report which one was used", () => {
+    expect(sortedFor({ kind: "apiKey", tenant: TENANT })).toEqual({
+      removed: [USER, OTHER, "aa:bb"],
+      left: { deploy: expect.stringMatching(/^it may be the key of this run/) },
+    });
+  });
+
+  it("also where this stack declared the object last", () => {
+    const declaredBy = { project: "fleet", stack: "prod", resource: "me", at: "2026-01-01T00:00:00.000Z" };
+    const own = [object("Member", USER, declaredBy), object("ApiKey", "deploy", declaredBy)];
+    expect(sortedFor({ kind: "token", userId: USER }, own).removed).toEqual(["deploy"]);
+    expect(sortedFor({ kind: "apiKey" }, own).removed).toEqual([USER]);
+  });
+});
