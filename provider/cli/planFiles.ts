@@ -19,7 +19,7 @@ import { withConnection } from "./service.ts";
  */
 export async function readTerraform(io: Io, folder: string, file: string): Promise<TerraformPlan> {
   const { readTerraformPlan } = await import("../plan/terraform/readTerraformPlan.ts");
-  const { isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
+  const { isInPlan, isUrlAlone } = await import("../plan/terraform/providerUrls.ts");
   const { workspaceIn } = await import("../terraform/workspace.ts");
   // The policy tests and access.ignore beside the configuration would be missed.
   await readdir(folder).catch(unreadable(folder));
@@ -29,6 +29,7 @@ export async function readTerraform(io: Io, folder: string, file: string): Promi
     name: isStdin ? "the standard input" : file,
     workspace: workspaceIn(folder, io.env),
     isUrlAlone: (key, variable) => isUrlAlone(folder, key, variable),
+    isInPlan: (variable) => isInPlan(folder, variable),
   });
 }
 

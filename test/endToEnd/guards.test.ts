@@ -36,7 +36,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
   let stacks: Stack[] = [];
 
   beforeAll(async () => {
-    fleet = await startFleet();
+    fleet = await startFleet(["dave"]);
     web = await fleet.enrol("web-01");
     program = new PolicyProgram();
   });
@@ -94,6 +94,46 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       expect(await keys()).toEqual(["ana .*", "bob ^root$"]);
       expect(await repair("--adopt-from", "commonjs-program/theirs")).toMatchObject({ code: 0 });
       expect(await keys()).toEqual(["ana ^root$"]);
+    });
+
+    it("removes neither the user nor the API key that it runs with", async () => {
+      const stack = newStack();
+      const policy = { ana: key("ana") };
+      await up(stack, policy);
+      const { client, tenant } = fleet;
+      const repairAs = (credential: Record<string, string>) => {
+        const { GATEHOUSE_USERNAME: _username, GATEHOUSE_PASSWORD: _password, ...rest } = fleet.env;
+        const own = new Stack({
+          ...{ program: program.folder, folder: program.states, engine: "embedded", name: stack.name },
+          env: { ...rest, ...credential },
+        });
+        return text(own, ["drift", "--repair", "--yes"], policy);
+      };
+      const apiKeys = async () => (await client.listApiKeys()).map(({ name }) => name);
+      const members = async () =>
+        (await client.getNamespace({ params: { tenant } })).members.map(({ email }) => email);
+
+      const apiKey = { name: "by-hand", expiresAt: -1, role: "administrator" } as const;
+      const { id } = await client.createApiKey({ body: apiKey });
+      const byKey = await repairAs({ GATEHOUSE_API_KEY: id });
+      expect([byKey.code, byKey.text]).toEqual([
+        2,
+        expect.stringMatching(/ApiKey by-hand .*is left: it may be the key of this run/),
+      ]);
+      expect(await apiKeys()).toEqual(["by-hand"]);
+
+      const dave = { email: "dave@example.com", role: "administrator" } as const;
+      await client.inviteMember({ params: { tenant }, body: dave });
+      const byUser = await repairAs({ GATEHOUSE_USERNAME: "dave", GATEHOUSE_PASSWORD: "correct-horse" });
+      expect([byUser.code, byUser.text]).toEqual([
+        2,
+        expect.stringMatching(/Member dave@example\.com .*is left: it is the user of this run/),
+      ]);
+      expect(await apiKeys()).toEqual([]);
+      expect(await members()).toContain(dave.email);
+
+      expect(await text(stack, ["drift", "--repair", "--yes"], policy)).toMatchObject({ code: 0 });
+      expect(await members()).not.toContain(dave.email);
     });
 
     it("refuses an order of rules that it cannot restore", async () => {

@@ -206,7 +206,10 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     }
     const read = JSON.parse(readFileSync(planFile, "utf8"));
     expect(JSON.stringify(read)).toContain("1234");
-    const origin = { name: "a plan", workspace: workspaceIn(root.folder, {}), isUrlAlone: () => false };
+    const origin = {
+      ...{ name: "a plan", workspace: workspaceIn(root.folder, {}) },
+      ...{ isUrlAlone: () => false, isInPlan: () => false },
+    };
     const digest = () => readTerraformPlan(JSON.stringify(read), origin).work().digest;
     const first = digest();
     for (const { change } of read.resource_changes)
@@ -355,6 +358,14 @@ policyTest("nobody is root", ({ access }) => {
         () => ({ variable: { url: { default: url() } }, provider: { gatehouse: { url: `\${var.url}/` } } }),
         [2, 2, 2, 2],
         UNTOLD,
+      ],
+      [
+        // The plan has the default, whatever value the run used.
+        "an ephemeral variable",
+        () => ({
+          variable: { url: { default: url(), ephemeral: true } },
+          provider: { gatehouse: { url: `\${var.url}` } },
+        }),
       ],
       [
         "a tenant that only the apply knows",

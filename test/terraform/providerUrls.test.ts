@@ -1,16 +1,24 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isUrlAlone } from "../../provider/plan/terraform/providerUrls.ts";
+import { isInPlan, isUrlAlone } from "../../provider/plan/terraform/providerUrls.ts";
+import { readTerraformPlan } from "../../provider/plan/terraform/readTerraformPlan.ts";
+import { SOURCE } from "../../provider/terraform/source.ts";
+import { workspaceIn } from "../../provider/terraform/workspace.ts";
 import { testFolder } from "../support/folder.ts";
 
-/** Whether the block `gatehouse` of these files gives its url by `var.url` alone. */
-function isAlone(files: Readonly<Record<string, string>> | string, key = "gatehouse"): boolean {
+type Files = Readonly<Record<string, string>> | string;
+
+/** A folder with these files; one text is that of `main.tf`. */
+function folderOf(files: Files): string {
   const folder = testFolder();
   const named = typeof files === "string" ? { "main.tf": files } : files;
   for (const [name, text] of Object.entries(named)) writeFileSync(join(folder, name), text);
-  return isUrlAlone(folder, key, "url");
+  return folder;
 }
+
+/** Whether the block `gatehouse` of these files gives its url by `var.url` alone. */
+const isAlone = (files: Files, key = "gatehouse"): boolean => isUrlAlone(folderOf(files), key, "url");
 
 const ALONE = 'provider "gatehouse" {\n  url = var.url\n}\n';
 const OTHER = `"\${var.url}/other"`;
@@ -84,5 +92,136 @@ describe("the url of a provider block", () => {
         message: `Cannot read the configuration: ${folder} (ENOENT)`,
       }),
     );
+  });
+});
+
+describe("the value of a variable", () => {
+  const isKnown = (files: Files) => isInPlan(folderOf(files), "url");
+  const json = (body: unknown, name = "url") => JSON.stringify({ variable: { [name]: body } });
+
+  it.each<[string, Files]>([
+    ["without arguments", 'variable "url" {}'],
+    ["on several lines", 'variable "url" {\n  type = object({\n    ephemeral = bool\n  })\n}\n'],
+    ["that is not ephemeral", 'variable "url" {\n  ephemeral = false\n}'],
+    ["beside an ephemeral one", 'variable "url" {}\nvariable "token" {\n  ephemeral = true\n}'],
+    ["in JSON", { "main.tf.json": json({ default: "x" }) }],
+    ["in a list in JSON", { "main.tofu.json": JSON.stringify([{ variable: [{ url: [{}] }] }]) }],
+    ["in JSON that is not ephemeral", { "main.tf.json": json({ ephemeral: false }) }],
+  ])("is in the plan for a declaration %s", (_where, files) => {
+    expect(isKnown(files)).toBe(true);
+  });
+
+  it.each<[string, Files]>([
+    ["that is ephemeral", 'variable "url" {\n  default = "x"\n  ephemeral = true # not kept\n}'],
+    ["that is ephemeral, on one line", "variable url { ephemeral = true }"],
+    ["with an expression", 'variable "url" {\n  ephemeral = (true)\n}'],
+    [
+      "after a nested block",
+      'variable "url" {\n  validation {\n    condition = true\n  }\n  ephemeral = true\n}',
+    ],
+    [
+      "with another one in an override file",
+      { "main.tf": 'variable "url" {}', "main_override.tf": 'variable "url" {\n  ephemeral = true\n}' },
+    ],
+    ["that is ephemeral, in JSON", { "main.tf.json": json({ ephemeral: true }) }],
+    ["with an expression in JSON", { "main.tf.json": json({ ephemeral: "true" }) }],
+    [
+      "in a list in JSON",
+      { "main.tofu.json": JSON.stringify([{ variable: [{ url: [{ ephemeral: true }] }] }]) },
+    ],
+    ["of another variable", { "main.tf": 'variable "url2" {}', "a.tf.json": json({}, "constructor") }],
+    ["in a comment", '# variable "url" {}'],
+    ["in a file that is no JSON", { "main.tf.json": "{" }],
+    ["that is missing", ""],
+  ])("is not in the plan for a declaration %s", (_where, files) => {
+    expect(isKnown(files)).toBe(false);
+  });
+});
+
+describe("a provider block of a plan", () => {
+  const URL = "https://access.example.org";
+  const TENANT = "00000000-0000-4000-8000-000000000000";
+  const facts = { isUrlAlone: () => true, isInPlan: () => true };
+
+  /** What is known of the provider of a plan with one resource. */
+  function read(
+    expressions: Readonly<Record<string, unknown>>,
+    variables: Readonly<Record<string, unknown>>,
+    how: Partial<typeof facts> & { readonly isOfModule?: true } = {},
+  ) {
+    const { isOfModule, ...more } = how;
+    const key = isOfModule ? "module.inner:gatehouse" : "gatehouse";
+    const resource = { address: "gatehouse_tag.a", type: "gatehouse_tag", provider_config_key: key };
+    const resources = [{ ...resource, expressions: { tenant: { constant_value: TENANT } } }];
+    const plan = {
+      ...{ format_version: "1.2", planned_values: {} },
+      variables: Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, { value }])),
+      resource_changes: [
+        {
+          ...{ address: `${isOfModule ? "module.inner." : ""}gatehouse_tag.a`, type: "gatehouse_tag" },
+          provider_name: `registry.terraform.io/${SOURCE}`,
+          change: { actions: ["create"], after: { name: "a", tenant: TENANT } },
+        },
+      ],
+      configuration: {
+        provider_config: { [key]: { full_name: `registry.terraform.io/${SOURCE}`, expressions } },
+        root_module: isOfModule ? { module_calls: { inner: { module: { resources } } } } : { resources },
+      },
+    };
+    const origin = { name: "a plan", workspace: workspaceIn(testFolder(), {}), ...facts, ...more };
+    const { settings, unseen } = readTerraformPlan(JSON.stringify(plan), origin);
+    return { settings: Object.fromEntries(settings), unseen };
+  }
+  const variable = (name: string) => ({ references: [`var.${name}`] });
+  const unknown = { settings: {}, unseen: [expect.stringContaining("its url cannot be told from the plan")] };
+
+  it("has the url of a variable alone", () => {
+    const known = { settings: { "gatehouse:url": URL }, unseen: [] };
+    expect(read({ url: { constant_value: URL } }, {})).toEqual(known);
+    expect(read({ url: variable("url") }, { url: URL })).toEqual(known);
+    // As configurations in JSON have it.
+    expect(read({ url: { constant_value: `\${var.url}` } }, {})).toEqual(unknown);
+    expect(read({ url: { constant_value: `\${var.url}`, ...variable("url") } }, { url: URL })).toEqual(known);
+  });
+
+  it("has no url where it is not set, or by a variable that is null", () => {
+    expect(read({}, {})).toEqual({ settings: {}, unseen: [] });
+    expect(read({ url: variable("url") }, { url: null })).toEqual({ settings: {}, unseen: [] });
+  });
+
+  it.each<[string, ...Parameters<typeof read>]>([
+    ["a variable without a value in the plan", { url: variable("url") }, {}],
+    ["a variable of another name", { url: variable("url") }, { other: URL }],
+    ["a variable and more", { url: variable("url") }, { url: URL }, { isUrlAlone: () => false }],
+    ["an ephemeral variable", { url: variable("url") }, { url: URL }, { isInPlan: () => false }],
+    [
+      "an ephemeral variable in JSON",
+      { url: { constant_value: `\${var.url}`, ...variable("url") } },
+      { url: URL },
+      { isInPlan: () => false },
+    ],
+    [
+      "a variable and more in JSON",
+      { url: { constant_value: `\${var.url}/`, ...variable("url") } },
+      { url: URL },
+    ],
+    ["two variables", { url: { references: ["var.url", "var.path"] } }, { url: URL, path: "/" }],
+    ["a member of a variable", { url: { references: ["var.url.a", "var.url"] } }, { url: URL }],
+    ["a local value", { url: { references: ["local.url"] } }, { url: URL }],
+    ["an expression without references", { url: {} }, { url: URL }],
+    [
+      "a module's variable of the same name as one of the root module",
+      { url: variable("url") },
+      { url: URL },
+      { isOfModule: true },
+    ],
+    [
+      "a module's variable in JSON",
+      { url: { constant_value: `\${var.url}`, ...variable("url") } },
+      { url: URL },
+      { isOfModule: true },
+    ],
+  ])("does not have the url of %s", (_what, ...plan) => {
+    expect(read(...plan)).toEqual(unknown);
   });
 });

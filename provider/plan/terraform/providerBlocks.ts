@@ -37,10 +37,18 @@ interface PlannedTenant {
   readonly tenant: unknown;
 }
 
+/** What the files of a root module contain, and its plan does not. */
+export interface ConfigurationFacts {
+  /** Whether the provider block with this key sets the url to this variable alone. */
+  readonly isUrlAlone: (key: string, variable: string) => boolean;
+  /** Whether the plan has the value of this variable that its run used. */
+  readonly isInPlan: (variable: string) => boolean;
+}
+
 /** The provider blocks of a plan: service and namespace, as far as the plan contains them. */
 export class ProviderBlocks {
   readonly #json: PlanJson;
-  readonly #isUrlAlone: (key: string, variable: string) => boolean;
+  readonly #facts: ConfigurationFacts;
   readonly #tenants: readonly PlannedTenant[];
   /** The keys of this provider's blocks that are in use, the default ones first. */
   readonly #keys: readonly string[];
@@ -50,17 +58,16 @@ export class ProviderBlocks {
 
   /**
    * @param own this provider's resources
-   * @param isUrlAlone whether the block with this key sets the url to this variable alone
    * @param tenants those of resources that get it from their block
    */
   constructor(
     json: PlanJson,
     own: readonly ConfiguredResource[],
-    isUrlAlone: (key: string, variable: string) => boolean,
+    facts: ConfigurationFacts,
     tenants: readonly PlannedTenant[],
   ) {
     this.#json = json;
-    this.#isUrlAlone = isUrlAlone;
+    this.#facts = facts;
     this.#tenants = tenants;
     const used = own.flatMap(({ provider_config_key: key }) => key ?? []).toSorted();
     // A plan has a block for each name that any module gives the provider, even without a written block.
@@ -100,7 +107,7 @@ export class ProviderBlocks {
         .filter(([name]) => this.#of(key)[name as Name] === UNKNOWN)
         .map(
           ([name, { kind, value, variable }]) =>
-            `provider ${key}: its ${name} cannot be told from the plan, so that its resources may be ${kind === "service" ? "on" : "in"} another ${kind} than the reviewed one; give the ${value} as text or by a variable alone, or leave it to ${variable}`,
+            `provider ${key}: its ${name} cannot be told from the plan, so that its resources may be ${kind === "service" ? "on" : "in"} another ${kind} than the reviewed one; give the ${value} as text or by a variable alone that is not ephemeral, or leave it to ${variable}`,
         ),
     );
   }
@@ -127,13 +134,16 @@ export class ProviderBlocks {
     const known = this.#settings.get(key);
     if (known) return known;
     const { expressions = {} } = blockOf(this.#json, key) ?? {};
-    // A plan has only the values of the root module's variables.
-    const variables = key.includes(":") ? {} : this.#json.variables;
+    const variableOf = (name: string) => {
+      // A plan has only the values of the root module's variables.
+      const variable = key.includes(":") ? undefined : this.#json.variables[name];
+      return variable && this.#facts.isInPlan(name) ? variable : undefined;
+    };
     // An id with other text around it is no id.
     const isId = (_name: string, value: unknown) => tenantId.safeParse(value).success;
-    const tenant = expressionValue(expressions.tenant, variables, isId);
+    const tenant = expressionValue(expressions.tenant, variableOf, isId);
     const settings = {
-      url: expressionValue(expressions.url, variables, (name) => this.#isUrlAlone(key, name)),
+      url: expressionValue(expressions.url, variableOf, (name) => this.#facts.isUrlAlone(key, name)),
       tenant: tenant === UNKNOWN ? this.#plannedTenant(key) : tenant,
     };
     this.#settings.set(key, settings);
@@ -155,11 +165,12 @@ export class ProviderBlocks {
 
 /**
  * The value of an expression: a constant or a variable; unknown if it is neither, and undefined for null.
+ * @param variableOf a variable; undefined if the plan does not have its value
  * @param isAlone whether an expression that refers to only this variable, with this value, is the variable itself
  */
 function expressionValue(
   written: unknown,
-  variables: PlanJson["variables"],
+  variableOf: (variable: string) => PlanJson["variables"][string] | undefined,
   isAlone: (variable: string, value: unknown) => boolean,
 ): unknown {
   const parsed = expression.safeParse(written);
@@ -169,7 +180,7 @@ function expressionValue(
   const isTemplate = typeof constant === "string" && /[$%]\{/.test(constant);
   if (constant !== undefined && !isTemplate) return constant;
   const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];
-  const variable = name === undefined ? undefined : variables[name];
+  const variable = name === undefined ? undefined : variableOf(name);
   if (name === undefined || !variable) return UNKNOWN;
   const isVariable = isTemplate ? constant === `\${var.${name}}` : isAlone(name, variable.value);
   return isVariable ? (variable.value ?? undefined) : UNKNOWN;

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseJson } from "@gatehouse-access/sdk/json";
 import { EngineError } from "../../engine/index.ts";
 
 /**
@@ -10,18 +11,38 @@ import { EngineError } from "../../engine/index.ts";
  * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
 export function isUrlAlone(folder: string, key: string, variable: string): boolean {
-  const urls = configurationFiles(folder)
-    .flatMap(providerBlocks)
-    .filter((block) => block.key === key)
-    .flatMap(({ url }) => url ?? []);
+  const urls = configurationFiles(folder, HCL)
+    .flatMap(blocksOf)
+    .filter((block) => providerKey(block) === key)
+    .flatMap(({ given }) => given.get("url") ?? []);
   return urls.length > 0 && urls.every((url) => url === `var.${variable}`);
 }
 
-/** The HCL files. Terraform and OpenTofu ignore those whose name begins with a dot. */
-function configurationFiles(folder: string): string[] {
+/**
+ * True if a plan has the value of this variable that its run used: the root module declares the variable, and not as
+ * ephemeral. The JSON of a plan has the default of an ephemeral variable, whatever value the run used, and does not mark
+ * the variable.
+ * @throws EngineError (`plan_file`) if the folder or a file cannot be read
+ */
+export function isInPlan(folder: string, variable: string): boolean {
+  const declarations = [
+    ...configurationFiles(folder, HCL)
+      .flatMap(blocksOf)
+      .filter(({ head }) => labelOf(head, "variable") === variable)
+      .map(({ given }) => given.get("ephemeral")),
+    ...configurationFiles(folder, JSON_FILES).flatMap((text) => ephemeralInJson(text, variable)),
+  ];
+  return declarations.length > 0 && declarations.every((ephemeral) => String(ephemeral ?? false) === "false");
+}
+
+const HCL = /^[^.].*\.(?:tf|tofu)$/;
+const JSON_FILES = /^[^.].*\.(?:tf|tofu)\.json$/;
+
+/** The texts of the files whose names match. Terraform and OpenTofu ignore those whose name begins with a dot. */
+function configurationFiles(folder: string, name: RegExp): string[] {
   try {
     return readdirSync(folder)
-      .filter((file) => /^[^.].*\.(?:tf|tofu)$/.test(file))
+      .filter((file) => name.test(file))
       .map((file) => readFileSync(join(folder, file), "utf8"));
   } catch (cause) {
     const { code, path } = cause as NodeJS.ErrnoException;
@@ -30,10 +51,48 @@ function configurationFiles(folder: string): string[] {
   }
 }
 
-/** The provider blocks in an HCL text: their keys in a plan, and the expressions of their urls. */
-function providerBlocks(text: string) {
+/** The `ephemeral` of each declaration of a variable in a JSON file; none in a file that is not JSON. */
+function ephemeralInJson(text: string, variable: string): unknown[] {
+  let json: unknown;
+  try {
+    json = parseJson(text);
+  } catch {
+    return [];
+  }
+  const members = (values: readonly unknown[], name: string) =>
+    values.flatMap((value) =>
+      typeof value === "object" && value !== null && Object.hasOwn(value, name)
+        ? [(value as Readonly<Record<string, unknown>>)[name]].flat()
+        : [],
+    );
+  const declarations = members(members([json].flat(), "variable"), variable);
+  return declarations.map((declaration) => members([declaration], "ephemeral")[0]);
+}
+
+interface Block {
+  /** What is before the brace: `provider "gatehouse"`. */
+  readonly head: string;
+  /** The expressions of its attributes. */
+  readonly given: ReadonlyMap<string, string>;
+}
+
+/** The label of a block of this type; undefined for a block of another type. */
+function labelOf(head: string, type: string): string | undefined {
+  const [, quoted, plain] = new RegExp(`^${type}(?:\\s*"([\\w-]+)"|\\s+([\\w-]+))$`).exec(head) ?? [];
+  return quoted ?? plain;
+}
+
+/** The key of a provider block in a plan; undefined for another block. */
+function providerKey({ head, given }: Block): string | undefined {
+  const name = labelOf(head, "provider");
+  const [, alias] = /^"([\w-]+)"$/.exec(given.get("alias") ?? "") ?? [];
+  return name !== undefined && alias !== undefined ? `${name}.${alias}` : name;
+}
+
+/** The outer blocks of an HCL text. */
+function blocksOf(text: string): Block[] {
   const code = codeOf(text);
-  const blocks: { key: string; url: string | undefined }[] = [];
+  const blocks: Block[] = [];
   let head = "";
   let given = new Map<string, string>();
   let start = 0;
@@ -48,12 +107,7 @@ function providerBlocks(text: string) {
       if (name !== undefined) given.set(name, expression.trim());
       start = index + 1;
     }
-    if (depth === 0 && mark === "}") {
-      const [, quoted, plain] = /^provider(?:\s*"([\w-]+)"|\s+([\w-]+))$/.exec(head) ?? [];
-      const [, alias] = /^"([\w-]+)"$/.exec(given.get("alias") ?? "") ?? [];
-      const key = [quoted ?? plain, alias].filter((part) => part !== undefined).join(".");
-      blocks.push({ key, url: given.get("url") });
-    }
+    if (depth === 0 && mark === "}") blocks.push({ head, given });
     if ("([{".includes(mark)) depth += 1;
   }
   return blocks;

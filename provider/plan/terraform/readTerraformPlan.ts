@@ -26,7 +26,7 @@ import {
   unspoken,
 } from "./planJson.ts";
 import { type PlannedWork, workOf } from "./plannedWork.ts";
-import { isOwnBlock, ProviderBlocks } from "./providerBlocks.ts";
+import { type ConfigurationFacts, isOwnBlock, ProviderBlocks } from "./providerBlocks.ts";
 
 /** A plan of Terraform, for this provider's resources. */
 export interface TerraformPlan {
@@ -50,12 +50,10 @@ const kinds = new Map(
   ]),
 );
 
-export interface PlanOrigin {
+export interface PlanOrigin extends ConfigurationFacts {
   /** The plan in errors. */
   readonly name: string;
   readonly workspace: Workspace;
-  /** Whether the provider block with this key sets the url to this variable alone. */
-  readonly isUrlAlone: (key: string, variable: string) => boolean;
 }
 
 /**
@@ -135,8 +133,8 @@ class PlanReader {
   readonly #changes: ReadonlyMap<string, ResourceChange["change"]>;
   readonly blocks: ProviderBlocks;
 
-  constructor(json: PlanJson, changes: readonly ResourceChange[], { workspace, isUrlAlone }: PlanOrigin) {
-    this.#place = workspace;
+  constructor(json: PlanJson, changes: readonly ResourceChange[], origin: PlanOrigin) {
+    this.#place = origin.workspace;
     this.#configured = configuredResources(json);
     const own = [...this.#configured.values()].filter(
       ({ type, provider_config_key: key }) => kinds.has(type) && (key === undefined || isOwnBlock(json, key)),
@@ -148,7 +146,7 @@ class PlanReader {
       const row = change.after ? markedRow(change) : change.before;
       return [{ resource, tenant: row?.tenant }];
     });
-    this.blocks = new ProviderBlocks(json, own, isUrlAlone, tenants);
+    this.blocks = new ProviderBlocks(json, own, origin, tenants);
     this.#changes = new Map(json.resource_changes.map(({ address, change }) => [address, change]));
   }
 
