@@ -141,6 +141,13 @@ describe("lock-outs", () => {
     expect(deviceLockouts(over({ keys: [everyone] }), over({ devices: [lab] }), protect)).toEqual([]);
     const closed = { keys: [everyone], rules: [rule("1", {})] };
     expect(deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup("tag:lab")])).toEqual([]);
+    // A colon that belongs to the name, and a word that is a name alone.
+    expect(protectedGroup("rack:tag:lab").has({ ...lab, tags: ["lab"] })).toBe(false);
+    expect(protectedGroup("name:prod").has(web1)).toBe(false);
+    expect(protectedGroup("tag:web-1").has(web1)).toBe(false);
+    expect(["web-1", "name:web-1", "prod", "tag:prod"].every((text) => protectedGroup(text).has(web1))).toBe(
+      true,
+    );
   });
 });
 
@@ -156,8 +163,9 @@ test("members who come, go, and get another role", () => {
 
 describe("what the credential may not do", () => {
   const values = { inputs: {}, outputs: {} };
-  const step = (op: "create" | "update" | "replace" | "delete" | "same", name: string) => ({
-    step: { ...{ op, name, urn: name, type: "" }, fields: [] },
+  type Op = "create" | "update" | "replace" | "delete" | "import" | "same";
+  const step = (op: Op, name: string) => ({
+    step: { ...{ op, name, urn: name, type: "" }, fields: [] as readonly { readonly path: string }[] },
     title: name,
     before: op === "create" ? undefined : values,
     after: op === "delete" ? undefined : values,
@@ -181,6 +189,54 @@ describe("what the credential may not do", () => {
       ["createPublicKey", "a", "b"],
       ["deletePublicKey", "b"],
     ]);
+  });
+
+  const observer = { kind: "user", role: "observer" } as const;
+  const changed = (name: string, ...paths: readonly string[]) => {
+    const { step: planned, ...rest } = step("update", name);
+    return { ...rest, step: { ...planned, fields: paths.map((path) => ({ path })) } };
+  };
+
+  test("of an update is that of the update alone, and of inputs that are sent", () => {
+    expect(asked(observer, "PublicKey", changed("a", "username"))).toEqual([["updatePublicKey", "a"]]);
+    expect(asked(observer, "PublicKey", changed("a", "filter.tags"))).toEqual([["updatePublicKey", "a"]]);
+    expect(asked(observer, "ApiKey", changed("a", "overlap", "rotateBefore"))).toEqual([]);
+    expect(asked(observer, "ApiKey", changed("a", "overlap", "role"))).toEqual([["updateApiKey", "a"]]);
+    expect(asked(observer, "Device", changed("a", "device", "onDestroy"))).toEqual([]);
+    expect(asked(observer, "PublicKey", changed("a"))).toEqual([]);
+  });
+
+  test("is none for objects that a plan reads into the state, or leaves as they are", () => {
+    expect(asked(observer, "PublicKey", step("import", "a"), step("same", "b"))).toEqual([]);
+    const imported = {
+      ...changed("a", "username"),
+      step: { ...changed("a", "username").step, op: "import" },
+    };
+    expect(asked(observer, "PublicKey", imported as Asked)).toEqual([]);
+  });
+
+  test("of a device's deletion counts where the device is removed, and of other objects where they are not kept", () => {
+    const device = (onDestroy?: string) => {
+      const before = { ...values, outputs: { ...(onDestroy !== undefined && { onDestroy }) } };
+      return { ...step("delete", "a"), before } as Asked;
+    };
+    expect(asked(observer, "Device", device("remove"))).toEqual([["deleteDevice", "a"]]);
+    expect(asked(observer, "Device", device("keep"))).toEqual([]);
+    expect(asked(observer, "Device", device())).toEqual([]);
+    const kept = { ...step("delete", "a"), before: { ...values, retained: true } };
+    expect(asked(observer, "PublicKey", kept)).toEqual([]);
+  });
+
+  test("is listed by operation, with the resources in order", () => {
+    const steps = ["c", "a", "b"].flatMap((name) => [step("delete", name), step("create", name)]);
+    expect(asked(observer, "FirewallRule", ...steps)).toEqual([
+      ["createFirewallRule", "a", "b", "c"],
+      ["deleteFirewallRule", "a", "b", "c"],
+    ]);
+    const [first] = incapabilities(observer, planned("FirewallRule", steps), []);
+    expect(first?.reason).toBe(
+      "createFirewallRule needs the role administrator; the credential's is observer",
+    );
   });
 
   test("an API key cannot do what users alone may", () => {
