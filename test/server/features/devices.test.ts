@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deviceUid } from "../../../server/features/devices/authDevice.ts";
 import { withLab } from "../http/lab.ts";
-import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { enrol, enrolProven, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 
@@ -257,6 +257,20 @@ describe("the status", () => {
       (await cloud.call("getDevices", { token: user.token, query })).body.length;
     expect([await list(), await list({ status: "removed" })]).toEqual([3, 1]);
     expect(await act("acceptDevice", uids[0])).toBe(200);
+    await cloud.stop();
+  });
+
+  test("cloud: the token of a removed device is void", async () => {
+    const cloud = await startApp({ edition: "cloud" });
+    const user = await cloud.user("zoe", "zoes");
+    const { uid, token } = await enrolProven(cloud, user.tenant, "00:00:00:00:00:01");
+    const offline = async () => (await cloud.call("offlineDevice", { token, params: { uid } })).status;
+    await cloud.call("acceptDevice", { token: user.token, params: { uid } });
+    expect(await offline()).toBe(200);
+    expect((await cloud.call("deleteDevice", { token: user.token, params: { uid } })).status).toBe(200);
+    const { status } = await cloud.services.db.device.findUniqueOrThrow({ where: { uid } });
+    expect(status).toBe("removed");
+    expect(await offline()).toBe(401);
     await cloud.stop();
   });
 });
