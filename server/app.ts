@@ -17,7 +17,7 @@ import { objects } from "./features/objects.ts";
 import { serveSaml } from "./features/saml/samlRoutes.ts";
 import type { Gateway } from "./gateway/Gateway.ts";
 import { liveConnectionHandlers } from "./gateway/handlers.ts";
-import { authorizeRequests } from "./http/access/authorizeRequests.ts";
+import { authorizeRequests } from "./http/access/authorize.ts";
 import { allowOrigins } from "./http/access/cors.ts";
 import { requireDeclaredAccess } from "./http/access/declaredAccess.ts";
 import { serveDocumentation } from "./http/contract/documentation.ts";

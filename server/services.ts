@@ -1,5 +1,5 @@
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
-import type { SqlClient } from "./db/sql/readRows.ts";
+import type { SqlClient } from "./db/sql/sql.ts";
 import type { Enrolments } from "./http/limits/Enrolments.ts";
 import type { Mailer } from "./mail/mail.ts";
 import type { Metrics } from "./metrics.ts";

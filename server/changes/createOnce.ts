@@ -1,4 +1,4 @@
-import type { SqlClient } from "../db/sql/readRows.ts";
+import type { SqlClient } from "../db/sql/sql.ts";
 import { ConflictError } from "../errors.ts";
 
 /**

@@ -1,6 +1,8 @@
 import { hash } from "node:crypto";
+import type { Declaration, declaredBy } from "@gatehouse-access/sdk/contract";
 import { LRUCache } from "lru-cache";
-import type { SqlClient } from "../db/sql/readRows.ts";
+import type { z } from "zod";
+import type { SqlClient } from "../db/sql/sql.ts";
 import type { Caller } from "../http/access/identity.ts";
 
 /** The declared fields of an object, by their wire names; without fields that the service or an agent changes. */
@@ -51,4 +53,16 @@ export function revisionOf(declared: Declared): string {
     revisions.set(text, revision);
   }
   return revision;
+}
+
+type Stored = z.output<typeof declaredBy>;
+
+/** The column `declaredBy` of an object that a request with this declaration writes now; null without one. */
+export function declaredColumn(declaration: Declaration | null, now: Date): string | null {
+  return declaration && JSON.stringify({ ...declaration, at: now.toISOString() } satisfies Stored);
+}
+
+/** What a column `declaredBy` says; undefined where nothing was declared, which leaves the field out of an answer. */
+export function declaredIn(column: string | null): Stored {
+  return column === null ? undefined : (JSON.parse(column) as Stored);
 }

@@ -1,14 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
 import { IF_MATCH, type ObjectKind, takesIfMatch } from "@gatehouse-access/sdk/contract";
-import { leaveToCommit, type SqlClient } from "../db/sql/readRows.ts";
+import { leaveToCommit, type SqlClient } from "../db/sql/sql.ts";
 import { inSqlTransaction, within } from "../db/sql/transaction.ts";
 import { PreconditionError } from "../errors.ts";
 import type { Caller, Member } from "../http/access/identity.ts";
 import type { ObjectRequest, Written } from "../http/handler.ts";
 import type { Services, SqlServices } from "../services.ts";
 import { TakenError } from "./createOnce.ts";
-import { declaredColumn } from "./declaredBy.ts";
-import { type Declared, type ManagedObject, revisionOf, type Write } from "./managedObject.ts";
+import {
+  type Declared,
+  declaredColumn,
+  type ManagedObject,
+  revisionOf,
+  type Write,
+} from "./managedObject.ts";
 import { recordChange } from "./recordChange.ts";
 
 /**

@@ -16,11 +16,10 @@ import {
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { digestOf } from "../secrets/digest.ts";
 import type { Services } from "../services.ts";
-import { identify } from "./access/authorizeRequests.ts";
+import { identify } from "./access/authorize.ts";
 import type { Caller, IdentityOf, Member } from "./access/identity.ts";
-import { readQuery } from "./contract/query.ts";
 import { serializerOf } from "./contract/serialization.ts";
-import { parse, parseBody, parseParams } from "./contract/validation.ts";
+import { parse, parseBody, parseParams, readQuery } from "./contract/validation.ts";
 import type { Behaviour, BodyOf, Context, Operations } from "./handler.ts";
 import { Conversation, openWebSocket, WebSocketHandler } from "./listener/webSockets.ts";
 

@@ -1,5 +1,4 @@
-import { readRows } from "../db/sql/readRows.ts";
-import { type Sql, sql } from "../db/sql/sql.ts";
+import { readRows, type Sql, sql } from "../db/sql/sql.ts";
 import type { Services } from "../services.ts";
 import { filterSql } from "./conditionSql.ts";
 import {

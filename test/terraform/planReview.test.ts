@@ -366,6 +366,8 @@ policyTest("nobody is root", ({ access }) => {
           variable: { url: { default: url(), ephemeral: true } },
           provider: { gatehouse: { url: `\${var.url}` } },
         }),
+        [2, 2, 2, 2],
+        UNTOLD,
       ],
       [
         "a tenant that only the apply knows",

@@ -6,7 +6,7 @@ import type { PrismaClient as SharedClient } from "../generated/sqlite/client.ts
 import { migrationsFolder, readMigrations } from "../migrations/migrations.ts";
 import { GroupCommit } from "../sql/groupCommit.ts";
 import { indexNamesOnPostgresql } from "../sql/nameIndex.ts";
-import { readDirectly } from "../sql/readRows.ts";
+import { readDirectly } from "../sql/sql.ts";
 import { writeDirectly } from "../sql/transaction.ts";
 import { inMigrationTurn, migratePostgresql } from "./migrate.ts";
 import { endSilence } from "./silence.ts";

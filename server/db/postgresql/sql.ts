@@ -1,8 +1,7 @@
 import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { type CustomTypesConfig, DatabaseError, type Pool, type PoolClient, types } from "pg";
 import { type SharedTransaction, Unsettled } from "../sql/groupCommit.ts";
-import type { SqlClient } from "../sql/readRows.ts";
-import type { Sql } from "../sql/sql.ts";
+import type { Sql, SqlClient } from "../sql/sql.ts";
 import { gate } from "../sql/transactionGate.ts";
 
 /** Gives the name under which a statement is prepared; empty for one that is not. */

@@ -1,5 +1,5 @@
 import { BusyError, isWriteConflict } from "../../errors.ts";
-import type { SqlClient } from "./readRows.ts";
+import type { SqlClient } from "./sql.ts";
 
 /** A transaction that work shares. Statements run in the order in which they are sent. */
 export interface SharedTransaction {

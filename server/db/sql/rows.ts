@@ -1,6 +1,5 @@
 import type { Prisma } from "../generated/sqlite/client.ts";
-import { readRows, type SqlClient } from "./readRows.ts";
-import { type Sql, sql } from "./sql.ts";
+import { readRows, type Sql, type SqlClient, sql } from "./sql.ts";
 
 /** A model, whose table has its name. */
 type Model = Prisma.ModelName;

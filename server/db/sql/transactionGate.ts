@@ -1,5 +1,5 @@
 import { Prisma } from "../generated/sqlite/client.ts";
-import { providerOf, type SqlClient } from "./readRows.ts";
+import { providerOf, type SqlClient } from "./sql.ts";
 
 /**
  * The statements that a serializable transaction of PostgreSQL begins with. One that runs alone waits until all open

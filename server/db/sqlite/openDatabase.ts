@@ -5,7 +5,7 @@ import { PrismaClient } from "../generated/sqlite/client.ts";
 import { migrationsFolder, readMigrations } from "../migrations/migrations.ts";
 import { GroupCommit, type SharedTransaction, Unsettled } from "../sql/groupCommit.ts";
 import { indexNamesOnSqlite } from "../sql/nameIndex.ts";
-import { directClient, readDirectly, readingBy } from "../sql/readRows.ts";
+import { directClient, readDirectly, readingBy } from "../sql/sql.ts";
 import { writeDirectly } from "../sql/transaction.ts";
 import { sqliteAdapter } from "./adapter.ts";
 import { migrateSqlite } from "./migrate.ts";

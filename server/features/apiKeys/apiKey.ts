@@ -1,7 +1,6 @@
 import type { apiKeys } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { declaredIn } from "../../changes/declaredBy.ts";
-import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
+import { type Declared, declaredIn, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import type { ApiKey } from "../../db/generated/sqlite/client.ts";
 import { findRow, updateRow } from "../../db/sql/rows.ts";
 import { wireDate } from "../wireDate.ts";

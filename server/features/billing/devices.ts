@@ -1,6 +1,5 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
-import { readRows } from "../../db/sql/readRows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { readRows, sql } from "../../db/sql/sql.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { InvalidError } from "../../errors.ts";
 import type { Handler } from "../../http/handler.ts";

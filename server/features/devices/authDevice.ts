@@ -3,9 +3,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/sql/readRows.ts";
-import { runSerially } from "../../db/sql/runSerially.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { readRows, sql } from "../../db/sql/sql.ts";
 import { inTransaction, type Transaction, within } from "../../db/sql/transaction.ts";
 import { ForbiddenError, isDatabaseError, NotFoundError } from "../../errors.ts";
 import { deviceToken } from "../../http/access/tokens.ts";
@@ -179,8 +177,7 @@ async function store(
     if (known) return { ...known, namespace, deviceProof };
     const { enrolments, settings } = services;
     if (enrolments.isFull(tenantId, services.now())) throw full(services);
-    // Each enrolment changes the count of pending devices: side by side most of them would only retry.
-    const device = await runSerially(tenantId, async () => {
+    const device = await enrolments.inTurn(tenantId, async () => {
       const now = services.now();
       if (enrolments.isFull(tenantId, now)) throw full(services);
       enrolments.count(request.network, settings.enrolmentsPerAddress, now);

@@ -1,5 +1,4 @@
-import { providerOf, readRows, type SqlClient } from "../../db/sql/readRows.ts";
-import { type Sql, sql } from "../../db/sql/sql.ts";
+import { providerOf, readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import type { Services } from "../../services.ts";
 
 /** The devices to be counted; what is left out makes no difference. */

@@ -1,6 +1,5 @@
 import type { Device, Namespace } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/sql/readRows.ts";
-import { type Sql, sql } from "../../db/sql/sql.ts";
+import { readRows, type Sql, sql } from "../../db/sql/sql.ts";
 import { ForbiddenError, PaymentError } from "../../errors.ts";
 import type { SqlServices } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";

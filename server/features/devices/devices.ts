@@ -1,8 +1,7 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import { leaveToCommit, readWireRows } from "../../db/sql/readRows.ts";
 import { countRows, deleteRows, hasKey, updateRow } from "../../db/sql/rows.ts";
-import { type Sql, sql } from "../../db/sql/sql.ts";
+import { leaveToCommit, readWireRows, type Sql, sql } from "../../db/sql/sql.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { Context, Handler, ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { listColumns, sortedBy } from "../../lists/listRows.ts";

@@ -1,6 +1,6 @@
 import type { PrismaClient } from "../../db/generated/sqlite/client.ts";
-import { batchesOf } from "../../db/sql/readRows.ts";
-import { retryConflicts } from "../../db/sql/retryConflicts.ts";
+import { batchesOf } from "../../db/sql/sql.ts";
+import { retryConflicts } from "../../db/sql/transaction.ts";
 
 /** How late a report without news may be written, in milliseconds; see `docs/server-settings.md`. */
 export const HEARTBEAT_DELAY = 2000;

@@ -1,5 +1,4 @@
-import { providerOf } from "../../db/sql/readRows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { providerOf, sql } from "../../db/sql/sql.ts";
 import { containsSql } from "../../lists/conditionSql.ts";
 import type { Lead } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";

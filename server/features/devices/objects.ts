@@ -1,8 +1,7 @@
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import type { Device, DeviceTag } from "../../db/generated/sqlite/client.ts";
-import { readRows, type SqlClient } from "../../db/sql/readRows.ts";
 import { findRow, updateRow } from "../../db/sql/rows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { tagNames } from "../tags/tagList.ts";
 
 /** The declared fields of a device; its agent's reports are not declared. */

@@ -1,9 +1,8 @@
 import { type devices, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { declaredIn } from "../../changes/declaredBy.ts";
-import { revisionOf } from "../../changes/managedObject.ts";
+import { declaredIn, revisionOf } from "../../changes/managedObject.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import type { WireRow } from "../../db/sql/readRows.ts";
+import type { WireRow } from "../../db/sql/sql.ts";
 import { tagRows } from "../tags/tagList.ts";
 import { wireDate } from "../wireDate.ts";
 import { declaredDevice, declaredTags } from "./objects.ts";

@@ -1,8 +1,7 @@
 import type { devices } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import { readWireRows, type WireRow } from "../../db/sql/readRows.ts";
-import { type Sql, sql } from "../../db/sql/sql.ts";
+import { readWireRows, type Sql, sql, type WireRow } from "../../db/sql/sql.ts";
 import { inOrder } from "../../lists/listRows.ts";
 import type { Services } from "../../services.ts";
 import { tagNamesIn, tagsColumn } from "../tags/tagList.ts";

@@ -1,9 +1,8 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { recordChange } from "../../changes/recordChange.ts";
 import type { Device } from "../../db/generated/sqlite/client.ts";
-import { leaveToCommit, readRows, type SqlClient } from "../../db/sql/readRows.ts";
 import { deleteRows, updateRow } from "../../db/sql/rows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { leaveToCommit, readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { limitRefusal } from "./deviceLimit.ts";

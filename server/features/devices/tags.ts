@@ -1,7 +1,7 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
-import { leaveToCommit } from "../../db/sql/readRows.ts";
 import { deleteRows, findRow, insertRows, updateRow } from "../../db/sql/rows.ts";
+import { leaveToCommit } from "../../db/sql/sql.ts";
 import { ConflictError, NotFoundError } from "../../errors.ts";
 import type { ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { tagAdded, tagNames, tagRemoved, tagRows } from "../tags/tagList.ts";

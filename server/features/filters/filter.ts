@@ -1,6 +1,6 @@
 import type { filter } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import type { SqlClient } from "../../db/sql/readRows.ts";
+import type { SqlClient } from "../../db/sql/sql.ts";
 import { NotFoundError } from "../../errors.ts";
 import { tagNames } from "../tags/tagList.ts";
 import { knownTags } from "../tags/tagTables.ts";

@@ -1,6 +1,5 @@
-import { leaveToCommit, readRows, type SqlClient } from "../../db/sql/readRows.ts";
 import { deleteRows, hasKey, insertRows, type RowOf } from "../../db/sql/rows.ts";
-import { type Sql, sql } from "../../db/sql/sql.ts";
+import { leaveToCommit, readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
 import type { StoredFilter } from "./filter.ts";
 

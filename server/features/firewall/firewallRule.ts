@@ -1,7 +1,6 @@
 import type { firewall } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { declaredIn } from "../../changes/declaredBy.ts";
-import { type Declared, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
+import { type Declared, declaredIn, type ManagedObject, revisionOf } from "../../changes/managedObject.ts";
 import { updateRow } from "../../db/sql/rows.ts";
 import { NotFoundError } from "../../errors.ts";
 import { declaredFilter, presentFilter } from "../filters/filter.ts";

@@ -1,10 +1,9 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
-import { declaredColumn } from "../../changes/declaredBy.ts";
+import { declaredColumn } from "../../changes/managedObject.ts";
 import type { FirewallRule } from "../../db/generated/sqlite/client.ts";
-import { leaveToCommit, readRows } from "../../db/sql/readRows.ts";
 import { countRows, deleteRows, hasKey, insertion, updateRow } from "../../db/sql/rows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { leaveToCommit, readRows, sql } from "../../db/sql/sql.ts";
 import type { Context, Handler, ObjectWrite } from "../../http/handler.ts";
 import { pageOf } from "../../lists/page.ts";
 import type { SqlServices } from "../../services.ts";

@@ -1,7 +1,6 @@
 import type { fleet, PublicOperations } from "@gatehouse-access/sdk/contract";
 import type { Prisma } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/sql/readRows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { readRows, sql } from "../../db/sql/sql.ts";
 import { InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Member, Namespace } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/sql/readRows.ts";
 import { insertion, insertRows } from "../../db/sql/rows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { readRows, sql } from "../../db/sql/sql.ts";
 import type { SqlServices } from "../../services.ts";
 
 interface NewNamespace {

@@ -1,5 +1,5 @@
 import type { invitations, PublicOperations } from "@gatehouse-access/sdk/contract";
-import { declaredColumn } from "../../changes/declaredBy.ts";
+import { declaredColumn } from "../../changes/managedObject.ts";
 import { findRow } from "../../db/sql/rows.ts";
 import { inTransaction, within } from "../../db/sql/transaction.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";

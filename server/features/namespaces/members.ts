@@ -1,10 +1,9 @@
 import { type PublicOperations, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
-import { declaredColumn } from "../../changes/declaredBy.ts";
+import { declaredColumn } from "../../changes/managedObject.ts";
 import type { Member as Membership } from "../../db/generated/sqlite/client.ts";
-import { leaveToCommit, readRows, type SqlClient } from "../../db/sql/readRows.ts";
 import { deleteRows, findRow, updateRow } from "../../db/sql/rows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { leaveToCommit, readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { ObjectWrite } from "../../http/handler.ts";
 import type { SqlServices } from "../../services.ts";

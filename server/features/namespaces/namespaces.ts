@@ -1,10 +1,9 @@
 import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
-import { declaredColumn } from "../../changes/declaredBy.ts";
+import { declaredColumn } from "../../changes/managedObject.ts";
 import type { Namespace } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/sql/readRows.ts";
 import { countRows, deleteRows, findRow, hasKey, insertRows, updateRow } from "../../db/sql/rows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { readRows, sql } from "../../db/sql/sql.ts";
 import { ConflictError, ForbiddenError, isTaken, NotFoundError } from "../../errors.ts";
 import type { Handler, ObjectWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";

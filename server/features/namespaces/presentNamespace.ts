@@ -1,10 +1,8 @@
 import type { namespaces } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
-import { declaredIn } from "../../changes/declaredBy.ts";
-import { revisionOf } from "../../changes/managedObject.ts";
+import { declaredIn, revisionOf } from "../../changes/managedObject.ts";
 import type { Billing, Member, Namespace } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/sql/readRows.ts";
-import { type Sql, sql } from "../../db/sql/sql.ts";
+import { readRows, type Sql, sql } from "../../db/sql/sql.ts";
 import type { SqlServices } from "../../services.ts";
 import { presentBilling } from "../billing/record.ts";
 import { deviceCount } from "../devices/deviceCounts.ts";

@@ -5,11 +5,10 @@ import {
   sshPublicKeyLine,
 } from "@gatehouse-access/sdk/contract";
 import { createOnce } from "../../changes/createOnce.ts";
-import { declaredColumn } from "../../changes/declaredBy.ts";
+import { declaredColumn } from "../../changes/managedObject.ts";
 import type { PublicKey } from "../../db/generated/sqlite/client.ts";
-import { leaveToCommit } from "../../db/sql/readRows.ts";
 import { deleteRows, insertRows, updateRow } from "../../db/sql/rows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { leaveToCommit, sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { listColumns } from "../../lists/listRows.ts";

@@ -1,6 +1,5 @@
 import type { FastifyBaseLogger } from "fastify";
-import { readRows, type SqlClient } from "../../db/sql/readRows.ts";
-import { type Sql, sql } from "../../db/sql/sql.ts";
+import { readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import { activeSince } from "./active.ts";

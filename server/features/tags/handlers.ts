@@ -1,6 +1,5 @@
 import type { PublicOperations, tags } from "@gatehouse-access/sdk/contract";
-import type { SqlClient } from "../../db/sql/readRows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { type SqlClient, sql } from "../../db/sql/sql.ts";
 import { ConflictError, InvalidError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { firewallRuleRows } from "../firewall/firewallRule.ts";

@@ -1,6 +1,5 @@
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
-import { readRows, type SqlClient } from "../../db/sql/readRows.ts";
-import { type Sql, sql } from "../../db/sql/sql.ts";
+import { readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 
 /** A tag as a declared object: its name, on everything that carries it. */
 export const tagObject: ManagedObject<Declared> = {

@@ -6,8 +6,7 @@ import type {
 } from "@gatehouse-access/sdk/contract";
 import type { z } from "zod";
 import type { Member, User } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/sql/readRows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { readRows, sql } from "../../db/sql/sql.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
 import { roleIn } from "../../http/access/authenticate.ts";
 import type { UserToken } from "../../http/access/identity.ts";

@@ -1,5 +1,4 @@
-import { batchesOf, readRows } from "../../db/sql/readRows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { batchesOf, readRows, sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import type { AgentTunnel } from "./AgentTunnel.ts";

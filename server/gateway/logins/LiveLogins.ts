@@ -1,7 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { FastifyBaseLogger } from "fastify";
-import { batchesOf, readRows } from "../../db/sql/readRows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { batchesOf, readRows, sql } from "../../db/sql/sql.ts";
 import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import { type LoginFacts, refusedLogins } from "./refusedLogins.ts";

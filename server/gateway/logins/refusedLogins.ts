@@ -1,4 +1,4 @@
-import { batchesOf } from "../../db/sql/readRows.ts";
+import { batchesOf } from "../../db/sql/sql.ts";
 import { inTransaction } from "../../db/sql/transaction.ts";
 import { activeRules } from "../../features/firewall/evaluate.ts";
 import type { FoundKey } from "../../features/publicKeys/publicKey.ts";

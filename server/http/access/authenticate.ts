@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Role } from "@gatehouse-access/sdk/contract";
 import type { Device, Member as Membership, Namespace } from "../../db/generated/sqlite/client.ts";
-import { readRows } from "../../db/sql/readRows.ts";
 import { findRow } from "../../db/sql/rows.ts";
-import { sql } from "../../db/sql/sql.ts";
+import { readRows, sql } from "../../db/sql/sql.ts";
 import { UnauthenticatedError } from "../../errors.ts";
 import { hasEnded } from "../../hasEnded.ts";
 import { digestOf } from "../../secrets/digest.ts";

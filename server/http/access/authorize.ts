@@ -1,9 +1,10 @@
 import { type Operation, type Role, roleAtLeast } from "@gatehouse-access/sdk/contract";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { findRow } from "../../db/sql/rows.ts";
 import { ForbiddenError, NotFoundError } from "../../errors.ts";
-import type { SqlServices } from "../../services.ts";
-import { credentialRefusal, roleIn } from "./authenticate.ts";
-import type { Caller, DeviceCaller, Member } from "./identity.ts";
+import type { Services, SqlServices } from "../../services.ts";
+import { authenticate, type Credential, credentialRefusal, readCredential, roleIn } from "./authenticate.ts";
+import type { Caller, DeviceCaller, Member, NamedTenant } from "./identity.ts";
 
 /** Operations that answer 404 to a token without a namespace; others answer 403 (rules section 1.5). */
 const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
@@ -110,3 +111,53 @@ async function otherNamespace(
 }
 
 const unknownNamespace = () => new NotFoundError("no such namespace");
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /**
+     * The authorised sender of the request; null for a public operation. On the private listener, the namespace that
+     * the request is about.
+     */
+    identity: Caller | Member | NamedTenant | null;
+    /** What the sender proved to be; null where nobody has to prove anything. */
+    credential: Credential | null;
+  }
+}
+
+/**
+ * Authenticates the sender of a request by its credential, and authorises it for the operation.
+ * @throws UnauthenticatedError, ForbiddenError, NotFoundError see `authenticate` and `authorize`
+ */
+export async function identify(
+  services: SqlServices,
+  operation: Operation,
+  request: FastifyRequest,
+): Promise<Caller | Member> {
+  if (request.credential === null) throw credentialRefusal();
+  const caller = await authenticate(services, request.credential);
+  const params = request.params as { readonly tenant?: string; readonly uid?: string };
+  let tenant: string | undefined;
+  const schema = operation.params.shape.tenant;
+  if (schema !== undefined && (operation.scope === "path" || operation.scope === "member")) {
+    const named = schema.safeParse(params.tenant);
+    if (named.success) tenant = String(named.data);
+  }
+  return authorize(services, operation, caller, tenant, params.uid);
+}
+
+/**
+ * Authenticates and authorises every request before its body is read. Values are validated after that, so that a
+ * stranger learns nothing about them (rules section 8); only the path's tenant is needed here already.
+ */
+export function authorizeRequests(app: FastifyInstance, services: Services): void {
+  app.decorateRequest("identity", null);
+  app.decorateRequest("credential", null);
+  app.addHook("onRequest", async (request) => {
+    const { operation } = request.routeOptions.config;
+    // A public operation ignores credentials (clients section 2). A path that is not served has no operation either,
+    // and answers 404.
+    if (operation === undefined || operation.scope === "public") return;
+    request.credential = await readCredential(services, request.headers);
+    request.identity = await identify(services, operation, request);
+  });
+}

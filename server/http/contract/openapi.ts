@@ -16,8 +16,7 @@ import {
   takesIfMatch,
 } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import { isList, MOVED_INTO_BOUNDS } from "./query.ts";
-import { FIELD_NAME_ERRORS, namesObject } from "./validation.ts";
+import { FIELD_NAME_ERRORS, isList, MOVED_INTO_BOUNDS, namesObject } from "./validation.ts";
 
 const SECURITY: Readonly<Partial<Record<AuthKind, string>>> = {
   jwt: "user",

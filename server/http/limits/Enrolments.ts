@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { BusyError } from "../../errors.ts";
 import { hasEnded } from "../../hasEnded.ts";
 import { limitInMemory } from "./limitInMemory.ts";
 import { MemoryCounts } from "./memoryCounts.ts";
@@ -7,15 +8,25 @@ import { MemoryCounts } from "./memoryCounts.ts";
 const FULL = 5_000;
 /** Maximum number of namespaces remembered as full. */
 const REMEMBERED = 10_000;
+/** Enrolments that may wait in one namespace; the last of them waits for all the others. */
+const WAITING = 500;
+
+interface Queue {
+  /** The enrolment at the end of the queue. */
+  last: Promise<unknown>;
+  length: number;
+}
 
 /**
  * One process's memory of recent enrolments, so that strangers who enrol devices cost little: which namespaces are
- * full, and how many devices enrolled from an address.
+ * full, how many devices enrolled from an address, and which enrolments wait.
  */
 export class Enrolments {
   /** When a namespace no longer counts as full, in milliseconds since 1970. */
   readonly #full = new LRUCache<string, number>({ max: REMEMBERED });
   readonly #fromAddress = new MemoryCounts();
+  /** By namespace. */
+  readonly #queues = new Map<string, Queue>();
 
   /** Whether the namespace had as many pending devices as it may have, a moment ago. */
   isFull(tenantId: string, now: Date): boolean {
@@ -43,5 +54,28 @@ export class Enrolments {
    */
   count(network: string, most: number, now: Date): void {
     limitInMemory(this.#fromAddress, network, most, now.getTime());
+  }
+
+  /**
+   * Runs an enrolment once all earlier ones of the namespace have ended. Each changes the count of pending devices: side
+   * by side most of them would only retry. They share no transactions with other writes, which strangers would delay.
+   * @throws BusyError too many wait already
+   */
+  async inTurn<T>(tenantId: string, enrol: () => Promise<T>): Promise<T> {
+    const queue = this.#queues.get(tenantId) ?? { last: Promise.resolve(), length: 0 };
+    if (queue.length > WAITING) {
+      throw new BusyError("too many requests wait for the same namespace, try again", { "Retry-After": "2" });
+    }
+    // The caller of the previous one gets its error.
+    const run = queue.length === 0 ? enrol() : queue.last.then(enrol, enrol);
+    queue.last = run;
+    queue.length += 1;
+    this.#queues.set(tenantId, queue);
+    try {
+      return await run;
+    } finally {
+      queue.length -= 1;
+      if (queue.length === 0) this.#queues.delete(tenantId);
+    }
   }
 }

@@ -1,11 +1,11 @@
+import "../access/authorize.ts";
+import "../access/declaredAccess.ts";
 import type { Operation } from "@gatehouse-access/sdk/contract";
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { BusyError } from "../../errors.ts";
 import type { Services } from "../../services.ts";
-import { isList } from "../contract/query.ts";
+import { isList } from "../contract/validation.ts";
 import { ListTurns } from "./ListTurns.ts";
-import "../access/authorizeRequests.ts";
-import "../access/declaredAccess.ts";
 
 /** After how long without a refusal the lists of an owner count as taken again, in milliseconds. */
 const CALM = 10_000;

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { readRows, readWireRows } from "../../../server/db/sql/readRows.ts";
-import { sql } from "../../../server/db/sql/sql.ts";
+import { readRows, readWireRows, sql } from "../../../server/db/sql/sql.ts";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";
 

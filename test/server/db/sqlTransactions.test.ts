@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { leaveToCommit, readRows, type SqlClient } from "../../../server/db/sql/readRows.ts";
 import { deleteRows, findRow, insertRows, updateRow } from "../../../server/db/sql/rows.ts";
-import { sql } from "../../../server/db/sql/sql.ts";
+import { leaveToCommit, readRows, type SqlClient, sql } from "../../../server/db/sql/sql.ts";
 import { inSqlTransaction } from "../../../server/db/sql/transaction.ts";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";

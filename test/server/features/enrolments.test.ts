@@ -1,7 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import type { DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { runSerially } from "../../../server/db/sql/runSerially.ts";
 import type { Services } from "../../../server/services.ts";
 import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
 import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
@@ -100,7 +99,7 @@ test("no more than 500 wait for their turn in a namespace: others are told to co
   const held = new Promise<void>((resolve) => {
     release = resolve;
   });
-  const line = Array.from({ length: 501 }, () => runSerially(eve.tenant, () => held));
+  const line = Array.from({ length: 501 }, () => app.services.enrolments.inTurn(eve.tenant, () => held));
   const refused = await report("one");
   expect(refused.status).toBe(503);
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { providerOf } from "../../../server/db/sql/readRows.ts";
+import { providerOf } from "../../../server/db/sql/sql.ts";
 import { Instances } from "../../../server/gateway/agentTunnels/Instances.ts";
 import { withSharedApp } from "../http/lab.ts";
 

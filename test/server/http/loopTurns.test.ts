@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { LoopTurns } from "../../../server/http/listener/LoopTurns.ts";
+import { LoopTurns } from "../../../server/http/listener/HttpConnections.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 

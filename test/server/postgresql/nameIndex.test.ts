@@ -3,8 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { migratePostgresql } from "../../../server/db/postgresql/migrate.ts";
-import { readRows } from "../../../server/db/sql/readRows.ts";
-import { sql } from "../../../server/db/sql/sql.ts";
+import { readRows, sql } from "../../../server/db/sql/sql.ts";
 import { nameLead } from "../../../server/features/devices/nameLead.ts";
 import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 

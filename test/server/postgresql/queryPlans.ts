@@ -2,7 +2,7 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlQuery } from "@prisma/driver-adapter-utils";
 import { PrismaClient } from "../../../server/db/generated/postgresql/client.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
-import { readDirectly, readingBy } from "../../../server/db/sql/readRows.ts";
+import { readDirectly, readingBy } from "../../../server/db/sql/sql.ts";
 import type { Services } from "../../../server/services.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { GroupCommit } from "../../../server/db/sql/groupCommit.ts";
-import type { SqlClient } from "../../../server/db/sql/readRows.ts";
-import { sql } from "../../../server/db/sql/sql.ts";
+import { type SqlClient, sql } from "../../../server/db/sql/sql.ts";
 import { sqliteAdapter } from "../../../server/db/sqlite/adapter.ts";
 import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { beginOnSqlite } from "../../../server/db/sqlite/openDatabase.ts";

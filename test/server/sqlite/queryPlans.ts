@@ -2,7 +2,7 @@ import type { SqlQuery } from "@prisma/driver-adapter-utils";
 import { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
 import { migrationsFolder, readMigrations } from "../../../server/db/migrations/migrations.ts";
 import { indexNamesOnSqlite } from "../../../server/db/sql/nameIndex.ts";
-import { readDirectly, readingBy } from "../../../server/db/sql/readRows.ts";
+import { readDirectly, readingBy } from "../../../server/db/sql/sql.ts";
 import { sqliteAdapter } from "../../../server/db/sqlite/adapter.ts";
 import { migrateSqlite } from "../../../server/db/sqlite/migrate.ts";
 import { openSqlite } from "../../../server/db/sqlite/open.ts";
