@@ -14,18 +14,19 @@ let whenUserIsRead: { readonly before?: Work; readonly after?: Work } = {};
 
 async function openWatched(location: DatabaseLocation) {
   const { client, close } = await openDatabase(location);
+  const around = async <T>(read: () => Promise<T>): Promise<T> => {
+    const { before, after } = whenUserIsRead;
+    whenUserIsRead = {};
+    await before?.();
+    const found = await read();
+    await after?.();
+    return found;
+  };
   const watched = client.$extends({
     query: {
-      user: {
-        async findUnique({ args, query }) {
-          const { before, after } = whenUserIsRead;
-          whenUserIsRead = {};
-          await before?.();
-          const row = await query(args);
-          await after?.();
-          return row;
-        },
-      },
+      user: { findUnique: ({ args, query }) => around(() => query(args)) },
+      $queryRaw: ({ args, query }) =>
+        args.sql.startsWith('SELECT * FROM "User"') ? around(() => query(args)) : query(args),
     },
   });
   return { client: watched as unknown as Services["db"], close };
