@@ -115,7 +115,7 @@ describe("recovery", () => {
     for (let attempt = 0; attempt < 3; attempt += 1) await login("emil", "wrong");
     expect(await set(user.id, of("token"), "abc")).toBe(400);
     expect([await set(user.id, of("token")), await set(user.id, of("token"))]).toEqual([200, 401]);
-    expect((await app.call("getUserInfo", { token: user.token })).status).toBe(401);
+    expect((await user.call("getUserInfo")).status).toBe(401);
     // The lock that wrong passwords brought is gone with the old one.
     expect([await login("emil"), await login("emil", "another-horse")]).toEqual([401, 200]);
   });
@@ -183,7 +183,7 @@ describe("the older forms of updateUser", () => {
     const user = await app.user("nora");
     const other = await app.user("otto");
     const data = async (id: string, body: object) => {
-      const answer = await app.call("updateUserData", { token: user.token, params: { id }, body });
+      const answer = await user.call("updateUserData", { params: { id }, body });
       return [answer.status, answer.body];
     };
     expect(await data(other.id, { name: "X" })).toEqual([403, { message: "id: must be the caller's own" }]);
@@ -232,9 +232,9 @@ describe("deleteUser", () => {
     const addedAt = app.services.now();
     const membership = { tenantId: owner.tenant, userId: user.id, role: "operator", addedAt };
     await app.services.db.member.create({ data: membership });
-    const { status, text } = await app.call("deleteUser", { token: user.token });
+    const { status, text } = await user.call("deleteUser");
     expect([status, text]).toEqual([204, ""]);
-    expect((await app.call("getUserInfo", { token: user.token })).status).toBe(401);
+    expect((await user.call("getUserInfo")).status).toBe(401);
     expect(await login("sven")).toBe(401);
     const params = { tenant: owner.tenant };
     const { body } = await app.call("getNamespace", { token: await app.tokenOf(owner), params });
@@ -245,7 +245,7 @@ describe("deleteUser", () => {
 
   test("is refused to an owner", async () => {
     const owner = await app.user("tina", "tinas");
-    expect((await app.call("deleteUser", { token: owner.token })).status).toBe(403);
+    expect((await owner.call("deleteUser")).status).toBe(403);
     expect(await login("tina")).toBe(200);
   });
 });

@@ -15,7 +15,7 @@ let deviceUid: string;
 beforeAll(async () => {
   ana = await app.user("ana", "lab");
   deviceUid = (await enrol(app, ana.tenant, "00:00:00:00:00:01")).uid;
-  await app.call("acceptDevice", { token: ana.token, params: { uid: deviceUid } });
+  await ana.call("acceptDevice", { params: { uid: deviceUid } });
   const record = { token: ana.token, params: { tenant: ana.tenant }, body: { session_record: true } };
   await app.call("setSessionRecord", record);
 });
@@ -90,7 +90,7 @@ test("a session keeps what was run and how it ended, 1,000 other events, and tha
   await add(uid, [...many(20, "window-change"), event("exit-status", { status: 7 })]);
   await add(uid, [...many(20, "signal"), event("exec")]);
   const read = async (eventsAfter: number) =>
-    app.call("getSession", { token: ana.token, params: { uid }, query: { events_after: eventsAfter } });
+    ana.call("getSession", { params: { uid }, query: { events_after: eventsAfter } });
   const { body } = await read(2_000);
   // 1,000 sizes, 1,101 commands, an exit status, and the event for all that was not kept.
   expect(body.events.items).toHaveLength(103);
@@ -128,11 +128,7 @@ test("nothing is kept of a session that no longer exists, and the others of the 
 test("a session whose namespace records nothing has its events", async () => {
   const uid = await newSession();
   const record = (on: boolean) =>
-    app.call("setSessionRecord", {
-      token: ana.token,
-      params: { tenant: ana.tenant },
-      body: { session_record: on },
-    });
+    ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: on } });
   await record(false);
   expect(await add(uid, [event("exec")])).toEqual([]);
   expect(await add(uid, [output("x"), event("exec")])).toEqual([uid]);

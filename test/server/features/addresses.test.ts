@@ -32,11 +32,11 @@ async function linkTo(address: string): Promise<URL> {
 
 async function enableMfa() {
   await update({ recovery_email: "ana@recovery.org" });
-  const { body } = await app.call("generateMfa", { token: ana.token });
+  const { body } = await ana.call("generateMfa");
   const totp = new TOTP({ secret: body.secret });
   const code = (steps = 0) => totp.generate({ timestamp: app.services.now().getTime() + steps * 30_000 });
   const enabling = { code: code(), secret: body.secret, recovery_codes: body.recovery_codes };
-  expect((await app.call("enableMfa", { token: ana.token, body: enabling })).status).toBe(200);
+  expect((await ana.call("enableMfa", { body: enabling })).status).toBe(200);
   return code;
 }
 
@@ -106,7 +106,7 @@ describe("a token alone", () => {
 
   test("in the older form changes none", async () => {
     const params = { id: ana.id };
-    const answer = await app.call("updateUserData", { token: ana.token, params, body: { email: NEW } });
+    const answer = await ana.call("updateUserData", { params, body: { email: NEW } });
     expect([answer.status, answer.body]).toEqual([200, pending("email")]);
     expect((await stored()).email).toBe(ana.email);
   });
@@ -115,7 +115,7 @@ describe("a token alone", () => {
     for (let count = 0; count < 10; count += 1) {
       expect((await update({ email: `ana@new-${count}.example.org` }))[0]).toBe(200);
     }
-    const refused = await app.call("updateUser", { token: ana.token, body: { email: NEW } });
+    const refused = await ana.call("updateUser", { body: { email: NEW } });
     expect(refused.status).toBe(429);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     // Whoever knows the password is not held up.

@@ -91,8 +91,7 @@ test("expiry after 2038 is kept to the second", async () => {
 test("deletion takes effect at once, and is 404 the second time", async () => {
   const { id } = (await create()).body;
   for (let n = 0; n < 3; n += 1) expect(await works(id)).toBe(true);
-  const remove = async () =>
-    (await app.call("deleteApiKey", { token: ana.token, params: { key: "ci-key" } })).status;
+  const remove = async () => (await ana.call("deleteApiKey", { params: { key: "ci-key" } })).status;
   expect(await remove()).toBe(200);
   expect(await works(id)).toBe(false);
   expect(await remove()).toBe(404);
@@ -101,18 +100,14 @@ test("deletion takes effect at once, and is 404 the second time", async () => {
 test("nobody gives a key more than the own role", async () => {
   const bob = await app.user("bob");
   const params = { tenant: ana.tenant };
-  await app.call("inviteMember", {
-    token: ana.token,
-    params,
-    body: { email: bob.email, role: "administrator" },
-  });
-  const { token } = (await app.call("getNamespaceToken", { token: bob.token, params })).body;
+  await ana.call("inviteMember", { params, body: { email: bob.email, role: "administrator" } });
+  const { token } = (await bob.call("getNamespaceToken", { params })).body;
   expect((await create({ role: "owner" }, token)).status).toBe(403);
   expect((await create({}, token)).body.role).toBe("administrator");
   expect(await update("ci-key", { role: "owner" }, token)).toBe(403);
   // It belongs to the namespace, not to whom made it.
   const { id } = (await create({ name: "stays" }, token)).body;
-  await app.call("removeMember", { token: ana.token, params: { ...params, uid: bob.id } });
+  await ana.call("removeMember", { params: { ...params, uid: bob.id } });
   expect(await works(id)).toBe(true);
 });
 
@@ -124,9 +119,7 @@ test("an update keeps what is blank, and its own name is no conflict", async () 
   expect(await update("ci-key", { name: "second" })).toBe(409);
   expect(await update("ci-key", { name: "third" })).toBe(200);
   expect(await update("ci-key", {})).toBe(404);
-  const list = (
-    await app.call("listApiKeys", { token: ana.token, query: { sort_by: "name", order_by: "desc" } })
-  ).body;
+  const list = (await ana.call("listApiKeys", { query: { sort_by: "name", order_by: "desc" } })).body;
   expect(list.map((key: { name: string }) => key.name)).toEqual(["third", "second"]);
   expect(list[0].role).toBe("operator");
   expect(Date.parse(list[0].updated_at) - Date.parse(body.updated_at)).toBeGreaterThanOrEqual(5000);
@@ -140,9 +133,7 @@ test("lists sort by expiry unless told otherwise", async () => {
   ])
     await create({ name, expires_at });
   const names = async (query = {}) =>
-    (await app.call("listApiKeys", { token: ana.token, query })).body.map(
-      (key: { name: string }) => key.name,
-    );
+    (await ana.call("listApiKeys", { query })).body.map((key: { name: string }) => key.name);
   expect(await names()).toEqual(["long", "short", "never"]);
   expect(await names({ order_by: "asc", sort_by: "unknown" })).toEqual(["never", "short", "long"]);
   expect(await names({ sort_by: "name", per_page: 2, page: 2 })).toEqual(["long"]);

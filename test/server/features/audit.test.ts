@@ -184,7 +184,7 @@ test("a role that was taken away while the request's body was on its way does no
   const params = { tenant: ana.tenant };
   const role = { email: bob.email, role: "administrator" };
   await call("inviteMember", { params, body: role });
-  const { body } = await app.call("getNamespaceToken", { token: bob.token, params });
+  const { body } = await bob.call("getNamespaceToken", { params });
   const backdoor = { name: "backdoor", expires_at: -1 };
   const finish = await holdRequest(app, body, "POST", "/api/namespaces/api-key", backdoor);
   await call("removeMember", { params: { ...params, uid: bob.id } });

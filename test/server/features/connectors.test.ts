@@ -10,12 +10,11 @@ import { startApp } from "../http/testApp.ts";
 let { app, ana } = withLab({ edition: "cloud" });
 
 const ENGINE = { address: "engine.example.org", port: 2376 };
-const create = (body: object) => app.call("connectorCreate", { token: ana.token, body });
-const list = async (query = {}) => (await app.call("connectorList", { token: ana.token, query })).body;
-const get = async (uid: string) =>
-  (await app.call("connectorGet", { token: ana.token, params: { uid } })).body;
+const create = (body: object) => ana.call("connectorCreate", { body });
+const list = async (query = {}) => (await ana.call("connectorList", { query })).body;
+const get = async (uid: string) => (await ana.call("connectorGet", { params: { uid } })).body;
 const update = (uid: string, body: object, headers = {}) =>
-  app.call("connectorUpdate", { token: ana.token, params: { uid }, body, headers });
+  ana.call("connectorUpdate", { params: { uid }, body, headers });
 const made = async (body: object = ENGINE): Promise<{ uid: string; revision: string }> => {
   expect((await create(body)).status).toBe(200);
   app.pass(1);
@@ -38,7 +37,7 @@ test("a connector is stored: enabled, not secure and not connected", async () =>
 
 test("what its engine says is 500 while nobody is connected to it", async () => {
   const { uid } = await made();
-  const { status, body } = await app.call("connectorInfo", { token: ana.token, params: { uid } });
+  const { status, body } = await ana.call("connectorInfo", { params: { uid } });
   expect([status, body]).toEqual([500, { message: "the connector is not connected to its engine" }]);
 });
 
@@ -52,9 +51,7 @@ test("they are listed the latest first, in pages, and by whether they are enable
   expect(await ports({ enable: "true" })).toEqual([3, 1]);
   expect(await ports({ enable: "false" })).toEqual([2]);
   expect(await ports({ page: 2, per_page: 2 })).toEqual([1]);
-  expect((await app.call("connectorList", { token: ana.token, query: { enable: "maybe" } })).status).toBe(
-    400,
-  );
+  expect((await ana.call("connectorList", { query: { enable: "maybe" } })).status).toBe(400);
 });
 
 test("a change leaves what was not sent, and minds If-Match", async () => {
@@ -71,7 +68,7 @@ test("a change leaves what was not sent, and minds If-Match", async () => {
 
 test("a deleted one is gone", async () => {
   const { uid } = await made();
-  const remove = () => app.call("connectorDelete", { token: ana.token, params: { uid } });
+  const remove = () => ana.call("connectorDelete", { params: { uid } });
   expect((await remove()).status).toBe(200);
   expect((await remove()).status).toBe(404);
   expect(await list()).toEqual([]);
@@ -81,11 +78,7 @@ test("its changes stand in the audit trail, the first one too", async () => {
   const { uid } = await made();
   await update(uid, { enable: false });
   const params = { tenant: ana.tenant };
-  const { body } = await app.call("getAuditTrail", {
-    token: ana.token,
-    params,
-    query: { kind: "connector" },
-  });
+  const { body } = await ana.call("getAuditTrail", { params, query: { kind: "connector" } });
   expect(body).toMatchObject([
     { operation: "connectorUpdate", object: { id: uid }, before: { enable: true }, after: { enable: false } },
     { operation: "connectorCreate", object: { id: uid }, before: null, after: { ...ENGINE, tls: null } },
@@ -143,7 +136,7 @@ describe.skipIf(!openssl)("TLS material", () => {
     expect(JSON.stringify(row)).not.toContain("BEGIN");
     expect(JSON.parse(app.services.sealer.open(row.sealedTls ?? "", `connector ${uid}`))).toEqual(tls);
     const params = { tenant: ana.tenant };
-    const trail = await app.call("getAuditTrail", { token: ana.token, params });
+    const trail = await ana.call("getAuditTrail", { params });
     for (const text of [JSON.stringify(await list()), trail.text]) expect(text).not.toMatch(/BEGIN|sealed/);
     expect(() => app.services.sealer.open(row.sealedTls ?? "", "connector another")).toThrow();
   });
@@ -195,8 +188,8 @@ describe("the most that a namespace may have", () => {
       "the namespace has 2 connectors, the most that it may have: delete one",
     ]);
     const eve = await app.user("eve", "eves");
-    expect((await app.call("connectorCreate", { token: eve.token, body: ENGINE })).status).toBe(200);
-    expect((await app.call("connectorDelete", { token: ana.token, params: { uid } })).status).toBe(200);
+    expect((await eve.call("connectorCreate", { body: ENGINE })).status).toBe(200);
+    expect((await ana.call("connectorDelete", { params: { uid } })).status).toBe(200);
     expect((await create(ENGINE)).status).toBe(200);
   });
 

@@ -24,20 +24,17 @@ const on = (uid: string, token = ana.token) => ({ token, params: { uid } });
 const uids = (body: { uid: string }[]) => body.map((item) => item.uid);
 
 test("device lists leave containers out, container lists have nothing else", async () => {
-  const devices = await app.call("getDevices", { token: ana.token });
+  const devices = await ana.call("getDevices");
   expect([uids(devices.body), devices.headers.get("x-total-count")]).toEqual([[device], "1"]);
-  const containers = await app.call("getContainers", { token: ana.token });
+  const containers = await ana.call("getContainers");
   expect([uids(containers.body), containers.headers.get("x-total-count")]).toEqual([[container], "1"]);
 });
 
 test("container lists filter, sort, page and select by status as device lists do", async () => {
   const second = await enrolContainer("00:00:00:00:00:03", "db");
-  await app.call("updateContainerStatus", {
-    token: ana.token,
-    params: { uid: second, status: "accept" },
-  });
+  await ana.call("updateContainerStatus", { params: { uid: second, status: "accept" } });
   const list = async (query: Record<string, string | number>) =>
-    uids((await app.call("getContainers", { token: ana.token, query })).body);
+    uids((await ana.call("getContainers", { query })).body);
   expect(await list({ status: "accepted" })).toEqual([second]);
   expect(await list({ sort_by: "name", order_by: "asc" })).toEqual([second, container]);
   expect(await list({ sort_by: "name", order_by: "asc", per_page: 1, page: 2 })).toEqual([container]);

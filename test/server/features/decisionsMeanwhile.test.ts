@@ -8,7 +8,7 @@ const { app, ana } = withLab();
 const internal = withInternalApp(app);
 beforeEach(async () => {
   ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
-  await app.call("acceptDevice", { token: ana.token, params: { uid } });
+  await ana.call("acceptDevice", { params: { uid } });
 });
 
 const ROUNDS = 60;
@@ -27,28 +27,22 @@ async function decideWhile<T>(change: (round: number) => Promise<unknown>, decid
   return [...decisions];
 }
 
-const tagDevice = (tags: string[]) =>
-  app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } });
+const tagDevice = (tags: string[]) => ana.call("updateDeviceTags", { params: { uid }, body: { tags } });
 
 test("a key admits nobody who neither its old nor its new filter admits", async () => {
   await tagDevice(["core"]);
   const { uid: other } = await enrol(app, ana.tenant, "00:00:00:00:00:02");
-  await app.call("updateDeviceTags", { token: ana.token, params: { uid: other }, body: { tags: ["edge"] } });
+  await ana.call("updateDeviceTags", { params: { uid: other }, body: { tags: ["edge"] } });
   const filters = [{ tags: ["edge"] }, { hostname: "^db-" }];
   const key = { name: "key", username: "^root$" };
-  const { body } = await app.call("createPublicKey", {
-    token: ana.token,
+  const { body } = await ana.call("createPublicKey", {
     body: { ...key, data: Buffer.from(ED25519).toString("base64"), filter: filters[0] },
   });
   const params = { fingerprint: body.fingerprint };
   const decisions = await decideWhile(
     async (round) => {
       const filter = filters[(round + 1) % 2];
-      const { status } = await app.call("updatePublicKey", {
-        token: ana.token,
-        params,
-        body: { ...key, filter },
-      });
+      const { status } = await ana.call("updatePublicKey", { params, body: { ...key, filter } });
       expect(status).toBe(200);
     },
     async () => {
@@ -65,16 +59,12 @@ test("a key admits nobody who neither its old nor its new filter admits", async 
 test("a rule goes on to deny while the tag that it names is renamed", async () => {
   await tagDevice(["edge"]);
   const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" };
-  await app.call("createFirewallRule", { token: ana.token, body: { ...rule, filter: { tags: ["edge"] } } });
+  await ana.call("createFirewallRule", { body: { ...rule, filter: { tags: ["edge"] } } });
   const names = ["edge", "core"];
   const decisions = await decideWhile(
     async (round) => {
       const [from = "", to] = round % 2 === 0 ? names : names.toReversed();
-      const { status } = await app.call("renameTag", {
-        token: ana.token,
-        params: { tag: from },
-        body: { tag: to },
-      });
+      const { status } = await ana.call("renameTag", { params: { tag: from }, body: { tag: to } });
       expect(status).toBe(200);
     },
     async () => {

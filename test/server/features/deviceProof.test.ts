@@ -62,7 +62,7 @@ test("a namespace may require proofs: other devices enrol no more, and their tok
 
 test("a device's token ends after seven days, and each report brings a new one in time", async () => {
   const first = await enrolProven(app, ana.tenant, MAC);
-  await app.call("acceptDevice", { token: ana.token, params: { uid: first.uid } });
+  await ana.call("acceptDevice", { params: { uid: first.uid } });
   app.pass(4 * 24 * 60 * 60);
   const second = await enrolProven(app, ana.tenant, MAC);
   expect(second.token).not.toBe(first.token);
@@ -75,7 +75,7 @@ test("a device's token ends after seven days, and each report brings a new one i
 
 test("a deleted device's token ends at once, also when the device enrols again", async () => {
   const first = await enrolProven(app, ana.tenant, MAC);
-  await app.call("deleteDevice", { token: ana.token, params: { uid: first.uid } });
+  await ana.call("deleteDevice", { params: { uid: first.uid } });
   expect(await statusOf(first)).toBe(401);
   app.pass(1);
   const second = await enrolProven(app, ana.tenant, MAC);
@@ -85,9 +85,7 @@ test("a deleted device's token ends at once, also when the device enrols again",
 test("observers do not see the public keys of devices; operators do", async () => {
   const { uid } = await enrolProven(app, ana.tenant, MAC);
   const seen = async (role: string) => {
-    const { id: key } = (
-      await app.call("createApiKey", { token: ana.token, body: { name: role, expires_at: -1, role } })
-    ).body;
+    const { id: key } = (await ana.call("createApiKey", { body: { name: role, expires_at: -1, role } })).body;
     const device = (await app.call("getDevice", { apiKey: key, params: { uid } })).body;
     const [listed] = (await app.call("getDevices", { apiKey: key, query: { status: "pending" } })).body;
     expect(listed.public_key).toBe(device.public_key);

@@ -13,7 +13,7 @@ const on = (uid: string, body?: unknown) => ({
 const get = async (uid: string) => (await app.call("getDevice", on(uid))).body;
 const accept = async (uid: string) => (await app.call("acceptDevice", on(uid))).status;
 const setStatus = async (uid: string, status: string) =>
-  (await app.call("updateDeviceStatus", { token: ana.token, params: { uid, status } })).status;
+  (await ana.call("updateDeviceStatus", { params: { uid, status } })).status;
 const device = async (mac: string, hostname?: string, more: object = {}) =>
   (await enrol(app, ana.tenant, mac, { ...(hostname && { hostname }), ...more })).uid as string;
 
@@ -235,7 +235,7 @@ describe("the status", () => {
     const uids = await Promise.all([1, 2, 3, 4, 5].map((n) => device(`00:00:00:00:00:0${n}`)));
     const statuses = await Promise.all(uids.map(accept));
     expect(statuses.sort()).toEqual([200, 200, 403, 403, 403]);
-    const { body } = await app.call("getDevices", { token: ana.token });
+    const { body } = await ana.call("getDevices");
     expect(body.map((item: { acceptable: boolean }) => item.acceptable)).toEqual(Array(5).fill(false));
   });
 
@@ -246,15 +246,14 @@ describe("the status", () => {
       [1, 2, 3, 4].map(async (n) => (await enrol(cloud, user.tenant, `00:00:00:00:00:0${n}`)).uid),
     );
     const act = async (id: "acceptDevice" | "deleteDevice", uid: string) =>
-      (await cloud.call(id, { token: user.token, params: { uid } })).status;
+      (await user.call(id, { params: { uid } })).status;
     const statuses = [];
     for (const uid of uids) statuses.push(await act("acceptDevice", uid));
     expect(statuses).toEqual([200, 200, 200, 402]);
     expect(await act("deleteDevice", uids[0])).toBe(200);
     expect(await act("deleteDevice", uids[0])).toBe(404);
     expect(await act("acceptDevice", uids[3])).toBe(402);
-    const list = async (query = {}) =>
-      (await cloud.call("getDevices", { token: user.token, query })).body.length;
+    const list = async (query = {}) => (await user.call("getDevices", { query })).body.length;
     expect([await list(), await list({ status: "removed" })]).toEqual([3, 1]);
     expect(await act("acceptDevice", uids[0])).toBe(200);
     await cloud.stop();
@@ -303,7 +302,7 @@ test("deletion", async () => {
   const uid = await device("00:00:00:00:00:01");
   expect((await app.call("deleteDevice", on(uid))).status).toBe(200);
   expect((await app.call("deleteDevice", on(uid))).status).toBe(404);
-  expect((await app.call("getDevices", { token: ana.token })).headers.get("x-total-count")).toBe("0");
+  expect((await ana.call("getDevices")).headers.get("x-total-count")).toBe("0");
 });
 
 describe("lists", () => {
@@ -319,10 +318,7 @@ describe("lists", () => {
     for (const query of orders) {
       const seen: string[] = [];
       for (const page of [1, 2, 3, 4]) {
-        const { body, headers } = await app.call("getDevices", {
-          token: ana.token,
-          query: { ...query, page, per_page: 3 },
-        });
+        const { body, headers } = await ana.call("getDevices", { query: { ...query, page, per_page: 3 } });
         expect(headers.get("x-total-count")).toBe("7");
         seen.push(...body.map((item: { uid: string }) => item.uid));
       }
@@ -342,10 +338,10 @@ describe("lists", () => {
       [1, 5, 4],
     ]) {
       const query = { page: page ?? 0, per_page: perPage ?? 0 };
-      const { body, headers } = await app.call("getDevices", { token: ana.token, query });
+      const { body, headers } = await ana.call("getDevices", { query });
       expect([body.length, headers.get("x-total-count")], JSON.stringify(query)).toEqual([length, "4"]);
     }
-    const none = await app.call("getContainers", { token: ana.token });
+    const none = await ana.call("getContainers");
     expect([none.body, none.headers.get("x-total-count")]).toEqual([[], "0"]);
   });
 
@@ -355,9 +351,7 @@ describe("lists", () => {
       app.pass(1);
     }
     const names = async (query = {}) =>
-      (await app.call("getDevices", { token: ana.token, query })).body.map(
-        (item: { name: string }) => item.name,
-      );
+      (await ana.call("getDevices", { query })).body.map((item: { name: string }) => item.name);
     expect(await names()).toEqual(["host-3", "host-1", "host-2"]);
     expect(await names({ order_by: "asc" })).toEqual(["host-2", "host-1", "host-3"]);
     expect(await names({ sort_by: "name" })).toEqual(["host-3", "host-2", "host-1"]);
@@ -372,7 +366,7 @@ describe("lists", () => {
     const uid = await device("00:00:00:00:00:02");
     await setStatus(uid, "reject");
     const total = async (query = {}) =>
-      (await app.call("getDevices", { token: ana.token, query })).headers.get("x-total-count");
+      (await ana.call("getDevices", { query })).headers.get("x-total-count");
     expect([await total(), await total({ status: "rejected" }), await total({ status: "accepted" })]).toEqual(
       ["1", "1", "0"],
     );

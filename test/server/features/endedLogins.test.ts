@@ -38,13 +38,13 @@ const command = { request: { id: "test" }, user: "ana" };
 const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
 
 async function newSecret(): Promise<{ secret: string; code: string }> {
-  const { body } = await app.call("generateMfa", { token: ana.token });
+  const { body } = await ana.call("generateMfa");
   const code = new TOTP({ secret: body.secret }).generate({ timestamp: app.services.now().getTime() });
   return { secret: body.secret, code };
 }
 
 async function setRecovery(): Promise<void> {
-  await app.call("updateUser", { token: ana.token, body: { recovery_email: "ana@recovery.org" } });
+  await ana.call("updateUser", { body: { recovery_email: "ana@recovery.org" } });
 }
 
 describe("when logins end while a request's body is on its way", () => {
@@ -84,10 +84,7 @@ describe("when logins end while a request is answered", () => {
 
   test("the account does not change", async () => {
     whenUserIsRead = { after: end };
-    const { status } = await app.call("updateUser", {
-      token: ana.token,
-      body: { email: "eve@example.org" },
-    });
+    const { status } = await ana.call("updateUser", { body: { email: "eve@example.org" } });
     expect(status).toBe(401);
     expect((await stored()).email).toBe(ana.email);
   });
@@ -99,8 +96,7 @@ describe("a new password", () => {
   beforeEach(async () => {
     await setRecovery();
     const mfa = await newSecret();
-    const { status } = await app.call("enableMfa", {
-      token: ana.token,
+    const { status } = await ana.call("enableMfa", {
       body: { ...mfa, recovery_codes: ["AAAABBBBCCCCDDDD"] },
     });
     expect(status).toBe(200);
@@ -113,11 +109,7 @@ describe("a new password", () => {
     ["of the operator", () => resetPassword(app.services, command, "another-horse")],
     [
       "of the user",
-      () =>
-        app.call("updateUser", {
-          token: ana.token,
-          body: { password: "another-horse", current_password: PASSWORD },
-        }),
+      () => ana.call("updateUser", { body: { password: "another-horse", current_password: PASSWORD } }),
     ],
   ])("%s ends logins that wait for a code", async (_, change) => {
     const waiting = (await login(PASSWORD)).headers.get("x-mfa-token");

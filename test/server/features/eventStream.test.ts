@@ -20,7 +20,7 @@ const internal = withInternalApp(app);
 beforeEach(async () => {
   app.stopClock();
   ({ uid: device } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
-  await app.call("acceptDevice", { token: ana.token, params: { uid: device } });
+  await ana.call("acceptDevice", { params: { uid: device } });
   uid = randomBytes(32).toString("hex");
 });
 afterEach(async () => {
@@ -73,8 +73,7 @@ const closing = async (socket: WebSocket): Promise<[number, string]> => {
 
 const event = (type: string, data: unknown, seat = 0) =>
   JSON.stringify({ session: uid, type, timestamp: "2025-06-02T16:00:01.123456789+02:00", data, seat });
-const items = async () =>
-  (await app.call("getSession", { token: ana.token, params: { uid } })).body.events.items;
+const items = async () => (await ana.call("getSession", { params: { uid } })).body.events.items;
 const types = async () => (await items()).map(({ type }: { type: string }) => type);
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
@@ -112,7 +111,7 @@ test("a recorded login of the SSH service of 0.19, which sends no token, through
   }
   await proxy.stop();
 
-  const { body } = await app.call("getSession", { token: ana.token, params: { uid } });
+  const { body } = await ana.call("getSession", { params: { uid } });
   expect(body).toMatchObject({ authenticated: true, recorded: true, type: "none", active: false });
   expect(body.events.items.map(({ data }: { data: object }) => data)).toEqual([
     { term: "xterm", columns: 120, rows: 40, width: 0, height: 0, modelist: "gQ==" },
@@ -152,7 +151,7 @@ test("a recording that has ended may be ended again; of an unknown session there
   expect((await end()).status).toBe(404);
   await begin();
   expect([(await end()).status, (await end()).status]).toEqual([200, 200]);
-  const { body } = await app.call("getSession", { token: ana.token, params: { uid } });
+  const { body } = await ana.call("getSession", { params: { uid } });
   expect(body.recorded).toBe(false);
   // Half a piece of output is no end.
   const half = await end(JSON.stringify({ uid, seat: 0 }));
@@ -211,7 +210,7 @@ describe("a WebSocket of events", () => {
         .end(body);
     });
     expect(status).toBe(200);
-    const session = await app.call("getSession", { token: ana.token, params: { uid } });
+    const session = await ana.call("getSession", { params: { uid } });
     expect(session.body.authenticated).toBe(true);
   });
 
@@ -260,7 +259,7 @@ describe("a WebSocket of events", () => {
   test("records nothing where recording is off, and tells events all the same", async () => {
     await begin();
     const off = { session_record: false };
-    await app.call("setSessionRecord", { token: ana.token, params: { tenant: ana.tenant }, body: off });
+    await ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: off });
     const socket = await opened();
     socket.send(event("pty-output", { output: "private" }));
     socket.send(event("shell", null));

@@ -9,8 +9,7 @@ beforeEach(async () => {
   await tagDevice("alpha", "beta", "gamma");
 });
 
-const tagDevice = (...tags: string[]) =>
-  app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } });
+const tagDevice = (...tags: string[]) => ana.call("updateDeviceTags", { params: { uid }, body: { tags } });
 
 interface Kind {
   readonly name: string;
@@ -80,7 +79,7 @@ describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missi
       params: { [param]: id, tag },
       body: name === "rule" ? { tag } : { tag: "ignored" },
     });
-  const filter = async () => (await app.call(operations.list, { token: ana.token })).body[0].filter;
+  const filter = async () => (await ana.call(operations.list)).body[0].filter;
 
   test("tags are added, replaced and removed, in order, three at most", async () => {
     const id = await make({ tags: ["beta"] });

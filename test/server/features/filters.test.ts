@@ -47,7 +47,7 @@ beforeAll(async () => {
       },
     });
   }
-  devices = (await app.call("getDevices", { token: ana.token, query: { per_page: 100 } })).body;
+  devices = (await ana.call("getDevices", { query: { per_page: 100 } })).body;
   expect(devices).toHaveLength(33);
 });
 
@@ -127,8 +127,7 @@ test("device filters choose what the rules say, in the list's order, page by pag
   await fc.assert(
     fc.asyncProperty(filterItems, fc.integer({ min: 1, max: 3 }), async (items, page) => {
       const expected = devices.filter((item) => matches(item, items, "and"));
-      const { status, body, headers } = await app.call("getDevices", {
-        token: ana.token,
+      const { status, body, headers } = await ana.call("getDevices", {
         query: { filter: encodeFilter(items), per_page: 10, page },
       });
       expect(status).toBe(200);
@@ -150,7 +149,7 @@ test.each([
   ["'", ["o'hara"]],
 ])("contains %j means just that, whatever the case", async (value, names) => {
   const filter = encodeFilter([property("name", "contains", value)]);
-  const { body } = await app.call("getDevices", { token: ana.token, query: { filter, per_page: 100 } });
+  const { body } = await ana.call("getDevices", { query: { filter, per_page: 100 } });
   const found = new Set(body.map((item: Wire) => item.name));
   expect([...found].sort()).toEqual(names);
 });
@@ -158,7 +157,7 @@ test.each([
 test("times are equal to their text on the wire", async () => {
   const [first] = devices;
   const filter = encodeFilter([property("last_seen", "eq", first?.last_seen)]);
-  const { body } = await app.call("getDevices", { token: ana.token, query: { filter, per_page: 100 } });
+  const { body } = await ana.call("getDevices", { query: { filter, per_page: 100 } });
   expect(body).toEqual(devices.filter((item) => item.last_seen === first?.last_seen));
 });
 
@@ -190,7 +189,7 @@ test.each([
   ["gt of a text that is infinite", encodeFilter([property("name", "gt", "9".repeat(400))])],
 ])("%s is 400", async (_, filter) => {
   for (const id of ["getDevices", "getPublicKeys", "getNamespaces"] as const) {
-    const { status, body } = await app.call(id, { token: ana.token, query: { filter } });
+    const { status, body } = await ana.call(id, { query: { filter } });
     expect(status).toBe(400);
     expect(body.message).toMatch(/^filter: /);
   }
@@ -199,7 +198,7 @@ test.each([
 describe("the work of one filter is bounded:", () => {
   type Id = "getDevices" | "getPublicKeys" | "getNamespaces";
   const list = async (items: unknown[], id: Id = "getDevices") => {
-    const { status, body } = await app.call(id, { token: ana.token, query: { filter: encodeFilter(items) } });
+    const { status, body } = await ana.call(id, { query: { filter: encodeFilter(items) } });
     return [status, body.message];
   };
   const times = (count: number, comparison: string, value: unknown, name = "name") =>
@@ -253,18 +252,14 @@ describe("the work of one filter is bounded:", () => {
 
   test("no sorting by them: the default order", async () => {
     const query = { per_page: 100, sort_by: "public_key" };
-    expect((await app.call("getDevices", { token: ana.token, query })).body).toEqual(devices);
+    expect((await ana.call("getDevices", { query })).body).toEqual(devices);
   });
 });
 
 test("on keys and namespaces, properties at the end are joined by or; closed groups still hold", async () => {
   const eve = await app.user("eve", "eves");
   const device = await enrol(app, eve.tenant, "00:00:00:00:00:99");
-  await app.call("updateDeviceTags", {
-    token: eve.token,
-    params: { uid: device.uid },
-    body: { tags: ["edge"] },
-  });
+  await eve.call("updateDeviceTags", { params: { uid: device.uid }, body: { tags: ["edge"] } });
   const keys = [
     { name: "laptop", filter: { hostname: "^gate" } },
     { name: "desktop", filter: { tags: ["edge"] } },
@@ -274,16 +269,13 @@ test("on keys and namespaces, properties at the end are joined by or; closed gro
     const blob = Buffer.from(ED25519.split(" ")[1] ?? "", "base64");
     blob[blob.length - 1] = n;
     const data = Buffer.from(`ssh-ed25519 ${blob.toString("base64")}`).toString("base64");
-    const made = await app.call("createPublicKey", {
-      token: eve.token,
-      body: { ...key, username: ".*", data },
-    });
+    const made = await eve.call("createPublicKey", { body: { ...key, username: ".*", data } });
     expect(made.status).toBe(200);
     app.pass(1);
   }
   const names = async (items: unknown[]) => {
     const query = { filter: encodeFilter(items) };
-    const { body } = await app.call("getPublicKeys", { token: eve.token, query });
+    const { body } = await eve.call("getPublicKeys", { query });
     return body.map((key: { name: string }) => key.name);
   };
   expect(await names([property("name", "eq", "laptop"), property("name", "eq", "phone")])).toEqual([
@@ -301,8 +293,7 @@ test("on keys and namespaces, properties at the end are joined by or; closed gro
   expect(await names([property("filter.tags", "contains", ["edge"])])).toEqual(["desktop"]);
   expect(await names([property("filter.hostname", "ne", "^gate")])).toEqual(["desktop", "phone"]);
   const spaces = async (items: unknown[]) =>
-    (await app.call("getNamespaces", { token: eve.token, query: { filter: encodeFilter(items) } })).body
-      .length;
+    (await eve.call("getNamespaces", { query: { filter: encodeFilter(items) } })).body.length;
   expect(await spaces([property("name", "contains", "EVE")])).toBe(1);
   expect(await spaces([property("settings.session_record", "bool", "t"), property("name", "eq", "x")])).toBe(
     1,

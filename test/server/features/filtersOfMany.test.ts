@@ -88,7 +88,7 @@ test.each(FILTERS)("%s: the chosen devices, their order and number", async (_, i
   const last = Math.max(1, Math.ceil(expected.length / PER_PAGE));
   for (const page of new Set([1, 2, last, last + 1])) {
     const query = { filter: encodeFilter(items), page, per_page: PER_PAGE };
-    const { body, headers } = await app.call("getDevices", { token: ana.token, query });
+    const { body, headers } = await ana.call("getDevices", { query });
     const uids = expected.slice((page - 1) * PER_PAGE, page * PER_PAGE).map(({ uid }) => uid);
     expect(body.map(({ uid }: Device) => uid)).toEqual(uids);
     expect(headers.get("x-total-count")).toBe(String(expected.length));

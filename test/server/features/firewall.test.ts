@@ -16,14 +16,12 @@ const RULE = {
 const create = (more: object = {}, token = ana.token) =>
   app.call("createFirewallRule", { token, body: { ...RULE, ...more } });
 const get = (id: string, token = ana.token) => app.call("getFirewallRule", { token, params: { id } });
-const update = (id: string, body: unknown) =>
-  app.call("updateFirewallRule", { token: ana.token, params: { id }, body });
-const remove = async (id: string) =>
-  (await app.call("deleteFirewallRule", { token: ana.token, params: { id } })).status;
-const list = (query = {}) => app.call("getFirewallRules", { token: ana.token, query });
+const update = (id: string, body: unknown) => ana.call("updateFirewallRule", { params: { id }, body });
+const remove = async (id: string) => (await ana.call("deleteFirewallRule", { params: { id } })).status;
+const list = (query = {}) => ana.call("getFirewallRules", { query });
 const tagDevice = async (...tags: string[]) => {
   const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
-  await app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } });
+  await ana.call("updateDeviceTags", { params: { uid }, body: { tags } });
 };
 
 const revision = expect.stringMatching(/^[\w-]{22}$/);
@@ -144,7 +142,7 @@ test("rules of another namespace do not exist", async () => {
 test("rules go with their namespace", async () => {
   await tagDevice("edge");
   await create({ filter: { tags: ["edge"] } });
-  await app.call("deleteNamespace", { token: ana.token, params: { tenant: ana.tenant } });
+  await ana.call("deleteNamespace", { params: { tenant: ana.tenant } });
   expect(await app.services.db.firewallRule.count()).toBe(0);
   expect(await app.services.db.firewallRuleTag.count()).toBe(0);
 });
@@ -169,14 +167,14 @@ describe("the most that a namespace may have", () => {
   test("is the setting's; one that is deleted makes room, and a repeated request needs none", async () => {
     await limited(2);
     const headers = { "idempotency-key": "first" };
-    const first = await app.call("createFirewallRule", { token: ana.token, body: RULE, headers });
+    const first = await ana.call("createFirewallRule", { body: RULE, headers });
     const second = await create();
     const refused = await create();
     expect([refused.status, refused.body.message]).toEqual([
       403,
       "the namespace has 2 firewall rules, the most that it may have: delete one",
     ]);
-    const again = await app.call("createFirewallRule", { token: ana.token, body: RULE, headers });
+    const again = await ana.call("createFirewallRule", { body: RULE, headers });
     expect([again.status, again.body.id]).toEqual([200, first.body.id]);
     expect((await update(second.body.id, { ...RULE, priority: 7 })).status).toBe(200);
     const eve = await app.user("eve", "eves");

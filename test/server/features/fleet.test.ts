@@ -13,18 +13,18 @@ const newDevice = async (hostname: string, more: object = {}): Promise<string> =
   return (await enrol(app, ana.tenant, mac, { hostname, ...more })).uid;
 };
 const setStatus = async (uid: string, status: string) => {
-  const answer = await app.call("updateDeviceStatus", { token: ana.token, params: { uid, status } });
+  const answer = await ana.call("updateDeviceStatus", { params: { uid, status } });
   expect(answer.status).toBe(200);
 };
 
 type Query = Readonly<Record<string, string>>;
 
 describe("resolveDevice", () => {
-  const resolve = (query: Query) => app.call("resolveDevice", { token: ana.token, query });
+  const resolve = (query: Query) => ana.call("resolveDevice", { query });
 
   test("finds by uid and by name, whatever the case, as getDevice answers", async () => {
     const uid = await newDevice("gate");
-    const single = await app.call("getDevice", { token: ana.token, params: { uid } });
+    const single = await ana.call("getDevice", { params: { uid } });
     for (const query of [{ uid }, { hostname: "gate" }, { hostname: "GATE" }] as Query[]) {
       const { status, body, headers } = await resolve(query);
       expect([status, body]).toEqual([200, single.body]);
@@ -63,7 +63,7 @@ describe("resolveDevice", () => {
     const uid = await newDevice("gate");
     const eve = await app.user("eve", "eves");
     for (const query of [{ uid }, { hostname: "gate" }] as Query[]) {
-      expect((await app.call("resolveDevice", { token: eve.token, query })).status).toBe(404);
+      expect((await eve.call("resolveDevice", { query })).status).toBe(404);
     }
   });
 
@@ -99,7 +99,7 @@ describe("getStats", () => {
       await newDevice("a3", { info: connector }),
     ];
     for (const uid of [old, ...accepted]) await setStatus(uid, "accept");
-    await app.call("offlineDevice", { token: ana.token, params: { uid: accepted[0] ?? "" } });
+    await ana.call("offlineDevice", { params: { uid: accepted[0] ?? "" } });
     await setStatus(await newDevice("r1"), "reject");
     await newDevice("p1");
     await newDevice("p2");
@@ -119,8 +119,7 @@ describe("getStats", () => {
 
 describe("getNamespaceSupport", () => {
   const identifierOf = async (user: TestUser) =>
-    (await app.call("getNamespaceSupport", { token: user.token, params: { tenant: user.tenant } })).body
-      .identifier;
+    (await user.call("getNamespaceSupport", { params: { tenant: user.tenant } })).body.identifier;
 
   test("is one of each namespace, and stays", async () => {
     const eve = await app.user("eve", "eves");

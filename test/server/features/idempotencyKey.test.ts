@@ -140,7 +140,7 @@ describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
   /** As ana, in the namespace that the operation is about. */
   const calling = async ([other, options]: [Id, CallOptions]) => {
     const params = { tenant: options.params?.tenant ?? ana.tenant };
-    const { token } = (await app.call("getNamespaceToken", { token: ana.token, params })).body;
+    const { token } = (await ana.call("getNamespaceToken", { params })).body;
     return app.call(other, { ...options, token });
   };
 
@@ -210,21 +210,21 @@ describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
     const observer = await app.user("observer");
     const params = { tenant: ana.tenant };
     const body = { email: observer.email, role: "observer" };
-    await app.call("inviteMember", { token: ana.token, params, body });
-    const { token } = (await app.call("getNamespaceToken", { token: observer.token, params })).body;
+    await ana.call("inviteMember", { params, body });
+    const { token } = (await observer.call("getNamespaceToken", { params })).body;
     expect((await app.call(id, { ...withKey(request(ana, 1), ana, KEY), token })).status).toBe(403);
   });
 });
 
 test("without a key, and with different ones, each creation makes an object", async () => {
   const body = ruleBody(1);
-  for (let n = 0; n < 2; n += 1) await app.call("createFirewallRule", { token: ana.token, body });
+  for (let n = 0; n < 2; n += 1) await ana.call("createFirewallRule", { body });
   for (const key of ["one", "two"]) await app.call("createFirewallRule", withKey({ body }, ana, key));
   expect(await app.services.db.firewallRule.count()).toBe(4);
 });
 
 test("an operation that takes no key does not look at it", async () => {
-  const { body } = await app.call("createFirewallRule", { token: ana.token, body: ruleBody(1) });
+  const { body } = await ana.call("createFirewallRule", { body: ruleBody(1) });
   const update = { params: { id: body.id }, body: ruleBody(2) };
   expect((await app.call("updateFirewallRule", withKey(update, ana, "a b"))).status).toBe(200);
 });

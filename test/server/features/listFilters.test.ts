@@ -70,7 +70,7 @@ async function fill({ id, tenant: tenantId }: TestUser): Promise<void> {
 }
 
 const all = new Map<Id, Wire[]>();
-const list = (id: Id, query: Record<string, string | number>) => app.call(id, { token: ana.token, query });
+const list = (id: Id, query: Record<string, string | number>) => ana.call(id, { query });
 const app = withSharedApp();
 beforeAll(async () => {
   // Who is online depends on the time, which the answers of one run must share.

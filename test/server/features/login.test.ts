@@ -172,7 +172,7 @@ test("an unknown name takes as long as a wrong password", async () => {
 
 test("the password is stored as bcrypt of cost 10 only", async () => {
   const body = { password: "another1", current_password: PASSWORD };
-  expect((await app.call("updateUser", { token: ana.token, body })).status).toBe(200);
+  expect((await ana.call("updateUser", { body })).status).toBe(200);
   const user = await app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
   expect(user.passwordHash).toMatch(/^\$2[aby]\$10\$/);
 });

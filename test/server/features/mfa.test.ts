@@ -7,17 +7,15 @@ let secret: string;
 
 const { app, ana } = withLab();
 beforeEach(async () => {
-  const { body } = await app.call("generateMfa", { token: ana.token });
+  const { body } = await ana.call("generateMfa");
   secret = body.secret;
 });
 
 const code = (steps = 0) =>
   new TOTP({ secret }).generate({ timestamp: app.services.now().getTime() + steps * 30_000 });
-const setRecovery = () =>
-  app.call("updateUser", { token: ana.token, body: { recovery_email: "ana@recovery.org" } });
+const setRecovery = () => ana.call("updateUser", { body: { recovery_email: "ana@recovery.org" } });
 const enable = (more: object = {}) =>
-  app.call("enableMfa", {
-    token: ana.token,
+  ana.call("enableMfa", {
     body: { code: code(), secret, recovery_codes: ["AAAABBBBCCCCDDDD", "EEEEFFFFGGGGHHHH"], ...more },
   });
 const login = () => app.call("login", { body: { username: "ana", password: PASSWORD } });
@@ -36,7 +34,7 @@ const wrongCode = () => {
 };
 
 test("generated credentials are new each time, and enable nothing", async () => {
-  const { body } = await app.call("generateMfa", { token: ana.token });
+  const { body } = await ana.call("generateMfa");
   expect(body.secret).toMatch(/^[A-Z2-7]{32}$/);
   expect(body.secret).not.toBe(secret);
   expect(body.recovery_codes).toHaveLength(6);

@@ -12,8 +12,8 @@ const RECOVERY = "ana@recovery.org";
 
 const { app, ana } = withLab({ trustedProxies: ["127.0.0.1"] });
 beforeEach(async () => {
-  await app.call("updateUser", { token: ana.token, body: { recovery_email: RECOVERY } });
-  const { body } = await app.call("generateMfa", { token: ana.token });
+  await ana.call("updateUser", { body: { recovery_email: RECOVERY } });
+  const { body } = await ana.call("generateMfa");
   ({ secret, recovery_codes: recoveryCodes } = body);
   expect((await enable()).status).toBe(200);
   // Of the first recovery e-mail the user is told.
@@ -27,9 +27,8 @@ const wrongCode = () => {
   const right = [-1, 0, 1].map((steps) => code(steps));
   return ["000000", "111111", "222222", "333333"].find((given) => !right.includes(given)) ?? "";
 };
-const enable = () =>
-  app.call("enableMfa", { token: ana.token, body: { code: code(), secret, recovery_codes: recoveryCodes } });
-const disable = (body: object) => app.call("disableMfa", { token: ana.token, body });
+const enable = () => ana.call("enableMfa", { body: { code: code(), secret, recovery_codes: recoveryCodes } });
+const disable = (body: object) => ana.call("disableMfa", { body });
 const HOME = "203.0.113.1";
 const from = (ip: string) => ({ headers: { "x-real-ip": ip } });
 const recover = (recovery_code: string, identifier = "ana", ip = HOME) =>
@@ -193,7 +192,7 @@ test("two mailed codes, different ones, turn MFA off and log in", async () => {
   expect((await login()).status).toBe(200);
   expect((await reset(main, recovery)).status).toBe(401);
   // Whoever lost the second factor may have lost a token with it.
-  expect((await app.call("getNamespaces", { token: ana.token })).status).toBe(401);
+  expect((await ana.call("getNamespaces")).status).toBe(401);
   expect((await entries()).at(-1)).toMatchObject({ operation: "resetMfa", actorId: ana.id });
 });
 
@@ -244,7 +243,7 @@ test("mailed codes are of one user, stored as digests, and end with the address"
   expect(stored).not.toContain(main);
   expect(stored).not.toContain(recovery);
   const body = { recovery_email: "ana@elsewhere.org", current_password: PASSWORD, code: code(1) };
-  expect(await app.call("updateUser", { token: ana.token, body })).toMatchObject({ status: 200, text: "" });
+  expect(await ana.call("updateUser", { body })).toMatchObject({ status: 200, text: "" });
   expect((await reset(main, recovery)).status).toBe(401);
 });
 

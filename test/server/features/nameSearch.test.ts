@@ -28,7 +28,7 @@ async function insert(tenantId: string, names: readonly string[], from = 0): Pro
 
 async function search(part: string): Promise<string[]> {
   const query = { filter: encodeFilter([property("name", "contains", part)]), per_page: 100 };
-  const { status, body, headers } = await app.call("getDevices", { token: ana.token, query });
+  const { status, body, headers } = await ana.call("getDevices", { query });
   expect(status).toBe(200);
   expect(headers.get("x-total-count")).toBe(String(body.length));
   return body.map(({ uid }: { uid: string }) => uid).sort();
@@ -115,7 +115,7 @@ test("devices that go with their namespace, or by a transaction that fails, leav
   });
   await expect(failing).rejects.toThrow("changed its mind");
   expect(await search("gate-")).toEqual([uidOfMany(2)]);
-  await app.call("deleteNamespace", { token: eve.token, params: { tenant: eve.tenant } });
+  await eve.call("deleteNamespace", { params: { tenant: eve.tenant } });
   await insert(ana.tenant, ["post-4", "gate-5"], 3);
   expect(await search("gate-")).toEqual([uidOfMany(2), uidOfMany(4)]);
 });

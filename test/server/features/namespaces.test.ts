@@ -13,7 +13,7 @@ const create = (body: unknown, token = ana.token) => app.call("createNamespace",
 const invite = (user: TestUser, role: string, token = ana.token) =>
   app.call("inviteMember", { token, params: path(), body: { email: user.email, role } });
 const tokenOf = async (user: TestUser) =>
-  (await app.call("getNamespaceToken", { token: user.token, params: path() })).body.token as string;
+  (await user.call("getNamespaceToken", { params: path() })).body.token as string;
 
 test("a new namespace has its defaults, and its name in lower case", async () => {
   const { status, body } = await create({ name: "Plant-7" });
@@ -73,18 +73,18 @@ test("max_namespaces bounds how many a user owns, also when asked at once", asyn
 test("lists have those of the caller, or the API key's own", async () => {
   await create({ name: "second" });
   await app.user("eve", "eves");
-  const mine = await app.call("getNamespaces", { token: ana.token });
+  const mine = await ana.call("getNamespaces");
   expect(mine.body.map((space: { name: string }) => space.name)).toEqual(["lab", "second"]);
   expect(mine.headers.get("x-total-count")).toBe("2");
-  const page = await app.call("getNamespaces", { token: ana.token, query: { per_page: 1, page: 2 } });
+  const page = await ana.call("getNamespaces", { query: { per_page: 1, page: 2 } });
   expect(page.body[0].name).toBe("second");
-  const key = await app.call("createApiKey", { token: ana.token, body: { name: "key", expires_at: -1 } });
+  const key = await ana.call("createApiKey", { body: { name: "key", expires_at: -1 } });
   const own = await app.call("getNamespaces", { apiKey: key.body.id });
   expect(own.body.map((space: { name: string }) => space.name)).toEqual(["lab"]);
 });
 
 test("an edit changes what is sent only", async () => {
-  const edit = (body: unknown) => app.call("editNamespace", { token: ana.token, params: path(), body });
+  const edit = (body: unknown) => ana.call("editNamespace", { params: path(), body });
   expect((await edit({ name: "Lab-2", settings: { connection_announcement: "hi" } })).body).toMatchObject({
     name: "lab-2",
     settings: { session_record: true, connection_announcement: "hi" },
@@ -131,20 +131,15 @@ test("an edit changes what is sent only", async () => {
   });
   await create({ name: "taken" });
   expect((await edit({ name: "TAKEN" })).status).toBe(409);
-  const record = await app.call("setSessionRecord", {
-    token: ana.token,
-    params: path(),
-    body: { session_record: true },
-  });
+  const record = await ana.call("setSessionRecord", { params: path(), body: { session_record: true } });
   expect([record.status, record.text]).toEqual([200, ""]);
   expect((await edit({})).body.settings.session_record).toBe(true);
 });
 
 test("a deletion takes everything with it", async () => {
   const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
-  await app.call("createDeviceTag", { token: ana.token, params: { uid }, body: { tag: "edge" } });
-  await app.call("createPublicKey", {
-    token: ana.token,
+  await ana.call("createDeviceTag", { params: { uid }, body: { tag: "edge" } });
+  await ana.call("createPublicKey", {
     body: {
       name: "k",
       username: ".*",
@@ -152,10 +147,7 @@ test("a deletion takes everything with it", async () => {
       data: Buffer.from(ED25519).toString("base64"),
     },
   });
-  const key = await app.call("createApiKey", {
-    token: ana.token,
-    body: { name: "key", expires_at: -1, role: "owner" },
-  });
+  const key = await ana.call("createApiKey", { body: { name: "key", expires_at: -1, role: "owner" } });
   await invite(bob, "observer");
   const bobs = await tokenOf(bob);
   expect((await app.call("deleteNamespace", { apiKey: key.body.id, params: path() })).status).toBe(200);
@@ -210,7 +202,7 @@ describe("members", () => {
     const onBob = { token: ana.token, params: { ...path(), uid: bob.id } };
     expect((await app.call("updateMember", { ...onBob, body: { role: "owner" } })).status).toBe(403);
     expect((await app.call("updateMember", { ...onBob, body: {} })).status).toBe(200);
-    expect((await app.call("leaveNamespace", { token: ana.token, params: path() })).status).toBe(403);
+    expect((await ana.call("leaveNamespace", { params: path() })).status).toBe(403);
     const owners = await app.services.db.member.count({ where: { tenantId: ana.tenant, role: "owner" } });
     expect(owners).toBe(1);
   });
@@ -224,16 +216,14 @@ describe("members", () => {
       params: { ...path(), uid: eve.id },
     });
     expect([status, body.members.length]).toEqual([200, 2]);
-    expect(
-      (await app.call("removeMember", { token: ana.token, params: { ...path(), uid: eve.id } })).status,
-    ).toBe(404);
+    expect((await ana.call("removeMember", { params: { ...path(), uid: eve.id } })).status).toBe(404);
   });
 
   test("leave: their own namespace's token is replaced, another one stays", async () => {
     await invite(bob, "observer");
-    const away = await app.call("leaveNamespace", { token: bob.token, params: path() });
+    const away = await bob.call("leaveNamespace", { params: path() });
     expect([away.status, away.text]).toEqual([200, ""]);
-    expect((await app.call("leaveNamespace", { token: bob.token, params: path() })).status).toBe(403);
+    expect((await bob.call("leaveNamespace", { params: path() })).status).toBe(403);
     await invite(bob, "observer");
     const left = await app.call("leaveNamespace", { token: await tokenOf(bob), params: path() });
     expect(left.body).toMatchObject({ user: "bob", tenant: "", role: "" });
@@ -243,18 +233,12 @@ describe("members", () => {
     const cloud = await startApp({ edition: "cloud" });
     const [owner, guest] = [await cloud.user("owner", "lab"), await cloud.user("guest")];
     const ask = (role: string) =>
-      cloud.call("inviteMember", {
-        token: owner.token,
-        params: { tenant: owner.tenant },
-        body: { email: guest.email, role },
-      });
+      owner.call("inviteMember", { params: { tenant: owner.tenant }, body: { email: guest.email, role } });
     const { body } = await ask("observer");
     const member = body.members.find((candidate: { id: string }) => candidate.id === guest.id);
     expect(member.status).toBe("pending");
     expect(Date.parse(member.expires_at) - Date.parse(member.added_at)).toBe(7 * 24 * 3600_000);
-    expect(
-      (await cloud.call("getNamespace", { token: guest.token, params: { tenant: owner.tenant } })).status,
-    ).toBe(403);
+    expect((await guest.call("getNamespace", { params: { tenant: owner.tenant } })).status).toBe(403);
     expect((await ask("operator")).status).toBe(409);
     cloud.pass(7 * 24 * 3600 + 1);
     // The owner's token is too old by now.
@@ -275,8 +259,8 @@ describe("members", () => {
 test("the id of a deleted namespace is nobody's any more: its agents would enrol with the new owner", async () => {
   const owner = await app.user("leaver", "leavers");
   const params = { tenant: owner.tenant };
-  expect((await app.call("deleteNamespace", { token: owner.token, params })).status).toBe(200);
+  expect((await owner.call("deleteNamespace", { params })).status).toBe(200);
   const taker = await app.user("taker");
   const body = { name: "takers", tenant: owner.tenant };
-  expect((await app.call("createNamespace", { token: taker.token, body })).status).toBe(409);
+  expect((await taker.call("createNamespace", { body })).status).toBe(409);
 });

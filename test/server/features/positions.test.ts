@@ -79,7 +79,7 @@ test("a device is where it reported from, and where the file has it since", asyn
     });
     expect(answer.status).toBe(200);
     const params = { uid: answer.body.uid };
-    return (await app.call("getDevice", { token: ana.token, params })).body.position;
+    return (await ana.call("getDevice", { params })).body.position;
   };
   expect(await reportFrom("8.8.8.8")).toEqual(RIO);
   expect(await reportFrom("9.9.9.9")).toEqual(OSLO);
@@ -95,6 +95,6 @@ test("without a file a device is at 0,0", async () => {
   onTestFinished(() => app.stop());
   const ana = await app.user("ana", "lab");
   const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
-  const { body } = await app.call("getDevice", { token: ana.token, params: { uid } });
+  const { body } = await ana.call("getDevice", { params: { uid } });
   expect(body.position).toEqual(UNKNOWN);
 });

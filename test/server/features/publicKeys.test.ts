@@ -5,13 +5,12 @@ import { ED25519, enrol } from "../http/testApp.ts";
 const { app, ana } = withLab();
 beforeEach(async () => {
   const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
-  await app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags: ["edge", "core"] } });
+  await ana.call("updateDeviceTags", { params: { uid }, body: { tags: ["edge", "core"] } });
 });
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 const create = (more: object = {}) =>
-  app.call("createPublicKey", {
-    token: ana.token,
+  ana.call("createPublicKey", {
     body: { name: "laptop", username: "^root$", filter: { hostname: ".*" }, data: base64(ED25519), ...more },
   });
 const FINGERPRINT = "0f:a2:0a:d7:38:3e:65:45:08:6b:63:84:1c:ff:dc:ba";
@@ -69,7 +68,7 @@ test.each([
 test("an update replaces name, pattern and filter, with its variant", async () => {
   await create();
   const params = { fingerprint: FINGERPRINT };
-  const update = (body: object) => app.call("updatePublicKey", { token: ana.token, params, body });
+  const update = (body: object) => ana.call("updatePublicKey", { params, body });
   const tagged = await update({
     name: "n",
     username: "u",
@@ -94,14 +93,14 @@ test("keys are listed oldest first, and the same key may be in two namespaces", 
   await create();
   const eve = await app.user("eve", "eves");
   const body = { name: "eves", username: ".*", filter: { hostname: ".*" }, data: base64(ED25519) };
-  expect((await app.call("createPublicKey", { token: eve.token, body })).status).toBe(200);
+  expect((await eve.call("createPublicKey", { body })).status).toBe(200);
   app.pass(1);
   await create({ name: "second", data: base64(line("ssh-ed25519", "ssh-ed25519", Buffer.alloc(32, 7))) });
-  const { body: list, headers } = await app.call("getPublicKeys", { token: ana.token });
+  const { body: list, headers } = await ana.call("getPublicKeys");
   expect(list.map((item: { name: string }) => item.name)).toEqual(["laptop", "second"]);
   expect(headers.get("x-total-count")).toBe("2");
   const params = { fingerprint: FINGERPRINT };
-  expect((await app.call("deletePublicKey", { token: ana.token, params })).status).toBe(200);
-  expect((await app.call("deletePublicKey", { token: ana.token, params })).status).toBe(404);
-  expect((await app.call("getPublicKeys", { token: eve.token })).body).toHaveLength(1);
+  expect((await ana.call("deletePublicKey", { params })).status).toBe(200);
+  expect((await ana.call("deletePublicKey", { params })).status).toBe(404);
+  expect((await eve.call("getPublicKeys")).body).toHaveLength(1);
 });

@@ -14,7 +14,7 @@ const internal = withInternalApp(app);
 beforeEach(async () => {
   app.stopClock();
   ({ uid: device, token: deviceToken } = await enrolProven(app, ana.tenant, "00:00:00:00:00:01"));
-  await app.call("acceptDevice", { token: ana.token, params: { uid: device } });
+  await ana.call("acceptDevice", { params: { uid: device } });
   uid = await begin();
 });
 
@@ -39,14 +39,9 @@ const record = (message: string, more: object = {}, options: CallOptions = { tok
   app.call("recordSession", { params: { uid, seat: "0" }, body: chunk(message, more), ...options });
 const play = (options: CallOptions = {}) =>
   app.call("getSessionRecord", { token: ana.token, params: { uid, seat: "0" }, ...options });
-const recorded = async () =>
-  (await app.call("getSession", { token: ana.token, params: { uid } })).body.recorded as boolean;
+const recorded = async () => (await ana.call("getSession", { params: { uid } })).body.recorded as boolean;
 const setRecording = (on: boolean) =>
-  app.call("setSessionRecord", {
-    token: ana.token,
-    params: { tenant: ana.tenant },
-    body: { session_record: on },
-  });
+  ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: on } });
 
 /** Recorded as it is printed, also what JSON escapes, databases refuse and UTF-16 does not know. */
 const OUTPUT = ["$ ls\r\n", "\u001b[31m漢字🚪\u0000", "half \ud83d", '"\\', ""];
@@ -166,16 +161,14 @@ describe("a recording", () => {
     const body = chunk("two", { seat: 7 });
     expect((await internal.call("storeSessionRecord", { params, body })).status).toBe(200);
     expect((await play({ params })).body).toMatchObject([{ message: "two", seat: 7 }]);
-    const remove = (seat: string) =>
-      app.call("deleteSessionRecord", { token: ana.token, params: { uid, seat } });
+    const remove = (seat: string) => ana.call("deleteSessionRecord", { params: { uid, seat } });
     expect((await remove("0")).status).toBe(200);
     expect((await remove("0")).status).toBe(404);
     expect((await play()).status).toBe(404);
     expect(await recorded()).toBe(true);
     expect((await remove("7")).status).toBe(200);
     expect(await recorded()).toBe(false);
-    const trail = await app.call("getAuditTrail", {
-      token: ana.token,
+    const trail = await ana.call("getAuditTrail", {
       params: { tenant: ana.tenant },
       query: { kind: "session" },
     });
@@ -236,7 +229,7 @@ describe("a recording", () => {
 
 describe("nothing is recorded", () => {
   test("where the namespace has it off", async () => {
-    const status = async () => (await app.call("getSessionRecordStatus", { token: ana.token })).body;
+    const status = async () => (await ana.call("getSessionRecordStatus")).body;
     expect(await status()).toBe(true);
     await setRecording(false);
     expect(await status()).toBe(false);
@@ -254,7 +247,7 @@ describe("nothing is recorded", () => {
     await app.services.db.session.update({ where: { uid }, data: { recordedSize: 1024 * 1024 } });
     const { status, body } = await record("");
     expect([status, body.message]).toEqual([403, "a session's recording may have 1 MiB at most"]);
-    await app.call("deleteSessionRecord", { token: ana.token, params: { uid, seat: "0" } });
+    await ana.call("deleteSessionRecord", { params: { uid, seat: "0" } });
     expect((await record("")).status).toBe(403);
   });
 
@@ -277,11 +270,7 @@ describe("nothing is recorded", () => {
   });
 
   test.each(["x", "-1", "01", "10000"])("at the seat %s", async (seat) => {
-    const answer = await app.call("recordSession", {
-      token: ana.token,
-      params: { uid, seat },
-      body: chunk("x"),
-    });
+    const answer = await ana.call("recordSession", { params: { uid, seat }, body: chunk("x") });
     expect([answer.status, answer.body.message]).toEqual([
       404,
       "seat: no object can have it, it must be a whole number from 0 to 9999",

@@ -18,8 +18,7 @@ describe("an API key", () => {
   const make = (more: object = {}) =>
     app.call("createApiKey", { ...keyed("k"), body: { name: "ci-key", expires_at: 30, ...more } });
   const works = async (apiKey: string) => (await app.call("getDevices", { apiKey })).status === 200;
-  const names = async () =>
-    (await app.call("listApiKeys", { token: ana.token })).body.map((key: { name: string }) => key.name);
+  const names = async () => (await ana.call("listApiKeys")).body.map((key: { name: string }) => key.name);
 
   test("with another secret is refused, and the first one goes on working for whoever has it", async () => {
     const first = (await make()).body;
@@ -70,7 +69,7 @@ describe("a membership", () => {
   test("that another request made is a conflict still", async () => {
     const bob = await app.user("bob");
     const body = { email: bob.email, role: "observer" };
-    await app.call("inviteMember", { token: ana.token, params: { tenant: ana.tenant }, body });
+    await ana.call("inviteMember", { params: { tenant: ana.tenant }, body });
     expect((await invite(bob.email)).status).toBe(409);
   });
 
@@ -113,14 +112,14 @@ describe("a tag of a device", () => {
 
   test("keeps its key when other tags come and go", async () => {
     const params = { uid: first };
-    await app.call("createDeviceTag", { token: ana.token, params, body: { tag: "core" } });
-    await app.call("updateDeviceTags", { token: ana.token, params, body: { tags: ["new", "edge"] } });
-    await app.call("deleteDeviceTag", { token: ana.token, params: { ...params, tag: "new" } });
+    await ana.call("createDeviceTag", { params, body: { tag: "core" } });
+    await ana.call("updateDeviceTags", { params, body: { tags: ["new", "edge"] } });
+    await ana.call("deleteDeviceTag", { params: { ...params, tag: "new" } });
     expect((await add(first, "edge")).status).toBe(200);
   });
 
   test("that was renamed is named by its new name", async () => {
-    await app.call("renameTag", { token: ana.token, params: { tag: "edge" }, body: { tag: "rim" } });
+    await ana.call("renameTag", { params: { tag: "edge" }, body: { tag: "rim" } });
     const { status, body } = await add(first, "edge");
     expect([status, body.message]).toEqual([409, `Idempotency-Key: made the tag rim of the device ${first}`]);
     expect((await add(first, "rim")).status).toBe(200);
@@ -153,7 +152,7 @@ describe("a namespace", () => {
     const third = await make("third");
     expect([third.status, third.body.message]).toEqual([409, "Idempotency-Key: made the namespace second"]);
     const params = { tenant: tenant_id };
-    const { token } = (await app.call("getNamespaceToken", { token: ana.token, params })).body;
+    const { token } = (await ana.call("getNamespaceToken", { params })).body;
     await app.call("editNamespace", { token, params, body: { name: "renamed" } });
     expect((await make("second")).body.message).toBe("Idempotency-Key: made the namespace renamed");
     expect((await make("renamed")).body.tenant_id).toBe(tenant_id);

@@ -35,10 +35,9 @@ beforeAll(async () => {
   await call("inviteMember", { params: tenant, body: { email: bob.email, role: "observer" } });
 });
 
-const list = async (id: Id) => (await app.call(id, { token: ana.token })).body[0];
-const device = async () => (await app.call("getDevice", { token: ana.token, params: { uid } })).body;
-const namespace = async () =>
-  (await app.call("getNamespace", { token: ana.token, params: { tenant: ana.tenant } })).body;
+const list = async (id: Id) => (await ana.call(id)).body[0];
+const device = async () => (await ana.call("getDevice", { params: { uid } })).body;
+const namespace = async () => (await ana.call("getNamespace", { params: { tenant: ana.tenant } })).body;
 const memberOf = (body: { members: { id: string; revision: string }[] }) =>
   body.members.find(({ id }) => id === bob.id)?.revision;
 
@@ -157,12 +156,12 @@ test("the order of tags is no part of it", async () => {
 
 test("an object's own answer carries it as ETag", async () => {
   const [one, all, single] = [
-    await app.call("getDevice", { token: ana.token, params: { uid } }),
-    await app.call("getNamespace", { token: ana.token, params: { tenant: ana.tenant } }),
-    await app.call("getFirewallRule", { token: ana.token, params: { id: rule } }),
+    await ana.call("getDevice", { params: { uid } }),
+    await ana.call("getNamespace", { params: { tenant: ana.tenant } }),
+    await ana.call("getFirewallRule", { params: { id: rule } }),
   ];
   for (const { headers, body } of [one, all, single]) expect(headers.get("etag")).toBe(`"${body.revision}"`);
-  expect((await app.call("getDevices", { token: ana.token })).headers.get("etag")).toBeNull();
+  expect((await ana.call("getDevices")).headers.get("etag")).toBeNull();
 });
 
 test("every write of an existing object takes If-Match and documents 412", () => {

@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 async function acceptedDevice(hostname: string, mac: string, more: object = {}) {
   const enrolled = await enrolProven(app, ana.tenant, mac, { hostname, ...more });
-  const { status } = await app.call("acceptDevice", { token: ana.token, params: { uid: enrolled.uid } });
+  const { status } = await ana.call("acceptDevice", { params: { uid: enrolled.uid } });
   expect(status).toBe(200);
   return enrolled as { uid: string; token: string };
 }
@@ -35,23 +35,23 @@ async function begin(more: object = {}): Promise<string> {
   return body.uid;
 }
 
-const read = (uid: string) => app.call("getSession", { token: ana.token, params: { uid } });
+const read = (uid: string) => ana.call("getSession", { params: { uid } });
 const isActive = async (uid: string): Promise<boolean> => (await read(uid)).body.active;
 const authenticate = (uid: string) =>
   internal.call("updateSession", { params: { uid }, body: { authenticated: true } });
 const keepAlive = (uid: string) => internal.call("keepSessionAlive", { params: { uid } });
 const close = (uid: string, of = device) =>
-  app.call("closeSession", { token: ana.token, params: { uid }, body: { device: of } });
+  ana.call("closeSession", { params: { uid }, body: { device: of } });
 
 async function listed(): Promise<string[]> {
-  const { status, body } = await app.call("getSessions", { token: ana.token, query: { per_page: 100 } });
+  const { status, body } = await ana.call("getSessions", { query: { per_page: 100 } });
   expect(status).toBe(200);
   return body.map(({ uid }: { uid: string }) => uid);
 }
 
 describe("a session", () => {
   test("begins with a login to an accepted device, and shows it", async () => {
-    const { body: shown } = await app.call("getDevice", { token: ana.token, params: { uid: device } });
+    const { body: shown } = await ana.call("getDevice", { params: { uid: device } });
     const body = login({ term: "xterm" });
     const created = await internal.call("createSession", { body });
     const answer = await read(body.uid);
@@ -138,8 +138,7 @@ describe("closeSession", () => {
     expect((await close(uid)).status).toBe(200);
     expect(await isActive(uid)).toBe(false);
     expect((await keepAlive(uid)).status).toBe(404);
-    const { body } = await app.call("getAuditTrail", {
-      token: ana.token,
+    const { body } = await ana.call("getAuditTrail", {
       params: { tenant: ana.tenant },
       query: { kind: "session" },
     });
@@ -155,7 +154,7 @@ describe("closeSession", () => {
     expect((await close(uid, other)).status).toBe(404);
     expect((await close(uid, "web-1")).status).toBe(400);
     const params = { uid };
-    expect((await app.call("closeSession", { token: ana.token, params, body: {} })).body.message).toMatch(
+    expect((await ana.call("closeSession", { params, body: {} })).body.message).toMatch(
       /^device: must be given/,
     );
     expect(await isActive(uid)).toBe(true);
@@ -205,10 +204,7 @@ describe("getSessions", () => {
       app.pass(1);
     }
     const page = async (number: number) => {
-      const { body, headers } = await app.call("getSessions", {
-        token: ana.token,
-        query: { page: number, per_page: 2 },
-      });
+      const { body, headers } = await ana.call("getSessions", { query: { page: number, per_page: 2 } });
       expect(headers.get("x-total-count")).toBe("5");
       return body.map(({ uid }: { uid: string }) => uid);
     };
@@ -231,7 +227,7 @@ describe("getSessions", () => {
     await event("window-change", 0, { columns: 90 });
     await event("window-change", 0, { columns: 100 });
     const kinds = { seats: [0, 1], types: [["pty-req", "window-change"], ["shell"]] };
-    const [inList] = (await app.call("getSessions", { token: ana.token })).body;
+    const [inList] = (await ana.call("getSessions")).body;
     expect(inList.events).toEqual({ ...kinds, items: [] });
     const { events } = (await read(uid)).body;
     expect(events).toMatchObject(kinds);
@@ -263,11 +259,11 @@ describe("getSessions", () => {
   test("nothing of another namespace", async () => {
     const uid = await begin();
     const eve = await app.user("eve", "elsewhere");
-    const answer = await app.call("getSessions", { token: eve.token });
+    const answer = await eve.call("getSessions");
     expect([answer.body, answer.headers.get("x-total-count")]).toEqual([[], "0"]);
     for (const id of ["getSession", "closeSession", "setSessionAuthenticated"] as const) {
       const body = id === "getSession" ? undefined : { device, authenticated: true };
-      expect((await app.call(id, { token: eve.token, params: { uid }, body })).status, id).toBe(404);
+      expect((await eve.call(id, { params: { uid }, body })).status, id).toBe(404);
     }
   });
 });
@@ -298,17 +294,14 @@ describe("a device's report", () => {
 describe("the sessions of a device", () => {
   test("go with it", async () => {
     await begin();
-    expect((await app.call("deleteDevice", { token: ana.token, params: { uid: device } })).status).toBe(200);
+    expect((await ana.call("deleteDevice", { params: { uid: device } })).status).toBe(200);
     expect(await listed()).toEqual([]);
     expect(await app.services.db.session.count()).toBe(0);
   });
 
   test("go with its namespace", async () => {
     await begin();
-    const { status } = await app.call("deleteNamespace", {
-      token: ana.token,
-      params: { tenant: ana.tenant },
-    });
+    const { status } = await ana.call("deleteNamespace", { params: { tenant: ana.tenant } });
     expect(status).toBe(200);
     expect(await app.services.db.session.count()).toBe(0);
   });
@@ -327,12 +320,12 @@ test("on a cloud instance, an accepted device that is deleted leaves no sessions
   const cloud = await startApp({ edition: "cloud" });
   const bob = await cloud.user("bob", "clouds");
   const { uid } = await enrol(cloud, bob.tenant, "00:00:00:00:00:09");
-  await cloud.call("acceptDevice", { token: bob.token, params: { uid } });
+  await bob.call("acceptDevice", { params: { uid } });
   const listener = await startInternalApp(cloud);
   await listener.call("createSession", { body: login({ device_uid: uid }) });
-  const sessions = async () => (await cloud.call("getSessions", { token: bob.token })).body.length;
+  const sessions = async () => (await bob.call("getSessions")).body.length;
   expect(await sessions()).toBe(1);
-  await cloud.call("deleteDevice", { token: bob.token, params: { uid } });
+  await bob.call("deleteDevice", { params: { uid } });
   expect(await sessions()).toBe(0);
   await listener.stop();
   await cloud.stop();

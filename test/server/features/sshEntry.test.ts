@@ -15,9 +15,8 @@ beforeEach(async () => {
   }));
 });
 
-const accept = () => app.call("acceptDevice", { token: ana.token, params: { uid } });
-const tagged = (tags: string[]) =>
-  app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } });
+const accept = () => ana.call("acceptDevice", { params: { uid } });
+const tagged = (tags: string[]) => ana.call("updateDeviceTags", { params: { uid }, body: { tags } });
 
 describe("createUserToken", () => {
   test("gives a session as a login does", async () => {
@@ -42,7 +41,7 @@ describe("lookupDevice", () => {
     expect((await lookup({ domain: "lab", name: "web-1" })).status).toBe(404);
     await accept();
     await tagged(["edge"]);
-    const { body } = await app.call("getDevice", { token: ana.token, params: { uid } });
+    const { body } = await ana.call("getDevice", { params: { uid } });
     const queries: Record<string, string>[] = [
       { domain: "lab", name: "web-1" },
       { domain: "LAB", name: "Web-1", username: "root", ip_address: "10.0.0.1" },
@@ -68,14 +67,13 @@ describe("lookupDevice", () => {
 });
 
 describe("offline", () => {
-  const online = async () =>
-    (await app.call("getDevice", { token: ana.token, params: { uid } })).body.online as boolean;
+  const online = async () => (await ana.call("getDevice", { params: { uid } })).body.online as boolean;
   const report = () => enrolProven(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" });
 
   test.each([
     ["a trusted service", () => internal.call("markDeviceOffline", { params: { uid } })],
     ["its own token", () => app.call("offlineDevice", { token: deviceToken, params: { uid } })],
-    ["a member", () => app.call("offlineDevice", { token: ana.token, params: { uid } })],
+    ["a member", () => ana.call("offlineDevice", { params: { uid } })],
   ])("%s marks the device, its next report clears the mark", async (_, mark) => {
     expect(await online()).toBe(true);
     expect((await mark()).status).toBe(200);
@@ -93,7 +91,7 @@ describe("offline", () => {
 
   test("not a device of another namespace, nor one that is unknown", async () => {
     const eve = await app.user("eve", "elsewhere");
-    expect((await app.call("offlineDevice", { token: eve.token, params: { uid } })).status).toBe(404);
+    expect((await eve.call("offlineDevice", { params: { uid } })).status).toBe(404);
     expect(await online()).toBe(true);
     const unknown = { params: { uid: "0".repeat(64) } };
     expect((await internal.call("markDeviceOffline", unknown)).status).toBe(404);
@@ -104,8 +102,7 @@ describe("offline", () => {
 describe("public keys", () => {
   const { fingerprint } = parseSshPublicKey(ED25519);
   const register = (more: object) =>
-    app.call("createPublicKey", {
-      token: ana.token,
+    ana.call("createPublicKey", {
       body: {
         name: "laptop",
         username: "^root$",
@@ -165,8 +162,7 @@ describe("public keys", () => {
 
 describe("the firewall", () => {
   const rule = (more: object) =>
-    app.call("createFirewallRule", {
-      token: ana.token,
+    ana.call("createFirewallRule", {
       body: {
         action: "deny",
         active: true,
@@ -262,8 +258,7 @@ describe("the firewall", () => {
 
   test("another namespace's rules do not count", async () => {
     const eve = await app.user("eve", "elsewhere");
-    await app.call("createFirewallRule", {
-      token: eve.token,
+    await eve.call("createFirewallRule", {
       body: {
         action: "deny",
         active: true,

@@ -9,27 +9,24 @@ beforeEach(async () => {
 });
 
 const add = async (tag: unknown) =>
-  (await app.call("createDeviceTag", { token: ana.token, params: { uid }, body: { tag } })).status;
+  (await ana.call("createDeviceTag", { params: { uid }, body: { tag } })).status;
 const replace = async (tags: unknown) =>
-  (await app.call("updateDeviceTags", { token: ana.token, params: { uid }, body: { tags } })).status;
-const remove = async (tag: string) =>
-  (await app.call("deleteDeviceTag", { token: ana.token, params: { uid, tag } })).status;
-const tags = async () => (await app.call("getDevice", { token: ana.token, params: { uid } })).body.tags;
+  (await ana.call("updateDeviceTags", { params: { uid }, body: { tags } })).status;
+const remove = async (tag: string) => (await ana.call("deleteDeviceTag", { params: { uid, tag } })).status;
+const tags = async () => (await ana.call("getDevice", { params: { uid } })).body.tags;
 const rename = async (tag: string, to: string) =>
-  (await app.call("renameTag", { token: ana.token, params: { tag }, body: { tag: to } })).status;
-const erase = (tag: string) => app.call("deleteTag", { token: ana.token, params: { tag } });
+  (await ana.call("renameTag", { params: { tag }, body: { tag: to } })).status;
+const erase = (tag: string) => ana.call("deleteTag", { params: { tag } });
 const key = (filter: object) =>
-  app.call("createPublicKey", {
-    token: ana.token,
+  ana.call("createPublicKey", {
     body: { name: "laptop", username: ".*", filter, data: Buffer.from(ED25519).toString("base64") },
   });
 
 const rule = (filter: object) =>
-  app.call("createFirewallRule", {
-    token: ana.token,
+  ana.call("createFirewallRule", {
     body: { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter },
   });
-const filterOfRule = async () => (await app.call("getFirewallRules", { token: ana.token })).body[0].filter;
+const filterOfRule = async () => (await ana.call("getFirewallRules")).body[0].filter;
 
 test("of a device keep their order, three at most", async () => {
   expect([await add("zulu"), await add("alpha"), await add("mike")]).toEqual([200, 200, 200]);
@@ -63,7 +60,7 @@ test("of devices and filters are listed once, in order", async () => {
   await rule({ tags: ["zulu", "alpha"] });
   // A tag that only a filter still carries.
   await replace(["alpha"]);
-  const { body, headers } = await app.call("getTags", { token: ana.token });
+  const { body, headers } = await ana.call("getTags");
   expect([body, headers.get("x-total-count")]).toEqual([["alpha", "zulu"], "2"]);
 });
 
@@ -76,18 +73,14 @@ test("are renamed on devices and filters at once", async () => {
   expect(await rename("edge", "core")).toBe(409);
   expect(await rename("edge", "rim")).toBe(200);
   expect(await tags()).toEqual(["rim", "core"]);
-  const { body } = await app.call("getPublicKeys", { token: ana.token });
+  const { body } = await ana.call("getPublicKeys");
   expect(body[0].filter).toEqual({ tags: ["core", "rim"] });
   expect(await filterOfRule()).toEqual({ tags: ["rim"] });
   const eve = await app.user("eve", "eves");
   const other = await enrol(app, eve.tenant, "00:00:00:00:00:02");
-  await app.call("updateDeviceTags", {
-    token: eve.token,
-    params: { uid: other.uid },
-    body: { tags: ["rim"] },
-  });
+  await eve.call("updateDeviceTags", { params: { uid: other.uid }, body: { tags: ["rim"] } });
   expect(await rename("rim", "edge")).toBe(200);
-  expect((await app.call("getTags", { token: eve.token })).body).toEqual(["rim"]);
+  expect((await eve.call("getTags")).body).toEqual(["rim"]);
 });
 
 test("are deleted everywhere, unless a filter would lose its last one", async () => {

@@ -17,11 +17,10 @@ afterEach(() => app.stop());
 
 const FORWARD = { host: "127.0.0.1", port: 8080, ttl: 3600 };
 const create = (more: object = {}, device = uid) =>
-  app.call("createTunnel", { token: ana.token, params: { uid: device }, body: { ...FORWARD, ...more } });
-const list = async (device = uid) =>
-  (await app.call("listTunnels", { token: ana.token, params: { uid: device } })).body;
+  ana.call("createTunnel", { params: { uid: device }, body: { ...FORWARD, ...more } });
+const list = async (device = uid) => (await ana.call("listTunnels", { params: { uid: device } })).body;
 const remove = async (address: string, device = uid) =>
-  (await app.call("deleteTunnel", { token: ana.token, params: { uid: device, address } })).status;
+  (await ana.call("deleteTunnel", { params: { uid: device, address } })).status;
 
 test("a tunnel has a random address in the service's domain, and an end", async () => {
   const { status, body, headers } = await create();
@@ -78,8 +77,7 @@ test("at its end it is listed no more, is nobody's to delete, and upkeep removes
 
 test("the key of a creation is free again when its tunnel has ended", async () => {
   const headers = { "idempotency-key": "one" };
-  const make = () =>
-    app.call("createTunnel", { token: ana.token, params: { uid }, body: { ...FORWARD, ttl: 10 }, headers });
+  const make = () => ana.call("createTunnel", { params: { uid }, body: { ...FORWARD, ttl: 10 }, headers });
   const first = await make();
   expect((await make()).body).toEqual(first.body);
   app.pass(10);
@@ -162,7 +160,7 @@ test("they are listed the latest first, in pages", async () => {
     app.pass(1);
   }
   const query = { page: 2, per_page: 2 };
-  const { body, headers } = await app.call("listTunnels", { token: ana.token, params: { uid }, query });
+  const { body, headers } = await ana.call("listTunnels", { params: { uid }, query });
   expect(body.map(({ port }: { port: number }) => port)).toEqual([1]);
   expect(headers.get("x-total-count")).toBe("3");
 });
@@ -170,8 +168,7 @@ test("they are listed the latest first, in pages", async () => {
 test("creation and deletion stand in the audit trail", async () => {
   const { body } = await create();
   await remove(body.address);
-  const { body: trail } = await app.call("getAuditTrail", {
-    token: ana.token,
+  const { body: trail } = await ana.call("getAuditTrail", {
     params: { tenant: ana.tenant },
     query: { kind: "tunnel" },
   });
@@ -195,9 +192,9 @@ test("creation and deletion stand in the audit trail", async () => {
 test.each(["enterprise", "cloud"] as const)("with its device its tunnels go, on %s", async (edition) => {
   await app.stop();
   await start({ edition });
-  await app.call("acceptDevice", { token: ana.token, params: { uid } });
+  await ana.call("acceptDevice", { params: { uid } });
   await create();
-  expect((await app.call("deleteDevice", { token: ana.token, params: { uid } })).status).toBe(200);
+  expect((await ana.call("deleteDevice", { params: { uid } })).status).toBe(200);
   expect(await app.services.db.tunnel.count()).toBe(0);
   expect((await create()).status).toBe(404);
 });

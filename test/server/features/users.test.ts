@@ -13,7 +13,7 @@ describe("updateUser", () => {
   });
 
   const update = async (body: unknown) => {
-    const answer = await app.call("updateUser", { token: ana.token, body });
+    const answer = await ana.call("updateUser", { body });
     return [answer.status, answer.body];
   };
   const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
@@ -88,8 +88,8 @@ describe("updateUser", () => {
   test("a deleted user's token without a namespace is 401", async () => {
     const gone = await app.user("gone");
     await app.services.db.user.delete({ where: { id: gone.id } });
-    expect((await app.call("updateUser", { token: gone.token, body: {} })).status).toBe(401);
-    expect((await app.call("getUserInfo", { token: gone.token })).status).toBe(401);
+    expect((await gone.call("updateUser", { body: {} })).status).toBe(401);
+    expect((await gone.call("getUserInfo")).status).toBe(401);
   });
 });
 
@@ -162,15 +162,15 @@ describe("the session's namespace", () => {
 
   test("is the first one, then the one switched to last", async () => {
     const ana = await app.user("ana", "first");
-    const second = await app.call("createNamespace", { token: ana.token, body: { name: "second" } });
+    const second = await ana.call("createNamespace", { body: { name: "second" } });
     const login = async () =>
       (await app.call("login", { body: { username: "ana", password: PASSWORD } })).body;
     expect((await login()).tenant).toBe(ana.tenant);
     const tenant = second.body.tenant_id;
-    const switched = await app.call("getToken", { token: ana.token, params: { tenant } });
+    const switched = await ana.call("getToken", { params: { tenant } });
     expect(switched.body).toMatchObject({ tenant, role: "owner" });
     expect((await login()).tenant).toBe(tenant);
-    expect((await app.call("getUserInfo", { token: ana.token })).body.tenant).toBe(tenant);
+    expect((await ana.call("getUserInfo")).body.tenant).toBe(tenant);
     await app.call("deleteNamespace", { token: switched.body.token, params: { tenant } });
     expect((await login()).tenant).toBe(ana.tenant);
   });
@@ -179,13 +179,9 @@ describe("the session's namespace", () => {
     const bob = await app.user("bob");
     const eve = await app.user("eve", "eves");
     for (const tenant of [eve.tenant, "00000000-0000-4000-8000-000000000000"]) {
-      expect((await app.call("getNamespaceToken", { token: bob.token, params: { tenant } })).status).toBe(
-        404,
-      );
+      expect((await bob.call("getNamespaceToken", { params: { tenant } })).status).toBe(404);
     }
-    expect((await app.call("getNamespaceToken", { token: bob.token, params: { tenant: "x" } })).status).toBe(
-      404,
-    );
+    expect((await bob.call("getNamespaceToken", { params: { tenant: "x" } })).status).toBe(404);
   });
 
   test("is empty while the membership is pending", async () => {
@@ -232,15 +228,12 @@ describe("a new password", () => {
 
   test("leaves the token that made it, for an hour, and what comes from it ends with it", async () => {
     const user = await app.user("kim", "kims");
-    const other = await app.call("createNamespace", { token: user.token, body: { name: "kims-other" } });
+    const other = await user.call("createNamespace", { body: { name: "kims-other" } });
     expect((await change(user.token, PASSWORD)).status).toBe(200);
     app.pass(59 * 60);
     expect([await statusWith(user.token), await statusWith(user.token, "getDevices")]).toEqual([200, 200]);
-    const session = await app.call("getUserInfo", { token: user.token });
-    const switched = await app.call("getToken", {
-      token: user.token,
-      params: { tenant: other.body.tenant_id },
-    });
+    const session = await user.call("getUserInfo");
+    const switched = await user.call("getToken", { params: { tenant: other.body.tenant_id } });
     const derived: string[] = [session.body.token, switched.body.token];
     for (const token of derived) {
       expect(await statusWith(token, "getDevices")).toBe(200);

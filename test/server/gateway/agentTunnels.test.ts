@@ -22,7 +22,7 @@ async function newDevice({ accepted = true } = {}): Promise<Enrolled> {
   next += 1;
   const mac = `00:00:00:00:${(next >> 8).toString(16).padStart(2, "0")}:${(next & 255).toString(16).padStart(2, "0")}`;
   const device = await enrol(app, ana.tenant, mac);
-  if (accepted) await app.call("acceptDevice", { token: ana.token, params: { uid: device.uid } });
+  if (accepted) await ana.call("acceptDevice", { params: { uid: device.uid } });
   return device;
 }
 
@@ -30,7 +30,7 @@ async function newDevice({ accepted = true } = {}): Promise<Enrolled> {
 async function provenDevice(): Promise<Enrolled> {
   next += 1;
   const device = await enrolProven(app, ana.tenant, `02:00:00:00:00:${next}`);
-  await app.call("acceptDevice", { token: ana.token, params: { uid: device.uid } });
+  await ana.call("acceptDevice", { params: { uid: device.uid } });
   return device;
 }
 
@@ -88,7 +88,7 @@ function pickUp(path: string): WebSocket {
 }
 
 const stateOf = async ({ uid }: Enrolled) =>
-  (await app.call("getDevice", { token: ana.token, params: { uid } })).body as { readonly online: boolean };
+  (await ana.call("getDevice", { params: { uid } })).body as { readonly online: boolean };
 
 /** A request for a WebSocket that is refused: its status and its message. */
 function refused(path: string, authorization?: string): Promise<[number | undefined, string]> {
@@ -283,7 +283,7 @@ test("the tunnel of a deleted device ends at its next check", {
   const device = await newDevice();
   const tunnel = await new FakeTunnel(device.token).opened();
   await expect.poll(async () => (await stateOf(device)).online).toBe(true);
-  await app.call("deleteDevice", { token: ana.token, params: { uid: device.uid } });
+  await ana.call("deleteDevice", { params: { uid: device.uid } });
   expect((await refused("/ssh/connection", device.token))[0]).toBe(401);
   await tunnel.closed;
 });

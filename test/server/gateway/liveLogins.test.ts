@@ -13,7 +13,7 @@ let deviceUid: string;
 beforeAll(async () => {
   ana = await app.user("ana", "lab");
   deviceUid = (await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "edge-1" })).uid;
-  await app.call("acceptDevice", { token: ana.token, params: { uid: deviceUid } });
+  await ana.call("acceptDevice", { params: { uid: deviceUid } });
 });
 
 /** A login by a password that goes on, and what it is ended with. */
@@ -44,7 +44,7 @@ test("a login ends when it has lasted as long as the namespace lets sessions las
   await edit(90);
   // A second check has taken place when another login is looked at.
   const { uid: other, ended: otherEnded } = await liveLogin();
-  await app.call("closeSession", { token: ana.token, params: { uid: other }, body: { device: deviceUid } });
+  await ana.call("closeSession", { params: { uid: other }, body: { device: deviceUid } });
   await expect.poll(() => otherEnded.mock.calls[0]).toEqual([other, "the session was closed"]);
   expect(ended).not.toHaveBeenCalled();
   await edit(60);
@@ -56,8 +56,8 @@ test("a login goes on although the policy would refuse it, where the operator ha
   const kept = await liveLogin({ endRefusedSessions: false });
   const { uid, ended } = await liveLogin();
   const body = { ...denyAll, filter: { hostname: "edge-1" } };
-  const { id } = (await app.call("createFirewallRule", { token: ana.token, body })).body;
+  const { id } = (await ana.call("createFirewallRule", { body })).body;
   await expect.poll(() => ended.mock.calls[0]).toEqual([uid, "access was revoked"]);
   expect(kept.ended).not.toHaveBeenCalled();
-  await app.call("deleteFirewallRule", { token: ana.token, params: { id } });
+  await ana.call("deleteFirewallRule", { params: { id } });
 });

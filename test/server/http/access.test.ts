@@ -15,10 +15,10 @@ test("permission comes before the check of values, authentication before both", 
   const body = { name: 5 };
   const params = { tenant: owner.tenant };
   const watching = { name: "watching", expires_at: 30, role: "observer" };
-  const key = await app.call("createApiKey", { token: owner.token, body: watching });
+  const key = await owner.call("createApiKey", { body: watching });
   expect((await app.call("editNamespace", { params, body })).status).toBe(401);
   expect((await app.call("editNamespace", { params, body, apiKey: key.body.id })).status).toBe(403);
-  expect((await app.call("editNamespace", { params, body, token: owner.token })).status).toBe(422);
+  expect((await owner.call("editNamespace", { params, body })).status).toBe(422);
 });
 
 test("a token works with and without Bearer; an empty key header is none", async () => {
@@ -27,7 +27,7 @@ test("a token works with and without Bearer; an empty key header is none", async
   expect((await app.call("getDevices", { headers: { authorization: `bearer ${owner.token}` } })).status).toBe(
     200,
   );
-  expect((await app.call("getDevices", { token: owner.token, apiKey: "" })).status).toBe(200);
+  expect((await owner.call("getDevices", { apiKey: "" })).status).toBe(200);
 });
 
 test("a role change counts with the next request, and a removed member's token is refused", async () => {
@@ -35,12 +35,12 @@ test("a role change counts with the next request, and a removed member's token i
   const params = { tenant: owner.tenant, uid: member.id };
   const invite = { token: owner.token, params, body: { email: member.email, role: "observer" } };
   expect((await app.call("inviteMember", invite)).status).toBe(200);
-  const { body } = await app.call("getNamespaceToken", { token: member.token, params });
+  const { body } = await member.call("getNamespaceToken", { params });
   const rename = { token: body.token, params: { uid }, body: { name: "renamed" } };
   expect((await app.call("renameDevice", rename)).status).toBe(403);
-  await app.call("updateMember", { token: owner.token, params, body: { role: "operator" } });
+  await owner.call("updateMember", { params, body: { role: "operator" } });
   expect((await app.call("renameDevice", rename)).status).toBe(200);
-  await app.call("removeMember", { token: owner.token, params });
+  await owner.call("removeMember", { params });
   expect((await app.call("renameDevice", rename)).status).toBe(401);
   expect((await app.call("getUserInfo", { token: body.token })).status).toBe(401);
 });

@@ -17,10 +17,7 @@ beforeAll(async () => {
   app = await startApp();
   internal = await startInternalApp(app);
   owner = await app.user("owner", "lab");
-  const key = await app.call("createApiKey", {
-    token: owner.token,
-    body: { name: "robot", expires_at: 30, role: "operator" },
-  });
+  const key = await owner.call("createApiKey", { body: { name: "robot", expires_at: 30, role: "operator" } });
   apiKey = key.body.id;
 });
 afterAll(async () => {
@@ -161,7 +158,7 @@ describe("authRequest", () => {
     const stranger = await app.user("stranger", "elsewhere");
     const headers = { ...claimed, "X-Tenant-ID": owner.tenant };
     expect((await rename({ token: stranger.token, headers })).status).toBe(404);
-    expect((await app.call("getDevices", { token: stranger.token, headers })).body).toEqual([]);
+    expect((await stranger.call("getDevices", { headers })).body).toEqual([]);
   });
 
   test.each([

@@ -113,7 +113,7 @@ describe.each(byId)("%s", (id) => {
     // Which status a device is to have is no id.
     for (const name of namesOf(id).filter((name) => name !== "status")) {
       const options = { ...aimed, params: { ...aimed.params, [name]: "!" } };
-      const { status, text } = await app.call(id, { ...options, token: world.lab.owner.token });
+      const { status, text } = await world.lab.owner.call(id, { ...options });
       expect([name, status], text).toEqual([name, 404]);
       expect((await app.call(id, options)).status).toBe(401);
       const device = { ...options, token: world.lab.deviceToken };
@@ -149,7 +149,7 @@ describe.each(byTenant)("%s", (id) => {
 test.each(byTenantAndMember)("%s finds no member of another namespace in one's own", async (id) => {
   const { elsewhere } = world;
   const options = { ...aimedAtLab(id), params: { tenant: elsewhere.tenant, uid: ofLab.member } };
-  const { status } = await app.call(id, { ...options, token: elsewhere.owner.token });
+  const { status } = await elsewhere.owner.call(id, { ...options });
   expect(status).toBe(404);
 });
 

@@ -122,6 +122,6 @@ test("a device behind a trusted proxy has the address that the proxy names", asy
   const info = { id: "", pretty_name: "", version: "", arch: "", platform: "" };
   const body = { info, hostname: "h", public_key: "k", tenant_id: ana.tenant };
   const reported = await app.call("authDevice", { body, headers: { "x-real-ip": "203.0.113.7" } });
-  const device = await app.call("getDevice", { token: ana.token, params: { uid: reported.body.uid } });
+  const device = await ana.call("getDevice", { params: { uid: reported.body.uid } });
   expect(device.body.remote_addr).toBe("203.0.113.7");
 });

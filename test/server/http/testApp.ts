@@ -72,7 +72,7 @@ export interface TestApp {
   /** A confirmed user with a token, and a namespace if it is named. */
   user(username: string, namespace?: string): Promise<TestUser>;
   /** A new token of a user for its namespace, for after long times. */
-  tokenOf(user: TestUser): Promise<string>;
+  tokenOf(user: Pick<TestUser, "id" | "username" | "tenant">): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -82,6 +82,8 @@ export interface TestUser {
   readonly email: string;
   readonly token: string;
   readonly tenant: string;
+  /** As {@link TestApp.call}, with the user's token. */
+  call(id: keyof Operations, options?: CallOptions): Promise<Answer>;
 }
 
 export const PASSWORD = "correct-horse";
@@ -183,6 +185,8 @@ export async function startApp(
     expectContract(operation, answer);
     return answer;
   };
+  const tokenOf: TestApp["tokenOf"] = ({ id, username, tenant }) =>
+    signUserToken(services, { id, origin: "local", username, mfa: false, tenant, tokenVersion: 0 });
   const user: TestApp["user"] = async (username, namespace) => {
     const email = `${username}@example.org`;
     const { id } = await insertUser(
@@ -191,13 +195,17 @@ export async function startApp(
       { name: username, username, email, password: "" },
       PASSWORD_HASH,
     );
-    const tokenFor = (tenant: string) =>
-      signUserToken(services, { id, origin: "local", username, mfa: false, tenant, tokenVersion: 0 });
-    if (!namespace) return { id, username, email, tenant: "", token: await tokenFor("") };
-    const made = await call("createNamespace", { token: await tokenFor(""), body: { name: namespace } });
-    expect(made.status).toBe(200);
-    const tenant: string = made.body.tenant_id;
-    return { id, username, email, tenant, token: await tokenFor(tenant) };
+    const made: TestUser = {
+      ...{ id, username, email, tenant: "", token: await tokenOf({ id, username, tenant: "" }) },
+      call(operation, options) {
+        return call(operation, { token: this.token, ...options });
+      },
+    };
+    if (!namespace) return made;
+    const { status, body } = await made.call("createNamespace", { body: { name: namespace } });
+    expect(status).toBe(200);
+    const { tenant_id: tenant } = body;
+    return { ...made, tenant, token: await tokenOf({ id, username, tenant }) };
   };
   return {
     url,
@@ -214,8 +222,7 @@ export async function startApp(
     send,
     call,
     user,
-    tokenOf: ({ id, username, tenant }) =>
-      signUserToken(services, { id, origin: "local", username, mfa: false, tenant, tokenVersion: 0 }),
+    tokenOf,
     stop: async () => {
       await gateway.endLogins();
       await app.close();

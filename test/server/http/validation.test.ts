@@ -126,14 +126,14 @@ describe.each(UNSTORABLE)("a text with %s is 400 and named", (_, text) => {
 
   test("in an operation that answers with the names of fields", async () => {
     const body = { name: text };
-    const answer = await app.call("updateUser", { token: ana.token, body });
+    const answer = await ana.call("updateUser", { body });
     expect([answer.status, answer.body]).toEqual([400, ["name"]]);
   });
 
   test("in the value of a filter", async () => {
     for (const value of [text, ["fine", text]]) {
       const filter = encodeFilter([property("name", "contains", value)]);
-      const { status, body } = await app.call("getDevices", { token: ana.token, query: { filter } });
+      const { status, body } = await ana.call("getDevices", { query: { filter } });
       expect(status).toBe(400);
       expect(body.message).toMatch(/^filter(\.1)?: must hold neither NUL/);
     }
@@ -181,7 +181,7 @@ describe("a query", () => {
   });
 
   test("order_by of API keys must be asc or desc", async () => {
-    const answer = await app.call("listApiKeys", { token: ana.token, query: { order_by: "up" } });
+    const answer = await ana.call("listApiKeys", { query: { order_by: "up" } });
     expect([answer.status, answer.body.message]).toEqual([400, "order_by: must be one of asc, desc"]);
   });
 });
@@ -196,7 +196,7 @@ describe("a pattern", () => {
     const started = performance.now();
     const answer = await app.call("createPublicKey", key(`${"(a+)+".repeat(20)}$`));
     expect(answer.status).toBe(200);
-    const list = await app.call("getPublicKeys", { token: ana.token });
+    const list = await ana.call("getPublicKeys");
     expect(list.body).toHaveLength(1);
     expect(performance.now() - started).toBeLessThan(20_000);
   });
@@ -242,10 +242,7 @@ test("an id that no object can have is 404; what chooses among a few values is 4
 });
 
 test("a tag beyond any length is refused by its rule, not by the router", async () => {
-  const { status, body } = await app.call("deleteTag", {
-    token: ana.token,
-    params: { tag: "a".repeat(300) },
-  });
+  const { status, body } = await ana.call("deleteTag", { params: { tag: "a".repeat(300) } });
   expect([status, body.message]).toEqual([
     404,
     "tag: no object can have it, it must have at most 255 characters",
@@ -256,7 +253,7 @@ test("an unexpected failure is 500 without its cause, which is logged with the r
   const broken = await startApp();
   const user = await broken.user("eve", "eve");
   await broken.services.db.$executeRawUnsafe('DROP TABLE "DeviceTag"');
-  const { status, body, headers } = await broken.call("getTags", { token: user.token });
+  const { status, body, headers } = await user.call("getTags");
   expect([status, body]).toEqual([500, { message: "internal error" }]);
   expect(headers.get("x-request-id")).toBeTruthy();
   await broken.stop();
@@ -273,9 +270,9 @@ test("a filter as long as allowed fits into the request line", async () => {
   const filter = Buffer.from(
     JSON.stringify(Array(100).fill({ type: "operator", params: { name: "and" } })),
   ).toString("base64");
-  const { status } = await app.call("getDevices", { token: ana.token, query: { filter } });
+  const { status } = await ana.call("getDevices", { query: { filter } });
   expect(status).toBe(200);
-  const long = await app.call("getDevices", { token: ana.token, query: { filter: "A".repeat(20_000) } });
+  const long = await ana.call("getDevices", { query: { filter: "A".repeat(20_000) } });
   expect(long.status).toBe(400);
 });
 
@@ -303,5 +300,5 @@ test("a filter whose plus signs came as spaces is read all the same", async () =
   });
   // It is JSON, and only its items are wrong.
   expect(status).toContain("must be an array of");
-  expect((await app.call("getDevices", { token: ana.token, query: { filter } })).body).toEqual([]);
+  expect((await ana.call("getDevices", { query: { filter } })).body).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { enrol } from "./testApp.ts";
 
 const { app, ana } = withLab();
 
-const list = async () => (await app.call("getDevices", { token: ana.token })).status;
+const list = async () => (await ana.call("getDevices")).status;
 const recalled = () =>
   recallToken(app.services.keys.publicKey, ana.token, Math.floor(app.services.now().getTime() / 1000));
 

@@ -76,8 +76,8 @@ test("neither does a device that enrols, reports or is accepted, nor a login to 
   const steps = [
     report,
     report,
-    () => app.call("acceptDevice", { token: ana.token, params: { uid } }),
-    () => app.call("getDevice", { token: ana.token, params: { uid } }),
+    () => ana.call("acceptDevice", { params: { uid } }),
+    () => ana.call("getDevice", { params: { uid } }),
     () => internal.call("lookupDevice", { query: { domain: "lab", name: "web-1" } }),
     () => internal.call("evaluateFirewall", { query }),
   ];

@@ -63,7 +63,7 @@ test.each(PAGES)(
   async (_, page) => {
     database.takeQueries();
     const query = { page, per_page: PER_PAGE };
-    const { body, headers } = await app.call("getSessions", { token: ana.token, query });
+    const { body, headers } = await ana.call("getSessions", { query });
     const first = (page - 1) * PER_PAGE;
     expect(body.map(({ uid }: { uid: string }) => uid)).toEqual(newestFirst.slice(first, first + PER_PAGE));
     expect(headers.get("x-total-count")).toBe(String(ROWS));
@@ -82,7 +82,7 @@ describe("a list that is read with its columns", () => {
 
   test.each(PAGES)("%s has those rows too", async (_, page) => {
     const query = { page, per_page: PER_PAGE };
-    const { body, headers } = await app.call("getDevices", { token: ana.token, query });
+    const { body, headers } = await ana.call("getDevices", { query });
     const first = (page - 1) * PER_PAGE;
     expect(body.map(({ uid }: { uid: string }) => uid)).toEqual(newestFirst.slice(first, first + PER_PAGE));
     expect(headers.get("x-total-count")).toBe(String(ROWS));

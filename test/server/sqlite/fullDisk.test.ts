@@ -27,10 +27,9 @@ const pragma = async (text: string) => {
   return Number(Object.values(row ?? {})[0]);
 };
 
-const makeKey = (name: string) =>
-  app.call("createApiKey", { token: ana.token, body: { name, expires_at: 30 } });
+const makeKey = (name: string) => ana.call("createApiKey", { body: { name, expires_at: 30 } });
 const keys = async (): Promise<string[]> => {
-  const { status, body } = await app.call("listApiKeys", { token: ana.token, query: { per_page: 100 } });
+  const { status, body } = await ana.call("listApiKeys", { query: { per_page: 100 } });
   expect(status).toBe(200);
   return body.map(({ name }: { name: string }) => name);
 };

@@ -45,7 +45,7 @@ test("a device is accepted without reading the namespace's other devices", async
   const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:02");
   await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { maxDevices: -1 } });
   database.takeQueries();
-  expect((await app.call("acceptDevice", { token: ana.token, params: { uid } })).status).toBe(200);
+  expect((await ana.call("acceptDevice", { params: { uid } })).status).toBe(200);
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
   // A cloud instance counts the devices that were removed lately.
   const others = plans.filter(({ text }) => !text.includes("'removed'"));
@@ -56,7 +56,7 @@ test("a device is accepted without reading the namespace's other devices", async
 
 test("the statistics count who is online by an index alone, and no other devices", async () => {
   database.takeQueries();
-  expect((await app.call("getStats", { token: ana.token })).status).toBe(200);
+  expect((await ana.call("getStats")).status).toBe(200);
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
   const [counts, ...more] = plans.filter(({ text }) => text.includes('"Device"'));
   expect(more).toEqual([]);
@@ -65,7 +65,7 @@ test("the statistics count who is online by an index alone, and no other devices
 
 test("sessions are counted, and those of a page found, by an index alone", async () => {
   database.takeQueries();
-  await app.call("getSessions", { token: ana.token, query: { page: 3 } });
+  await ana.call("getSessions", { query: { page: 3 } });
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
   const ofList = plans.filter(({ text }) =>
     /^SELECT (\(SELECT COUNT.* FROM "Session"|"Session"."uid" AS id)/.test(text),
@@ -86,7 +86,7 @@ test.each([
 ])("devices %s are found by one statement, by an index", async (_, item, step) => {
   database.takeQueries();
   const query = { filter: encodeFilter([item]) };
-  expect((await app.call("getDevices", { token: ana.token, query })).status).toBe(200);
+  expect((await ana.call("getDevices", { query })).status).toBe(200);
   const plans = await Promise.all(database.takeQueries().map((asked) => database.planOf(asked)));
   const [found, ...more] = plans.filter(({ text }) => text.includes('"Device"'));
   expect(more).toEqual([]);
@@ -117,7 +117,7 @@ describe.each(Object.entries(LISTS))("%s", (id, forms) => {
   test.each(forms)("reads by an index: $name", async ({ query, sorted = false, whole }) => {
     database.takeQueries();
     const params = { tenant: ana.tenant, uid: uidOf(ana.tenant, 0) };
-    const { status } = await app.call(id as Id, { token: ana.token, params, query });
+    const { status } = await ana.call(id as Id, { params, query });
     expect(status).toBe(200);
     const queries = database.takeQueries();
     expect(queries.length).toBeGreaterThanOrEqual(2);

@@ -2,7 +2,7 @@ import type { Role } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { PASSWORD, type TestApp } from "../../http/testApp.ts";
 import { above, type Credential, Model, type Place, type User } from "./model.ts";
-import { credentialsOf } from "./plan.ts";
+import { credentialsOf } from "./plans.ts";
 
 let runs = 0;
 

@@ -155,7 +155,7 @@ describe("a subscription", () => {
     const uids = await fleet(shop, user.tenant, 6);
     for (const uid of uids.slice(0, 5)) expect(await accept(shop, user, uid)).toBe(200);
     await refreshBilling(shop.services);
-    await shop.call("deleteDevice", { token: user.token, params: { uid: uids[0] ?? "" } });
+    await user.call("deleteDevice", { params: { uid: uids[0] ?? "" } });
     const call = async (id: "getSubscription" | "createSubscription" | "evaluateBilling") =>
       shop.call(id, { token: await shop.tokenOf(user) });
     const upkeep = async (days: number) => {
@@ -200,7 +200,7 @@ describe("a subscription", () => {
     const user = await owner();
     await subscribe(app, user);
     const { customer_id: id } = (await namespaceOf(user)).billing;
-    await app.call("deleteNamespace", { token: user.token, params: { tenant: user.tenant } });
+    await user.call("deleteNamespace", { params: { tenant: user.tenant } });
     await refreshBilling(app.services);
     expect(await app.services.db.ledgerCustomer.count({ where: { id } })).toBe(0);
   });
@@ -211,10 +211,7 @@ describe("a subscription", () => {
     for (const uid of await fleet(app, user.tenant, 2)) await accept(app, user, uid);
     await refreshBilling(app.services);
     const { customer_id: customerId } = (await namespaceOf(user)).billing;
-    const { status } = await app.call("deleteNamespace", {
-      token: user.token,
-      params: { tenant: user.tenant },
-    });
+    const { status } = await user.call("deleteNamespace", { params: { tenant: user.tenant } });
     expect(status).toBe(200);
     const { db } = app.services;
     const state = async () => (await db.ledgerSubscription.findFirst({ where: { customerId } }))?.status;

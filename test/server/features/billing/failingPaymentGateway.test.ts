@@ -69,7 +69,7 @@ describe("when the gateway fails, the answer is 424 and nothing has changed", ()
   test("before there is a customer", () => everythingFails([["createCustomer"]]));
 
   test("of a customer", async () => {
-    await app.call("createCustomer", { token: user.token });
+    await user.call("createCustomer");
     const body = { id: VISA };
     await everythingFails([
       ["getCustomer"],
@@ -151,9 +151,9 @@ describe("when the answer of the gateway is lost after it has done its work", ()
       createCustomer: losing(billing.createCustomer.bind(billing)),
     });
     const before = await db.ledgerCustomer.count();
-    expect((await app.call("createCustomer", { token: user.token })).status).toBe(424);
+    expect((await user.call("createCustomer")).status).toBe(424);
     restore();
-    expect((await app.call("createCustomer", { token: user.token })).status).toBe(200);
+    expect((await user.call("createCustomer")).status).toBe(200);
     expect(await db.ledgerCustomer.count()).toBe(before + 1);
   });
 

@@ -50,13 +50,13 @@ export async function callersOf(world: World): Promise<Caller[]> {
   const { app, lab, elsewhere, guest, own, homeless, pending, removed } = world;
   const user = async (
     name: string,
-    { token, ...of }: TestUser,
+    of: TestUser,
     tenant: string,
     role: Role | null,
     labRole: Role | null,
   ): Promise<Caller> => ({
     name,
-    credentials: { token: tenant === of.tenant ? token : await app.tokenOf({ ...of, token, tenant }) },
+    credentials: { token: tenant === of.tenant ? of.token : await app.tokenOf({ ...of, tenant }) },
     identity: { kind: "jwt", tenant, role, labRole, owns: of.tenant !== "" },
   });
   const refused = Object.entries(await refusedCredentials(world));

@@ -55,7 +55,7 @@ async function tokens({ app, lab }: World): Promise<Record<string, string>> {
 
 async function expiredKey({ app, lab }: World): Promise<string> {
   const body = { name: "expired", expires_at: 30, role: "owner" };
-  const { status, body: key } = await app.call("createApiKey", { token: lab.owner.token, body });
+  const { status, body: key } = await lab.owner.call("createApiKey", { body });
   expect(status).toBe(200);
   const now = Math.floor(app.services.now().getTime() / 1000);
   await app.services.db.apiKey.update({

@@ -89,7 +89,7 @@ export async function makeWorld(app: TestApp): Promise<World> {
   const removed = await app.user(name("removed"));
   await addMember(app, lab.tenant, removed.id, "administrator");
   const params = { tenant: lab.tenant, uid: removed.id };
-  const removal = await app.call("removeMember", { token: lab.owner.token, params });
+  const removal = await lab.owner.call("removeMember", { params });
   expect(removal.status).toBe(200);
   const homeless = await app.user(name("homeless"));
   return { app, lab, elsewhere, guest, own: guest.tenant, homeless, pending, removed };

@@ -1,0 +1,299 @@
+import type { operations, Role } from "@gatehouse-access/sdk/contract";
+import { expect } from "vitest";
+import type { Answer, CallOptions } from "../../http/testApp.ts";
+import { type Credential, type Model, type Place, rank, type User } from "./model.ts";
+
+/** An entry of the audit trail, without what a clock or a network decides. */
+interface Entry {
+  readonly tenantId: string | null;
+  readonly operation: string;
+  readonly actorKind: "user";
+  readonly actorId: string;
+  readonly objectKind: string;
+  readonly objectId: string;
+}
+
+/** A step as a request, with what the rules make of it. */
+export interface Plan {
+  readonly id: keyof typeof operations;
+  readonly options: CallOptions;
+  /** Who sends it; undefined for a login. */
+  readonly actor?: Credential;
+  /** Statuses with which it may be refused; none: it succeeds. */
+  readonly refusals: readonly number[];
+  /** What the audit trail gains when it succeeds; null when nothing changes. */
+  readonly entry: Entry | null;
+  /** What the model makes of the answer. */
+  apply(answer: Answer): void;
+}
+
+export const credentialsOf = ({ kind, secret }: Credential): CallOptions =>
+  kind === "token" ? { token: secret } : { apiKey: secret };
+
+/** A user as the sender of a request, whom the rules let through to the operation. */
+interface Sender {
+  readonly user: User;
+  readonly tenant: string;
+  /** In the namespace that the operation is about; null where it is about none. */
+  readonly role: Role | null;
+}
+
+/**
+ * The sender of an operation that takes users' tokens only, or the status that keeps it out (rules section 1).
+ * @param minimum the role that the operation needs in the token's namespace, which must be the path's if there is one
+ */
+function senderOf(model: Model, credential: Credential, minimum?: Role, path?: Place): Sender | 401 | 403 {
+  const standing = model.standing(credential);
+  if (standing === null) return 401;
+  if (credential.kind === "key") return 403;
+  const { user, tenant } = credential;
+  const { role } = standing;
+  if (minimum === undefined) return { user, tenant, role };
+  if (path !== undefined && path.tenant !== tenant) return 403;
+  return role === null || rank(role) < rank(minimum) ? 403 : { user, tenant, role };
+}
+
+/** Rules section 4: one gives and takes roles up to one's own, and nobody an owner's. */
+const mayGive = (own: Role | null, role: Role): boolean =>
+  own !== null && role !== "owner" && rank(role) <= rank(own);
+
+/** Statuses whose condition holds. */
+const refusedBy = (...conditions: readonly (readonly [boolean, number])[]): number[] =>
+  conditions.flatMap(([holds, status]) => (holds ? [status] : []));
+
+/** What the rules make of an operation that is open to its sender. */
+type Effect = Pick<Plan, "refusals" | "entry" | "apply">;
+
+/** An operation that takes users' tokens only; `minimum` and `path` are those of {@link senderOf}. */
+function planOfUser(
+  { model, credential }: { readonly model: Model; readonly credential: Credential },
+  { id, ...options }: Pick<Plan, "id"> & CallOptions,
+  effectOf: (sender: Sender) => Effect,
+  minimum?: Role,
+  path?: Place,
+): Plan {
+  const sender = senderOf(model, credential, minimum, path);
+  const effect =
+    typeof sender === "number" ? { refusals: [sender], entry: null, apply() {} } : effectOf(sender);
+  return { id, actor: credential, options: { ...options, ...credentialsOf(credential) }, ...effect };
+}
+
+const entryOf = (
+  operation: Plan["id"],
+  actor: User,
+  tenantId: string | null,
+  objectKind: string,
+  objectId: string,
+): Entry => ({ tenantId, operation, actorKind: "user", actorId: actor.id, objectKind, objectId });
+
+/** Rules 15.3: a key's role is at most that of who makes it; an owner may make an owner's key (D25). */
+const isAbove = (role: Role, own: Role | null): boolean => own === null || rank(role) > rank(own);
+
+/** Rules 15.1 to 15.5. */
+export function planCreateKey(model: Model, credential: Credential, asked: Role | "", days: number): Plan {
+  const id = "createApiKey";
+  const name = `key-${model.keyNames.length}`;
+  const body = { name, expires_at: days, role: asked };
+  return planOfUser(
+    { model, credential },
+    { id, body },
+    ({ tenant, user, role: own }) => {
+      const role = asked || (own as Role);
+      return {
+        refusals: refusedBy([isAbove(role, own), 403]),
+        entry: entryOf(id, user, tenant, "apiKey", name),
+        apply: ({ body: made }) => {
+          model.keyNames.push(name);
+          model.place(tenant)?.keys.set(name, { role });
+          const expires = days < 0 ? Number.POSITIVE_INFINITY : model.now + days * 86_400;
+          model.credentials.push({ kind: "key", secret: made.id, tenant, name, expires });
+        },
+      };
+    },
+    "administrator",
+  );
+}
+
+/** Rules 15.6; an expired key is still there. */
+export function planUpdateKey(model: Model, credential: Credential, name: string, role: Role): Plan {
+  const id = "updateApiKey";
+  return planOfUser(
+    { model, credential },
+    { id, params: { key: name }, body: { role } },
+    ({ tenant, user, role: own }) => {
+      const key = model.place(tenant)?.keys.get(name);
+      return {
+        refusals: refusedBy([key === undefined, 404], [isAbove(role, own), 403]),
+        entry: key?.role === role ? null : entryOf(id, user, tenant, "apiKey", name),
+        apply: () => {
+          if (key) key.role = role;
+        },
+      };
+    },
+    "administrator",
+  );
+}
+
+/** Rules 15.7. */
+export function planDeleteKey(model: Model, credential: Credential, name: string): Plan {
+  const id = "deleteApiKey";
+  return planOfUser(
+    { model, credential },
+    { id, params: { key: name } },
+    ({ tenant, user }) => {
+      const keys = model.place(tenant)?.keys;
+      return {
+        refusals: refusedBy([!keys?.has(name), 404]),
+        entry: entryOf(id, user, tenant, "apiKey", name),
+        apply: () => void keys?.delete(name),
+      };
+    },
+    "administrator",
+  );
+}
+
+interface Members {
+  readonly model: Model;
+  readonly credential: Credential;
+  readonly place: Place;
+  readonly user: User;
+}
+
+/** Rules 5.8 and 5.9. */
+export function planInvite(target: Members, role: Role): Plan {
+  const { model, place, user } = target;
+  const id = "inviteMember";
+  return planOfUser(
+    target,
+    { id, params: { tenant: place.tenant }, body: { email: user.email, role } },
+    (sender) => ({
+      refusals: refusedBy([!mayGive(sender.role, role), 403], [place.members.has(user), 409]),
+      entry: entryOf(id, sender.user, place.tenant, "member", user.id),
+      apply: () => place.members.set(user, { role, since: model.now }),
+    }),
+    "administrator",
+    place,
+  );
+}
+
+/** Rules 5.11. */
+export function planPromote(target: Members, role: Role): Plan {
+  const { place, user } = target;
+  const id = "updateMember";
+  const member = place.members.get(user);
+  return planOfUser(
+    target,
+    { id, params: { tenant: place.tenant, uid: user.id }, body: { role } },
+    (sender) => ({
+      refusals: refusedBy(
+        [member === undefined, 404],
+        [member?.role === "owner" || !mayGive(sender.role, role), 403],
+      ),
+      entry: member?.role === role ? null : entryOf(id, sender.user, place.tenant, "member", user.id),
+      apply: () => {
+        if (member) member.role = role;
+      },
+    }),
+    "administrator",
+    place,
+  );
+}
+
+/** Rules 5.12. */
+export function planRemove(target: Members): Plan {
+  const { place, user } = target;
+  const id = "removeMember";
+  const member = place.members.get(user);
+  return planOfUser(
+    target,
+    { id, params: { tenant: place.tenant, uid: user.id } },
+    (sender) => ({
+      refusals: refusedBy(
+        [member === undefined, 404],
+        [member !== undefined && !mayGive(sender.role, member.role), 403],
+      ),
+      entry: entryOf(id, sender.user, place.tenant, "member", user.id),
+      apply: () => void place.members.delete(user),
+    }),
+    "administrator",
+    place,
+  );
+}
+
+/** Rules 5.7: whichever namespace the token is for, a member may leave. */
+export function planLeave(target: Omit<Members, "user">): Plan {
+  const { model, credential, place } = target;
+  const id = "leaveNamespace";
+  return planOfUser(target, { id, params: { tenant: place.tenant } }, ({ user, tenant }) => {
+    const role = place.members.get(user)?.role;
+    return {
+      refusals: refusedBy([role === undefined || role === "owner", 403]),
+      entry: entryOf(id, user, place.tenant, "member", user.id),
+      apply: ({ body }) => {
+        place.members.delete(user);
+        expect(body !== undefined).toBe(tenant === place.tenant);
+        if (body === undefined) return;
+        expect(model.homesOf(user)).toContain(body.tenant);
+        model.addToken(user, body.tenant, body.token, credential.kind === "token" ? credential : null);
+      },
+    };
+  });
+}
+
+const WRONG = "wrong-horse";
+
+/** Rules 9 and 11: a lock refuses the right password too, and counts nothing. */
+export function planLogin(model: Model, user: User, right: boolean): Plan {
+  const body = { username: user.username, password: right ? user.password : WRONG };
+  const request = { id: "login", options: { body }, entry: null } as const;
+  if (model.isLocked(user, "login")) return { ...request, refusals: [429], apply() {} };
+  if (!right) {
+    const locks = model.countFailure(user, "login");
+    return { ...request, refusals: [locks ? 429 : 401], apply() {} };
+  }
+  return {
+    ...request,
+    refusals: [],
+    apply: ({ body: session }) => {
+      user.failures.delete("login");
+      expect(model.homesOf(user)).toContain(session.tenant);
+      model.addToken(user, session.tenant, session.token, null);
+    },
+  };
+}
+
+/** Rules 5.14. */
+export function planSwitch(target: Omit<Members, "user">): Plan {
+  const { model, credential, place } = target;
+  return planOfUser(target, { id: "getNamespaceToken", params: { tenant: place.tenant } }, ({ user }) => ({
+    refusals: refusedBy([!place.members.has(user), 404]),
+    entry: null,
+    apply: ({ body }) => {
+      user.preferred = place.tenant;
+      model.addToken(user, place.tenant, body.token, credential.kind === "token" ? credential : null);
+    },
+  }));
+}
+
+/** A new password voids the other tokens of the user; wrong present ones are counted as wrong logins are. */
+export function planChangePassword(model: Model, credential: Credential, right: boolean): Plan {
+  const id = "updateUser";
+  const owner = credential.kind === "token" ? credential.user : undefined;
+  const password = owner?.password === "another-horse" ? "third-horse" : "another-horse";
+  const body = { password, current_password: right ? owner?.password : WRONG };
+  return planOfUser({ model, credential }, { id, body }, ({ user }) => {
+    if (model.isLocked(user, "password")) return { refusals: [429], entry: null, apply() {} };
+    if (!right) {
+      const locks = model.countFailure(user, "password");
+      return { refusals: [locks ? 429 : 400], entry: null, apply() {} };
+    }
+    return {
+      refusals: [],
+      entry: entryOf(id, user, null, "user", user.id),
+      apply: () => {
+        user.failures.delete("password");
+        if (credential.kind === "token") model.changePassword(user, password, credential);
+      },
+    };
+  });
+}
