@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { forgetAccounts } from "../../../server/features/users/account/registerUser.ts";
 import { withSharedApp } from "../http/lab.ts";
-import { PASSWORD, PUBLIC_URL } from "../http/testApp.ts";
+import { PASSWORD, PUBLIC_URL, valuesOf } from "../http/testApp.ts";
 
 const DAY = 24 * 3600;
 
@@ -209,9 +209,8 @@ describe("the older forms of updateUser", () => {
       const { status, body } = await change(current, password);
       expect([status, body]).toEqual([400, { message }]);
     }
-    const { token } = user;
     expect((await change(PASSWORD, "another-horse")).status).toBe(200);
-    expect((await app.call("getUserInfo", { token })).status).toBe(401);
+    expect((await user.call("getUserInfo")).status).toBe(401);
     expect(await login("paul", "another-horse")).toBe(200);
   });
 
@@ -238,7 +237,7 @@ describe("deleteUser", () => {
     expect(await login("sven")).toBe(401);
     const params = { tenant: owner.tenant };
     const { body } = await app.call("getNamespace", { token: await app.tokenOf(owner), params });
-    expect(body.members.map(({ id }: { id: string }) => id)).toEqual([owner.id]);
+    expect(valuesOf(body.members, "id")).toEqual([owner.id]);
     const trail = await app.call("getAuditTrail", { token: await app.tokenOf(owner), params });
     expect(trail.body[0]).toMatchObject({ operation: "deleteUser", after: null });
   });

@@ -2,8 +2,8 @@ import { TOTP } from "otpauth";
 import { describe, expect, test } from "vitest";
 import { confirmAddress, signOut } from "../../../server/admin/changeUser.ts";
 import { isCurrentPassword } from "../../../server/features/users/proveOwner.ts";
-import { withLab } from "../http/lab.ts";
-import { PASSWORD, startApp } from "../http/testApp.ts";
+import { testApp, withLab } from "../http/lab.ts";
+import { PASSWORD } from "../http/testApp.ts";
 
 const NEW = "ana@new.example.org";
 const DAY = 24 * 60 * 60;
@@ -233,7 +233,7 @@ describe("confirming", () => {
 });
 
 test.each(["community", "enterprise"] as const)("the %s edition confirms addresses too", async (edition) => {
-  const other = await startApp({ edition });
+  const other = await testApp({ edition });
   const { id, token, email } = await other.user("eve");
   expect((await other.call("updateUser", { token, body: { email: NEW } })).body).toEqual(pending("email"));
   await other.deliverMails();
@@ -246,5 +246,4 @@ test.each(["community", "enterprise"] as const)("the %s edition confirms address
   const body = { id, token: link.searchParams.get("token"), password: PASSWORD };
   expect((await other.call("confirmAddress", { body })).status).toBe(200);
   expect(await other.services.db.user.count({ where: { email: NEW } })).toBe(1);
-  await other.stop();
 });

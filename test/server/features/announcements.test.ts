@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { withSharedApp } from "../http/lab.ts";
+import { valuesOf } from "../http/testApp.ts";
 
 const app = withSharedApp({ edition: "cloud" });
 beforeAll(async () => {
@@ -19,7 +20,7 @@ const list = (query = {}) => app.call("listAnnouncements", { query });
 test("everybody reads them, the latest first, without their texts", async () => {
   const { body, headers } = await list();
   expect(headers.get("x-total-count")).toBe("3");
-  expect(body.map(({ title }: { title: string }) => title)).toEqual(["News 3", "News 2", "News 1"]);
+  expect(valuesOf(body, "title")).toEqual(["News 3", "News 2", "News 1"]);
   expect(body[0]).toEqual({
     uuid: "0d6a1f7e-53c8-4c0e-8a6b-19d1f0b7c3a3",
     title: "News 3",
@@ -29,7 +30,7 @@ test("everybody reads them, the latest first, without their texts", async () => 
 
 test("in pages, and the oldest first when asked for", async () => {
   const { body, headers } = await list({ order_by: "asc", page: 2, per_page: 2 });
-  expect(body.map(({ title }: { title: string }) => title)).toEqual(["News 3"]);
+  expect(valuesOf(body, "title")).toEqual(["News 3"]);
   expect(headers.get("x-total-count")).toBe("3");
   expect((await list({ order_by: "sideways" })).status).toBe(400);
 });

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { expiryOf } from "../../../server/features/apiKeys/handlers.ts";
 import { withLab } from "../http/lab.ts";
-import { PASSWORD } from "../http/testApp.ts";
+import { PASSWORD, valuesOf } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 
@@ -81,7 +81,7 @@ test("expiry after 2038 is kept to the second", async () => {
   expect(body.expires_in).toBe(Math.floor(Date.parse(body.created_at) / 1000) + 90 * 24 * 3600);
   expect(body.expires_in).toBeGreaterThan(2 ** 31);
   const { body: list } = await app.call("listApiKeys", { token: session.token });
-  expect(list.map((key: { name: string }) => key.name)).toEqual(["later", "ci-key"]);
+  expect(valuesOf(list, "name")).toEqual(["later", "ci-key"]);
   expect(list[0].expires_in).toBe(body.expires_in);
   expect(await works(body.id)).toBe(true);
   app.pass(90 * 24 * 3600 + 1);
@@ -120,7 +120,7 @@ test("an update keeps what is blank, and its own name is no conflict", async () 
   expect(await update("ci-key", { name: "third" })).toBe(200);
   expect(await update("ci-key", {})).toBe(404);
   const list = (await ana.call("listApiKeys", { query: { sort_by: "name", order_by: "desc" } })).body;
-  expect(list.map((key: { name: string }) => key.name)).toEqual(["third", "second"]);
+  expect(valuesOf(list, "name")).toEqual(["third", "second"]);
   expect(list[0].role).toBe("operator");
   expect(Date.parse(list[0].updated_at) - Date.parse(body.updated_at)).toBeGreaterThanOrEqual(5000);
 });
@@ -132,8 +132,7 @@ test("lists sort by expiry unless told otherwise", async () => {
     ["short", 30],
   ])
     await create({ name, expires_at });
-  const names = async (query = {}) =>
-    (await ana.call("listApiKeys", { query })).body.map((key: { name: string }) => key.name);
+  const names = async (query = {}) => valuesOf((await ana.call("listApiKeys", { query })).body, "name");
   expect(await names()).toEqual(["long", "short", "never"]);
   expect(await names({ order_by: "asc", sort_by: "unknown" })).toEqual(["never", "short", "long"]);
   expect(await names({ sort_by: "name", per_page: 2, page: 2 })).toEqual(["long"]);

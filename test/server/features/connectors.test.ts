@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { withLab } from "../http/lab.ts";
-import { startApp } from "../http/testApp.ts";
+import { startApp, valuesOf } from "../http/testApp.ts";
 
 let { app, ana } = withLab({ edition: "cloud" });
 
@@ -46,7 +46,7 @@ test("they are listed the latest first, in pages, and by whether they are enable
     await create({ ...ENGINE, port: n + 1, enable });
     app.pass(1);
   }
-  const ports = async (query = {}) => (await list(query)).map(({ port }: { port: number }) => port);
+  const ports = async (query = {}) => valuesOf(await list(query), "port");
   expect(await ports()).toEqual([3, 2, 1]);
   expect(await ports({ enable: "true" })).toEqual([3, 1]);
   expect(await ports({ enable: "false" })).toEqual([2]);

@@ -1,7 +1,7 @@
 import { type Operation, operations, takesDeclaredBy } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { type CallOptions, ED25519, enrol } from "../http/testApp.ts";
+import { type CallOptions, ED25519, enrol, valuesOf } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
 
@@ -63,7 +63,7 @@ test("says who declared each kind of object last, in the answer of the write, al
       [bob.id, by("bob")],
     ]),
   );
-  expect((await keys()).map((key: { declared_by?: object }) => key.declared_by)).toEqual([by("laptop")]);
+  expect(valuesOf(await keys(), "declared_by")).toEqual([by("laptop")]);
   const rules = (await call("getFirewallRules")).body;
   expect(rules).toEqual([(await call("getFirewallRule", { params: { id: rule.id } })).body]);
   expect(rules[0].declared_by).toEqual(by("deny"));

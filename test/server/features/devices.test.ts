@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deviceUid } from "../../../server/features/devices/authDevice.ts";
-import { withLab } from "../http/lab.ts";
-import { enrol, enrolProven, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { testApp, withLab } from "../http/lab.ts";
+import { enrol, enrolProven, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 
@@ -150,12 +150,11 @@ describe("of the devices that wait to be accepted", () => {
   });
 
   test("many may come at once", async () => {
-    const fleet = await startApp({ maximumPendingDevices: 10_000 });
+    const fleet = await testApp({ maximumPendingDevices: 10_000 });
     const { tenant } = await fleet.user("ana", "fleet");
     // More than the database has connections; each waits for its turn, but not for ever.
     const reports = names(200).map((hostname) => enrol(fleet, tenant, hostname, { hostname }));
     expect(new Set((await Promise.all(reports)).map(({ uid }) => uid)).size).toBe(200);
-    await fleet.stop();
   });
 
   test("one that is accepted, rejected or deleted makes room for another one", async () => {
@@ -236,11 +235,11 @@ describe("the status", () => {
     const statuses = await Promise.all(uids.map(accept));
     expect(statuses.sort()).toEqual([200, 200, 403, 403, 403]);
     const { body } = await ana.call("getDevices");
-    expect(body.map((item: { acceptable: boolean }) => item.acceptable)).toEqual(Array(5).fill(false));
+    expect(valuesOf(body, "acceptable")).toEqual(Array(5).fill(false));
   });
 
   test("cloud: removed devices hold their slot for 30 days, and can come back to it", async () => {
-    const cloud = await startApp({ edition: "cloud" });
+    const cloud = await testApp({ edition: "cloud" });
     const user = await cloud.user("zoe", "zoes");
     const uids = await Promise.all(
       [1, 2, 3, 4].map(async (n) => (await enrol(cloud, user.tenant, `00:00:00:00:00:0${n}`)).uid),
@@ -256,7 +255,6 @@ describe("the status", () => {
     const list = async (query = {}) => (await user.call("getDevices", { query })).body.length;
     expect([await list(), await list({ status: "removed" })]).toEqual([3, 1]);
     expect(await act("acceptDevice", uids[0])).toBe(200);
-    await cloud.stop();
   });
 
   test("cloud: the token of a removed device is void", async () => {
@@ -320,7 +318,7 @@ describe("lists", () => {
       for (const page of [1, 2, 3, 4]) {
         const { body, headers } = await ana.call("getDevices", { query: { ...query, page, per_page: 3 } });
         expect(headers.get("x-total-count")).toBe("7");
-        seen.push(...body.map((item: { uid: string }) => item.uid));
+        seen.push(...valuesOf(body, "uid"));
       }
       expect(new Set(seen).size, JSON.stringify(query)).toBe(7);
     }
@@ -350,8 +348,7 @@ describe("lists", () => {
       await device(`00:00:00:00:00:0${n}`, `host-${n}`);
       app.pass(1);
     }
-    const names = async (query = {}) =>
-      (await ana.call("getDevices", { query })).body.map((item: { name: string }) => item.name);
+    const names = async (query = {}) => valuesOf((await ana.call("getDevices", { query })).body, "name");
     expect(await names()).toEqual(["host-3", "host-1", "host-2"]);
     expect(await names({ order_by: "asc" })).toEqual(["host-2", "host-1", "host-3"]);
     expect(await names({ sort_by: "name" })).toEqual(["host-3", "host-2", "host-1"]);

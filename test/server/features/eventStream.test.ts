@@ -9,7 +9,7 @@ import type { Services } from "../../../server/services.ts";
 import { startAddingProxy } from "../../support/proxy.ts";
 import { INTERNAL_TOKEN, startInternalApp } from "../http/internalTestApp.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { enrol } from "../http/testApp.ts";
+import { enrol, valuesOf } from "../http/testApp.ts";
 
 let device: string;
 let uid: string;
@@ -74,7 +74,7 @@ const closing = async (socket: WebSocket): Promise<[number, string]> => {
 const event = (type: string, data: unknown, seat = 0) =>
   JSON.stringify({ session: uid, type, timestamp: "2025-06-02T16:00:01.123456789+02:00", data, seat });
 const items = async () => (await ana.call("getSession", { params: { uid } })).body.events.items;
-const types = async () => (await items()).map(({ type }: { type: string }) => type);
+const types = async () => valuesOf(await items(), "type");
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
 test("a recorded login of the SSH service of 0.19, which sends no token, through a proxy that adds it", async () => {
@@ -113,7 +113,7 @@ test("a recorded login of the SSH service of 0.19, which sends no token, through
 
   const { body } = await ana.call("getSession", { params: { uid } });
   expect(body).toMatchObject({ authenticated: true, recorded: true, type: "none", active: false });
-  expect(body.events.items.map(({ data }: { data: object }) => data)).toEqual([
+  expect(valuesOf(body.events.items, "data")).toEqual([
     { term: "xterm", columns: 120, rows: 40, width: 0, height: 0, modelist: "gQ==" },
     {},
     { columns: 80, rows: 24, width: 0, height: 0 },

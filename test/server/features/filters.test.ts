@@ -1,7 +1,15 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { withSharedApp } from "../http/lab.ts";
-import { ED25519, encodeFilter, enrol, operator, property, type TestUser } from "../http/testApp.ts";
+import {
+  ED25519,
+  encodeFilter,
+  enrol,
+  operator,
+  property,
+  type TestUser,
+  valuesOf,
+} from "../http/testApp.ts";
 import { type Item, matches, type Wire } from "./filterModel.ts";
 
 let ana: TestUser;
@@ -276,7 +284,7 @@ test("on keys and namespaces, properties at the end are joined by or; closed gro
   const names = async (items: unknown[]) => {
     const query = { filter: encodeFilter(items) };
     const { body } = await eve.call("getPublicKeys", { query });
-    return body.map((key: { name: string }) => key.name);
+    return valuesOf(body, "name");
   };
   expect(await names([property("name", "eq", "laptop"), property("name", "eq", "phone")])).toEqual([
     "laptop",

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ruleKey } from "../../../server/features/firewall/firewallRule.ts";
-import { withLab } from "../http/lab.ts";
+import { testApp, withLab } from "../http/lab.ts";
 import { enrol, startApp } from "../http/testApp.ts";
 
 let { app, ana } = withLab();
@@ -148,13 +148,12 @@ test("rules go with their namespace", async () => {
 });
 
 test("the community edition has none", async () => {
-  const community = await startApp({ edition: "community" });
+  const community = await testApp({ edition: "community" });
   const { token } = await community.user("bob", "bobs");
   const { status } = await community.send("GET", "/api/firewall/rules", {
     headers: { authorization: `Bearer ${token}` },
   });
   expect(status).toBe(404);
-  await community.stop();
 });
 
 describe("the most that a namespace may have", () => {

@@ -6,8 +6,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { shellAssignments } from "../../../server/features/install/handlers.ts";
 import { testFolder } from "../../support/folder.ts";
-import { withSharedApp } from "../http/lab.ts";
-import { startApp } from "../http/testApp.ts";
+import { testApp, withSharedApp } from "../http/lab.ts";
 
 const run = promisify(execFile);
 const TENANT = "7c1e2f58-0b4d-4f0a-9a44-5b5f0f8a1c22";
@@ -162,10 +161,9 @@ describe("no value leaves its quotes", () => {
   });
 
   test("nor does the host that the client calls", async () => {
-    const proxied = await startApp({ trustedProxies: ["127.0.0.1"] });
+    const proxied = await testApp({ trustedProxies: ["127.0.0.1"] });
     const headers = { "x-forwarded-host": "evil'$(id)`id`'" };
     const { text } = await proxied.send("GET", "/install.sh", { headers });
-    await proxied.stop();
     const program = text.replace(/^main$/m, `printf '%s' "$default_server_address"`);
     expect((await execute(program, {})).stdout).toBe("http://evil'$(id)`id`'");
   });

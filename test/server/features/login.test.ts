@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { createUser } from "../../../server/features/users/account/createUser.ts";
 import { penaltyOf } from "../../../server/features/users/lockout.ts";
-import { withLab } from "../http/lab.ts";
-import { PASSWORD, startApp } from "../http/testApp.ts";
+import { testApp, withLab } from "../http/lab.ts";
+import { PASSWORD } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 
@@ -119,23 +119,21 @@ test("X-Real-IP of a stranger does not make a new source", async () => {
 });
 
 test("X-Real-IP of a known proxy does", async () => {
-  const proxied = await startApp({ trustedProxies: ["127.0.0.1"] });
+  const proxied = await testApp({ trustedProxies: ["127.0.0.1"] });
   await proxied.user("ana");
   const attempt = (ip: string) =>
     proxied.call("login", { body: { username: "ana", password: "wrong" }, headers: { "x-real-ip": ip } });
   for (const _ of [1, 2]) await attempt("203.0.113.1");
   expect((await attempt("203.0.113.1")).status).toBe(429);
   expect((await attempt("203.0.113.2")).status).toBe(401);
-  await proxied.stop();
 });
 
 test("a maximum of 0 turns lockouts off", async () => {
-  const open = await startApp({ maximumLockout: 0 });
+  const open = await testApp({ maximumLockout: 0 });
   await open.user("ana");
   for (let n = 0; n < 5; n += 1) {
     expect((await open.call("login", { body: { username: "ana", password: "wrong" } })).status).toBe(401);
   }
-  await open.stop();
 });
 
 test("an unconfirmed user is 403, an invited one and one of an identity provider 401", async () => {

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
 import { withLab } from "../http/lab.ts";
-import { encodeFilter, property } from "../http/testApp.ts";
+import { encodeFilter, property, valuesOf } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 
@@ -31,7 +31,7 @@ async function search(part: string): Promise<string[]> {
   const { status, body, headers } = await ana.call("getDevices", { query });
   expect(status).toBe(200);
   expect(headers.get("x-total-count")).toBe(String(body.length));
-  return body.map(({ uid }: { uid: string }) => uid).sort();
+  return valuesOf(body, "uid").sort();
 }
 
 /** Without any index, name by name. */

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { withLab } from "../http/lab.ts";
-import { ED25519, enrol, startApp, type TestUser } from "../http/testApp.ts";
+import { testApp, withLab } from "../http/lab.ts";
+import { ED25519, enrol, type TestUser, valuesOf } from "../http/testApp.ts";
 
 let bob: TestUser;
 const { app, ana } = withLab();
@@ -52,11 +52,10 @@ test("community instances greet, cloud ones limit devices", async () => {
     ["community", -1, true],
     ["cloud", 3, false],
   ] as const) {
-    const other = await startApp({ edition });
-    const { token } = await other.user("zoe");
-    const { body } = await other.call("createNamespace", { token, body: { name: "zoes" } });
+    const other = await testApp({ edition });
+    const zoe = await other.user("zoe");
+    const { body } = await zoe.call("createNamespace", { body: { name: "zoes" } });
     expect([body.max_devices, body.settings.connection_announcement !== ""]).toEqual([devices, greeting]);
-    await other.stop();
   }
 });
 
@@ -74,13 +73,13 @@ test("lists have those of the caller, or the API key's own", async () => {
   await create({ name: "second" });
   await app.user("eve", "eves");
   const mine = await ana.call("getNamespaces");
-  expect(mine.body.map((space: { name: string }) => space.name)).toEqual(["lab", "second"]);
+  expect(valuesOf(mine.body, "name")).toEqual(["lab", "second"]);
   expect(mine.headers.get("x-total-count")).toBe("2");
   const page = await ana.call("getNamespaces", { query: { per_page: 1, page: 2 } });
   expect(page.body[0].name).toBe("second");
   const key = await ana.call("createApiKey", { body: { name: "key", expires_at: -1 } });
   const own = await app.call("getNamespaces", { apiKey: key.body.id });
-  expect(own.body.map((space: { name: string }) => space.name)).toEqual(["lab"]);
+  expect(valuesOf(own.body, "name")).toEqual(["lab"]);
 });
 
 test("an edit changes what is sent only", async () => {
@@ -230,7 +229,7 @@ describe("members", () => {
   });
 
   test("on a cloud instance wait seven days; the invitation can then be renewed", async () => {
-    const cloud = await startApp({ edition: "cloud" });
+    const cloud = await testApp({ edition: "cloud" });
     const [owner, guest] = [await cloud.user("owner", "lab"), await cloud.user("guest")];
     const ask = (role: string) =>
       owner.call("inviteMember", { params: { tenant: owner.tenant }, body: { email: guest.email, role } });
@@ -252,7 +251,6 @@ describe("members", () => {
     });
     expect(renewed.status).toBe(200);
     expect(renewed.body.members).toHaveLength(2);
-    await cloud.stop();
   });
 });
 

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { ED25519, enrol } from "../http/testApp.ts";
+import { ED25519, enrol, valuesOf } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 beforeEach(async () => {
@@ -97,7 +97,7 @@ test("keys are listed oldest first, and the same key may be in two namespaces", 
   app.pass(1);
   await create({ name: "second", data: base64(line("ssh-ed25519", "ssh-ed25519", Buffer.alloc(32, 7))) });
   const { body: list, headers } = await ana.call("getPublicKeys");
-  expect(list.map((item: { name: string }) => item.name)).toEqual(["laptop", "second"]);
+  expect(valuesOf(list, "name")).toEqual(["laptop", "second"]);
   expect(headers.get("x-total-count")).toBe("2");
   const params = { fingerprint: FINGERPRINT };
   expect((await ana.call("deletePublicKey", { params })).status).toBe(200);

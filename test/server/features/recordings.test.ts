@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { beforeEach, describe, expect, test } from "vitest";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { type CallOptions, enrol, enrolProven } from "../http/testApp.ts";
+import { type CallOptions, enrol, enrolProven, valuesOf } from "../http/testApp.ts";
 
 let device: string;
 let deviceToken: string;
@@ -150,9 +150,7 @@ describe("a recording", () => {
       })),
     });
     const { body } = await play();
-    expect(body.map(({ message }: { message: string }) => message)).toEqual(
-      Array.from({ length: 250 }, (_, index) => `line ${index}`),
-    );
+    expect(valuesOf(body, "message")).toEqual(Array.from({ length: 250 }, (_, index) => `line ${index}`));
   });
 
   test("has a seat for each channel, and each is deleted by itself", async () => {
@@ -172,18 +170,15 @@ describe("a recording", () => {
       params: { tenant: ana.tenant },
       query: { kind: "session" },
     });
-    expect(trail.body.map(({ before }: { before: unknown }) => before)).toEqual([
-      { recorded_seat: 7 },
-      { recorded_seat: 0 },
-    ]);
+    expect(valuesOf(trail.body, "before")).toEqual([{ recorded_seat: 7 }, { recorded_seat: 0 }]);
   });
 
   test("is another namespace's business in no way", async () => {
     await record("secret");
-    const { token } = await app.user("eve", "elsewhere");
+    const eve = await app.user("eve", "elsewhere");
     for (const id of ["getSessionRecord", "deleteSessionRecord", "recordSession"] as const) {
       const body = id === "recordSession" ? chunk("x") : undefined;
-      expect((await app.call(id, { token, params: { uid, seat: "0" }, body })).status, id).toBe(404);
+      expect((await eve.call(id, { params: { uid, seat: "0" }, body })).status, id).toBe(404);
     }
     expect((await play()).body).toHaveLength(1);
   });
@@ -205,9 +200,7 @@ describe("a recording", () => {
     await record("out");
     await record("err", { stream: "stderr" });
     await record("out again");
-    expect((await play()).body.map(({ stream }: { stream?: string }) => stream)).toEqual([
-      ...[undefined, "stderr", undefined],
-    ]);
+    expect(valuesOf((await play()).body, "stream")).toEqual([...[undefined, "stderr", undefined]]);
     const headers = { authorization: `Bearer ${ana.token}`, accept: "text/plain" };
     const cast = await app.send("GET", `/api/sessions/${uid}/records/0`, { headers });
     const events = cast.text
@@ -283,7 +276,7 @@ test("chunks that come at once are all kept", async () => {
   const answers = await Promise.all(messages.map((message) => record(message)));
   expect(answers.map(({ status }) => status)).toEqual(messages.map(() => 200));
   const { body } = await play();
-  expect(body.map(({ message }: { message: string }) => message).sort()).toEqual([...messages].sort());
+  expect(valuesOf(body, "message").sort()).toEqual([...messages].sort());
 });
 
 describe("after their time", () => {

@@ -5,8 +5,8 @@ import { createOnce } from "../../../server/changes/createOnce.ts";
 import { findRow, insertRows } from "../../../server/db/sql/rows.ts";
 
 import { sshKeyLine } from "../../provider/support/programs.ts";
-import { withLab } from "../http/lab.ts";
-import { ED25519, enrol, startApp } from "../http/testApp.ts";
+import { testApp, withLab } from "../http/lab.ts";
+import { ED25519, enrol, valuesOf } from "../http/testApp.ts";
 
 // What a repeat under one Idempotency-Key means where the objects differ from each other.
 
@@ -18,7 +18,7 @@ describe("an API key", () => {
   const make = (more: object = {}) =>
     app.call("createApiKey", { ...keyed("k"), body: { name: "ci-key", expires_at: 30, ...more } });
   const works = async (apiKey: string) => (await app.call("getDevices", { apiKey })).status === 200;
-  const names = async () => (await ana.call("listApiKeys")).body.map((key: { name: string }) => key.name);
+  const names = async () => valuesOf((await ana.call("listApiKeys")).body, "name");
 
   test("with another secret is refused, and the first one goes on working for whoever has it", async () => {
     const first = (await make()).body;
@@ -74,7 +74,7 @@ describe("a membership", () => {
   });
 
   test("that nobody accepted in time is made anew under the same key", async () => {
-    const cloud = await startApp({ edition: "cloud" });
+    const cloud = await testApp({ edition: "cloud" });
     const [owner, guest] = [await cloud.user("owner", "lab"), await cloud.user("guest")];
     const expiry = async () =>
       (await cloud.services.db.member.findFirst({ where: { userId: guest.id } }))?.expiresAt;
@@ -87,7 +87,6 @@ describe("a membership", () => {
     const { token } = (await cloud.call("login", login)).body;
     expect((await invite(guest.email, cloud, owner, token)).status).toBe(200);
     expect((await expiry())?.getTime()).toBeGreaterThan(first?.getTime() ?? Number.POSITIVE_INFINITY);
-    await cloud.stop();
   });
 });
 

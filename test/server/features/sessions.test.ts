@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startInternalApp } from "../http/internalTestApp.ts";
-import { withInternalApp, withLab } from "../http/lab.ts";
-import { enrol, enrolProven, startApp } from "../http/testApp.ts";
+import { testApp, withInternalApp, withLab } from "../http/lab.ts";
+import { enrol, enrolProven, valuesOf } from "../http/testApp.ts";
 
 let device: string;
 let deviceToken: string;
@@ -46,7 +46,7 @@ const close = (uid: string, of = device) =>
 async function listed(): Promise<string[]> {
   const { status, body } = await ana.call("getSessions", { query: { per_page: 100 } });
   expect(status).toBe(200);
-  return body.map(({ uid }: { uid: string }) => uid);
+  return valuesOf(body, "uid");
 }
 
 describe("a session", () => {
@@ -206,7 +206,7 @@ describe("getSessions", () => {
     const page = async (number: number) => {
       const { body, headers } = await ana.call("getSessions", { query: { page: number, per_page: 2 } });
       expect(headers.get("x-total-count")).toBe("5");
-      return body.map(({ uid }: { uid: string }) => uid);
+      return valuesOf(body, "uid");
     };
     expect([await page(1), await page(2), await page(3), await page(4)]).toEqual([
       uids.slice(0, 2),
@@ -231,12 +231,7 @@ describe("getSessions", () => {
     expect(inList.events).toEqual({ ...kinds, items: [] });
     const { events } = (await read(uid)).body;
     expect(events).toMatchObject(kinds);
-    expect(events.items.map(({ type }: { type: string }) => type)).toEqual([
-      "shell",
-      "pty-req",
-      "window-change",
-      "window-change",
-    ]);
+    expect(valuesOf(events.items, "type")).toEqual(["shell", "pty-req", "window-change", "window-change"]);
     expect(events.items[0]).toEqual({ type: "shell", seat: 1, timestamp, data: { command: "\u0000" } });
     expect(events.items[1].data).toEqual(pty);
     await app.services.db.session.update({ where: { uid }, data: { boundedEvents: 1000 } });
@@ -253,7 +248,7 @@ describe("getSessions", () => {
     );
     expect(answers.map(({ status }) => status)).toEqual(bodies.map(() => 200));
     const { items } = (await read(uid)).body.events;
-    expect(items.map(({ type }: { type: string }) => type).sort()).toEqual(bodies.map(({ type }) => type));
+    expect(valuesOf(items, "type").sort()).toEqual(bodies.map(({ type }) => type));
   });
 
   test("nothing of another namespace", async () => {
@@ -317,7 +312,7 @@ describe("the sessions of a device", () => {
 });
 
 test("on a cloud instance, an accepted device that is deleted leaves no sessions either", async () => {
-  const cloud = await startApp({ edition: "cloud" });
+  const cloud = await testApp({ edition: "cloud" });
   const bob = await cloud.user("bob", "clouds");
   const { uid } = await enrol(cloud, bob.tenant, "00:00:00:00:00:09");
   await bob.call("acceptDevice", { params: { uid } });
@@ -328,5 +323,4 @@ test("on a cloud instance, an accepted device that is deleted leaves no sessions
   await bob.call("deleteDevice", { params: { uid } });
   expect(await sessions()).toBe(0);
   await listener.stop();
-  await cloud.stop();
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { removeExpiredTunnels } from "../../../server/features/tunnels/expiry.ts";
-import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { enrol, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
 
 let app: TestApp;
 let ana: TestUser;
@@ -161,7 +161,7 @@ test("they are listed the latest first, in pages", async () => {
   }
   const query = { page: 2, per_page: 2 };
   const { body, headers } = await ana.call("listTunnels", { params: { uid }, query });
-  expect(body.map(({ port }: { port: number }) => port)).toEqual([1]);
+  expect(valuesOf(body, "port")).toEqual([1]);
   expect(headers.get("x-total-count")).toBe("3");
 });
 

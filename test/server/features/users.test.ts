@@ -3,8 +3,8 @@ import { decodeJwt } from "jose";
 import { beforeEach, describe, expect, test } from "vitest";
 import { signOut } from "../../../server/admin/changeUser.ts";
 import { createUser } from "../../../server/features/users/account/createUser.ts";
-import { withLab, withSharedApp } from "../http/lab.ts";
-import { PASSWORD, startApp, type TestApp } from "../http/testApp.ts";
+import { testApp, withLab, withSharedApp } from "../http/lab.ts";
+import { PASSWORD, type TestApp } from "../http/testApp.ts";
 
 describe("updateUser", () => {
   const { app, ana } = withLab();
@@ -101,7 +101,7 @@ describe("setup", () => {
       .digest("hex");
 
   test("makes the first user with a personal namespace, once", async () => {
-    const app = await startApp();
+    const app = await testApp();
     const attempt = (query: Record<string, string>, more = {}) =>
       app.call("setup", { query, body: { ...body, ...more } });
     const query = { sign: linkOf(app) };
@@ -126,13 +126,12 @@ describe("setup", () => {
     expect(space).toMatchObject({ type: "personal", max_devices: -1, settings: { session_record: false } });
     expect(space.settings.connection_announcement).not.toBe("");
     expect(space.name).toBe(user.username.replace(".", "-"));
-    await app.stop();
   });
 });
 
 describe("getInfo", () => {
   test("tells the address that was called, or the configured one", async () => {
-    const app = await startApp();
+    const app = await testApp();
     const address = new URL(app.url);
     expect((await app.call("getInfo", { query: { agent_version: "v0.19.0" } })).body).toEqual({
       version: "v0.19.0",
@@ -145,15 +144,13 @@ describe("getInfo", () => {
     expect((await app.send("GET", "/api/info")).body.version).toBe("v0.19.0");
     for (const path of ["/healthcheck", "/api/healthcheck"])
       expect((await app.send("GET", path)).status).toBe(200);
-    await app.stop();
 
-    const configured = await startApp({ sshEndpoint: "ssh.x.org:2222", trustedProxies: ["127.0.0.1"] });
+    const configured = await testApp({ sshEndpoint: "ssh.x.org:2222", trustedProxies: ["127.0.0.1"] });
     const headers = { "x-forwarded-host": "api.x.org", "x-forwarded-proto": "https" };
     expect((await configured.call("getInfo", { headers })).body.endpoints).toEqual({
       ssh: "ssh.x.org:2222",
       api: "api.x.org:443",
     });
-    await configured.stop();
   });
 });
 
@@ -196,7 +193,7 @@ describe("the session's namespace", () => {
 });
 
 test("createUser stores names in lower case and refuses taken ones", async () => {
-  const app = await startApp();
+  const app = await testApp();
   const user = { name: "X", username: "Xena", email: "Xena@X.org", password: PASSWORD };
   const { id } = await createUser(app.services, user);
   expect(await app.services.db.user.findUnique({ where: { id } })).toMatchObject({
@@ -205,7 +202,6 @@ test("createUser stores names in lower case and refuses taken ones", async () =>
     maxNamespaces: -1,
   });
   await expect(createUser(app.services, user)).rejects.toThrow("username or email is taken");
-  await app.stop();
 });
 
 describe("a new password", () => {

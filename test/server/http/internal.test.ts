@@ -6,6 +6,7 @@ import {
 } from "@gatehouse-access/sdk/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { INTERNAL_TOKEN, startInternalApp, type TestInternalApp } from "./internalTestApp.ts";
+import { testApp } from "./lab.ts";
 import { enrol, pathOf, startApp, type TestApp, type TestUser } from "./testApp.ts";
 
 let app: TestApp;
@@ -93,13 +94,12 @@ test("without the internal token, not even unknown paths are told from others", 
 });
 
 test("the community edition has no firewall to ask", async () => {
-  const community = await startApp({ edition: "community" });
+  const community = await testApp({ edition: "community" });
   const listener = await startInternalApp(community);
   const { path } = internalOperations.evaluateFirewall;
   expect((await listener.send("GET", path)).status).toBe(404);
   expect((await listener.send("GET", internalOperations.lookupDevice.path)).status).toBe(400);
   await listener.stop();
-  await community.stop();
 });
 
 describe("authRequest", () => {

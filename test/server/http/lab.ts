@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, onTestFinished } from "vitest";
 import { startInternalApp, type TestInternalApp } from "./internalTestApp.ts";
 import { startApp, type TestApp, type TestUser } from "./testApp.ts";
 
@@ -32,6 +32,13 @@ function eachTest<T extends { stop(): Promise<void> }>(what: string, start: () =
     current = undefined;
   });
   return standIn(what, () => current);
+}
+
+/** Starts a service that stops when the test that asks for it has ended. */
+export async function testApp(...how: Start): Promise<TestApp> {
+  const app = await startApp(...how);
+  onTestFinished(() => app.stop());
+  return app;
 }
 
 /** A service of its own for each test; the parameters are those of {@link startApp}. */

@@ -1,11 +1,11 @@
 import { type Edition, type Operation, operations } from "@gatehouse-access/sdk/contract";
 import { beforeAll, describe, expect, test } from "vitest";
-import { withSharedApp } from "./lab.ts";
+import { testApp, withSharedApp } from "./lab.ts";
 import { type Caller, callersOf, forgedHeaders } from "./matrix/callers.ts";
 import { accessOf, expectedStatus, isServed } from "./matrix/expected.ts";
 import { type Id, requestsOf, type Sent } from "./matrix/requests.ts";
 import { makeWorld, type World } from "./matrix/world.ts";
-import { type Answer, expectContract, headersOf, pathOf, startApp, type TestApp } from "./testApp.ts";
+import { type Answer, expectContract, headersOf, pathOf, type TestApp } from "./testApp.ts";
 
 const ids = Object.keys(operations) as Id[];
 /** By method and path. */
@@ -132,7 +132,6 @@ function expectTable({ edition, requests }: Part): void {
 
 test("the matrix has every operation, path and caller", async () => {
   expect([ids.length, doors.length]).toEqual([OPERATIONS, PATHS]);
-  const app = await startApp();
+  const app = await testApp();
   expect(await callersOf(await makeWorld(app))).toHaveLength(CALLERS);
-  await app.stop();
 });

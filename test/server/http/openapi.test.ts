@@ -2,8 +2,7 @@ import { operations, takesDeclaredBy, takesIfMatch } from "@gatehouse-access/sdk
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect, test } from "vitest";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/contract/openapi.ts";
-import { withSharedApp } from "./lab.ts";
-import { startApp } from "./testApp.ts";
+import { testApp, withSharedApp } from "./lab.ts";
 
 // The edition that has every operation.
 const app = withSharedApp({ edition: "cloud" });
@@ -102,10 +101,9 @@ test("ids are unique, and every reference leads to a schema", async () => {
 });
 
 test("operations of a higher edition are neither in it nor routed", async () => {
-  const community = await startApp({ edition: "community" });
+  const community = await testApp({ edition: "community" });
   const { body } = await community.send("GET", "/openapi.json");
   expect(body.paths).not.toHaveProperty(["/api/user/mfa/auth"]);
   expect((await community.send("POST", "/api/user/mfa/auth")).status).toBe(404);
   expect((await community.send("GET", "/api/user/mfa/generate")).status).toBe(404);
-  await community.stop();
 });

@@ -284,6 +284,9 @@ export const property = (name: string, operator: string, value: unknown) => ({
 });
 export const operator = (name: string) => ({ type: "operator", params: { name } });
 
+/** One field of each object of a list. */
+export const valuesOf = (list: Body, field: string): Body => list.map((item: Body) => item[field]);
+
 export const ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
 /** Enrols a device; a new one for every MAC. */

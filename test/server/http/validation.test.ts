@@ -1,7 +1,7 @@
 import { request as httpRequest } from "node:http";
 import { beforeAll, describe, expect, test } from "vitest";
-import { withSharedApp } from "./lab.ts";
-import { ED25519, encodeFilter, enrol, PASSWORD, property, startApp, type TestUser } from "./testApp.ts";
+import { testApp, withSharedApp } from "./lab.ts";
+import { ED25519, encodeFilter, enrol, PASSWORD, property, type TestUser } from "./testApp.ts";
 
 let ana: TestUser;
 let uid: string;
@@ -157,9 +157,9 @@ test("NUL in a query is 400, in an id 404, and named; bytes that are no UTF-8 ne
 });
 
 test("a new password of more than 72 bytes is refused: bcrypt would not look at the rest", async () => {
-  const { token } = await app.user("pat");
+  const pat = await app.user("pat");
   const change = (password: string) =>
-    app.call("updateUser", { token, body: { password, current_password: PASSWORD } });
+    pat.call("updateUser", { body: { password, current_password: PASSWORD } });
   const refused = await change("\u20ac".repeat(25));
   expect([refused.status, refused.body]).toEqual([400, ["password"]]);
   expect((await change("\u20ac".repeat(24))).status).toBe(200);
@@ -250,13 +250,12 @@ test("a tag beyond any length is refused by its rule, not by the router", async 
 });
 
 test("an unexpected failure is 500 without its cause, which is logged with the request id", async () => {
-  const broken = await startApp();
+  const broken = await testApp();
   const user = await broken.user("eve", "eve");
   await broken.services.db.$executeRawUnsafe('DROP TABLE "DeviceTag"');
   const { status, body, headers } = await user.call("getTags");
   expect([status, body]).toEqual([500, { message: "internal error" }]);
   expect(headers.get("x-request-id")).toBeTruthy();
-  await broken.stop();
 });
 
 test("answers say that they are not to be kept or guessed at, and allow no other origin", async () => {

@@ -6,6 +6,7 @@ import { type Instances, startInstances } from "../../support/instances.ts";
 import { type PostgresqlServer, startPostgresql } from "../../support/postgresql/server.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import type { TestService } from "../../support/service.ts";
+import { valuesOf } from "../http/testApp.ts";
 
 let postgresql: PostgresqlServer;
 let instances: Instances;
@@ -62,11 +63,7 @@ test("a database that goes away and comes back: no crash, no wrong answer, and t
     expect((await call(service, "POST /api/login", { body: user })).status).toBe(200);
   }
   const { body: keys } = await call(service, "GET /api/namespaces/api-key", { token });
-  expect(keys.map(({ name }: { name: string }) => name).sort()).toEqual([
-    "before",
-    "first-after",
-    "second-after",
-  ]);
+  expect(valuesOf(keys, "name").sort()).toEqual(["before", "first-after", "second-after"]);
   expect(service.output()).toContain("the database does not answer");
 });
 

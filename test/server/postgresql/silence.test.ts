@@ -30,11 +30,11 @@ async function start({ onTestFinished }: TestContext) {
     await app.stop();
     await proxy.stop();
   });
-  const { token } = await app.user("ana", "lab");
+  const user = await app.user("ana", "lab");
   return {
     ...{ app, proxy },
-    read: () => app.call("getDevices", { token }),
-    makeKey: (name: string) => app.call("createApiKey", { token, body: { name, expires_at: 30 } }),
+    read: () => user.call("getDevices"),
+    makeKey: (name: string) => user.call("createApiKey", { body: { name, expires_at: 30 } }),
     login: () => app.call("login", { body: { username: "ana", password: "wrong" } }),
   };
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { enrol, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
 import type { RecordingDatabase } from "../plans/recording.ts";
 import { openRecordingSqlite } from "./queryPlans.ts";
 
@@ -65,7 +65,7 @@ test.each(PAGES)(
     const query = { page, per_page: PER_PAGE };
     const { body, headers } = await ana.call("getSessions", { query });
     const first = (page - 1) * PER_PAGE;
-    expect(body.map(({ uid }: { uid: string }) => uid)).toEqual(newestFirst.slice(first, first + PER_PAGE));
+    expect(valuesOf(body, "uid")).toEqual(newestFirst.slice(first, first + PER_PAGE));
     expect(headers.get("x-total-count")).toBe(String(ROWS));
     // No page is further than half of the list away from the end that it is read from.
     const skipped = database
@@ -84,7 +84,7 @@ describe("a list that is read with its columns", () => {
     const query = { page, per_page: PER_PAGE };
     const { body, headers } = await ana.call("getDevices", { query });
     const first = (page - 1) * PER_PAGE;
-    expect(body.map(({ uid }: { uid: string }) => uid)).toEqual(newestFirst.slice(first, first + PER_PAGE));
+    expect(valuesOf(body, "uid")).toEqual(newestFirst.slice(first, first + PER_PAGE));
     expect(headers.get("x-total-count")).toBe(String(ROWS));
   });
 });

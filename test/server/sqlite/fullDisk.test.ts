@@ -8,7 +8,7 @@ import { healthPlugin } from "../../../server/process/health.ts";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
-import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
 
 let app: TestApp;
 let ana: TestUser;
@@ -31,7 +31,7 @@ const makeKey = (name: string) => ana.call("createApiKey", { body: { name, expir
 const keys = async (): Promise<string[]> => {
   const { status, body } = await ana.call("listApiKeys", { query: { per_page: 100 } });
   expect(status).toBe(200);
-  return body.map(({ name }: { name: string }) => name);
+  return valuesOf(body, "name");
 };
 
 /** Lets so many milliseconds pass by the clock that readiness goes by. */

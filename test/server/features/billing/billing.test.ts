@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { refreshBilling } from "../../../../server/features/billing/upkeep.ts";
 import { settleInvoice } from "../../../../server/payments/ledger/invoices.ts";
 import { startInternalApp, type TestInternalApp } from "../../http/internalTestApp.ts";
-import type { TestApp, TestUser } from "../../http/testApp.ts";
+import { type TestApp, type TestUser, valuesOf } from "../../http/testApp.ts";
 import { accept, accepted, ELO, fleet, startCloud, subscribe, VISA } from "./support.ts";
 
 const DAY = 24 * 3600;
@@ -27,18 +27,17 @@ const namespaceOf = async ({ token, tenant }: TestUser) =>
   (await app.call("getNamespace", { token, params: { tenant } })).body;
 const trailOf = async ({ token, tenant }: TestUser): Promise<string[]> => {
   const { body } = await app.call("getAuditTrail", { token, params: { tenant }, query: { kind: "billing" } });
-  return body.map(({ operation }: { operation: string }) => operation);
+  return valuesOf(body, "operation");
 };
 
 describe("a customer", () => {
   test("is made once for a namespace, with the owner's address", async () => {
     const user = await owner();
-    const { token } = user;
-    expect((await app.call("getCustomer", { token })).status).toBe(404);
+    expect((await user.call("getCustomer")).status).toBe(404);
     expect((await namespaceOf(user)).billing).toBeNull();
-    expect((await app.call("createCustomer", { token })).status).toBe(200);
-    expect((await app.call("createCustomer", { token })).status).toBe(409);
-    const { body } = await app.call("getCustomer", { token });
+    expect((await user.call("createCustomer")).status).toBe(200);
+    expect((await user.call("createCustomer")).status).toBe(409);
+    const { body } = await user.call("getCustomer");
     expect(body).toMatchObject({ name: `lab${users}`, email: user.email, payment_methods: [] });
     expect((await namespaceOf(user)).billing).toMatchObject({
       active: false,
@@ -60,12 +59,11 @@ describe("a customer", () => {
 
   test("has payment methods, of which the first is the default until another one is", async () => {
     const user = await owner();
-    const { token } = user;
     const change = async (id: "attach" | "detach" | "setDefault", method: string) =>
-      (await app.call(`${id}PaymentMethod`, { token, body: { id: method } })).status;
+      (await user.call(`${id}PaymentMethod`, { body: { id: method } })).status;
     expect(await change("attach", VISA)).toBe(404);
-    await app.call("createCustomer", { token });
-    const methods = async () => (await app.call("getCustomer", { token })).body.payment_methods;
+    await user.call("createCustomer");
+    const methods = async () => (await user.call("getCustomer")).body.payment_methods;
     expect(await change("attach", VISA)).toBe(200);
     expect(await change("attach", VISA)).toBe(200);
     expect(await change("attach", ELO)).toBe(200);
@@ -124,18 +122,17 @@ describe("a customer", () => {
 describe("a subscription", () => {
   test("needs a payment method, lifts the limit of devices, and is one", async () => {
     const user = await owner();
-    const { token } = user;
-    expect((await app.call("createSubscription", { token })).status).toBe(404);
-    await app.call("createCustomer", { token });
-    expect((await app.call("createSubscription", { token })).status).toBe(402);
-    expect((await app.call("getSubscription", { token })).status).toBe(404);
-    await app.call("attachPaymentMethod", { token, body: { id: VISA } });
-    const answers = await Promise.all([1, 2, 3].map(() => app.call("createSubscription", { token })));
+    expect((await user.call("createSubscription")).status).toBe(404);
+    await user.call("createCustomer");
+    expect((await user.call("createSubscription")).status).toBe(402);
+    expect((await user.call("getSubscription")).status).toBe(404);
+    await user.call("attachPaymentMethod", { body: { id: VISA } });
+    const answers = await Promise.all([1, 2, 3].map(() => user.call("createSubscription")));
     expect(answers.map(({ status }) => status)).toContain(200);
     expect(answers.every(({ status }) => [200, 409].includes(status))).toBe(true);
-    expect((await app.call("createSubscription", { token })).status).toBe(409);
+    expect((await user.call("createSubscription")).status).toBe(409);
 
-    const { body } = await app.call("getSubscription", { token });
+    const { body } = await user.call("getSubscription");
     expect(body).toMatchObject({ active: true, status: "active", invoices: [] });
     const { max_devices, billing } = await namespaceOf(user);
     expect([max_devices, billing.active, billing.subscription_id]).toEqual([-1, true, body.id]);
@@ -143,7 +140,7 @@ describe("a subscription", () => {
     const where = { customerId: billing.customer_id };
     expect(await app.services.db.ledgerSubscription.count({ where })).toBe(1);
 
-    const last = await app.call("detachPaymentMethod", { token, body: { id: VISA } });
+    const last = await user.call("detachPaymentMethod", { body: { id: VISA } });
     expect(last.status).toBe(403);
   });
 
@@ -230,7 +227,7 @@ describe("a subscription", () => {
 describe("the devices to choose from", () => {
   test("are the three that reported last, and those that are chosen stay", async () => {
     const user = await owner();
-    const { token, tenant } = user;
+    const { tenant } = user;
     await subscribe(app, user);
     const uids: string[] = [];
     for (let n = 0; n < 5; n += 1) {
@@ -238,12 +235,12 @@ describe("the devices to choose from", () => {
       app.pass(1);
     }
     for (const uid of uids) expect(await accept(app, user, uid)).toBe(200);
-    const offered = await app.call("getDevicesMostUsed", { token });
+    const offered = await user.call("getDevicesMostUsed");
     expect(offered.headers.get("x-total-count")).toBe("3");
-    expect(offered.body.map(({ uid }: { uid: string }) => uid)).toEqual(uids.toReversed().slice(0, 3));
+    expect(valuesOf(offered.body, "uid")).toEqual(uids.toReversed().slice(0, 3));
 
     const choose = (choices: readonly (string | undefined)[]) =>
-      app.call("choiceDevices", { token, body: { choices } });
+      user.call("choiceDevices", { body: { choices } });
     const strangers = await fleet(app, (await owner()).tenant, 1);
     expect((await choose(uids.slice(0, 4))).status).toBe(400);
     expect((await choose([uids[0], uids[0]])).status).toBe(400);
@@ -261,13 +258,13 @@ describe("the devices to choose from", () => {
 describe("an evaluation and a report", () => {
   test("answer the same on both listeners: without a subscription by the limit", async () => {
     const user = await owner();
-    const { token, tenant } = user;
+    const { tenant } = user;
     const uids = await fleet(app, tenant, 3);
     const query = { action: "device_accept" };
     const headers = { "X-Tenant-ID": tenant };
     const both = async () => [
-      (await app.call("evaluateBilling", { token })).body,
-      (await app.call("reportBilling", { token, query })).status,
+      (await user.call("evaluateBilling")).body,
+      (await user.call("reportBilling", { query })).status,
       (await internal.call("evaluateNamespaceBilling", { headers })).body,
       (await internal.call("reportNamespaceBilling", { headers, query })).status,
     ];
@@ -278,7 +275,7 @@ describe("an evaluation and a report", () => {
     expect(await both()).toEqual([full, 402, full, 402]);
     await subscribe(app, user);
     expect(await both()).toEqual([free, 200, free, 200]);
-    const other = await app.call("reportBilling", { token, query: { action: "delete" } });
+    const other = await user.call("reportBilling", { query: { action: "delete" } });
     expect(other.status).toBe(400);
   });
 

@@ -109,7 +109,7 @@ test("a gateway that refuses a device is believed", async () => {
 
 test("a gateway that does not answer in time has failed, and is told to stop", async () => {
   const slow = await startCloud(50);
-  const { token } = await slow.user("slow", "slow");
+  const user = await slow.user("slow", "slow");
   let stopped = false;
   replacePaymentGateway(slow, {
     createCustomer: (_, { signal }) =>
@@ -119,7 +119,7 @@ test("a gateway that does not answer in time has failed, and is told to stop", a
         });
       }),
   });
-  const { status, body } = await slow.call("createCustomer", { token });
+  const { status, body } = await user.call("createCustomer");
   expect([status, body, stopped]).toEqual([424, FAILED, true]);
   await slow.stop();
 });
@@ -158,21 +158,21 @@ describe("when the answer of the gateway is lost after it has done its work", ()
   });
 
   test.each(["the repetition", "the upkeep", "a look at it"])("%s finds the subscription", async (finder) => {
-    const { token, tenant } = user;
+    const { tenant } = user;
     const { billing, db } = app.services;
-    await app.call("createCustomer", { token });
-    await app.call("attachPaymentMethod", { token, body: { id: VISA } });
+    await user.call("createCustomer");
+    await user.call("attachPaymentMethod", { body: { id: VISA } });
     const restore = replacePaymentGateway(app, {
       createSubscription: losing(billing.createSubscription.bind(billing)),
     });
-    expect((await app.call("createSubscription", { token })).status).toBe(424);
+    expect((await user.call("createSubscription")).status).toBe(424);
     restore();
-    const read = async () => (await app.call("getNamespace", { token, params: { tenant } })).body;
+    const read = async () => (await user.call("getNamespace", { params: { tenant } })).body;
     expect([(await read()).max_devices, (await read()).billing.active]).toEqual([3, false]);
     if (finder === "the upkeep") await refreshBilling(app.services);
     else {
       const id = finder === "the repetition" ? "createSubscription" : "getSubscription";
-      expect((await app.call(id, { token })).status).toBe(200);
+      expect((await user.call(id)).status).toBe(200);
     }
     const { max_devices, billing: found } = await read();
     expect([max_devices, found.active]).toEqual([-1, true]);
@@ -181,20 +181,20 @@ describe("when the answer of the gateway is lost after it has done its work", ()
   });
 
   test("a subscription that begins after its namespace has gone is ended", async () => {
-    const { token, tenant } = user;
+    const { tenant } = user;
     const { billing, db } = app.services;
-    await app.call("createCustomer", { token });
-    await app.call("attachPaymentMethod", { token, body: { id: VISA } });
+    await user.call("createCustomer");
+    await user.call("attachPaymentMethod", { body: { id: VISA } });
     const { customerId } = await db.billing.findUniqueOrThrow({ where: { tenantId: tenant } });
     await formerInvoice(customerId);
     const restore = replacePaymentGateway(app, {
       createSubscription: async (...args) => {
-        expect((await app.call("deleteNamespace", { token, params: { tenant } })).status).toBe(200);
+        expect((await user.call("deleteNamespace", { params: { tenant } })).status).toBe(200);
         await refreshBilling(app.services);
         return billing.createSubscription(...args);
       },
     });
-    expect((await app.call("createSubscription", { token })).status).toBe(200);
+    expect((await user.call("createSubscription")).status).toBe(200);
     restore();
     const states = async () =>
       (await db.ledgerSubscription.findMany({ where: { customerId } })).map((row) => row.status);
