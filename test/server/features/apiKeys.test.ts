@@ -32,18 +32,20 @@ test("the secret is shown once, and stored as a digest", async () => {
   expect((await create()).status).toBe(409);
 });
 
-test.each([
-  [{ name: "ab" }, 400],
-  [{ name: "a".repeat(21) }, 400],
-  [{ name: "with space" }, 400],
-  [{ expires_at: 31 }, 400],
-  [{ expires_at: undefined }, 400],
-  [{ expires_at: "30" }, 422],
-  [{ key: "no-uuid" }, 400],
-  [{ role: "king" }, 400],
-  [{ role: 1 }, 422],
-])("%j is %i", async (more, status) => {
-  expect((await create(more)).status).toBe(status);
+test("a wrong field is refused", async () => {
+  for (const [more, status] of [
+    [{ name: "ab" }, 400],
+    [{ name: "a".repeat(21) }, 400],
+    [{ name: "with space" }, 400],
+    [{ expires_at: 31 }, 400],
+    [{ expires_at: undefined }, 400],
+    [{ expires_at: "30" }, 422],
+    [{ key: "no-uuid" }, 400],
+    [{ role: "king" }, 400],
+    [{ role: 1 }, 422],
+  ] as const) {
+    expect((await create(more)).status, JSON.stringify(more)).toBe(status);
+  }
 });
 
 test("365 days are a calendar year, -1 is for ever", () => {

@@ -42,12 +42,10 @@ test("a lock, and wrong passwords, of a clock that was ahead are over", async ()
   for (const status of [401, 401, 429]) expect((await wrong()).status).toBe(status);
 });
 
-test.each([
-  [{}, 400],
-  [{ username: "ana" }, 400],
-  [{ username: 1, password: "x" }, 422],
-])("%j is %i", async (body, status) => {
-  expect((await app.call("login", { body })).status).toBe(status);
+test("needs a name and a password, both texts", async () => {
+  expect((await app.call("login", { body: {} })).status).toBe(400);
+  expect((await app.call("login", { body: { username: "ana" } })).status).toBe(400);
+  expect((await app.call("login", { body: { username: 1, password: "x" } })).status).toBe(422);
 });
 
 test("the penalties of the rules", () => {

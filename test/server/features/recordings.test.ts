@@ -28,11 +28,7 @@ async function begin(): Promise<string> {
 }
 
 const chunk = (message: string, more: object = {}) => ({
-  uid,
-  seat: 0,
-  message,
-  width: 80,
-  height: 24,
+  ...{ uid, seat: 0, message, width: 80, height: 24 },
   ...more,
 });
 const record = (message: string, more: object = {}, options: CallOptions = { token: ana.token }) =>
@@ -42,6 +38,16 @@ const play = (options: CallOptions = {}) =>
 const recorded = async () => (await ana.call("getSession", { params: { uid } })).body.recorded as boolean;
 const setRecording = (on: boolean) =>
   ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: on } });
+/** The recording in the form that a client accepts. */
+const playAs = (accept: string) =>
+  app.send("GET", `/api/sessions/${uid}/records/0`, {
+    headers: { authorization: `Bearer ${ana.token}`, accept },
+  });
+const linesOf = (text: string) =>
+  text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
 
 /** Recorded as it is printed, also what JSON escapes, databases refuse and UTF-16 does not know. */
 const OUTPUT = ["$ ls\r\n", "\u001b[31m漢字🚪\u0000", "half \ud83d", '"\\', ""];
@@ -74,16 +80,9 @@ describe("a recording", () => {
   test("is asciicast text for who asks for that", async () => {
     const timestamp = app.services.now().getTime() / 1000;
     await recordOutput();
-    const path = `/api/sessions/${uid}/records/0`;
-    const headers = { authorization: `Bearer ${ana.token}`, accept: "application/x-asciicast; q=0.9, */*" };
-    const { status, text, headers: answered } = await app.send("GET", path, { headers });
-    expect([status, answered.get("content-type")]).toEqual([200, "application/x-asciicast"]);
-    expect(
-      text
-        .trimEnd()
-        .split("\n")
-        .map((line) => JSON.parse(line)),
-    ).toEqual([
+    const { status, text, headers } = await playAs("application/x-asciicast; q=0.9, */*");
+    expect([status, headers.get("content-type")]).toEqual([200, "application/x-asciicast"]);
+    expect(linesOf(text)).toEqual([
       { version: 2, width: 80, height: 24, timestamp },
       [0, "o", OUTPUT[0]],
       [1.5, "o", OUTPUT[1]],
@@ -95,36 +94,34 @@ describe("a recording", () => {
     ]);
   });
 
-  const CONSOLE = "application/json, text/plain, */*";
-  const TEXT = "text/plain; charset=utf-8";
   const JSON_TEXT = "application/json; charset=utf-8";
   test.each([
-    [CONSOLE, TEXT],
-    ["text/plain", TEXT],
-    ["TEXT/Plain;charset=utf-8", TEXT],
-    ["text/plain;q=0.5, application/json;q=0.4", TEXT],
-    ["text/plain, application/x-asciicast", "application/x-asciicast"],
-    ["text/plain;q=0.9, application/x-asciicast;q=0.8", TEXT],
-    ["text/plain;q=0, application/x-asciicast;q=0.001", "application/x-asciicast"],
-    ["*/*", JSON_TEXT],
-    ["", JSON_TEXT],
-    ["text/*", JSON_TEXT],
-    ["application/json", JSON_TEXT],
-    ["application/json, text/plain;q=0", JSON_TEXT],
-    ["text/plain;q=0.000, */*", JSON_TEXT],
-    ["application/json, text/plain;q=0.9", JSON_TEXT],
-    ["text/plain;q=nonsense, */*", JSON_TEXT],
-  ])("for Accept %j is %s", async (accept, type) => {
+    [
+      "text/plain; charset=utf-8",
+      // The first is the console's.
+      ...["application/json, text/plain, */*", "text/plain", "TEXT/Plain;charset=utf-8"],
+      "text/plain;q=0.5, application/json;q=0.4",
+      "text/plain;q=0.9, application/x-asciicast;q=0.8",
+    ],
+    [
+      "application/x-asciicast",
+      ...["text/plain, application/x-asciicast", "text/plain;q=0, application/x-asciicast;q=0.001"],
+    ],
+    [
+      JSON_TEXT,
+      ...["*/*", "", "text/*", "application/json", "application/json, text/plain;q=0"],
+      ...["text/plain;q=0.000, */*", "application/json, text/plain;q=0.9", "text/plain;q=nonsense, */*"],
+    ],
+  ])("is %s for clients that prefer it", async (type, ...accepted) => {
     await record("first");
-    const path = `/api/sessions/${uid}/records/0`;
-    const { status, headers, text } = await app.send("GET", path, {
-      headers: { authorization: `Bearer ${ana.token}`, accept },
-    });
-    expect([status, headers.get("content-type")]).toEqual([200, type]);
-    expect([headers.get("vary"), headers.get("x-content-type-options")]).toEqual(["Accept", "nosniff"]);
-    // One value for those who read JSON; for players lines, which are no JSON together, so that no client reads them so.
-    if (type === JSON_TEXT) expect(JSON.parse(text)).toMatchObject([{ message: "first" }]);
-    else expect(() => JSON.parse(text)).toThrow(SyntaxError);
+    for (const accept of accepted) {
+      const { status, headers, text } = await playAs(accept);
+      expect([status, headers.get("content-type")], accept).toEqual([200, type]);
+      expect([headers.get("vary"), headers.get("x-content-type-options")]).toEqual(["Accept", "nosniff"]);
+      // One value for those who read JSON; for players lines, which are no JSON together, so that no client reads them so.
+      if (type === JSON_TEXT) expect(JSON.parse(text)).toMatchObject([{ message: "first" }]);
+      else expect(() => JSON.parse(text)).toThrow(SyntaxError);
+    }
   });
 
   test("is the array where nothing is said of types, and says that another Accept changes it", async () => {
@@ -201,13 +198,10 @@ describe("a recording", () => {
     await record("err", { stream: "stderr" });
     await record("out again");
     expect(valuesOf((await play()).body, "stream")).toEqual([...[undefined, "stderr", undefined]]);
-    const headers = { authorization: `Bearer ${ana.token}`, accept: "text/plain" };
-    const cast = await app.send("GET", `/api/sessions/${uid}/records/0`, { headers });
-    const events = cast.text
-      .trimEnd()
-      .split("\n")
+    const { text } = await playAs("text/plain");
+    const events = linesOf(text)
       .slice(1)
-      .map((line) => JSON.parse(line).slice(1));
+      .map((line) => line.slice(1));
     expect(events).toEqual([
       ...[
         ["o", "out"],
@@ -252,22 +246,24 @@ describe("nothing is recorded", () => {
     expect((await record("too late")).body.message).toBe("the session is over");
   });
 
-  test.each([
-    ["another seat than that of the path", { seat: 1 }, "seat: must be that of the path"],
-    ["another session", { uid: "0".repeat(64) }, "uid: must be the session of the path"],
-    ["no message", { message: undefined }, "message: must be given: a string"],
-    ["a width below 0", { width: -1 }, "width: must be at least 0"],
-  ])("with %s", async (_, more, message) => {
-    const answer = await record("x", more);
-    expect([answer.status, answer.body.message]).toEqual([422, message]);
+  test("with another seat or session than those of the path, no message, or a width below 0", async () => {
+    for (const [more, message] of [
+      [{ seat: 1 }, "seat: must be that of the path"],
+      [{ uid: "0".repeat(64) }, "uid: must be the session of the path"],
+      [{ message: undefined }, "message: must be given: a string"],
+      [{ width: -1 }, "width: must be at least 0"],
+    ] as const) {
+      const answer = await record("x", more);
+      expect([answer.status, answer.body.message]).toEqual([422, message]);
+    }
   });
 
-  test.each(["x", "-1", "01", "10000"])("at the seat %s", async (seat) => {
-    const answer = await ana.call("recordSession", { params: { uid, seat }, body: chunk("x") });
-    expect([answer.status, answer.body.message]).toEqual([
-      404,
-      "seat: no object can have it, it must be a whole number from 0 to 9999",
-    ]);
+  test("at a seat that is no number from 0 to 9999", async () => {
+    const message = "seat: no object can have it, it must be a whole number from 0 to 9999";
+    for (const seat of ["x", "-1", "01", "10000"]) {
+      const answer = await ana.call("recordSession", { params: { uid, seat }, body: chunk("x") });
+      expect([answer.status, answer.body.message], seat).toEqual([404, message]);
+    }
   });
 });
 

@@ -1,5 +1,5 @@
 import { TOTP } from "otpauth";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { SamlSettings } from "../../../server/settings/readConfig.ts";
 import {
   IDP_ENTITY_ID,
@@ -10,6 +10,7 @@ import {
   SSO_URL,
   type TestIdentityProvider,
 } from "../../support/identityProvider.ts";
+import { testApp } from "../http/lab.ts";
 import { PASSWORD, startApp, type TestApp } from "../http/testApp.ts";
 
 const SERVICE = "https://gate.example.org";
@@ -39,8 +40,11 @@ async function start(settings: Partial<SamlSettings> = {}) {
   metadata = (await app.send("GET", METADATA)).text;
   idp = identityProvider(metadata, certificate);
 }
-beforeEach(() => start());
-afterEach(() => app.stop());
+/** Starts the service of one test. */
+async function startForTest(settings: Partial<SamlSettings> = {}) {
+  await start(settings);
+  onTestFinished(() => app.stop());
+}
 
 async function begin(): Promise<string> {
   const { body } = await app.call("getSamlAuthUrl");
@@ -85,6 +89,9 @@ async function expectRefused(xml: string) {
 }
 
 describe("a login", () => {
+  beforeEach(() => start());
+  afterEach(() => app.stop());
+
   test("begins with a request that the identity provider reads", async () => {
     const { body } = await app.call("getSamlAuthUrl");
     expect(body.url.startsWith(`${SSO_URL}?SAMLRequest=`)).toBe(true);
@@ -191,15 +198,29 @@ describe("a login", () => {
 });
 
 test("where the settings say so, a user with the same address is the same user", async () => {
-  await app.stop();
-  await start({ linkUsers: true });
+  await startForTest({ linkUsers: true });
   const ana = await app.user("ana", "lab");
   const token = tokenIn(await logIn());
   expect((await app.call("getUserInfo", { token })).body).toMatchObject({ id: ana.id, tenant: ana.tenant });
   expect((await app.call("login", { body: { username: "ana", password: PASSWORD } })).status).toBe(200);
 });
 
+/** One service for all tests of a `describe`, each of which begins without a user. */
+function shareService(): void {
+  beforeAll(() => start());
+  afterAll(() => app.stop());
+  beforeEach(async () => {
+    idp = identityProvider(metadata, certificate);
+    await app.services.db.user.deleteMany();
+  });
+}
+
 describe("refused is a response", () => {
+  shareService();
+  /** Said in another way before it is signed. */
+  const changed = (from: string | RegExp, to: string): Partial<Said> => ({
+    unsigned: (xml) => xml.replace(from, to),
+  });
   const cases: Readonly<Record<string, Partial<Said>>> = {
     "that is too old": { notOnOrAfter: -61 },
     "whose confirmation is too old": { confirmedUntil: -61 },
@@ -215,28 +236,14 @@ describe("refused is a response", () => {
     "of a failed login": { status: "urn:oasis:names:tc:SAML:2.0:status:Responder" },
     "with a comment in the NameID": { nameId: "ana<!-- -->.evil" },
     "with CDATA in the NameID": { nameId: "<![CDATA[ana]]>" },
-    "without conditions": {
-      unsigned: (xml) => xml.replace(/<saml:Conditions.*<\/saml:Conditions>/, ""),
-    },
-    "without an audience": {
-      unsigned: (xml) => xml.replace(/<saml:AudienceRestriction.*<\/saml:AudienceRestriction>/, ""),
-    },
-    "without an authentication": {
-      unsigned: (xml) => xml.replace(/<saml:AuthnStatement.*<\/saml:AuthnStatement>/, ""),
-    },
-    "without a time of its confirmation": {
-      unsigned: (xml) => xml.replace(/(SubjectConfirmationData) NotOnOrAfter="[^"]*"/, "$1"),
-    },
-    "whose confirmation names no request": {
-      unsigned: (xml) => xml.replace(/(Recipient="[^"]*") InResponseTo="[^"]*"/, "$1"),
-    },
-    "with another confirmation than by possession": {
-      unsigned: (xml) => xml.replace("cm:bearer", "cm:other"),
-    },
-    "with a time of another zone": { unsigned: (xml) => xml.replace(/(NotBefore="[^"]*)Z"/, '$1+00:00"') },
-    "of another version": {
-      unsigned: (xml) => xml.replace(/(<saml:Assertion [^>]*Version=)"2.0"/, '$1"1.1"'),
-    },
+    "without conditions": changed(/<saml:Conditions.*<\/saml:Conditions>/, ""),
+    "without an audience": changed(/<saml:AudienceRestriction.*<\/saml:AudienceRestriction>/, ""),
+    "without an authentication": changed(/<saml:AuthnStatement.*<\/saml:AuthnStatement>/, ""),
+    "without a time of its confirmation": changed(/(SubjectConfirmationData) NotOnOrAfter="[^"]*"/, "$1"),
+    "whose confirmation names no request": changed(/(Recipient="[^"]*") InResponseTo="[^"]*"/, "$1"),
+    "with another confirmation than by possession": changed("cm:bearer", "cm:other"),
+    "with a time of another zone": changed(/(NotBefore="[^"]*)Z"/, '$1+00:00"'),
+    "of another version": changed(/(<saml:Assertion [^>]*Version=)"2.0"/, '$1"1.1"'),
   };
   test.each(Object.entries(cases))("%s", async (_, said) => {
     await expectRefused(await respond(said));
@@ -345,6 +352,7 @@ describe("refused is a response", () => {
 
 /** Each moves the signed assertion where its signature stays good, and puts another one where it may be read. */
 describe("signature wrapping is refused:", () => {
+  shareService();
   const assertionIn = (xml: string) => /<saml:Assertion.*<\/saml:Assertion>/s.exec(xml)?.[0] ?? "";
   const signatureIn = (xml: string) => /<ds:Signature.*<\/ds:Signature>/s.exec(xml)?.[0] ?? "";
   const NS = 'xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion"';
@@ -415,6 +423,7 @@ describe("signature wrapping is refused:", () => {
 });
 
 test("what is kept of requests and assertions are digests, until the request's end", async () => {
+  await startForTest();
   const xml = await respond({ assertionId: "_known" });
   tokenIn(await bring(xml));
   const rows = await app.services.db.usedSamlMessage.findMany();
@@ -426,21 +435,15 @@ test("what is kept of requests and assertions are digests, until the request's e
 });
 
 test("the information about the instance says that SAML is on", async () => {
+  await startForTest();
   expect((await app.call("getInfo")).body.authentication).toEqual({ local: true, saml: true });
 });
 
 test.each(["community", "enterprise", "cloud"] as const)("without SAML, %s says so", async (edition) => {
-  const off = await startApp({ edition });
-  try {
-    const { status, body } = await off.call("getSamlAuthUrl");
-    expect([status, body]).toEqual([501, { message: "SAML is off on this instance" }]);
-    expect((await off.call("getInfo")).body.authentication.saml).toBe(false);
-    for (const [method, path] of [
-      ["GET", METADATA],
-      ["POST", CONSUMER],
-    ] as const)
-      expect((await off.send(method, path)).status).toBe(404);
-  } finally {
-    await off.stop();
-  }
+  const off = await testApp({ edition });
+  const { status, body } = await off.call("getSamlAuthUrl");
+  expect([status, body]).toEqual([501, { message: "SAML is off on this instance" }]);
+  expect((await off.call("getInfo")).body.authentication.saml).toBe(false);
+  expect((await off.send("GET", METADATA)).status).toBe(404);
+  expect((await off.send("POST", CONSUMER)).status).toBe(404);
 });

@@ -120,30 +120,32 @@ describe("the most that a device may have", () => {
   });
 });
 
-test.each([
-  [{ host: "::1" }, 200],
-  [{ host: "fe80::1" }, 200],
-  [{ host: "localhost" }, 400],
-  [{ host: "127.1" }, 400],
-  [{ host: "0x7f000001" }, 400],
-  [{ host: "127.0.0.1:80" }, 400],
-  [{ host: "fe80::1%eth0" }, 400],
-  [{ host: "" }, 400],
-  [{ host: undefined }, 400],
-  [{ port: 0 }, 400],
-  [{ port: 65_536 }, 400],
-  [{ port: 65_535 }, 200],
-  [{ port: "80" }, 422],
-  [{ port: 1.5 }, 422],
-  [{ ttl: 0 }, 400],
-  [{ ttl: -2 }, 400],
-  [{ ttl: 9_223_372_037 }, 400],
-  [{ ttl: 1.5 }, 400],
-  [{ ttl: undefined }, 400],
-])("%j is %i", async (more, expected) => {
-  const { status, body } = await create(more);
-  expect(status).toBe(expected);
-  if (status !== 200) expect(body.message).toContain(Object.keys(more)[0]);
+test("a wrong field is refused by its name", async () => {
+  for (const [more, expected] of [
+    [{ host: "::1" }, 200],
+    [{ host: "fe80::1" }, 200],
+    [{ host: "localhost" }, 400],
+    [{ host: "127.1" }, 400],
+    [{ host: "0x7f000001" }, 400],
+    [{ host: "127.0.0.1:80" }, 400],
+    [{ host: "fe80::1%eth0" }, 400],
+    [{ host: "" }, 400],
+    [{ host: undefined }, 400],
+    [{ port: 0 }, 400],
+    [{ port: 65_536 }, 400],
+    [{ port: 65_535 }, 200],
+    [{ port: "80" }, 422],
+    [{ port: 1.5 }, 422],
+    [{ ttl: 0 }, 400],
+    [{ ttl: -2 }, 400],
+    [{ ttl: 9_223_372_037 }, 400],
+    [{ ttl: 1.5 }, 400],
+    [{ ttl: undefined }, 400],
+  ] as const) {
+    const { status, body } = await create(more);
+    expect(status, JSON.stringify(more)).toBe(expected);
+    if (status !== 200) expect(body.message).toContain(Object.keys(more)[0]);
+  }
 });
 
 test("a tunnel belongs to its device: another one's path does not find it", async () => {

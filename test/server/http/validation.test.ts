@@ -1,7 +1,9 @@
+import { once } from "node:events";
 import { request as httpRequest } from "node:http";
+import { text as textOf } from "node:stream/consumers";
 import { beforeAll, describe, expect, test } from "vitest";
 import { testApp, withSharedApp } from "./lab.ts";
-import { ED25519, encodeFilter, enrol, PASSWORD, property, type TestUser } from "./testApp.ts";
+import { ED25519, encodeFilter, enrol, operator, PASSWORD, property, type TestUser } from "./testApp.ts";
 
 let ana: TestUser;
 let uid: string;
@@ -92,33 +94,18 @@ const UNSTORABLE = [
   ["half of a surrogate pair", "a\ud800b"],
   ["the other half", "\udc00"],
 ] as const;
+const REPORT = {
+  info: { id: "debian", pretty_name: "x", version: "1", arch: "amd64", platform: "native" },
+  ...{ hostname: "gate", public_key: "k", tenant_id: "00000000-0000-4000-0000-000000000000" },
+};
 const NOT_STORED = "must hold neither NUL nor half of a surrogate pair";
 
 describe.each(UNSTORABLE)("a text with %s is 400 and named", (_, text) => {
   test.each([
     ["login", { username: text, password: "x" }, "username"],
     ["login", { username: "ana", password: text }, "password"],
-    [
-      "authDevice",
-      {
-        info: { id: "debian", pretty_name: text, version: "1", arch: "amd64", platform: "native" },
-        hostname: "gate",
-        public_key: "k",
-        tenant_id: "00000000-0000-4000-0000-000000000000",
-      },
-      "info.pretty_name",
-    ],
-    [
-      "authDevice",
-      {
-        info: { id: "debian", pretty_name: "x", version: "1", arch: "amd64", platform: "native" },
-        sessions: ["fine", text],
-        hostname: "gate",
-        public_key: "k",
-        tenant_id: "00000000-0000-4000-0000-000000000000",
-      },
-      "sessions.1",
-    ],
+    ["authDevice", { ...REPORT, info: { ...REPORT.info, pretty_name: text } }, "info.pretty_name"],
+    ["authDevice", { ...REPORT, sessions: ["fine", text] }, "sessions.1"],
   ] as const)("in the body of %s: %#", async (id, body, field) => {
     const answer = await app.call(id, { body });
     expect([answer.status, answer.body]).toEqual([400, { message: `${field}: ${NOT_STORED}` }]);
@@ -266,38 +253,21 @@ test("answers say that they are not to be kept or guessed at, and allow no other
 });
 
 test("a filter as long as allowed fits into the request line", async () => {
-  const filter = Buffer.from(
-    JSON.stringify(Array(100).fill({ type: "operator", params: { name: "and" } })),
-  ).toString("base64");
-  const { status } = await ana.call("getDevices", { query: { filter } });
-  expect(status).toBe(200);
+  const filter = encodeFilter(Array(100).fill(operator("and")));
+  expect((await ana.call("getDevices", { query: { filter } })).status).toBe(200);
   const long = await ana.call("getDevices", { query: { filter: "A".repeat(20_000) } });
   expect(long.status).toBe(400);
 });
 
 test("a filter whose plus signs came as spaces is read all the same", async () => {
   // "~~~" makes a plus sign in base64; the client does not encode it.
-  const filter = Buffer.from(
-    '[{"type":"property","params":{"name":"name","operator":"eq","value":"~~>"}}]',
-  ).toString("base64");
+  const filter = encodeFilter([property("name", "eq", "~~>")]);
   const text = Buffer.from('["~~~>>>???"]').toString("base64");
   expect(text).toContain("+");
-  const status = await new Promise((resolve, reject) => {
-    httpRequest(
-      `${app.url}/api/devices?filter=${text}`,
-      { headers: { authorization: `Bearer ${ana.token}` } },
-      (response) => {
-        let body = "";
-        response.on("data", (chunk) => {
-          body += chunk;
-        });
-        response.on("end", () => resolve(body));
-      },
-    )
-      .on("error", reject)
-      .end();
-  });
+  const headers = { authorization: `Bearer ${ana.token}` };
+  const request = httpRequest(`${app.url}/api/devices?filter=${text}`, { headers }).end();
+  const [response] = await once(request, "response");
   // It is JSON, and only its items are wrong.
-  expect(status).toContain("must be an array of");
+  expect(await textOf(response)).toContain("must be an array of");
   expect((await ana.call("getDevices", { query: { filter } })).body).toEqual([]);
 });
