@@ -4,6 +4,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
 import { callAdmin } from "../../server/admin/adminClient.ts";
 import {
   type CommandOptions,
@@ -132,6 +133,13 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
       await end(running, "SIGKILL");
     },
   };
+}
+
+/** Starts a service that stops when the test that asks for it has ended. */
+export async function testService(options: ServiceOptions = {}): Promise<TestService> {
+  const service = await startService(options);
+  onTestFinished(async () => void (await service.stop()));
+  return service;
 }
 
 /** A process that serves, and what it wrote. */

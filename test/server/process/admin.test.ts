@@ -1,7 +1,8 @@
 import { Secret, TOTP } from "otpauth";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
-import { runServerCommand, startService, type TestService } from "../support.ts";
+import { runServerCommand, startService, type TestService, testService } from "../support.ts";
 
 let service: TestService;
 beforeAll(async () => {
@@ -9,24 +10,11 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-async function login(username: string, password: string): Promise<number> {
-  const response = await fetch(`${service.url}/api/login`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ username, password }),
-  });
-  return response.status;
-}
+const login = async (username: string, password: string) =>
+  (await call(service, "POST /api/login", { body: { username, password } })).status;
 
 const create = (username: string, ...more: string[]) => [
-  "user",
-  "create",
-  "--name",
-  "A Name",
-  "--username",
-  username,
-  "--email",
-  `${username}@example.com`,
+  ...["user", "create", "--name", "A Name", "--username", username, "--email", `${username}@example.com`],
   ...more,
 ];
 
@@ -109,57 +97,46 @@ describe("user reset-password", () => {
     expect(await login("eve", "old-password")).toBe(401);
     expect(await login("eve", "new-password")).toBe(200);
   });
+});
 
-  test("refuses an unknown user", async () => {
-    expect(await service.admin(["user", "reset-password", "nobody"], "new-password")).toEqual({
+/** The token of a login. */
+const tokenOf = async (username: string, password: string): Promise<string> =>
+  (await call(service, "POST /api/login", { body: { username, password } })).body.token;
+
+const accepted = async (token: string) =>
+  (await call(service, "GET /api/auth/user", { token })).status === 200;
+
+async function enableMfa(token: string): Promise<void> {
+  const { body: generated } = await call(service, "GET /api/user/mfa/generate", { token });
+  await call(service, "PATCH /api/users", { token, body: { recovery_email: "recovery@example.net" } });
+  const code = new TOTP({ secret: Secret.fromBase32(generated.secret) }).generate();
+  const enabled = await call(service, "PUT /api/user/mfa/enable", { token, body: { ...generated, code } });
+  expect(enabled.status).toBe(200);
+}
+
+test("every command about a user refuses an unknown one", async () => {
+  for (const args of [
+    ["reset-password", "nobody"],
+    ["disable-mfa", "nobody"],
+    ["sign-out", "nobody"],
+    ["confirm-address", "nobody", "a@example.net"],
+  ]) {
+    expect(await service.admin(["user", ...args], "new-password")).toEqual({
       code: 1,
       stdout: "",
       stderr: 'gatehouse-server: no user has the name or e-mail "nobody"\n',
     });
-  });
+  }
 });
-
-/** The token of a login. */
-async function tokenOf(username: string, password: string): Promise<string> {
-  const response = await send("POST", "/api/login", undefined, { username, password });
-  return ((await response.json()) as { token: string }).token;
-}
-
-function send(method: string, path: string, token: string | undefined, body?: object): Promise<Response> {
-  return fetch(`${service.url}${path}`, {
-    method,
-    headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-}
-
-const accepted = async (token: string) => (await send("GET", "/api/auth/user", token)).status === 200;
-
-async function enableMfa(token: string): Promise<void> {
-  const generated = (await (await send("GET", "/api/user/mfa/generate", token)).json()) as {
-    secret: string;
-    recovery_codes: string[];
-  };
-  await send("PATCH", "/api/users", token, { recovery_email: "recovery@example.net" });
-  const code = new TOTP({ secret: Secret.fromBase32(generated.secret) }).generate();
-  const enabled = await send("PUT", "/api/user/mfa/enable", token, { ...generated, code });
-  expect(enabled.status).toBe(200);
-}
-
-const unknown = {
-  code: 1,
-  stdout: "",
-  stderr: 'gatehouse-server: no user has the name or e-mail "nobody"\n',
-};
 
 describe("user confirm-address", () => {
   test("lets an address take effect that the user has asked for", async () => {
     await service.admin(create("kai"), "old-password");
     const token = await tokenOf("kai", "old-password");
     const address = "kai@elsewhere.example.net";
-    expect((await send("PATCH", "/api/users", token, { email: address })).status).toBe(200);
-    const before = (await (await send("GET", "/api/auth/user", token)).json()) as { email: string };
-    expect(before.email).not.toBe(address);
+    const changed = await call(service, "PATCH /api/users", { token, body: { email: address } });
+    expect(changed.status).toBe(200);
+    expect((await call(service, "GET /api/auth/user", { token })).body.email).not.toBe(address);
     expect(await service.admin(["user", "confirm-address", "kai", address])).toEqual({
       code: 0,
       stdout: `${address} is the e-mail address of kai from now on\n`,
@@ -171,7 +148,6 @@ describe("user confirm-address", () => {
       stdout: "",
       stderr: `gatehouse-server: ${address} does not wait to be confirmed as an address of "kai"\n`,
     });
-    expect(await service.admin(["user", "confirm-address", "nobody", address])).toEqual(unknown);
   });
 });
 
@@ -179,10 +155,8 @@ describe("user disable-mfa", () => {
   test("lets a user who lost the second factor log in with the password, and enable MFA anew", async () => {
     await service.admin(create("fay"), "old-password");
     await enableMfa(await tokenOf("fay", "old-password"));
-    const refused = await send("POST", "/api/login", undefined, {
-      username: "fay",
-      password: "old-password",
-    });
+    const body = { username: "fay", password: "old-password" };
+    const refused = await call(service, "POST /api/login", { body });
     expect(refused.status).toBe(401);
     const waiting = refused.headers.get("x-mfa-token");
     expect(await service.admin(["user", "disable-mfa", "Fay@example.com"])).toEqual({
@@ -190,16 +164,12 @@ describe("user disable-mfa", () => {
       stdout: "Fay@example.com logs in without a second factor from now on\n",
       stderr: "",
     });
-    const late = await send("POST", "/api/user/mfa/auth", undefined, { token: waiting, code: "123456" });
-    expect(late.status).toBe(401);
+    const late = { token: waiting, code: "123456" };
+    expect((await call(service, "POST /api/user/mfa/auth", { body: late })).status).toBe(401);
     const token = await tokenOf("fay", "old-password");
     expect(await accepted(token)).toBe(true);
     await enableMfa(token);
     expect(await login("fay", "old-password")).toBe(401);
-  });
-
-  test("refuses an unknown user", async () => {
-    expect(await service.admin(["user", "disable-mfa", "nobody"])).toEqual(unknown);
   });
 });
 
@@ -216,10 +186,6 @@ describe("user sign-out", () => {
     for (const token of [first, second]) expect(await accepted(token)).toBe(false);
     expect(await accepted(other)).toBe(true);
     expect(await accepted(await tokenOf("gus", "old-password"))).toBe(true);
-  });
-
-  test("refuses an unknown user", async () => {
-    expect(await service.admin(["user", "sign-out", "nobody"])).toEqual(unknown);
   });
 });
 
@@ -258,21 +224,17 @@ test("no password or hash is in the log", () => {
 
 describe("setup-link", () => {
   test("leads to the first user", async () => {
-    const fresh = await startService();
-    try {
-      const link = await fresh.admin(["setup-link"]);
-      const sign = (await fresh.admin(["setup-link", "--sign-only"])).stdout.trim();
-      expect(link).toEqual({ code: 0, stdout: `${fresh.url}/setup?sign=${sign}\n`, stderr: "" });
-      expect(sign).toMatch(/^[0-9a-f]{64}$/);
-      const { username } = await fresh.setup();
-      expect((await fresh.admin(["user", "list"])).stdout).toContain(username);
-      const used = await fresh.admin(["setup-link", "--sign-only"]);
-      expect(used).toMatchObject({ code: 0, stdout: `${sign}\n` });
-      expect(used.stderr).toContain("is set up already");
-      expect(fresh.output()).not.toContain(sign);
-    } finally {
-      await fresh.stop();
-    }
+    const fresh = await testService();
+    const link = await fresh.admin(["setup-link"]);
+    const sign = (await fresh.admin(["setup-link", "--sign-only"])).stdout.trim();
+    expect(link).toEqual({ code: 0, stdout: `${fresh.url}/setup?sign=${sign}\n`, stderr: "" });
+    expect(sign).toMatch(/^[0-9a-f]{64}$/);
+    const { username } = await fresh.setup();
+    expect((await fresh.admin(["user", "list"])).stdout).toContain(username);
+    const used = await fresh.admin(["setup-link", "--sign-only"]);
+    expect(used).toMatchObject({ code: 0, stdout: `${sign}\n` });
+    expect(used.stderr).toContain("is set up already");
+    expect(fresh.output()).not.toContain(sign);
   });
 });
 

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService, type TestService } from "../support.ts";
 
@@ -13,14 +14,9 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 const command = (...args: string[]) => ["announcement", ...args];
-const shown = async () => {
-  const response = await fetch(`${service.url}/api/announcements`);
-  return (await response.json()) as { uuid: string; title: string }[];
-};
-const textOf = async (uuid: string) => {
-  const response = await fetch(`${service.url}/api/announcements/${uuid}`);
-  return ((await response.json()) as { content: string }).content;
-};
+const shown = async (): Promise<{ uuid: string; title: string }[]> =>
+  (await call(service, "GET /api/announcements")).body;
+const textOf = async (uuid: string) => (await call(service, `GET /api/announcements/${uuid}`)).body.content;
 
 test("an announcement is written from stdin or a file, listed, and withdrawn", async () => {
   const first = await service.admin(command("create", "--title", "Window"), "# Plan\n\nShort outage.\n");

@@ -1,17 +1,13 @@
 import { expect, test } from "vitest";
 import { sshKeyLine } from "../../provider/support/programs.ts";
+import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
-import { startService, type TestService } from "../support.ts";
+import { startService, type TestService, testService } from "../support.ts";
 
 const json = { "content-type": "application/json" };
 
-async function login(service: TestService, credentials: object): Promise<Record<string, string>> {
-  const response = await fetch(`${service.url}/api/login`, {
-    method: "POST",
-    headers: json,
-    body: JSON.stringify(credentials),
-  });
-  const { token } = (await response.json()) as { token: string };
+async function login(service: TestService, body: object): Promise<Record<string, string>> {
+  const { token } = (await call(service, "POST /api/login", { body })).body;
   return { ...json, authorization: `Bearer ${token}` };
 }
 
@@ -84,9 +80,8 @@ test.each(Object.entries(kinds))(
     await first.kill();
     await Promise.all(writing);
 
-    const second = await startService({ dataDir, env });
+    const second = await testService({ dataDir, env });
     const names = await namesIn(second.url + path, await login(second, user));
     expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
-    await second.stop();
   },
 );

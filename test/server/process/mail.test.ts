@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { MailError } from "../../../server/mail/mail.ts";
 import { fileMailer, type SmtpServer, smtpMailer } from "../../../server/mail/mailers.ts";
+import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
-import { startService } from "../../support/service.ts";
+import { testService } from "../../support/service.ts";
 import { SMTP_LOGIN, startSmtpServer } from "../../support/smtpServer.ts";
 
 const FROM = "gate@example.org";
@@ -130,13 +131,9 @@ describe("a cloud instance", () => {
   };
 
   async function start(env: Readonly<Record<string, string>>) {
-    const service = await startService({ env: { ...cloud, ...env } });
-    onTestFinished(async () => void (await service.stop()));
-    const answer = await fetch(`${service.url}/api/register`, {
-      method: "POST",
-      headers: { "content-type": "application/json", host: "evil.example" },
-      body: JSON.stringify(account),
-    });
+    const service = await testService({ env: { ...cloud, ...env } });
+    const headers = { host: "evil.example" };
+    const answer = await call(service, "POST /api/register", { body: account, headers });
     expect(answer.status).toBe(200);
     return service;
   }

@@ -1,14 +1,13 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
-import { runServerCommand, startService } from "../support.ts";
+import { runServerCommand, testService } from "../support.ts";
 
 const TOKEN = "a-token-for-the-scraper";
 
 async function start(env: Record<string, string>) {
-  const service = await startService({ env: { GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0", ...env } });
-  onTestFinished(async () => void (await service.stop()));
+  const service = await testService({ env: { GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0", ...env } });
   const line = service.logs().find(({ msg }) => msg.startsWith("metrics open at "));
   return { service, metrics: `${line?.msg.slice("metrics open at ".length)}/metrics` };
 }

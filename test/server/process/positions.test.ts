@@ -1,16 +1,15 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { at, mmdbOf } from "../../support/mmdb.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
-import { startService } from "../support.ts";
+import { testService } from "../support.ts";
 
 test("SIGHUP reads the positions again, and goes on with the old ones when they are of no use", async () => {
   const file = join(testFolder(), "city.mmdb");
   writeFileSync(file, mmdbOf({ "8.8.8.8": at(1, 2) }));
-  const service = await startService({ env: { GATEHOUSE_GEOIP_FILE: file } });
-  onTestFinished(async () => void (await service.stop()));
+  const service = await testService({ env: { GATEHOUSE_GEOIP_FILE: file } });
   const said = (text: string) => vi.waitUntil(() => service.logs().some(({ msg }) => msg === text), 20_000);
   process.kill(service.pid, "SIGHUP");
   await said("positions of addresses renewed");
@@ -21,8 +20,7 @@ test("SIGHUP reads the positions again, and goes on with the old ones when they 
 });
 
 test("SIGHUP without files to read again ends no service: a supervisor sends it for a reload", async () => {
-  const service = await startService();
-  onTestFinished(async () => void (await service.stop()));
+  const service = await testService();
   process.kill(service.pid, "SIGHUP");
   await vi.waitUntil(
     () => service.logs().some(({ msg }) => msg === "there are no files to read again"),

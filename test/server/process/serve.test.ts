@@ -2,11 +2,20 @@ import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { boundedStart } from "../../../server/process/boundMemory.ts";
+import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
-import { KEPT_FILES, runServerCommand, startService, type TestService } from "../support.ts";
+import { newSqlite } from "../../support/sqlite.ts";
+import { KEPT_FILES, runServerCommand, startService, type TestService, testService } from "../support.ts";
 import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
+
+/** A data folder whose database has its tables already, which saves a service that is refused their creation. */
+async function newDataFolder(): Promise<string> {
+  const folder = testFolder();
+  await newSqlite(join(folder, "gatehouse.db"));
+  return folder;
+}
 
 describe("a running service", () => {
   let service: TestService;
@@ -42,7 +51,8 @@ describe("a running service", () => {
   });
 
   test("is the only one on its data folder", async () => {
-    const second = await callServerCommand(["serve", "--data-dir", service.dataDir, "--port", "0"]);
+    const again = ["serve", "--data-dir", service.dataDir, "--port", "0"];
+    const second = await callServerCommand(again);
     expect(second.code).toBe(1);
     expect(second.stderr).toMatch(
       postgresqlAddress() === undefined
@@ -50,15 +60,7 @@ describe("a running service", () => {
         : /^gatehouse-server: Another service runs on the data folder [^\n]*\n$/,
     );
     const elsewhere = `file:${join(testFolder(), "other.db")}`;
-    const third = await callServerCommand([
-      "serve",
-      "--data-dir",
-      service.dataDir,
-      "--port",
-      "0",
-      "--database-url",
-      elsewhere,
-    ]);
+    const third = await callServerCommand([...again, "--database-url", elsewhere]);
     expect(third.code).toBe(1);
     expect(third.stderr).toMatch(/^gatehouse-server: Another service runs on the data folder [^\n]*\n$/);
     // The refused ones have taken nothing from the first.
@@ -68,7 +70,7 @@ describe("a running service", () => {
 
   test("tells a second one that the port is taken", async () => {
     const { port } = new URL(service.url);
-    const second = await runServerCommand(["serve", "--data-dir", testFolder(), "--port", port]);
+    const second = await runServerCommand(["serve", "--data-dir", await newDataFolder(), "--port", port]);
     expect(second.code).toBe(1);
     expect(second.stderr).toMatch(
       new RegExp(
@@ -79,14 +81,10 @@ describe("a running service", () => {
 });
 
 describe("the listener for internal operations", () => {
-  const authorised = (token: string, path = "/internal/auth") => ({
-    path,
-    headers: { "X-Internal-Token": token },
-  });
-  const ask = async (service: TestService, { path, headers }: ReturnType<typeof authorised>) =>
-    (await fetch(`${internalUrl(service)}${path}`, { headers })).status;
+  const authorised = (token: string) => ({ headers: { "X-Internal-Token": token } });
+  const ask = async (url: string, token: string) => (await fetch(url, authorised(token))).status;
 
-  test("takes its token from a file, and logs it nowhere", async () => {
+  test("takes its token from a file, logs it nowhere, and has its port for itself", async () => {
     const file = join(testFolder(), "token");
     writeFileSync(file, `${internalToken}\n`);
     const service = await startInternal({
@@ -94,11 +92,18 @@ describe("the listener for internal operations", () => {
       GATEHOUSE_INTERNAL_TOKEN_FILE: file,
       GATEHOUSE_LOG_LEVEL: "trace",
     });
+    const at = internalUrl(service);
     // The user's credential is missing; the service's own token is right.
-    expect(await ask(service, authorised(internalToken))).toBe(401);
-    expect(await ask(service, authorised(internalToken, "/api/devices"))).toBe(404);
-    expect(await ask(service, authorised(`${internalToken}x`))).toBe(403);
-    expect((await fetch(`${service.url}/internal/auth`, authorised(internalToken))).status).toBe(404);
+    expect(await ask(`${at}/internal/auth`, internalToken)).toBe(401);
+    expect(await ask(`${at}/api/devices`, internalToken)).toBe(404);
+    expect(await ask(`${at}/internal/auth`, `${internalToken}x`)).toBe(403);
+    expect(await ask(`${service.url}/internal/auth`, internalToken)).toBe(404);
+    // A second one on the same port does not start, and prints why.
+    const { port } = new URL(at);
+    const args = ["serve", "--data-dir", await newDataFolder(), "--port", "0", "--internal-port", port];
+    const second = await runServerCommand(args, { env: { GATEHOUSE_INTERNAL_TOKEN: internalToken } });
+    expect(second.code).toBe(1);
+    expect(second.stderr).toContain(`port ${port} (--internal-host, --internal-port): `);
     expect(await service.stop()).toBe(0);
     // What it wrote is all here once it has ended.
     const requests = service.logs().filter((line) => line.msg === "request" && line.listener === "internal");
@@ -118,36 +123,35 @@ describe("the listener for internal operations", () => {
     const flag = await callServerCommand([...args, "--internal-token", internalToken]);
     expect(flag).toMatchObject({ code: 2, stderr: expect.stringContaining("unknown option") });
   });
-
-  test("whose port is taken keeps the service from starting, and says so", async () => {
-    const service = await startInternal({});
-    const { port } = new URL(internalUrl(service));
-    const second = await runServerCommand(
-      ["serve", "--data-dir", testFolder(), "--port", "0", "--internal-port", port],
-      { env: { GATEHOUSE_INTERNAL_TOKEN: internalToken } },
-    );
-    expect(second.code).toBe(1);
-    expect(second.stderr).toContain(`port ${port} (--internal-host, --internal-port): `);
-    await service.stop();
-  });
 });
 
 describe("starting", () => {
-  test("later starts keep keys and data", async () => {
+  test("later starts keep keys, data, and what devices have reported just before the end", async () => {
     const dataDir = testFolder();
     const first = await startService({ dataDir });
     const sign = (await first.admin(["setup-link", "--sign-only"])).stdout;
-    await first.createUser({ username: "ann", password: "hunter22" });
-    await first.stop();
-    const second = await startService({ dataDir });
+    const user = await first.setup();
+    const { token, tenant } = (await call(first, "POST /api/login", { body: user })).body;
+    const info = { id: "", pretty_name: "", version: "", arch: "", platform: "" };
+    const body = { info, hostname: "gate", public_key: "k", tenant_id: tenant };
+    const report = async () => (await call(first, "POST /api/devices/auth", { body })).body.uid;
+    const uid = await report();
+    const lastSeen = async (service: TestService) =>
+      Date.parse((await call(service, `GET /api/devices/${uid}`, { token })).body.last_seen);
+    const enrolled = await lastSeen(first);
+    // The service's clock is this machine's, in milliseconds.
+    while (Date.now() <= enrolled) await new Promise(setImmediate);
+    await report();
+    expect(await first.stop()).toBe(0);
+    const second = await testService({ dataDir });
+    expect(await lastSeen(second)).toBeGreaterThan(enrolled);
     expect((await second.admin(["setup-link", "--sign-only"])).stdout).toBe(sign);
     expect(JSON.parse((await second.admin(["user", "list", "--json"])).stdout)).toMatchObject([
-      { username: "ann" },
+      { username: user.username },
     ]);
     expect([first, second].map((service) => service.output().includes("database migrated"))).toEqual(
       postgresqlAddress() === undefined ? [true, false] : [false, false],
     );
-    await second.stop();
   });
 
   test("what a killed service left behind is no obstacle, also where the socket had to be elsewhere", {
@@ -197,7 +201,7 @@ describe("starting", () => {
   test("a folder that others may write into, and a file in its place, are refused", async () => {
     const open = testFolder();
     chmodSync(open, 0o777);
-    expect(await runServerCommand(["serve", "--data-dir", open, "--port", "0"])).toEqual({
+    expect(await callServerCommand(["serve", "--data-dir", open, "--port", "0"])).toEqual({
       code: 1,
       stdout: "",
       stderr: `gatehouse-server: Others may write into the data folder ${open}: run \`chmod 700 ${open}\`\n`,
@@ -207,41 +211,4 @@ describe("starting", () => {
     const refused = await callServerCommand(["serve", "--data-dir", file, "--port", "0"]);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`the data folder ${file}`) });
   });
-});
-
-test("writes what devices have reported before it ends", async () => {
-  const dataDir = testFolder();
-  const json = { "content-type": "application/json" };
-  const first = await startService({ dataDir });
-  const user = await first.setup();
-  const post = async (path: string, body: unknown) => {
-    const response = await fetch(first.url + path, {
-      method: "POST",
-      headers: json,
-      body: JSON.stringify(body),
-    });
-    return (await response.json()) as { token: string; tenant: string; uid: string };
-  };
-  const { token, tenant } = await post("/api/login", user);
-  const report = () =>
-    post("/api/devices/auth", {
-      info: { id: "", pretty_name: "", version: "", arch: "", platform: "" },
-      hostname: "gate",
-      public_key: "k",
-      tenant_id: tenant,
-    });
-  const lastSeen = async (service: TestService, uid: string) => {
-    const headers = { authorization: `Bearer ${token}` };
-    const response = await fetch(`${service.url}/api/devices/${uid}`, { headers });
-    return Date.parse(((await response.json()) as { last_seen: string }).last_seen);
-  };
-  const { uid } = await report();
-  const enrolled = await lastSeen(first, uid);
-  // The service's clock is this machine's, in milliseconds.
-  while (Date.now() <= enrolled) await new Promise(setImmediate);
-  await report();
-  expect(await first.stop()).toBe(0);
-  const second = await startService({ dataDir });
-  expect(await lastSeen(second, uid)).toBeGreaterThan(enrolled);
-  await second.stop();
 });

@@ -45,64 +45,47 @@ const slowLogin = ({ url }: TestService) =>
   slowRequest(portOf(url), "/api/login", { username: "nobody", password: "wrong-password" });
 
 describe("stopping", () => {
-  test.each(["SIGTERM", "SIGINT"] as const)(
-    "%s lets a request in flight end, then gives back everything",
-    async (signal) => {
-      const dataDir = testFolder();
-      const service = await startService({ dataDir });
-      const login = await slowLogin(service);
-      process.kill(service.pid, signal);
-      await expect.poll(() => service.output()).toContain('"msg":"stopping"');
-      // It has begun to end what does not wait.
-      await expect.poll(() => fetch(service.url).catch((error: Error) => error.name)).toBe("TypeError");
-      login.finish();
-      expect(await login.closed).toMatch(/^HTTP\/1\.1 401 /);
-      expect(await service.ended).toBe(0);
-      expect(service.logs().at(-1)).toMatchObject({ msg: "stopped" });
-      expect(service.output()).not.toContain("cut off");
-      expect(readdirSync(dataDir).sort()).toEqual(KEPT_FILES);
-      await expect(fetch(service.url)).rejects.toThrow();
-    },
-  );
-
-  test("does not wait longer than it may for a request that does not end", async () => {
-    const service = await startService({ env: { GATEHOUSE_SHUTDOWN_TIMEOUT: "1" } });
+  test("lets a request in flight end, then gives back everything", async () => {
+    const dataDir = testFolder();
+    const service = await startService({ dataDir });
     const login = await slowLogin(service);
-    expect(await service.stop()).toBe(0);
-    const timeOf = (text: string) => Number(service.logs().find(({ msg }) => msg.includes(text))?.time);
-    const waited = timeOf("cut off") - timeOf("stopping");
-    expect(waited).toBeGreaterThan(900);
-    // Without the setting it would be ten seconds.
-    expect(waited).toBeLessThan(9_000);
-    expect(await login.closed).not.toContain("200");
-    expect(service.output()).toContain("requests did not end in time and are cut off");
+    process.kill(service.pid, "SIGTERM");
+    await expect.poll(() => service.output()).toContain('"msg":"stopping"');
+    // It has begun to end what does not wait.
+    await expect.poll(() => fetch(service.url).catch((error: Error) => error.name)).toBe("TypeError");
+    login.finish();
+    expect(await login.closed).toMatch(/^HTTP\/1\.1 401 /);
+    expect(await service.ended).toBe(0);
+    expect(service.logs().at(-1)).toMatchObject({ msg: "stopped" });
+    expect(service.output()).not.toContain("cut off");
+    expect(readdirSync(dataDir).sort()).toEqual(KEPT_FILES);
+    await expect(fetch(service.url)).rejects.toThrow();
   });
 
-  test("nor for an administration request", async () => {
-    const service = await startService({ env: { GATEHOUSE_SHUTDOWN_TIMEOUT: "1" } });
-    const user = await slowRequest(join(service.dataDir, "admin.sock"), "/users", { username: "ann" });
-    expect(await service.stop()).toBe(0);
-    await user.closed;
-    expect(service.output()).toContain("requests did not end in time and are cut off");
-  });
-
-  test("ends both listeners within one time, requests in flight on both", async () => {
+  test("waits for all listeners together no longer than it may, and cuts off what is in flight then", async () => {
     const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "1" });
     const authorised = [`X-Internal-Token: ${internalToken}`];
     const session = { uid: "0".repeat(64) };
     const hanging = [
       await slowLogin(service),
       await slowRequest(portOf(internalUrl(service)), "/internal/sessions", session, authorised),
+      await slowRequest(join(service.dataDir, "admin.sock"), "/users", { username: "ann" }),
     ];
     expect(await service.stop()).toBe(0);
-    // One after the other, each would have had a time of its own.
-    const cutOff = service.logs().filter((line) => String(line.msg).includes("cut off"));
+    const timeOf = (text: string) => Number(service.logs().find(({ msg }) => msg.includes(text))?.time);
+    const waited = timeOf("cut off") - timeOf("stopping");
+    expect(waited).toBeGreaterThan(900);
+    // Without the setting it would be ten seconds.
+    expect(waited).toBeLessThan(9_000);
+    // One after the other, each listener would have had a time of its own.
+    const cutOff = service.logs().filter(({ msg }) => msg.includes("did not end in time and are cut off"));
     expect(cutOff).toHaveLength(1);
-    await Promise.all(hanging.map(({ closed }) => closed));
+    const [login] = await Promise.all(hanging.map(({ closed }) => closed));
+    expect(login).not.toContain("200");
     await expect(fetch(internalUrl(service))).rejects.toThrow();
   });
 
-  test("connections without a request end at once", async () => {
+  test("connections without a request, and a stream of events that nobody reads, end at once", async () => {
     const metrics = { GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0" };
     const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "3600", ...metrics });
     const metricsPort = portOf(service.output().match(/metrics open at (http:[^"]+)/)?.[1] ?? "");
@@ -112,43 +95,33 @@ describe("stopping", () => {
       ),
       connect(join(service.dataDir, "admin.sock")),
     ];
-    const closed = silent.map((socket) =>
-      once(
-        socket.on("error", () => {}),
-        "close",
-      ),
-    );
+    for (const socket of silent) socket.on("error", () => {});
+    const closed = silent.map((socket) => once(socket, "close"));
     await Promise.all(silent.map((socket) => once(socket, "connect")));
+    const path = `/internal/sessions/${"0".repeat(64)}/events`;
+    const stream = new WebSocket(internalUrl(service).replace("http:", "ws:") + path, {
+      headers: { "X-Internal-Token": internalToken },
+      perMessageDeflate: false,
+    });
+    await once(stream, "open");
+    stream.pause();
+    const streamClosed = once(stream, "close");
     // One of them has begun to speak.
     silent[0]?.write("GET /info HTTP/1.1\r\nHost:");
     const answered = await fetch(service.url);
     await answered.arrayBuffer();
     expect(await service.stop()).toBe(0);
     await Promise.all(closed);
+    stream.resume();
+    expect((await streamClosed)[0]).toBe(1001);
     expect(service.output()).not.toContain("cut off");
   });
 
   test("a second signal ends it at once", async () => {
     const service = await startService();
     await slowLogin(service);
-    process.kill(service.pid, "SIGTERM");
+    process.kill(service.pid, "SIGINT");
     await expect.poll(() => service.output()).toContain('"msg":"stopping"');
     expect(await service.stop()).toBe(1);
   });
-});
-
-test("a stream of events that nobody reads does not keep the process from stopping", async () => {
-  const service = await startInternal({});
-  const path = `/internal/sessions/${"0".repeat(64)}/events`;
-  const socket = new WebSocket(internalUrl(service).replace("http:", "ws:") + path, {
-    headers: { "X-Internal-Token": internalToken },
-    perMessageDeflate: false,
-  });
-  await once(socket, "open");
-  socket.pause();
-  const closed = once(socket, "close");
-  await service.stop();
-  socket.resume();
-  expect((await closed)[0]).toBe(1001);
-  expect(service.output()).not.toContain("did not end in time");
 });

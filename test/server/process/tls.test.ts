@@ -8,18 +8,14 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { makeCertificate, openssl } from "../../support/certificate.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
-import { startService, type TestService } from "../support.ts";
+import { startService, type TestService, testService } from "../support.ts";
 
 const tlsEnv = ({ cert, key }: { cert: string; key: string }) => ({
   GATEHOUSE_TLS_CERT_FILE: cert,
   GATEHOUSE_TLS_KEY_FILE: key,
 });
 
-async function start(files: { cert: string; key: string }, env: Record<string, string> = {}) {
-  const service = await startService({ env: { ...tlsEnv(files), ...env } });
-  onTestFinished(async () => void (await service.stop()));
-  return service;
-}
+const start = (files: { cert: string; key: string }) => testService({ env: tlsEnv(files) });
 
 /** Sends a request over the agent's connection; without one over a new one. */
 async function get(service: TestService, path: string, ca: Buffer, agent?: Agent) {
@@ -128,14 +124,13 @@ test("plain HTTP on the network is warned of; a proxy before it, or its absence,
 });
 
 test("behind a proxy the public URL is that of links and of the interface's endpoints", async () => {
-  const service = await startService({
+  const service = await testService({
     env: {
       GATEHOUSE_HOST: "0.0.0.0",
       GATEHOUSE_TRUSTED_PROXIES: "10.0.0.0/8",
       GATEHOUSE_PUBLIC_URL: "https://gate.example.org/",
     },
   });
-  onTestFinished(async () => void (await service.stop()));
   expect((await service.admin(["setup-link"])).stdout).toMatch(
     /^https:\/\/gate\.example\.org\/setup\?sign=[0-9a-f]{64}\n$/,
   );

@@ -6,7 +6,7 @@ import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { user } from "../db/rows.ts";
-import { runServerCommand, startService, type TestService } from "../support.ts";
+import { runServerCommand, startService, type TestService, testService } from "../support.ts";
 
 let service: TestService;
 beforeAll(async () => {
@@ -85,7 +85,7 @@ describe.skipIf(process.platform === "win32")("where there is no room, says so a
 
   test("beside the database", async () => {
     const dataDir = await largerThanThat();
-    const full = await startService({ dataDir, fileLimit: LIMIT });
+    const full = await testService({ dataDir, fileLimit: LIMIT });
     const folder = testFolder();
     const result = await backup(join(folder, "copy.db"), dataDir);
     expect(result).toMatchObject({ code: 1, stdout: "" });
@@ -99,12 +99,11 @@ describe.skipIf(process.platform === "win32")("where there is no room, says so a
     expect(readdirSync(dataDir).filter((name) => name.includes("snapshot"))).toEqual([]);
     // The service goes on.
     await full.createUser({ username: "bob", password: "hunter22" });
-    await full.stop();
   });
 
   test("at the file to write", async () => {
     const dataDir = await largerThanThat();
-    const running = await startService({ dataDir });
+    await testService({ dataDir });
     const folder = testFolder();
     const file = join(folder, "copy.db");
     const args = ["backup", file, "--data-dir", dataDir];
@@ -116,7 +115,6 @@ describe.skipIf(process.platform === "win32")("where there is no room, says so a
     expect(readdirSync(folder)).toEqual([]);
     expect((await backup(file, dataDir)).code).toBe(0);
     expect(readdirSync(folder)).toEqual(["copy.db"]);
-    await running.stop();
   });
 });
 

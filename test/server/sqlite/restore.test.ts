@@ -12,10 +12,11 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { call } from "../../support/call.ts";
 import { makeDataDir } from "../../support/dataFolder.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
-import { runServerCommand, startService } from "../support.ts";
+import { runServerCommand, startService, type TestService, testService } from "../support.ts";
 
 const ann = { username: "ann", password: "hunter22" };
 /** A backup that holds ann, and the secret that was kept with it. */
@@ -52,10 +53,7 @@ function usersIn(file: string): unknown[] {
   }
 }
 
-async function login(url: string, user: object): Promise<number> {
-  const headers = { "content-type": "application/json" };
-  return (await fetch(`${url}/api/login`, { method: "POST", headers, body: JSON.stringify(user) })).status;
-}
+const login = async (service: TestService) => (await call(service, "POST /api/login", { body: ann })).status;
 
 test("a service goes on with what the backup holds", async () => {
   const dataDir = freshFolder();
@@ -67,9 +65,7 @@ test("a service goes on with what the backup holds", async () => {
   expect(stdout).not.toContain("is kept as");
   expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret"]);
   expect(statSync(join(dataDir, "gatehouse.db")).mode & 0o777).toBe(0o600);
-  const service = await startService({ dataDir });
-  expect(await login(service.url, ann)).toBe(200);
-  await service.stop();
+  expect(await login(await testService({ dataDir }))).toBe(200);
 });
 
 test("the database before is kept, with all that was acknowledged", async () => {
@@ -137,7 +133,7 @@ describe("a service does not begin anew on a database that was emptied", () => {
 
 describe("is refused, and changes nothing", () => {
   test("while a service runs, whatever its database is", async () => {
-    const service = await startService();
+    const service = await testService();
     const refused = await restore(backup(), service.dataDir);
     expect(refused).toEqual({
       code: 1,
@@ -146,21 +142,14 @@ describe("is refused, and changes nothing", () => {
     });
     const elsewhere = freshFolder();
     const url = `file:${join(service.dataDir, "gatehouse.db")}`;
-    const locked = await callServerCommand([
-      "restore",
-      backup(),
-      "--data-dir",
-      elsewhere,
-      "--database-url",
-      url,
+    const restoring = ["restore", backup(), "--data-dir", elsewhere, "--database-url", url];
+    const locked = await callServerCommand(restoring);
+    expect([locked.code, locked.stderr]).toEqual([
+      1,
+      expect.stringContaining("is in use by another process"),
     ]);
-    expect(locked).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("is in use by another process"),
-    });
     expect((await service.admin(["user", "list", "--json"])).stdout).toBe("[]\n");
     expect(readdirSync(service.dataDir).filter((name) => name.includes("restor"))).toEqual([]);
-    await service.stop();
   });
 
   const secret = "another secret than that of the backup, long enough";
