@@ -1,4 +1,5 @@
 import { emptyPostgresql } from "./postgresql/database.ts";
+import { type Relay, startRelay } from "./relay.ts";
 import { startService, type TestService } from "./service.ts";
 
 /** The secret of the instances of a test, which are no good for anything else. */
@@ -46,4 +47,34 @@ export async function startInstances(
     throw failed.reason;
   }
   return { databaseUrl: database.url, services, stop };
+}
+
+/**
+ * As {@link startInstances}, of instances that pass connections to devices on to each other. Each is reached through a
+ * relay: an instance says at its start where it is reached, before it has a port.
+ */
+export async function startPeers(
+  address: string,
+  count: number,
+  more: Environment | ((index: number) => Environment),
+): Promise<Instances> {
+  const relays: Relay[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const internal = () =>
+      instances.services[index]?.logs().find(({ msg }) => msg === "listening for internal operations")
+        ?.address;
+    relays.push(await startRelay(() => Number(new URL(String(internal())).port)));
+  }
+  const instances: Instances = await startInstances(address, count, (index) => ({
+    GATEHOUSE_INTERNAL_PORT: "0",
+    GATEHOUSE_INTERNAL_TOKEN: "internal-token-of-the-instances-of-a-test",
+    GATEHOUSE_PEER_URL: relays[index]?.url ?? "",
+    GATEHOUSE_SSH_PORT: "0",
+    ...(typeof more === "function" ? more(index) : more),
+  }));
+  const stop = async () => {
+    for (const relay of relays) relay.stop();
+    await instances.stop();
+  };
+  return { ...instances, stop };
 }

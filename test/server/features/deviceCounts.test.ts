@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import { foldDeviceCounts } from "../../../server/features/devices/deviceCounts.ts";
 import { expectExactCounts } from "../db/deviceCounts.ts";
-import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { reportOf, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
 afterEach(() => app.stop());
@@ -29,28 +29,29 @@ const step: fc.Arbitrary<Step> = fc.record({
 
 /** The requests of a step; what it asks for may be refused, as other steps run meanwhile. */
 async function take({ space, device, act }: Step, owners: readonly TestUser[]): Promise<void> {
-  const { token, tenant } = owners[space] as TestUser;
+  const owner = owners[space] as TestUser;
   const uid = uids.get(`${space} ${device}`) ?? "0".repeat(64);
   switch (act) {
     case "native":
     case "connector": {
-      const info = { id: "", pretty_name: "", version: "", arch: "", platform: act };
-      const body = { info, hostname: `host-${device}`, public_key: `key-${device}`, tenant_id: tenant };
-      const answer = await app.call("authDevice", { body });
+      const info = { ...reportOf("", "").info, platform: act };
+      const answer = await app.call("authDevice", {
+        body: reportOf(owner.tenant, `host-${device}`, { info }),
+      });
       if (answer.status === 200) uids.set(`${space} ${device}`, answer.body.uid);
       return;
     }
     case "delete":
-      await app.call("deleteDevice", { token, params: { uid } });
+      await owner.call("deleteDevice", { params: { uid } });
       return;
     case "choose":
-      await app.call("choiceDevices", { token, body: { choices: [uid] } });
+      await owner.call("choiceDevices", { body: { choices: [uid] } });
       return;
     case "end":
-      await app.call("deleteNamespace", { token, params: { tenant } });
+      await owner.call("deleteNamespace", { params: { tenant: owner.tenant } });
       return;
     default:
-      await app.call("updateDeviceStatus", { token, params: { uid, status: act } });
+      await owner.call("updateDeviceStatus", { params: { uid, status: act } });
   }
 }
 

@@ -1,11 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deviceUid } from "../../../server/features/devices/authDevice.ts";
 import { testApp, withLab } from "../http/lab.ts";
-import { enrol, enrolProven, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
+import { enrol, enrolProven, reportOf, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
-
-const INFO = { id: "", pretty_name: "", version: "", arch: "", platform: "" };
 
 const on = (uid: string, body?: unknown) => ({
   token: ana.token,
@@ -60,9 +58,9 @@ describe("an agent", () => {
   test("may leave out host name or identity, not both; a dot is not allowed", async () => {
     expect((await get(await device("00:00:00:00:00:01", "Host_A"))).name).toBe("host_a");
     expect((await get(await device("", "only-host", { identity: null }))).identity).toEqual({ mac: "" });
-    const report = { info: INFO, public_key: "k", tenant_id: ana.tenant };
     const bad = async (more: object) =>
-      (await app.call("authDevice", { body: { ...report, ...more } })).status;
+      (await app.call("authDevice", { body: { ...reportOf(ana.tenant, ""), hostname: undefined, ...more } }))
+        .status;
     expect(await bad({})).toBe(400);
     expect(await bad({ hostname: "a.b" })).toBe(400);
     expect(await bad({ hostname: "a", tenant_id: undefined })).toBe(400);
@@ -71,14 +69,15 @@ describe("an agent", () => {
   });
 
   test("has a public key of at most 4096 characters", async () => {
-    const body = { info: INFO, hostname: "h", tenant_id: ana.tenant };
-    const status = async (length: number) =>
-      (await app.call("authDevice", { body: { ...body, public_key: "k".repeat(length) } })).status;
+    const status = async (length: number) => {
+      const body = reportOf(ana.tenant, "h", { public_key: "k".repeat(length) });
+      return (await app.call("authDevice", { body })).status;
+    };
     expect([await status(4096), await status(4097)]).toEqual([200, 400]);
   });
 
   test("shows the address that the request came from, whatever it says itself", async () => {
-    const body = { info: INFO, hostname: "h", public_key: "k", tenant_id: ana.tenant };
+    const body = reportOf(ana.tenant, "h");
     const { uid } = (await app.call("authDevice", { body, headers: { "x-real-ip": "203.0.113.7" } })).body;
     expect((await get(uid)).remote_addr).toBe("127.0.0.1");
   });
@@ -111,9 +110,7 @@ describe("of the devices that wait to be accepted", () => {
   afterEach(() => limited.stop());
 
   const report = (hostname: string, tenant: string) =>
-    limited.call("authDevice", {
-      body: { info: INFO, hostname, public_key: hostname, tenant_id: tenant },
-    });
+    limited.call("authDevice", { body: reportOf(tenant, hostname) });
   const names = (count: number) => Array.from({ length: count }, (_, n) => `host-${n}`);
 
   test("no more than the limit are taken, however many come at once; known ones go on", async () => {
@@ -333,7 +330,7 @@ describe("lists", () => {
   });
 
   test("leave out containers and, unless asked for, nothing else but removed ones", async () => {
-    await device("00:00:00:00:00:01", "box", { info: { ...INFO, platform: "connector" } });
+    await device("00:00:00:00:00:01", "box", { info: { ...reportOf("", "").info, platform: "connector" } });
     const uid = await device("00:00:00:00:00:02");
     await setStatus(uid, "reject");
     const total = async (query = {}) =>

@@ -3,7 +3,7 @@ import type { DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import type { Services } from "../../../server/services.ts";
 import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
-import { startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { reportOf, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
 let eve: TestUser;
@@ -29,12 +29,7 @@ async function start(settings: Partial<ServiceSettings>) {
 
 const report = (hostname: string, { tenant = eve.tenant, version = "", ip = "203.0.113.1" } = {}) =>
   app.call("authDevice", {
-    body: {
-      info: { id: "", pretty_name: "", version, arch: "", platform: "" },
-      hostname,
-      public_key: hostname,
-      tenant_id: tenant,
-    },
+    body: reportOf(tenant, hostname, { info: { ...reportOf("", "").info, version } }),
     headers: { "x-real-ip": ip },
   });
 
@@ -64,11 +59,10 @@ test("a namespace that is full refuses further devices for seconds without a tra
   app.pass(6);
   expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
   const [one = "", two = "", three = ""] = uids;
-  const on = { token: eve.token };
   const room = [
-    () => app.call("acceptDevice", { ...on, params: { uid: one } }),
-    () => app.call("updateDeviceStatus", { ...on, params: { uid: two, status: "reject" } }),
-    () => app.call("deleteDevice", { ...on, params: { uid: three } }),
+    () => eve.call("acceptDevice", { params: { uid: one } }),
+    () => eve.call("updateDeviceStatus", { params: { uid: two, status: "reject" } }),
+    () => eve.call("deleteDevice", { params: { uid: three } }),
   ];
   for (const [index, make] of room.entries()) {
     await refuse("new-0");

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from "fastify";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { inTransaction, within } from "../../../server/db/sql/transaction.ts";
 import { deliverMails } from "../../../server/features/outbox/deliverMails.ts";
 import { queueMail } from "../../../server/features/outbox/outbox.ts";
@@ -42,17 +42,14 @@ test("a mail waits while the mail server is down, and is sent once it is back", 
   for (const secret of [mail.to, "t0ken"]) expect(lines[0]).not.toContain(secret);
 
   const up = await startSmtpServer();
-  try {
-    await deliverTo(up.port);
-    expect(up.received).toEqual([]);
-    app.pass(5 * 60);
-    await deliverTo(up.port);
-    await deliverTo(up.port);
-    expect(up.received).toMatchObject([{ to: [mail.to] }]);
-    expect(await waiting()).toBe(0);
-  } finally {
-    await up.stop();
-  }
+  onTestFinished(() => up.stop());
+  await deliverTo(up.port);
+  expect(up.received).toEqual([]);
+  app.pass(5 * 60);
+  await deliverTo(up.port);
+  await deliverTo(up.port);
+  expect(up.received).toMatchObject([{ to: [mail.to] }]);
+  expect(await waiting()).toBe(0);
 });
 
 test("it is tried for a day, more and more rarely", async () => {
@@ -92,13 +89,10 @@ test("a mail that cannot be sent does not keep the others back", async () => {
   await queueMail(app.services, { ...mail, to: "nobody at all" });
   await queueMail(app.services, mail);
   const smtp = await startSmtpServer();
-  try {
-    await deliverTo(smtp.port);
-    expect(smtp.received.length).toBe(1);
-    expect(await waiting()).toBe(1);
-  } finally {
-    await smtp.stop();
-  }
+  onTestFinished(() => smtp.stop());
+  await deliverTo(smtp.port);
+  expect(smtp.received.length).toBe(1);
+  expect(await waiting()).toBe(1);
 });
 
 test("no mail comes of a transaction that was undone", async () => {

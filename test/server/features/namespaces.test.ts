@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { testApp, withLab } from "../http/lab.ts";
-import { ED25519, enrol, type TestUser, valuesOf } from "../http/testApp.ts";
+import { enrol, PUBLIC_KEY, type TestUser, valuesOf } from "../http/testApp.ts";
 
 let bob: TestUser;
 const { app, ana } = withLab();
@@ -138,14 +138,7 @@ test("an edit changes what is sent only", async () => {
 test("a deletion takes everything with it", async () => {
   const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
   await ana.call("createDeviceTag", { params: { uid }, body: { tag: "edge" } });
-  await ana.call("createPublicKey", {
-    body: {
-      name: "k",
-      username: ".*",
-      filter: { tags: ["edge"] },
-      data: Buffer.from(ED25519).toString("base64"),
-    },
-  });
+  await ana.call("createPublicKey", { body: { ...PUBLIC_KEY, filter: { tags: ["edge"] } } });
   const key = await ana.call("createApiKey", { body: { name: "key", expires_at: -1, role: "owner" } });
   await invite(bob, "observer");
   const bobs = await tokenOf(bob);

@@ -2,7 +2,7 @@ import { createPublicKey, verify } from "node:crypto";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { ED25519, enrol, enrolProven } from "../http/testApp.ts";
+import { DENY_RULE, ED25519, enrol, enrolProven, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
 let deviceToken: string;
@@ -103,13 +103,7 @@ describe("public keys", () => {
   const { fingerprint } = parseSshPublicKey(ED25519);
   const register = (more: object) =>
     ana.call("createPublicKey", {
-      body: {
-        name: "laptop",
-        username: "^root$",
-        filter: { hostname: "^web" },
-        data: Buffer.from(ED25519).toString("base64"),
-        ...more,
-      },
+      body: { ...PUBLIC_KEY, username: "^root$", filter: { hostname: "^web" }, ...more },
     });
   const evaluate = (username: string, device: object = {}) =>
     internal.call("evaluatePublicKey", {
@@ -161,18 +155,7 @@ describe("public keys", () => {
 });
 
 describe("the firewall", () => {
-  const rule = (more: object) =>
-    ana.call("createFirewallRule", {
-      body: {
-        action: "deny",
-        active: true,
-        priority: 1,
-        source_ip: ".*",
-        username: ".*",
-        filter: { hostname: ".*" },
-        ...more,
-      },
-    });
+  const rule = (more: object) => ana.call("createFirewallRule", { body: { ...DENY_RULE, ...more } });
   const evaluate = (more: Record<string, string> = {}) =>
     internal.call("evaluateFirewall", {
       query: { domain: "lab", name: "web-1", username: "root", ip_address: "10.0.0.7", ...more },
@@ -258,16 +241,7 @@ describe("the firewall", () => {
 
   test("another namespace's rules do not count", async () => {
     const eve = await app.user("eve", "elsewhere");
-    await eve.call("createFirewallRule", {
-      body: {
-        action: "deny",
-        active: true,
-        priority: 9,
-        source_ip: ".*",
-        username: ".*",
-        filter: { hostname: ".*" },
-      },
-    });
+    await eve.call("createFirewallRule", { body: { ...DENY_RULE, priority: 9 } });
     expect((await evaluate()).status).toBe(200);
   });
 });

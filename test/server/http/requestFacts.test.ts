@@ -5,7 +5,8 @@ import Fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import { gatherFacts } from "../../../server/http/listener/requestFacts.ts";
 import type { ServiceSettings } from "../../../server/settings/readConfig.ts";
-import { startApp } from "./testApp.ts";
+import { testApp } from "./lab.ts";
+import { reportOf } from "./testApp.ts";
 
 const PROXIES = ["127.0.0.1", "10.0.0.0/8"];
 
@@ -103,8 +104,7 @@ test("a host that is more than host and port is none", async () => {
 });
 
 test("an IPv6 client cannot get around a lockout inside of its network", async () => {
-  const app = await startApp({ trustedProxies: ["127.0.0.0/8"] });
-  onTestFinished(() => app.stop());
+  const app = await testApp({ trustedProxies: ["127.0.0.0/8"] });
   await app.user("ana");
   const attempt = async (ip: string) =>
     (await app.call("login", { body: { username: "ana", password: "x" }, headers: { "x-real-ip": ip } }))
@@ -116,11 +116,9 @@ test("an IPv6 client cannot get around a lockout inside of its network", async (
 });
 
 test("a device behind a trusted proxy has the address that the proxy names", async () => {
-  const app = await startApp({ trustedProxies: ["127.0.0.1"] });
-  onTestFinished(() => app.stop());
+  const app = await testApp({ trustedProxies: ["127.0.0.1"] });
   const ana = await app.user("ana", "home");
-  const info = { id: "", pretty_name: "", version: "", arch: "", platform: "" };
-  const body = { info, hostname: "h", public_key: "k", tenant_id: ana.tenant };
+  const body = reportOf(ana.tenant, "h");
   const reported = await app.call("authDevice", { body, headers: { "x-real-ip": "203.0.113.7" } });
   const device = await ana.call("getDevice", { params: { uid: reported.body.uid } });
   expect(device.body.remote_addr).toBe("203.0.113.7");

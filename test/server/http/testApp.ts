@@ -288,6 +288,23 @@ export const operator = (name: string) => ({ type: "operator", params: { name } 
 export const valuesOf = (list: Body, field: string): Body => list.map((item: Body) => item[field]);
 
 export const ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+/** A public key for every login name and device, as `createPublicKey` takes it. */
+export const PUBLIC_KEY = {
+  ...{ name: "laptop", username: ".*", filter: { hostname: ".*" } },
+  data: Buffer.from(ED25519).toString("base64"),
+};
+/** A firewall rule that denies everything. */
+export const DENY_RULE = {
+  ...{ action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" },
+  filter: { hostname: ".*" },
+};
+
+/** What a device reports of itself that has a host name and no MAC address; a new one for every name. */
+export const reportOf = (tenant: string, hostname: string, more: object = {}) => ({
+  info: { id: "", pretty_name: "", version: "", arch: "", platform: "" },
+  ...{ hostname, public_key: `key of ${hostname}`, tenant_id: tenant },
+  ...more,
+});
 
 /** Enrols a device; a new one for every MAC. */
 export async function enrol(app: TestApp, tenant: string, mac: string, more: object = {}): Promise<Body> {

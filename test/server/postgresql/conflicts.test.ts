@@ -5,7 +5,7 @@ import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { inTransaction } from "../../../server/db/sql/transaction.ts";
 import { passGate } from "../../../server/db/sql/transactionGate.ts";
 import { answerTo } from "../../../server/errors.ts";
-import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { DENY_RULE, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
 let ana: TestUser;
@@ -19,14 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => app.stop());
 
-const rule = (priority: number) => ({
-  action: "deny",
-  active: true,
-  priority,
-  source_ip: ".*",
-  username: ".*",
-  filter: { hostname: ".*" },
-});
+const rule = (priority: number) => ({ ...DENY_RULE, priority });
 const creations = {
   createFirewallRule: (n: number) => rule(n + 1),
   createApiKey: (n: number) => ({ name: `key-${n}`, expires_at: 30 }),

@@ -5,10 +5,9 @@ import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Client, createClient, passwordCredential } from "../../../sdk/index.ts";
 import { makeCertificate, openssl } from "../../support/certificate.ts";
-import { type Instances, startInstances } from "../../support/instances.ts";
+import { type Instances, startPeers } from "../../support/instances.ts";
 import { startNginx, type TestNginx, withoutNginx } from "../../support/nginx.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
-import { type Relay, startRelay } from "../../support/relay.ts";
 import type { TestService } from "../../support/service.ts";
 import {
   newKey,
@@ -36,7 +35,6 @@ describe.skipIf(why)(
   },
   () => {
     const folder = openFolder();
-    const relays: Relay[] = [];
     let instances: Instances;
     let nginx: TestNginx;
     let agent: TestAgent;
@@ -54,21 +52,10 @@ describe.skipIf(why)(
       key = newKey(folder.path, "key");
       const certificate = makeCertificate(folder.path, "gate");
       cert = certificate.cert;
-      for (const index of [0, 1, 2]) {
-        const internal = () =>
-          (instances.services[index] as TestService)
-            .logs()
-            .find(({ msg }) => msg === "listening for internal operations")?.address;
-        relays.push(await startRelay(() => portOf(String(internal()))));
-      }
-      instances = await startInstances(postgresqlAddress() ?? "", 3, (index) => ({
+      instances = await startPeers(postgresqlAddress() ?? "", 3, {
         GATEHOUSE_TRUSTED_PROXIES: "127.0.0.1",
-        GATEHOUSE_INTERNAL_PORT: "0",
-        GATEHOUSE_INTERNAL_TOKEN: "internal-token-of-the-instances-of-a-test",
-        GATEHOUSE_PEER_URL: relays[index]?.url ?? "",
-        GATEHOUSE_SSH_PORT: "0",
         GATEHOUSE_SSH_HOST_KEY_FILE: hostKey,
-      }));
+      });
       const { services } = instances;
       const files = join(folder.path, "nginx");
       mkdirSync(files);
@@ -113,7 +100,6 @@ describe.skipIf(why)(
       await client?.close();
       await trusting?.close();
       await nginx?.stop();
-      for (const relay of relays) relay.stop();
       await instances?.stop();
       folder.remove();
     });

@@ -8,7 +8,7 @@ import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { Instances as Clearing } from "../../../server/gateway/agentTunnels/Instances.ts";
 import type { Services } from "../../../server/services.ts";
 import { REVOCATIONS, revoke } from "../../gateway/revocations.ts";
-import { type Instances, startInstances } from "../../support/instances.ts";
+import { type Instances, startPeers } from "../../support/instances.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { type Relay, startRelay } from "../../support/relay.ts";
 import type { TestService } from "../../support/service.ts";
@@ -25,13 +25,7 @@ import {
 } from "../../support/sshFleet.ts";
 
 const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
-const TOKEN = "internal-token-of-the-instances-of-a-test";
-
 const portOf = (url: string): number => Number(new URL(url).port);
-
-/** Where a service listens for internal operations. */
-const internalUrl = (service: TestService): string =>
-  String(service.logs().find(({ msg }) => msg === "listening for internal operations")?.address);
 
 /** What a request to become a WebSocket is answered with. */
 function upgraded(url: string): Promise<number> {
@@ -51,7 +45,6 @@ function upgraded(url: string): Promise<number> {
 
 describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${withoutSsh})` : ""}`, () => {
   const folder = openFolder();
-  const relays: Relay[] = [];
   const agents: TestAgent[] = [];
   let instances: Instances;
   let here: TestService;
@@ -70,19 +63,11 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
   beforeAll(async () => {
     const hostKey = newKey(folder.path, "host");
     key = newKey(folder.path, "key");
-    // An instance says at its start where it is reached: before it has a port.
-    for (const index of [0, 1]) {
-      relays.push(await startRelay(() => portOf(internalUrl(instances.services[index] as TestService))));
-    }
-    instances = await startInstances(postgresqlAddress() ?? "", 2, (index) => ({
-      GATEHOUSE_INTERNAL_PORT: "0",
-      GATEHOUSE_INTERNAL_TOKEN: TOKEN,
-      GATEHOUSE_PEER_URL: relays[index]?.url ?? "",
-      GATEHOUSE_SSH_PORT: "0",
+    instances = await startPeers(postgresqlAddress() ?? "", 2, {
       GATEHOUSE_SSH_HOST_KEY_FILE: hostKey,
       GATEHOUSE_SSH_REFUSALS_PER_ADDRESS: "0",
       GATEHOUSE_LOG_LEVEL: "debug",
-    }));
+    });
     [here, there] = instances.services as [TestService, TestService];
     [tunnelsTo, pickUpsTo] = [here, here];
     balancer = await startRelay((begin) => {
@@ -90,7 +75,6 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
       lastPickUp = path ?? lastPickUp;
       return portOf((path ? pickUpsTo : tunnelsTo).url);
     });
-    relays.push(balancer);
     const user = await here.setup();
     client = createClient({ url: there.url, credential: passwordCredential(user) });
     const [first] = await client.getNamespaces({});
@@ -101,7 +85,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
   afterAll(async () => {
     await Promise.all(agents.map((agent) => agent.kill()));
     await client?.close();
-    for (const relay of relays) relay.stop();
+    balancer?.stop();
     await instances?.stop();
     folder.remove();
   });

@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
+import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
-import { runServerCommand, startService, type TestService } from "../support.ts";
+import { runServerCommand, type TestService, testService } from "../support.ts";
 
 /** Settings of a service on SQLite, although tests of this folder start theirs on PostgreSQL. */
 const SQLITE = { GATEHOUSE_DATABASE_URL: "" };
@@ -17,29 +18,15 @@ async function target(): Promise<string> {
   return url;
 }
 
-async function start(dataDir: string, env: Record<string, string>): Promise<TestService> {
-  const service = await startService({ dataDir, env });
-  onTestFinished(async () => void (await service.stop()));
-  return service;
-}
+const start = (dataDir: string, env: Record<string, string>) => testService({ dataDir, env });
 
 const migrate = (dataDir: string, env: Record<string, string>, ...more: string[]) =>
   callServerCommand(["migrate-to-postgresql", "--data-dir", dataDir, ...more], { env });
 
-async function login(service: TestService, user: object): Promise<string> {
-  const headers = { "content-type": "application/json" };
-  const response = await fetch(`${service.url}/api/login`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify(user),
-  });
-  return ((await response.json()) as { token: string }).token;
-}
-
-async function accepts(service: TestService, token: string): Promise<boolean> {
-  const headers = { authorization: `Bearer ${token}` };
-  return (await fetch(`${service.url}/api/auth/user`, { headers })).status === 200;
-}
+const login = async (service: TestService, body: object): Promise<string> =>
+  (await call(service, "POST /api/login", { body })).body.token;
+const accepts = async (service: TestService, token: string) =>
+  (await call(service, "GET /api/auth/user", { token })).status === 200;
 
 test("a stopped service goes on with its data on PostgreSQL, and logins too", async () => {
   const dataDir = testFolder();

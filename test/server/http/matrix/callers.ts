@@ -47,6 +47,15 @@ function callersOfPlace(name: string, place: Place, lab: Place): Caller[] {
 
 /** Everybody who may come to a door of the lab. */
 export async function callersOf(world: World): Promise<Caller[]> {
+  const refused = Object.entries(await refusedCredentials(world));
+  return [
+    ...refused.map(([name, credentials]) => ({ name, credentials, identity: null })),
+    ...(await acceptedCallersOf(world)),
+  ];
+}
+
+/** Those whose credential is worth something. */
+export async function acceptedCallersOf(world: World): Promise<Caller[]> {
   const { app, lab, elsewhere, guest, own, homeless, pending, removed } = world;
   const user = async (
     name: string,
@@ -59,9 +68,7 @@ export async function callersOf(world: World): Promise<Caller[]> {
     credentials: { token: tenant === of.tenant ? of.token : await app.tokenOf({ ...of, tenant }) },
     identity: { kind: "jwt", tenant, role, labRole, owns: of.tenant !== "" },
   });
-  const refused = Object.entries(await refusedCredentials(world));
   return [
-    ...refused.map(([name, credentials]) => ({ name, credentials, identity: null })),
     ...callersOfPlace("lab", lab, lab),
     ...callersOfPlace("elsewhere", elsewhere, lab),
     await user("user without a namespace", homeless, "", null, null),
