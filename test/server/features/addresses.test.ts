@@ -1,8 +1,7 @@
-import { TOTP } from "otpauth";
 import { describe, expect, test } from "vitest";
 import { confirmAddress, signOut } from "../../../server/admin/changeUser.ts";
 import { isCurrentPassword } from "../../../server/features/users/proveOwner.ts";
-import { testApp, withLab } from "../http/lab.ts";
+import { enableMfa, testApp, withLab } from "../http/lab.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
 const NEW = "ana@new.example.org";
@@ -28,16 +27,6 @@ const mailsTo = async (address: string) => {
 async function linkTo(address: string): Promise<URL> {
   const mail = (await mailsTo(address)).at(-1);
   return new URL(/^\S*confirm-address\S*$/m.exec(mail?.text ?? "")?.[0] ?? "", app.url);
-}
-
-async function enableMfa() {
-  await update({ recovery_email: "ana@recovery.org" });
-  const { body } = await ana.call("generateMfa");
-  const totp = new TOTP({ secret: body.secret });
-  const code = (steps = 0) => totp.generate({ timestamp: app.services.now().getTime() + steps * 30_000 });
-  const enabling = { code: code(), secret: body.secret, recovery_codes: body.recovery_codes };
-  expect((await ana.call("enableMfa", { body: enabling })).status).toBe(200);
-  return code;
 }
 
 describe("a token alone", () => {
@@ -77,7 +66,7 @@ describe("a token alone", () => {
   });
 
   test("that turns MFA on does so in sight of the user", async () => {
-    await enableMfa();
+    await enableMfa(app, ana);
     for (const address of [ana.email, "ana@recovery.org"]) {
       expect((await mailsTo(address)).at(-1)?.text).toContain("Multi-factor authentication was turned on");
     }
@@ -140,7 +129,7 @@ describe("with the password", () => {
   });
 
   test("and MFA it takes a code too", async () => {
-    const code = await enableMfa();
+    const { code } = await enableMfa(app, ana);
     const body = { email: NEW, current_password: PASSWORD };
     expect(await update(body)).toEqual([200, pending("email")]);
     const link = await linkTo(NEW);

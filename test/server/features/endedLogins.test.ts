@@ -5,7 +5,7 @@ import type { DatabaseLocation } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import type { Services } from "../../../server/services.ts";
 import { holdRequest } from "../http/heldRequest.ts";
-import { withLab } from "../http/lab.ts";
+import { enableMfa, withLab } from "../http/lab.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
 type Work = () => Promise<unknown>;
@@ -37,16 +37,6 @@ const { app, ana } = withLab({}, openWatched);
 const command = { request: { id: "test" }, user: "ana" };
 const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
 
-async function newSecret(): Promise<{ secret: string; code: string }> {
-  const { body } = await ana.call("generateMfa");
-  const code = new TOTP({ secret: body.secret }).generate({ timestamp: app.services.now().getTime() });
-  return { secret: body.secret, code };
-}
-
-async function setRecovery(): Promise<void> {
-  await ana.call("updateUser", { body: { recovery_email: "ana@recovery.org" } });
-}
-
 describe("when logins end while a request's body is on its way", () => {
   const endWhile = async (method: string, path: string, body: object) => {
     const finish = await holdRequest(app, ana, method, path, body);
@@ -60,8 +50,10 @@ describe("when logins end while a request's body is on its way", () => {
   });
 
   test("no second factor is set", async () => {
-    await setRecovery();
-    const mfa = { ...(await newSecret()), recovery_codes: ["AAAABBBBCCCCDDDD"] };
+    await ana.call("updateUser", { body: { recovery_email: "ana@recovery.org" } });
+    const { secret, recovery_codes } = (await ana.call("generateMfa")).body;
+    const code = new TOTP({ secret }).generate({ timestamp: app.services.now().getTime() });
+    const mfa = { code, secret, recovery_codes };
     expect(await endWhile("PUT", "/api/user/mfa/enable", mfa)).toBe(401);
     expect((await stored()).mfaSecret).toBeNull();
   });
@@ -94,13 +86,7 @@ describe("a new password", () => {
   const login = (password: string) => app.call("login", { body: { username: "ana", password } });
   let code: () => string;
   beforeEach(async () => {
-    await setRecovery();
-    const mfa = await newSecret();
-    const { status } = await ana.call("enableMfa", {
-      body: { ...mfa, recovery_codes: ["AAAABBBBCCCCDDDD"] },
-    });
-    expect(status).toBe(200);
-    code = () => new TOTP({ secret: mfa.secret }).generate({ timestamp: app.services.now().getTime() });
+    ({ code } = await enableMfa(app, ana));
   });
   const finish = (token: string | null) =>
     app.call("authMfa", { body: { token: token ?? "", code: code() } });

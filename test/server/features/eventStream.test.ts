@@ -294,12 +294,12 @@ describe("a WebSocket of events", () => {
     }) as Services["db"];
     const slow = await startInternalApp({ ...app, services: { ...app.services, db } });
     const socket = await opened(slow.url);
-    const many = 300;
+    const many = 200;
     for (let n = 0; n < many; n += 1) socket.send(event("env", "A".repeat(150_000)));
     await expect.poll(() => begun).toBe(1);
     // Others are served meanwhile; of what is sent, most never leaves the sender: buffers of the network are smaller.
     for (let n = 0; n < 20; n += 1) expect((await slow.send("GET", "/internal/nowhere")).status).toBe(404);
-    expect(socket.bufferedAmount).toBeGreaterThan(20_000_000);
+    expect(socket.bufferedAmount).toBeGreaterThan(15_000_000);
     expect(begun).toBe(1);
     open();
     await expect.poll(() => app.services.db.sessionEvent.count(), { timeout: 60_000 }).toBe(many);

@@ -1,6 +1,6 @@
 import { TOTP } from "otpauth";
 import { beforeEach, expect, test } from "vitest";
-import { withLab } from "../http/lab.ts";
+import { enableMfa, withLab } from "../http/lab.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
 let secret: string;
@@ -12,10 +12,7 @@ const RECOVERY = "ana@recovery.org";
 
 const { app, ana } = withLab({ trustedProxies: ["127.0.0.1"] });
 beforeEach(async () => {
-  await ana.call("updateUser", { body: { recovery_email: RECOVERY } });
-  const { body } = await ana.call("generateMfa");
-  ({ secret, recovery_codes: recoveryCodes } = body);
-  expect((await enable()).status).toBe(200);
+  ({ secret, recoveryCodes } = await enableMfa(app, ana));
   // Of the first recovery e-mail the user is told.
   await app.deliverMails();
   told = app.mails.length;

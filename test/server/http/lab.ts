@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, onTestFinished } from "vitest";
+import { TOTP } from "otpauth";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
 import { startInternalApp, type TestInternalApp } from "./internalTestApp.ts";
 import { startApp, type TestApp, type TestUser } from "./testApp.ts";
 
@@ -66,4 +67,15 @@ export function withSharedApp(...how: Start): TestApp {
   });
   afterAll(() => app?.stop());
   return standIn("a service", () => app);
+}
+
+/** Turns MFA on for a user; `code` is that of the present time step, or of another one. */
+export async function enableMfa(app: TestApp, user: TestUser) {
+  await user.call("updateUser", { body: { recovery_email: `${user.username}@recovery.org` } });
+  const { secret, recovery_codes } = (await user.call("generateMfa")).body;
+  const totp = new TOTP({ secret });
+  const code = (steps = 0) => totp.generate({ timestamp: app.services.now().getTime() + steps * 30_000 });
+  const enabled = await user.call("enableMfa", { body: { code: code(), secret, recovery_codes } });
+  expect(enabled.status).toBe(200);
+  return { secret, recoveryCodes: recovery_codes as string[], code };
 }

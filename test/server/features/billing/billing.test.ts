@@ -23,11 +23,11 @@ const owner = (): Promise<TestUser> => {
   users += 1;
   return app.user(`owner${users}`, `lab${users}`);
 };
-const namespaceOf = async ({ token, tenant }: TestUser) =>
-  (await app.call("getNamespace", { token, params: { tenant } })).body;
-const trailOf = async ({ token, tenant }: TestUser): Promise<string[]> => {
-  const { body } = await app.call("getAuditTrail", { token, params: { tenant }, query: { kind: "billing" } });
-  return valuesOf(body, "operation");
+const namespaceOf = async (user: TestUser) =>
+  (await user.call("getNamespace", { params: { tenant: user.tenant } })).body;
+const trailOf = async (user: TestUser): Promise<string[]> => {
+  const request = { params: { tenant: user.tenant }, query: { kind: "billing" } };
+  return valuesOf((await user.call("getAuditTrail", request)).body, "operation");
 };
 
 describe("a customer", () => {
@@ -148,9 +148,9 @@ describe("a subscription", () => {
     const shop = await startCloud();
     shop.stopClock();
     const user = await shop.user("zoe", "zoes");
-    expect(await subscribe(shop, user)).toEqual([200, 200, 200]);
+    expect(await subscribe(user)).toEqual([200, 200, 200]);
     const uids = await fleet(shop, user.tenant, 6);
-    for (const uid of uids.slice(0, 5)) expect(await accept(shop, user, uid)).toBe(200);
+    for (const uid of uids.slice(0, 5)) expect(await accept(user, uid)).toBe(200);
     await refreshBilling(shop.services);
     await user.call("deleteDevice", { params: { uid: uids[0] ?? "" } });
     const call = async (id: "getSubscription" | "createSubscription" | "evaluateBilling") =>
@@ -170,7 +170,7 @@ describe("a subscription", () => {
     ]);
     // A debtor gets no further device, and cannot run away.
     const token = await shop.tokenOf(user);
-    expect(await accept(shop, { ...user, token }, uids[5])).toBe(402);
+    expect(await accept({ ...user, token }, uids[5])).toBe(402);
     const params = { tenant: user.tenant };
     expect((await shop.call("deleteNamespace", { token, params })).status).toBe(402);
     expect((await call("evaluateBilling")).body).toEqual({ can_accept: false, can_connect: true });
@@ -189,13 +189,13 @@ describe("a subscription", () => {
     const { body: again } = await call("getSubscription");
     expect(again).toMatchObject({ active: true, status: "active", invoices: [{ status: "paid" }] });
     expect((await find()).maxDevices).toBe(-1);
-    expect(await accept(shop, { ...user, token: await shop.tokenOf(user) }, uids[5])).toBe(200);
+    expect(await accept({ ...user, token: await shop.tokenOf(user) }, uids[5])).toBe(200);
     await shop.stop();
   });
 
   test("of a namespace that goes unused is forgotten with its customer", async () => {
     const user = await owner();
-    await subscribe(app, user);
+    await subscribe(user);
     const { customer_id: id } = (await namespaceOf(user)).billing;
     await user.call("deleteNamespace", { params: { tenant: user.tenant } });
     await refreshBilling(app.services);
@@ -204,8 +204,8 @@ describe("a subscription", () => {
 
   test("ends with its namespace, whenever the upkeep comes to it", async () => {
     const user = await owner();
-    await subscribe(app, user);
-    for (const uid of await fleet(app, user.tenant, 2)) await accept(app, user, uid);
+    await subscribe(user);
+    for (const uid of await fleet(app, user.tenant, 2)) await accept(user, uid);
     await refreshBilling(app.services);
     const { customer_id: customerId } = (await namespaceOf(user)).billing;
     const { status } = await user.call("deleteNamespace", { params: { tenant: user.tenant } });
@@ -228,13 +228,13 @@ describe("the devices to choose from", () => {
   test("are the three that reported last, and those that are chosen stay", async () => {
     const user = await owner();
     const { tenant } = user;
-    await subscribe(app, user);
+    await subscribe(user);
     const uids: string[] = [];
     for (let n = 0; n < 5; n += 1) {
       uids.push(...(await fleet(app, tenant, 1)));
       app.pass(1);
     }
-    for (const uid of uids) expect(await accept(app, user, uid)).toBe(200);
+    for (const uid of uids) expect(await accept(user, uid)).toBe(200);
     const offered = await user.call("getDevicesMostUsed");
     expect(offered.headers.get("x-total-count")).toBe("3");
     expect(valuesOf(offered.body, "uid")).toEqual(uids.toReversed().slice(0, 3));
@@ -270,10 +270,10 @@ describe("an evaluation and a report", () => {
     ];
     const free = { can_accept: true, can_connect: true };
     expect(await both()).toEqual([free, 200, free, 200]);
-    for (const uid of uids) await accept(app, user, uid);
+    for (const uid of uids) await accept(user, uid);
     const full = { can_accept: false, can_connect: true };
     expect(await both()).toEqual([full, 402, full, 402]);
-    await subscribe(app, user);
+    await subscribe(user);
     expect(await both()).toEqual([free, 200, free, 200]);
     const other = await user.call("reportBilling", { query: { action: "delete" } });
     expect(other.status).toBe(400);

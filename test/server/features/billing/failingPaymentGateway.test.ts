@@ -83,7 +83,7 @@ describe("when the gateway fails, the answer is 424 and nothing has changed", ()
   });
 
   test("of a subscription", async () => {
-    await subscribe(app, user);
+    await subscribe(user);
     const [uid = ""] = await fleet(app, user.tenant, 1);
     await everythingFails([
       ["acceptDevice", { params: { uid } }],
@@ -92,15 +92,15 @@ describe("when the gateway fails, the answer is 424 and nothing has changed", ()
       ["evaluateBilling"],
       ["reportBilling", { query: { action: "device_accept" } }],
     ]);
-    expect(await accept(app, user, uid)).toBe(200);
+    expect(await accept(user, uid)).toBe(200);
   });
 });
 
 test("a gateway that refuses a device is believed", async () => {
-  await subscribe(app, user);
+  await subscribe(user);
   const uids = await fleet(app, user.tenant, 2);
   const restore = replacePaymentGateway(app, { allows: async () => false });
-  expect(await accept(app, user, uids[0])).toBe(402);
+  expect(await accept(user, uids[0])).toBe(402);
   const reject = { token: user.token, params: { uid: uids[1] ?? "", status: "reject" } };
   expect((await app.call("updateDeviceStatus", reject)).status).toBe(200);
   restore();
@@ -204,13 +204,13 @@ describe("when the answer of the gateway is lost after it has done its work", ()
   });
 
   test("an allowed device is no more than a question, so that nothing is to be taken back", async () => {
-    await subscribe(app, user);
+    await subscribe(user);
     const { db } = app.services;
     const [first = "", second = ""] = await fleet(app, user.tenant, 2);
     // Of the same name: the gateway says yes, the service says no.
     await db.device.updateMany({ where: { uid: { in: [first, second] } }, data: { name: "twin" } });
-    expect(await accept(app, user, first)).toBe(200);
-    expect(await accept(app, user, second)).toBe(409);
+    expect(await accept(user, first)).toBe(200);
+    expect(await accept(user, second)).toBe(409);
     await refreshBilling(app.services);
     const { customerId } = await db.billing.findUniqueOrThrow({ where: { tenantId: user.tenant } });
     expect(await db.ledgerSubscription.findFirst({ where: { customerId } })).toMatchObject({ peak: 1 });
@@ -218,7 +218,7 @@ describe("when the answer of the gateway is lost after it has done its work", ()
 });
 
 test("one namespace whose gateway calls fail keeps no other one from its upkeep", async () => {
-  await subscribe(app, user);
+  await subscribe(user);
   await fleet(app, user.tenant, 1);
   const { billing } = app.services;
   const told: string[] = [];

@@ -14,8 +14,8 @@ beforeAll(async () => {
   app = await startCloud();
   app.stopClock();
   user = await app.user("ana", "anas");
-  await subscribe(app, user);
-  for (const uid of await fleet(app, user.tenant, 2)) await accept(app, user, uid);
+  await subscribe(user);
+  for (const uid of await fleet(app, user.tenant, 2)) await accept(user, uid);
   // What the administration server needs of keys is about users' tokens alone.
   const unused = undefined as never;
   const logger = { level: "silent", child: () => logger } as never;

@@ -20,7 +20,7 @@ test("many people who accept at once do not get past the limit", async () => {
   for (const round of [1, 2, 3]) {
     const user = await app.user(`crowd${round}`, `crowd${round}`);
     const uids = await fleet(app, user.tenant, 8);
-    const statuses = await Promise.all(uids.map((uid) => accept(app, user, uid)));
+    const statuses = await Promise.all(uids.map((uid) => accept(user, uid)));
     expect(statuses.sort()).toEqual([200, 200, 200, 402, 402, 402, 402, 402]);
     expect(await accepted(app, user)).toBe(3);
   }
@@ -29,19 +29,19 @@ test("many people who accept at once do not get past the limit", async () => {
 test("removed devices count too, whoever removes and accepts at the same time", async () => {
   const user = await app.user("rush", "rush");
   const uids = await fleet(app, user.tenant, 9);
-  for (const uid of uids.slice(0, 3)) expect(await accept(app, user, uid)).toBe(200);
+  for (const uid of uids.slice(0, 3)) expect(await accept(user, uid)).toBe(200);
   await Promise.all([
     ...uids.slice(0, 3).map((uid) => remove(user, uid)),
-    ...uids.slice(3).map((uid) => accept(app, user, uid)),
+    ...uids.slice(3).map((uid) => accept(user, uid)),
   ]);
   expect((await accepted(app, user)) + (await removed(user)).length).toBe(3);
 });
 
 test("with a subscription there is no limit, and a deleted device leaves nothing", async () => {
   const user = await app.user("payer", "payers");
-  expect(await subscribe(app, user)).toEqual([200, 200, 200]);
+  expect(await subscribe(user)).toEqual([200, 200, 200]);
   const uids = await fleet(app, user.tenant, 5);
-  for (const uid of uids) expect(await accept(app, user, uid)).toBe(200);
+  for (const uid of uids) expect(await accept(user, uid)).toBe(200);
   expect(await remove(user, uids[0])).toBe(200);
   expect(await removed(user)).toEqual([]);
   expect((await user.call("getDevice", { params: { uid: uids[0] ?? "" } })).status).toBe(404);
@@ -51,7 +51,7 @@ test("a removed device keeps its slot for 30 days, then it is forgotten", async 
   const cloud = await startCloud();
   const user = await cloud.user("free", "free");
   const [first = "", ...others] = await fleet(cloud, user.tenant, 4);
-  for (const uid of [first, ...others.slice(0, 2)]) expect(await accept(cloud, user, uid)).toBe(200);
+  for (const uid of [first, ...others.slice(0, 2)]) expect(await accept(user, uid)).toBe(200);
   const token = () => cloud.tokenOf(user);
   const list = async (status: string) =>
     (await cloud.call("getDevices", { token: await token(), query: { status } })).body.map(
@@ -60,7 +60,7 @@ test("a removed device keeps its slot for 30 days, then it is forgotten", async 
   await cloud.call("deleteDevice", { token: await token(), params: { uid: first } });
   expect(await list("removed")).toEqual([[first, true]]);
   expect(await list("pending")).toEqual([[others[2], false]]);
-  expect(await accept(cloud, user, others[2])).toBe(402);
+  expect(await accept(user, others[2])).toBe(402);
   await forgetRemovedDevices(cloud.services);
   expect(await list("removed")).toHaveLength(1);
 

@@ -7,10 +7,7 @@ export const ELO = "pm_elo_0005_209912_b2";
 
 /** A cloud instance that ends with the test. */
 export const startCloud = (timeout = 10_000): Promise<TestApp> =>
-  startApp({
-    edition: "cloud",
-    billingTimeout: timeout / 1000,
-  });
+  startApp({ edition: "cloud", billingTimeout: timeout / 1000 });
 
 let devices = 0;
 
@@ -26,14 +23,14 @@ export async function fleet(app: TestApp, tenant: string, count: number): Promis
 }
 
 /** Accepts a device; answers the status. */
-export const accept = async (app: TestApp, { token }: TestUser, uid = ""): Promise<number> =>
-  (await app.call("acceptDevice", { token, params: { uid } })).status;
+export const accept = async (user: TestUser, uid = ""): Promise<number> =>
+  (await user.call("acceptDevice", { params: { uid } })).status;
 
 /** Makes the namespace a customer with a payment method and a subscription. */
-export async function subscribe(app: TestApp, { token }: TestUser): Promise<number[]> {
-  const made = await app.call("createCustomer", { token });
-  const attached = await app.call("attachPaymentMethod", { token, body: { id: VISA } });
-  const subscribed = await app.call("createSubscription", { token });
+export async function subscribe(user: TestUser): Promise<number[]> {
+  const made = await user.call("createCustomer");
+  const attached = await user.call("attachPaymentMethod", { body: { id: VISA } });
+  const subscribed = await user.call("createSubscription");
   return [made.status, attached.status, subscribed.status];
 }
 

@@ -8,8 +8,8 @@ export type Id = keyof typeof operations;
 export interface Sent extends CallOptions {
   /** The answer to whom it is let through. */
   readonly status: number | ((labRole: Role | null, owns: boolean) => number);
-  /** Let through, it ends something, which must therefore be made for the purpose. */
-  readonly ends?: true;
+  /** Let through, it ends something, which must therefore be made for the purpose: for each caller, or once for all. */
+  readonly ends?: "something" | "caller";
 }
 
 /** Of no mail. */
@@ -82,7 +82,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
       body: { current_password: "wrong-horse", new_password: "another-horse" },
       status: 403,
     },
-    deleteUser: { status: (_, owns) => (owns ? 403 : 204), ends: true },
+    deleteUser: { status: (_, owns) => (owns ? 403 : 204), ends: "caller" },
     acceptInvite: { params: tenant, body: { sig: "nonsense" }, ...missing },
     getToken: { params: tenant, status: forMembers },
     getNamespaceToken: { params: tenant, status: forMembers },
@@ -91,12 +91,12 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     getNamespaces: listing,
     getNamespace: { params: tenant, status: 200 },
     editNamespace: { params: tenant, body: {}, status: 200 },
-    deleteNamespace: { params: tenant, status: 200, ends: true },
+    deleteNamespace: { params: tenant, status: 200, ends: "something" },
     setSessionRecord: { params: tenant, body: { session_record: true }, status: 200 },
     leaveNamespace: {
       params: tenant,
       status: (labRole) => (labRole === "owner" ? 403 : 200),
-      ends: true,
+      ends: "something",
     },
     inviteMember: { params: tenant, body: { email: lab.owner.email, role: "observer" }, status: 409 },
     generateInvitationLink: {
@@ -192,7 +192,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     getCustomer: missing,
     getSubscription: missing,
     getDevicesMostUsed: listing,
-    createCustomer: { status: 200, ends: true },
+    createCustomer: { status: 200, ends: "something" },
     createSubscription: missing,
     createBillingPortal: missing,
     evaluateBilling: { status: 200 },
