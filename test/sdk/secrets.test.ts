@@ -1,13 +1,13 @@
 import { inspect } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   apiKeyCredential,
   type Credential,
-  createClient,
   passwordCredential,
   Secret,
   tokenCredential,
 } from "../../sdk/index.ts";
+import { connect, failure } from "./scriptedClient.ts";
 import { fakeTiming, fakeToken, type Step, scriptedServer } from "./scriptedServer.ts";
 
 const HIDDEN = "hunter2hunter2";
@@ -44,8 +44,7 @@ test("a secret gives itself only to who asks for it", () => {
 
 test.each(Object.entries(credentials))("%s: credential and client do not show it", async (_, credential) => {
   expectHidden(credential);
-  const client = createClient({ url: "http://127.0.0.1:9", credential });
-  onTestFinished(() => client.close());
+  const client = connect("http://127.0.0.1:9", { credential });
   expectHidden(client);
   expectHidden(client.forTenant("x"));
 });
@@ -54,8 +53,7 @@ test.each(Object.entries(credentials))(
   "%s: errors do not show it, even if the server repeats it",
   async (_, credential) => {
     const server = await scriptedServer();
-    const client = createClient({ url: server.url, credential, timing: fakeTiming().timing });
-    onTestFinished(() => client.close());
+    const client = connect(server.url, { credential, timing: fakeTiming().timing });
     const echo = { message: `you sent ${HIDDEN}, ${TOTP} and ${TOKEN}` };
     server.always(({ path, headers }): Step => {
       if (path === "/api/login") {
@@ -91,35 +89,26 @@ test.each([
   { status: 400, body: [HIDDEN] },
 ] as const)("a failed login shows neither password nor answer: %j", async (step) => {
   const server = await scriptedServer();
-  const client = createClient({ url: server.url });
-  onTestFinished(() => client.close());
+  const client = connect(server.url);
   server.always(step);
-  const error = await client
-    .login({ body: { username: "ann", password: HIDDEN } })
-    .catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(Error);
-  expectHidden(error);
+  expectHidden(await failure(client.login({ body: { username: "ann", password: HIDDEN } }), Error));
 });
 
 test("the MFA token of a login is there for who asks, and not shown", async () => {
   const server = await scriptedServer();
-  const client = createClient({ url: server.url });
-  onTestFinished(() => client.close());
+  const client = connect(server.url);
   server.script({ status: 401, headers: { "x-mfa-token": HIDDEN } });
-  const error = await client
-    .login({ body: { username: "ann", password: "wrong" } })
-    .catch((reason: unknown) => reason);
+  const error = await failure(client.login({ body: { username: "ann", password: "wrong" } }), Error);
   expect((error as { mfaToken?: string }).mfaToken).toBe(HIDDEN);
   expectHidden(error);
 });
 
 test("secrets of a body do not come back in the server's message", async () => {
   const server = await scriptedServer();
-  const client = createClient({ url: server.url, credential: tokenCredential(TOKEN) });
-  onTestFinished(() => client.close());
+  const client = connect(server.url, { credential: tokenCredential(TOKEN) });
   server.script({ status: 400, body: { message: `password ${HIDDEN} is too simple` } });
-  const error = await client.updateUser({ body: { password: HIDDEN } }).catch((reason: unknown) => reason);
-  expect((error as Error).message).toContain("password [secret] is too simple");
+  const error = await failure(client.updateUser({ body: { password: HIDDEN } }), Error);
+  expect(error.message).toContain("password [secret] is too simple");
   expectHidden(error);
 });
 
@@ -128,11 +117,10 @@ test.each([
   { currentPassword: "hunter2-prod-91X", password: "hunter2" },
 ])("a secret that begins as another one does is masked whole: %j", async (body) => {
   const server = await scriptedServer();
-  const client = createClient({ url: server.url, credential: tokenCredential(TOKEN) });
-  onTestFinished(() => client.close());
+  const client = connect(server.url, { credential: tokenCredential(TOKEN) });
   server.script({ status: 400, body: { message: "hunter2-prod-91X is too like hunter2" } });
-  const error = await client.updateUser({ body }).catch((reason: unknown) => reason);
-  expect((error as Error).message).toContain("[secret] is too like [secret]");
+  const error = await failure(client.updateUser({ body }), Error);
+  expect(error.message).toContain("[secret] is too like [secret]");
 });
 
 test("a credential with a line break never reaches a header, nor an error", () => {

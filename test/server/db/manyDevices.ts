@@ -1,4 +1,5 @@
 import type { Services } from "../../../server/services.ts";
+import { device } from "./rows.ts";
 
 /** Uid of a device that {@link insertDevices} makes. */
 export const uidOfMany = (n: number): string => String(n).padStart(64, "0");
@@ -14,15 +15,9 @@ export async function insertDevices(
   [first, end]: readonly [number, number],
 ): Promise<void> {
   const now = new Date("2026-01-02T03:04:05.678Z");
-  const info = { infoId: "", infoPrettyName: "", infoVersion: "", infoArch: "", infoPlatform: "native" };
   // The rows are copies of one that is there for that alone.
   const model = uidOfMany(10 ** 9 + first);
-  await db.device.create({
-    data: {
-      ...{ uid: model, tenantId, name: "", mac: "", publicKey: "", ...info },
-      ...{ createdAt: now, statusUpdatedAt: now, lastSeen: now },
-    },
-  });
+  await db.device.create({ data: device(tenantId, model, now, {}) });
   await db.$executeRaw`INSERT INTO "Device" ("uid", "tenantId", "name", "mac", "infoId", "infoPrettyName", "infoVersion",
       "infoArch", "infoPlatform", "publicKey", "status", "statusUpdatedAt", "createdAt", "lastSeen")
     WITH RECURSIVE numbers(n) AS (

@@ -9,3 +9,13 @@ export function user(username: string) {
     createdAt: new Date("2026-01-02T03:04:05.678Z"),
   };
 }
+
+/** What a device needs in the database. */
+export function device<More extends object>(tenantId: string, uid: string, at: Date, more: More) {
+  return {
+    ...{ tenantId, uid, name: uid, mac: "", publicKey: "" },
+    ...{ infoId: "", infoPrettyName: "", infoVersion: "", infoArch: "", infoPlatform: "native" },
+    ...{ statusUpdatedAt: at, createdAt: at, lastSeen: at },
+    ...more,
+  };
+}

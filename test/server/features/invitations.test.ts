@@ -178,15 +178,8 @@ describe("on a cloud instance", () => {
       const id = count.toString(16).padStart(24, "0");
       const user = { id, status: "invited", username: `invited:${id}`, name: "", email: `${id}@example.org` };
       await app.services.db.user.create({ data: { ...user, passwordHash: "", createdAt: now } });
-      const data = {
-        tenantId: by.tenant,
-        userId: id,
-        role: "observer",
-        status: "pending",
-        addedAt: now,
-        expiresAt,
-      };
-      await app.services.db.member.create({ data });
+      const member = { tenantId: by.tenant, userId: id, role: "observer", status: "pending" };
+      await app.services.db.member.create({ data: { ...member, addedAt: now, expiresAt } });
     }
     const { status, body } = await ask("inviteMember", "one-more@example.org", "observer", by);
     expect([status, body.message]).toEqual([403, "invitations: at most 100 of a namespace may be open"]);

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
+import { device } from "../db/rows.ts";
 import { withLab } from "../http/lab.ts";
 import { encodeFilter, property, valuesOf } from "../http/testApp.ts";
 
@@ -17,12 +18,8 @@ const name = fc.oneof(
 
 async function insert(tenantId: string, names: readonly string[], from = 0): Promise<void> {
   const now = app.services.now();
-  const info = { infoId: "", infoPrettyName: "", infoVersion: "", infoArch: "", infoPlatform: "native" };
   await app.services.db.device.createMany({
-    data: names.map((name, n) => ({
-      ...{ uid: uidOfMany(from + n), tenantId, name, ...info, mac: "", publicKey: "" },
-      ...{ statusUpdatedAt: now, createdAt: now, lastSeen: now },
-    })),
+    data: names.map((name, n) => device(tenantId, uidOfMany(from + n), now, { name })),
   });
 }
 

@@ -1,10 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { Positions } from "../../../server/process/positions.ts";
 import { testFolder } from "../../support/folder.ts";
 import { at, mmdbOf } from "../../support/mmdb.ts";
-import { enrol, startApp, type TestUser } from "../http/testApp.ts";
+import { testApp } from "../http/lab.ts";
+import { enrol, reportOf } from "../http/testApp.ts";
 
 const RIO = { latitude: -22.9, longitude: -43.2 };
 const OSLO = { latitude: 59.9, longitude: 10.7 };
@@ -62,24 +63,13 @@ test("a missing file is named with its setting", () => {
 
 test("a device is where it reported from, and where the file has it since", async () => {
   const { positions, write } = positionsIn(CITY);
-  const app = await startApp({ trustedProxies: ["127.0.0.1"] }, undefined, (address) =>
-    positions.of(address),
-  );
-  onTestFinished(() => app.stop());
-  const ana: TestUser = await app.user("ana", "lab");
+  const app = await testApp({ trustedProxies: ["127.0.0.1"] }, undefined, (address) => positions.of(address));
+  const ana = await app.user("ana", "lab");
   const reportFrom = async (address: string) => {
-    const answer = await app.send("POST", "/api/devices/auth", {
-      headers: { "content-type": "application/json", "x-real-ip": address },
-      body: JSON.stringify({
-        info: { id: "debian", pretty_name: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },
-        identity: { mac: "00:00:00:00:00:01" },
-        public_key: "key",
-        tenant_id: ana.tenant,
-      }),
-    });
+    const headers = { "x-real-ip": address };
+    const answer = await app.call("authDevice", { body: reportOf(ana.tenant, "h"), headers });
     expect(answer.status).toBe(200);
-    const params = { uid: answer.body.uid };
-    return (await ana.call("getDevice", { params })).body.position;
+    return (await ana.call("getDevice", { params: { uid: answer.body.uid } })).body.position;
   };
   expect(await reportFrom("8.8.8.8")).toEqual(RIO);
   expect(await reportFrom("9.9.9.9")).toEqual(OSLO);
@@ -91,8 +81,7 @@ test("a device is where it reported from, and where the file has it since", asyn
 });
 
 test("without a file a device is at 0,0", async () => {
-  const app = await startApp();
-  onTestFinished(() => app.stop());
+  const app = await testApp();
   const ana = await app.user("ana", "lab");
   const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
   const { body } = await ana.call("getDevice", { params: { uid } });

@@ -17,20 +17,12 @@ interface Enrolled {
   readonly token: string;
 }
 
-/** A device that nobody else has. */
-async function newDevice({ accepted = true } = {}): Promise<Enrolled> {
+/** A device that nobody else has; a proven one has proven its private key. */
+async function newDevice({ accepted = true, proven = false } = {}): Promise<Enrolled> {
   next += 1;
   const mac = `00:00:00:00:${(next >> 8).toString(16).padStart(2, "0")}:${(next & 255).toString(16).padStart(2, "0")}`;
-  const device = await enrol(app, ana.tenant, mac);
+  const device = await (proven ? enrolProven : enrol)(app, ana.tenant, mac);
   if (accepted) await ana.call("acceptDevice", { params: { uid: device.uid } });
-  return device;
-}
-
-/** A device that has proven its private key. */
-async function provenDevice(): Promise<Enrolled> {
-  next += 1;
-  const device = await enrolProven(app, ana.tenant, `02:00:00:00:00:${next}`);
-  await ana.call("acceptDevice", { params: { uid: device.uid } });
   return device;
 }
 
@@ -70,6 +62,11 @@ class FakeTunnel {
 
   say(line: string): void {
     this.socket.send(Buffer.from(line));
+  }
+
+  /** Says that it could not pick up the connection at the path. */
+  fail(path: string): void {
+    this.say(`${JSON.stringify({ command: "pickup-failed", connPath: path, err: "no" })}\n`);
   }
 }
 
@@ -129,23 +126,20 @@ test("a device is online while it has a tunnel, and offline at once after it", a
 });
 
 test("a newer proven tunnel takes over, and the end of the older one leaves the device online", async () => {
-  const device = await provenDevice();
+  const device = await newDevice({ proven: true });
   const older = await new FakeTunnel(device.token).opened();
   await vi.waitFor(() => expect(older.lines.length).toBeGreaterThan(0));
   app.pass(10);
   const newer = await new FakeTunnel(device.token).opened();
   await older.closed;
   const reached = app.gateway.reach(device.uid).catch((error: Error) => error.message);
-  await newer.announced();
-  newer.say(
-    `${JSON.stringify({ command: "pickup-failed", connPath: await newer.announced(), err: "no" })}\n`,
-  );
+  newer.fail(await newer.announced());
   expect(await reached).toBe("could not take the connection");
   expect((await stateOf(device)).online).toBe(true);
 });
 
 test("two agents with one device do not take over from each other all the time", async () => {
-  const device = await provenDevice();
+  const device = await newDevice({ proven: true });
   const first = await new FakeTunnel(device.token).opened();
   await vi.waitFor(() => expect(first.lines.length).toBeGreaterThan(0));
   expect(await refused("/ssh/connection", device.token)).toEqual([
@@ -168,11 +162,9 @@ test("a tunnel without a proof displaces no other one, and is the only one of it
   expect((await refused("/ssh/connection", device.token))[0]).toBe(429);
   // From another network it is tried too.
   const third = await new FakeTunnel(device.token, "127.0.0.9").opened();
-  newer.say(`${JSON.stringify({ command: "pickup-failed", connPath: path, err: "no" })}\n`);
+  newer.fail(path);
   await newer.closed;
-  third.say(
-    `${JSON.stringify({ command: "pickup-failed", connPath: await third.announced(), err: "no" })}\n`,
-  );
+  third.fail(await third.announced());
   await third.closed;
   expect(older.socket.readyState).toBe(WebSocket.OPEN);
   expect((await stateOf(device)).online).toBe(true);
@@ -252,7 +244,7 @@ test("a device cannot end the connection to another one", async () => {
   const strange = await new FakeTunnel(other.token).opened();
   const reached = app.gateway.reach(one.uid);
   const path = await tunnel.announced();
-  strange.say(`${JSON.stringify({ command: "pickup-failed", connPath: path, err: "" })}\n`);
+  strange.fail(path);
   pickUp(path);
   (await reached).destroy();
 });

@@ -1,8 +1,8 @@
 import { pino } from "pino";
-import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { providerOf } from "../../../server/db/sql/sql.ts";
+import { beforeEach, expect, test } from "vitest";
+import { providerOf } from "../../../server/db/sql/readRows.ts";
 import { Instances } from "../../../server/gateway/agentTunnels/Instances.ts";
-import { withSharedApp } from "../http/lab.ts";
+import { turnableTime, withSharedApp } from "../http/lab.ts";
 
 const app = withSharedApp();
 const isSqlite = () => providerOf(app.services.db) === "sqlite";
@@ -15,17 +15,6 @@ const instance = (ahead = 0): Instances => {
 };
 const known = async (): Promise<string[]> =>
   (await app.services.db.instance.findMany()).map(({ id }) => id).sort();
-
-/** Lets time pass by the clock that the signs of life go by. */
-function turnableTime(): (milliseconds: number) => void {
-  const { now } = performance;
-  let ahead = 0;
-  const turned = vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + ahead);
-  onTestFinished(() => turned.mockRestore());
-  return (milliseconds) => {
-    ahead += milliseconds;
-  };
-}
 
 /** Makes the last sign of an instance as old as that of one that has ended. */
 const outdate = ({ id }: Instances) =>

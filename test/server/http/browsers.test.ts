@@ -1,51 +1,36 @@
 import { describe, expect, test } from "vitest";
-import { withSharedApp } from "./lab.ts";
-import { startApp, type TestApp } from "./testApp.ts";
+import { testApp, withSharedApp } from "./lab.ts";
+import type { TestApp } from "./testApp.ts";
 
 const CONSOLE = "https://console.example.org";
-
-async function withApp(settings: Parameters<typeof startApp>[0], use: (app: TestApp) => Promise<void>) {
-  const app = await startApp(settings);
-  try {
-    await use(app);
-  } finally {
-    await app.stop();
-  }
-}
 
 describe("every answer tells browsers to keep out", () => {
   const paths = ["/info", "/api/devices", "/nowhere", "/api/devices/%zz", "/openapi.json"];
 
   test("whatever became of the request", async () => {
-    await withApp({}, async (app) => {
-      for (const path of paths) {
-        const { headers, status } = await app.send("GET", path);
-        const shown = (name: string) => [path, status, headers.get(name)];
-        expect(shown("content-security-policy")).toEqual([
-          path,
-          status,
-          "default-src 'none'; frame-ancestors 'none'",
-        ]);
-        expect(shown("x-content-type-options")).toEqual([path, status, "nosniff"]);
-        expect(shown("referrer-policy")).toEqual([path, status, "no-referrer"]);
-        expect(shown("cache-control")).toEqual([path, status, "no-store"]);
-        expect(shown("strict-transport-security")).toEqual([path, status, null]);
-        expect(headers.get("access-control-allow-origin")).toBeNull();
-      }
-    });
+    const app = await testApp();
+    for (const path of paths) {
+      const { headers, status } = await app.send("GET", path);
+      const shown = (name: string) => [path, status, headers.get(name)];
+      const policy = "default-src 'none'; frame-ancestors 'none'";
+      expect(shown("content-security-policy")).toEqual([path, status, policy]);
+      expect(shown("x-content-type-options")).toEqual([path, status, "nosniff"]);
+      expect(shown("referrer-policy")).toEqual([path, status, "no-referrer"]);
+      expect(shown("cache-control")).toEqual([path, status, "no-store"]);
+      expect(shown("strict-transport-security")).toEqual([path, status, null]);
+      expect(headers.get("access-control-allow-origin")).toBeNull();
+    }
   });
 
   test("and to come back by TLS alone, where there is TLS", async () => {
     const hsts = async (app: TestApp, headers: Record<string, string> = {}) =>
       (await app.send("GET", "/info", { headers })).headers.get("strict-transport-security");
-    await withApp({ publicUrl: "https://gate.example.org" }, async (app) => {
-      expect(await hsts(app)).toBe("max-age=31536000");
-    });
-    await withApp({ trustedProxies: ["127.0.0.1"] }, async (app) => {
-      expect(await hsts(app, { "x-forwarded-proto": "https" })).toBe("max-age=31536000");
-      expect(await hsts(app)).toBeNull();
-    });
-    await withApp({}, async (app) => expect(await hsts(app, { "x-forwarded-proto": "https" })).toBeNull());
+    const byTls = { "x-forwarded-proto": "https" };
+    expect(await hsts(await testApp({ publicUrl: "https://gate.example.org" }))).toBe("max-age=31536000");
+    const proxied = await testApp({ trustedProxies: ["127.0.0.1"] });
+    expect(await hsts(proxied, byTls)).toBe("max-age=31536000");
+    expect(await hsts(proxied)).toBeNull();
+    expect(await hsts(await testApp(), byTls)).toBeNull();
   });
 });
 
@@ -99,12 +84,11 @@ describe("pages of other origins", () => {
   });
 
   test("are not even answered when none is allowed", async () => {
-    await withApp({}, async (closed) => {
-      const asked = await closed.send("OPTIONS", "/api/login", {
-        headers: { origin: CONSOLE, "access-control-request-method": "POST" },
-      });
-      expect(asked.status).toBe(405);
-      expect(asked.headers.get("access-control-allow-origin")).toBeNull();
+    const closed = await testApp();
+    const asked = await closed.send("OPTIONS", "/api/login", {
+      headers: { origin: CONSOLE, "access-control-request-method": "POST" },
     });
+    expect(asked.status).toBe(405);
+    expect(asked.headers.get("access-control-allow-origin")).toBeNull();
   });
 });

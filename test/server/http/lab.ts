@@ -1,5 +1,5 @@
 import { TOTP } from "otpauth";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, vi } from "vitest";
 import { startInternalApp, type TestInternalApp } from "./internalTestApp.ts";
 import { startApp, type TestApp, type TestUser } from "./testApp.ts";
 
@@ -78,4 +78,15 @@ export async function enableMfa(app: TestApp, user: TestUser) {
   const enabled = await user.call("enableMfa", { body: { code: code(), secret, recovery_codes } });
   expect(enabled.status).toBe(200);
   return { secret, recoveryCodes: recovery_codes as string[], code };
+}
+
+/** Lets so many milliseconds pass, until the test has ended, by the clock that readiness and signs of life go by. */
+export function turnableTime(): (milliseconds: number) => void {
+  const { now } = performance;
+  let ahead = 0;
+  const turned = vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + ahead);
+  onTestFinished(() => turned.mockRestore());
+  return (milliseconds) => {
+    ahead += milliseconds;
+  };
 }

@@ -1,3 +1,4 @@
+import { device } from "../db/rows.ts";
 import type { TestApp, TestUser } from "../http/testApp.ts";
 
 /** Id of a device that `fill` makes. */
@@ -14,22 +15,13 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
   const uid = (n: number) => uidOf(tenantId, n);
   const fingerprint = (n: number) => n.toString(16).padStart(32, "0").match(/../g)?.join(":") ?? "";
   await db.device.createMany({
-    data: numbers.map((n) => ({
-      uid: uid(n),
-      tenantId,
-      name: `host-${n}`,
-      mac: `mac-${n}`,
-      infoId: "debian",
-      infoPrettyName: "Debian",
-      infoVersion: "v0.19.0",
-      infoArch: "amd64",
-      infoPlatform: n % 10 === 0 ? "connector" : "native",
-      publicKey: "k".repeat(400),
-      status: n % 3 === 0 ? "accepted" : "pending",
-      statusUpdatedAt: now,
-      createdAt: now,
-      lastSeen: at(n),
-    })),
+    data: numbers.map((n) =>
+      device(tenantId, uid(n), now, {
+        ...{ name: `host-${n}`, mac: `mac-${n}`, publicKey: "k".repeat(400), lastSeen: at(n) },
+        infoPlatform: n % 10 === 0 ? "connector" : "native",
+        status: n % 3 === 0 ? "accepted" : "pending",
+      }),
+    ),
   });
   await db.deviceTag.createMany({ data: numbers.map((n) => ({ ...tagged(n), deviceUid: uid(n) })) });
   await db.tunnel.createMany({
@@ -49,13 +41,8 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
   });
   await db.publicKey.createMany({
     data: numbers.map((n) => ({
-      tenantId,
-      fingerprint: fingerprint(n),
-      name: `key-${n}`,
-      data: "AAAA",
-      username: ".*",
-      hostname: null,
-      createdAt: at(n),
+      ...{ tenantId, fingerprint: fingerprint(n), name: `key-${n}`, data: "AAAA", username: ".*" },
+      ...{ hostname: null, createdAt: at(n) },
     })),
   });
   await db.publicKeyTag.createMany({
@@ -63,33 +50,20 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
   });
   await db.firewallRule.createMany({
     data: numbers.map((n) => ({
-      tenantId,
-      action: "deny",
-      active: true,
-      priority: n,
-      sourceIp: ".*",
-      username: ".*",
-      hostname: ".*",
+      ...{ tenantId, action: "deny", active: true, priority: n },
+      ...{ sourceIp: ".*", username: ".*", hostname: ".*" },
     })),
   });
   await db.apiKey.createMany({
     data: numbers.map((n) => ({
-      tenantId,
-      digest: `${tenantId}${n}`,
-      name: `key-${n}`,
-      role: "observer",
-      createdBy: id,
-      expiresIn: BigInt(n),
-      createdAt: now,
-      updatedAt: now,
+      ...{ tenantId, digest: `${tenantId}${n}`, name: `key-${n}`, role: "observer", createdBy: id },
+      ...{ expiresIn: BigInt(n), createdAt: now, updatedAt: now },
     })),
   });
   await db.namespace.createMany({
     data: numbers.map((n) => ({
-      tenantId: crypto.randomUUID(),
-      name: `${tenantId.slice(0, 8)}-${n}`,
-      ownerId: id,
-      createdAt: at(n),
+      ...{ tenantId: crypto.randomUUID(), name: `${tenantId.slice(0, 8)}-${n}` },
+      ...{ ownerId: id, createdAt: at(n) },
     })),
   });
   await db.auditEntry.createMany({
@@ -100,15 +74,8 @@ export async function fill({ services }: TestApp, user: TestUser, count: number)
   });
   await db.session.createMany({
     data: numbers.map((n) => ({
-      ...{
-        uid: uid(n),
-        tenantId,
-        deviceUid: uid(0),
-        username: "root",
-        ipAddress: "",
-        type: "term",
-        term: "",
-      },
+      ...{ uid: uid(n), tenantId, deviceUid: uid(0) },
+      ...{ username: "root", ipAddress: "", type: "term", term: "" },
       ...{ startedAt: at(n), lastSeen: at(n), recorded: n % 2 === 0 },
     })),
   });

@@ -8,7 +8,7 @@ import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { testFolder } from "../../support/folder.ts";
 import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { expectExactCounts } from "../db/deviceCounts.ts";
-import { user } from "../db/rows.ts";
+import { device, user } from "../db/rows.ts";
 
 async function target(): Promise<string> {
   const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
@@ -28,7 +28,6 @@ async function source(fill: (client: Database["client"]) => Promise<unknown>) {
 }
 
 const at = new Date("2026-01-02T03:04:05.678Z");
-const info = { infoId: "", infoPrettyName: "", infoVersion: "", infoArch: "", infoPlatform: "" };
 const audit = { requestId: "r", address: "", actorKind: "user", actorId: "a", actorName: "a" };
 
 /** One row of every model, with values that a careless conversion would change. */
@@ -60,26 +59,15 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.signingKey.create({ data: { kid: "k", sealed: "sealed", createdAt: at } });
   await client.namespace.create({
     data: {
-      tenantId: "t",
-      name: "lab",
-      ownerId: "ann",
+      ...{ tenantId: "t", name: "lab", ownerId: "ann" },
       createdAt: at,
       sessionRecord: false,
       creationKey: "",
     },
   });
   await client.member.create({ data: { tenantId: "t", userId: "bob", role: "observer", addedAt: at } });
-  const device = {
-    tenantId: "t",
-    mac: "m",
-    publicKey: "",
-    statusUpdatedAt: at,
-    createdAt: at,
-    lastSeen: at,
-    ...info,
-  };
   await client.device.create({
-    data: { ...device, uid: "d", name: "pi", latitude: -30.123456789012344, longitude: 0.1, offline: true },
+    data: device("t", "d", at, { name: "pi", latitude: -30.123456789012344, longitude: 0.1, offline: true }),
   });
   await client.deviceTag.create({ data: { deviceUid: "d", tenantId: "t", tag: "edge", position: 0 } });
   const engine = { address: "10.0.0.5", port: 2376, enable: false, secure: true, sealedTls: "sealed" };

@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { buildApp } from "../../../server/app.ts";
 import type { Database } from "../../../server/db/Database.ts";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
@@ -8,6 +8,7 @@ import { healthPlugin } from "../../../server/process/health.ts";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
+import { turnableTime } from "../http/lab.ts";
 import { startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
 
 let app: TestApp;
@@ -33,17 +34,6 @@ const keys = async (): Promise<string[]> => {
   expect(status).toBe(200);
   return valuesOf(body, "name");
 };
-
-/** Lets so many milliseconds pass by the clock that readiness goes by. */
-function turnableTime(): (milliseconds: number) => void {
-  const { now } = performance;
-  let ahead = 0;
-  const turned = vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + ahead);
-  onTestFinished(() => turned.mockRestore());
-  return (milliseconds) => {
-    ahead += milliseconds;
-  };
-}
 
 test("while the disk is full writes answer 503 and reads go on; with room again, writes as well", async () => {
   const made: string[] = [];

@@ -9,7 +9,7 @@ import { readRows, sql } from "../../../server/db/sql/sql.ts";
 import { nameLead } from "../../../server/features/devices/nameLead.ts";
 import { testFolder } from "../../support/folder.ts";
 import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
-import { user } from "../db/rows.ts";
+import { device, user } from "../db/rows.ts";
 
 async function testDatabase() {
   const file = join(testFolder(), "gatehouse.db");
@@ -46,23 +46,7 @@ test("gives back what was written, after opening it again", async () => {
     data: { tenantId: "t", name: "lab", ownerId: "ann", createdAt: data.createdAt },
   });
   await first.client.device.create({
-    data: {
-      uid: "d",
-      tenantId: "t",
-      name: "pi",
-      mac: "m",
-      infoId: "",
-      infoPrettyName: "",
-      infoVersion: "",
-      infoArch: "",
-      infoPlatform: "",
-      publicKey: "",
-      statusUpdatedAt: data.createdAt,
-      createdAt: data.createdAt,
-      lastSeen: data.createdAt,
-      latitude: -30.25,
-      longitude: 51,
-    },
+    data: device("t", "d", data.createdAt, { latitude: -30.25, longitude: 51 }),
   });
   await first.close();
 
