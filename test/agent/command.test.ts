@@ -23,6 +23,8 @@ afterAll(async () => {
   folder.remove();
 });
 
+const optionsOf = (hostname: string) => ({ url: gateway.url, tenant: TENANT, hostname, folder: folder.path });
+
 /** Runs the command to its end. */
 const ran = (args: readonly string[], stdin = "", env: NodeJS.ProcessEnv = {}) =>
   runCommand([COMMAND, ...args], { stdin, env: { ...environmentWithout("GATEHOUSE_"), ...env } });
@@ -33,8 +35,7 @@ const settings = () => [
 ];
 
 it("keeps the key of its device, which nobody else may read", async () => {
-  const options = { url: gateway.url, tenant: TENANT, hostname: DEVICE, folder: folder.path };
-  const first = await startAgent(options);
+  const first = await startAgent(optionsOf(DEVICE));
   await first.stop();
   const file = join(folder.path, DEVICE, "device_key.pem");
   const { mode, uid } = statSync(file);
@@ -42,7 +43,7 @@ it("keeps the key of its device, which nobody else may read", async () => {
   expect([mode & 0o777, uid]).toEqual([0o600, process.getuid?.()]);
   const digest = () => createHash("sha256").update(readFileSync(file)).digest("hex");
   const before = digest();
-  const second = await startAgent(options);
+  const second = await startAgent(optionsOf(DEVICE));
   await second.stop();
   expect(digest()).toBe(before);
   expect(gateway.enrolments).toHaveLength(2);
@@ -56,8 +57,7 @@ it("proves its private key to a service that gives challenges, and enrols with o
     true,
   );
   gateway.challenges = false;
-  const options = { url: gateway.url, tenant: TENANT, hostname: DEVICE, folder: folder.path };
-  const agent = await startAgent(options);
+  const agent = await startAgent(optionsOf(DEVICE));
   await agent.stop();
   gateway.challenges = true;
   expect(gateway.enrolments.at(-1)).toMatchObject({ public_key: publicKey });
@@ -68,16 +68,15 @@ it("lets the service in with the key alone that the first answer has named", asy
   const [own, another] = [newRsaKey(), newRsaKey()];
   for (const key of [own, another]) gateway.hold(key);
   gateway.agentKey = own;
-  const options = { url: gateway.url, tenant: TENANT, hostname: "pinned", folder: folder.path };
-  const flags = ["--logins", "deploy"];
-  const first = await startAgent({ ...options, flags });
+  const options = { ...optionsOf("pinned"), flags: ["--logins", "deploy"] };
+  const first = await startAgent(options);
   const refusal = "All configured authentication methods failed";
   await expect(gateway.login({ username: "deploy", privateKey: another })).rejects.toThrow(refusal);
   (await gateway.login({ username: "deploy", privateKey: own })).end();
   await first.stop();
   // A man in the middle, who names a key of his own and signs with it.
   gateway.agentKey = another;
-  const second = await startAgent({ ...options, flags });
+  const second = await startAgent(options);
   await expect(gateway.login({ username: "deploy", privateKey: another })).rejects.toThrow(refusal);
   (await gateway.login({ username: "deploy", privateKey: own })).end();
   expect(second.output()).toMatch(/"level":"error".*"pinned":"SHA256:.*"named":"SHA256:.*service_key\.pub/);

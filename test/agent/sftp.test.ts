@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Client, SFTPWrapper } from "ssh2";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { installedSftpServer } from "../../agent/sftp.ts";
 import { testFolder } from "../support/folder.ts";
 import { type FakeGateway, newRsaKey } from "./FakeGateway.ts";
@@ -35,8 +35,10 @@ function writable(): string {
   return folder;
 }
 
-const call = <T = void>(work: (done: (error: Error | null | undefined, result: T) => void) => void) =>
-  new Promise<T>((resolve, reject) => work((error, result) => (error ? reject(error) : resolve(result))));
+const call = <T = void>(work: (done: (error?: Error | null, result?: T) => void) => void) =>
+  new Promise<T>((resolve, reject) =>
+    work((error, result) => (error ? reject(error) : resolve(result as T))),
+  );
 
 it("puts and gets a file unchanged, by many requests at once", async () => {
   const folder = writable();
@@ -47,20 +49,20 @@ it("puts and gets a file unchanged, by many requests at once", async () => {
   ];
   const content = randomBytes(SIZE);
   writeFileSync(local, content);
-  await call((done) => sftp.fastPut(local, remote, (error) => done(error, undefined)));
+  await call((done) => sftp.fastPut(local, remote, done));
   expect(hash("sha256", readFileSync(remote))).toBe(hash("sha256", content));
-  await call((done) => sftp.fastGet(remote, back, (error) => done(error, undefined)));
+  await call((done) => sftp.fastGet(remote, back, done));
   expect(hash("sha256", readFileSync(back))).toBe(hash("sha256", content));
 });
 
 it("makes, lists, renames, links and removes", async () => {
   const folder = writable();
   const at = (name: string) => join(folder, name);
-  await call((done) => sftp.mkdir(at("sub"), { mode: 0o700 }, (error) => done(error, undefined)));
-  await call((done) => sftp.writeFile(at("sub/a"), "text", (error) => done(error, undefined)));
-  await call((done) => sftp.rename(at("sub/a"), at("sub/b"), (error) => done(error, undefined)));
-  await call((done) => sftp.chmod(at("sub/b"), 0o640, (error) => done(error, undefined)));
-  await call((done) => sftp.utimes(at("sub/b"), 1000, 2000, (error) => done(error, undefined)));
+  await call((done) => sftp.mkdir(at("sub"), { mode: 0o700 }, done));
+  await call((done) => sftp.writeFile(at("sub/a"), "text", done));
+  await call((done) => sftp.rename(at("sub/a"), at("sub/b"), done));
+  await call((done) => sftp.chmod(at("sub/b"), 0o640, done));
+  await call((done) => sftp.utimes(at("sub/b"), 1000, 2000, done));
   const [entry] = await call<{ filename: string; attrs: { size: number; mtime: number; mode: number } }[]>(
     (done) => sftp.readdir(at("sub"), done as never),
   );
@@ -69,8 +71,8 @@ it("makes, lists, renames, links and removes", async () => {
     0o700,
   );
   expect(await call((done) => sftp.realpath(at("sub/../sub"), done as never))).toBe(at("sub"));
-  await call((done) => sftp.unlink(at("sub/b"), (error) => done(error, undefined)));
-  await call((done) => sftp.rmdir(at("sub"), (error) => done(error, undefined)));
+  await call((done) => sftp.unlink(at("sub/b"), done));
+  await call((done) => sftp.rmdir(at("sub"), done));
   expect(readdirSync(folder)).toEqual([]);
 });
 
@@ -88,9 +90,7 @@ it.each([
 it("overwrites nothing by a rename", async () => {
   const folder = writable();
   for (const name of ["a", "b"]) writeFileSync(join(folder, name), name);
-  const renamed = call((done) =>
-    sftp.rename(join(folder, "a"), join(folder, "b"), (error) => done(error, undefined)),
-  );
+  const renamed = call((done) => sftp.rename(join(folder, "a"), join(folder, "b"), done));
   await expect(renamed).rejects.toMatchObject({ code: 4 });
   expect(readFileSync(join(folder, "b"), "utf8")).toBe("b");
 });
@@ -100,11 +100,9 @@ it("processes requests in order", async () => {
   const lines = Array.from({ length: 500 }, (_, line) => `${line}\n`);
   const handle = await call<Buffer>((done) => sftp.open(path, "a", done as never));
   const write = (line: string) =>
-    call((done) =>
-      sftp.write(handle, Buffer.from(line), 0, line.length, 0, (error) => done(error, undefined)),
-    );
+    call((done) => sftp.write(handle, Buffer.from(line), 0, line.length, 0, done));
   await Promise.all(lines.map(write));
-  await call((done) => sftp.close(handle, (error) => done(error, undefined)));
+  await call((done) => sftp.close(handle, done));
   expect(readFileSync(path, "utf8")).toBe(lines.join(""));
 });
 
@@ -128,21 +126,16 @@ it.skipIf(installed === undefined)(
   `runs the device's own SFTP server${installed === undefined ? " (none is installed)" : ""}`,
   async () => {
     const device = await startPair();
-    try {
-      device.gateway.hold(privateKey);
-      const login = await device.gateway.login({ username: "deploy", privateKey });
-      const files = await sftpOf(login);
-      const folder = writable();
-      const [from, to] = [join(folder, "from"), join(folder, "to")];
-      for (const path of [from, to]) {
-        await call((done) => files.writeFile(path, path, (error) => done(error, undefined)));
-      }
-      // An extension of OpenSSH's, which the agent itself does not have.
-      await call((done) => files.ext_openssh_rename(from, to, (error) => done(error, undefined)));
-      expect(readFileSync(to, "utf8")).toBe(from);
-      login.end();
-    } finally {
-      await device.stop();
-    }
+    onTestFinished(() => device.stop());
+    device.gateway.hold(privateKey);
+    const login = await device.gateway.login({ username: "deploy", privateKey });
+    const files = await sftpOf(login);
+    const folder = writable();
+    const [from, to] = [join(folder, "from"), join(folder, "to")];
+    for (const path of [from, to]) await call((done) => files.writeFile(path, path, done));
+    // An extension of OpenSSH's, which the agent itself does not have.
+    await call((done) => files.ext_openssh_rename(from, to, done));
+    expect(readFileSync(to, "utf8")).toBe(from);
+    login.end();
   },
 );

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
+import { type Call, call } from "../support/call.ts";
 import type { TestService } from "../support/service.ts";
-import { post } from "./post.ts";
 
 /** Values that exist on a service, by the name of the list; `fuzz.toml` says which parameters draw from it. */
 export type Dictionaries = Readonly<Record<string, readonly string[]>>;
@@ -12,6 +12,21 @@ export interface World {
   readonly ownerToken: string;
   readonly administratorKey: string;
   readonly dictionaries: Dictionaries;
+}
+
+/**
+ * Sends JSON and gives the JSON of the answer.
+ * @throws Error with the service's message, when it does not answer 2xx
+ */
+async function post<T>(
+  at: Pick<TestService, "url">,
+  path: string,
+  body: unknown,
+  more: Call = {},
+): Promise<T> {
+  const answer = await call(at, `POST ${path}`, { body, ...more });
+  if (answer.status >= 300) throw new Error(`${path} answered ${answer.status}: ${answer.body?.message}`);
+  return answer.body;
 }
 
 /** So many of each that deletions leave some until the end of a run. */
@@ -29,7 +44,7 @@ async function beginSession(service: TestService, deviceUid: string): Promise<st
   const line = service.logs().find(({ msg }) => msg === "listening for internal operations");
   if (line === undefined) throw new Error("the service has no listener for internal operations");
   const send = (path: string, body: object) =>
-    post(String(line.address), path, body, undefined, { "X-Internal-Token": INTERNAL_TOKEN });
+    post({ url: String(line.address) }, path, body, { headers: { "X-Internal-Token": INTERNAL_TOKEN } });
   const uid = randomBytes(32).toString("hex");
   const login = { device_uid: deviceUid, username: "root", ip_address: "198.51.100.4" };
   await send("/internal/sessions", { uid, ...login });
@@ -53,22 +68,18 @@ export async function makeWorld(service: TestService): Promise<World> {
   const client = createClient({ url: service.url, credential: passwordCredential(login) });
   try {
     const { tenant = "" } = await client.identity();
-    const { token } = await post<{ token: string }>(service.url, "/api/login", login);
+    const { token } = await post<{ token: string }>(service, "/api/login", login);
     // Without a subscription a namespace has three devices.
     await client.createCustomer();
     await client.attachPaymentMethod({ body: { id: "pm_visa_4242_203010_a1" } });
     await client.createSubscription();
-    const key = await post<{ id: string }>(
-      service.url,
-      "/api/namespaces/api-key",
-      { name: "fuzz", expires_at: -1, role: "administrator" },
-      token,
-    );
+    const administrator = { name: "fuzz", expires_at: -1, role: "administrator" };
+    const key = await post<{ id: string }>(service, "/api/namespaces/api-key", administrator, { token });
     const report = async (hostname: string, platform: string, number: number) => {
       const info = { id: "debian", pretty_name: "Debian", version: "v0.19.0", arch: "amd64", platform };
       const identity = { mac: `${platform}:${number}` };
       const body = { info, hostname, identity, public_key: `agent ${hostname}`, tenant_id: tenant };
-      return (await post<{ uid: string }>(service.url, "/api/devices/auth", body)).uid;
+      return (await post<{ uid: string }>(service, "/api/devices/auth", body)).uid;
     };
     const accepted = async (hostname: string, platform: string, number: number) => {
       const uid = await report(hostname, platform, number);

@@ -15,7 +15,11 @@ export interface Called {
 }
 
 /** A request to a service, as `POST /api/login`. */
-export async function call(service: TestService, request: string, more: Call = {}): Promise<Called> {
+export async function call(
+  service: Pick<TestService, "url">,
+  request: string,
+  more: Call = {},
+): Promise<Called> {
   const [method = "", path = ""] = request.split(" ");
   const { token, apiKey, body, headers } = more;
   const response = await fetch(service.url + path, {

@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
-import { type InternalOperations, internalOperations, type Operation } from "@gatehouse-access/sdk/contract";
+import { type InternalOperations, internalOperations } from "@gatehouse-access/sdk/contract";
 import { buildInternalApp } from "../../../server/process/internalApp.ts";
-import { type Answer, type CallOptions, expectContract, headersOf, pathOf, type TestApp } from "./testApp.ts";
+import { type Answer, type CallOptions, callBy, sendTo, type TestApp } from "./testApp.ts";
 
 export const INTERNAL_TOKEN = "the-internal-token-of-the-tests-0";
 
@@ -25,25 +25,13 @@ export async function startInternalApp(
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   const credential = { "X-Internal-Token": INTERNAL_TOKEN };
 
-  const send: TestInternalApp["send"] = async (method, path, options = {}) => {
-    const response = await fetch(url + path, { method, headers: credential, ...options });
-    const text = await response.text();
-    const json = response.headers.get("content-type")?.includes("json");
-    const body = json ? JSON.parse(text) : undefined;
-    return { status: response.status, headers: response.headers, text, body };
-  };
+  const send: TestInternalApp["send"] = (method, path, options) =>
+    sendTo(url + path, { method, headers: credential, ...options });
   return {
     url,
     send,
-    call: async (id, options = {}) => {
-      const operation: Operation = internalOperations[id];
-      const answer = await send(operation.method, pathOf(operation, options), {
-        headers: { ...credential, ...headersOf(options) },
-        ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
-      });
-      expectContract(operation, answer);
-      return answer;
-    },
+    call: (id, options = {}) =>
+      callBy(send, internalOperations[id], { ...options, headers: { ...credential, ...options.headers } }),
     stop: () => app.close(),
   };
 }

@@ -165,26 +165,8 @@ export async function startApp(
   await app.listen({ host: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
 
-  const send: TestApp["send"] = async (method, path, options = {}) => {
-    const response = await fetch(url + path, { method, ...options });
-    const text = await response.text();
-    const json = response.headers.get("content-type")?.includes("json");
-    return {
-      status: response.status,
-      headers: response.headers,
-      text,
-      body: json ? JSON.parse(text) : undefined,
-    };
-  };
-  const call: TestApp["call"] = async (id, options = {}) => {
-    const operation: Operation = operations[id];
-    const answer = await send(operation.method, pathOf(operation, options), {
-      headers: headersOf(options),
-      ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
-    });
-    expectContract(operation, answer);
-    return answer;
-  };
+  const send: TestApp["send"] = (method, path, options) => sendTo(url + path, { method, ...options });
+  const call: TestApp["call"] = (id, options = {}) => callBy(send, operations[id], options);
   const tokenOf: TestApp["tokenOf"] = ({ id, username, tenant }) =>
     signUserToken(services, { id, origin: "local", username, mfa: false, tenant, tokenVersion: 0 });
   const user: TestApp["user"] = async (username, namespace) => {
@@ -231,6 +213,29 @@ export async function startApp(
       await remove();
     },
   };
+}
+
+/** Sends a request; its answer as it came. */
+export async function sendTo(url: string, options: RequestInit): Promise<Answer> {
+  const response = await fetch(url, options);
+  const text = await response.text();
+  const json = response.headers.get("content-type")?.includes("json");
+  const body = json ? JSON.parse(text) : undefined;
+  return { status: response.status, headers: response.headers, text, body };
+}
+
+/** Sends a request of an operation; its answer must be one that the contract has. */
+export async function callBy(
+  send: TestApp["send"],
+  operation: Operation,
+  options: CallOptions,
+): Promise<Answer> {
+  const answer = await send(operation.method, pathOf(operation, options), {
+    headers: headersOf(options),
+    ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
+  });
+  expectContract(operation, answer);
+  return answer;
 }
 
 export function pathOf(operation: Operation, { params = {}, query = {} }: CallOptions): string {

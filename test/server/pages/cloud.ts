@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { Secret, TOTP } from "otpauth";
 import { expect } from "vitest";
+import { call } from "../../support/call.ts";
 import { startService, type TestService } from "../../support/service.ts";
 
 /** Where links in its mails lead; tests go to the address that it has here instead. */
@@ -61,39 +63,15 @@ export function linkIn(service: TestService, text: string): string {
   return service.url + link.pathname + link.search;
 }
 
-/** Calls the service; answers the status and what it said. */
-export async function call(
-  { url }: TestService,
-  method: string,
-  path: string,
-  body?: object,
-  token?: string,
-): Promise<{
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: Readonly<Record<string, string>>;
-}> {
-  const response = await fetch(url + path, {
-    method,
-    headers: {
-      ...(body && { "content-type": "application/json" }),
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-    },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, body: text === "" ? {} : JSON.parse(text) };
-}
-
 /** The status of a login. */
 export const loginStatus = async (service: TestService, username: string, password: string) =>
-  (await call(service, "POST", "/api/login", { username, password })).status;
+  (await call(service, "POST /api/login", { body: { username, password } })).status;
 
 /** A token of a user who exists. */
 export async function tokenOf(service: TestService, username: string, password = PASSWORD): Promise<string> {
-  const { status, body } = await call(service, "POST", "/api/login", { username, password });
+  const { status, body } = await call(service, "POST /api/login", { body: { username, password } });
   expect(status).toBe(200);
-  return body.token ?? "";
+  return body.token;
 }
 
 /** Makes a user, and answers a token. */
@@ -109,4 +87,15 @@ export async function wholeLog(service: TestService): Promise<string> {
   await fetch(service.url + last);
   await expect.poll(() => service.output()).toContain(last);
   return service.output();
+}
+
+/** A user with MFA; of the recovery address and of MFA the user is told by mails. */
+export async function withMfa(service: TestService, username: string, recoveryEmail: string) {
+  const token = await newUser(service, username);
+  await call(service, "PATCH /api/users", { token, body: { recovery_email: recoveryEmail } });
+  const { secret, recovery_codes } = (await call(service, "GET /api/user/mfa/generate", { token })).body;
+  const totp = new TOTP({ secret: Secret.fromBase32(secret) });
+  const body = { code: totp.generate(), secret, recovery_codes };
+  expect((await call(service, "PUT /api/user/mfa/enable", { token, body })).status).toBe(200);
+  return { token, totp };
 }

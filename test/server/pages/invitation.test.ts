@@ -3,12 +3,12 @@
  *
  * @module-tag long
  */
-import { Secret, TOTP } from "otpauth";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { call } from "../../support/call.ts";
 import { startService, type TestService } from "../../support/service.ts";
 import { expectForgotten, expectSaid, useBrowser } from "./browsing.ts";
-import { call, linkIn, mailTo, newUser, PASSWORD, startCloud, tokenOf, wholeLog } from "./cloud.ts";
+import { linkIn, mailTo, newUser, PASSWORD, startCloud, tokenOf, wholeLog, withMfa } from "./cloud.ts";
 
 const open = useBrowser();
 let service: TestService;
@@ -23,14 +23,16 @@ afterAll(async () => void (await service.stop()));
 /** An owner's token, and the id of the namespace. */
 async function ownerOf(here: TestService): Promise<[string, string]> {
   const token = await newUser(here, "owner");
-  const { body } = await call(here, "POST", "/api/namespaces", { name: "lab" }, token);
+  const { body } = await call(here, "POST /api/namespaces", { body: { name: "lab" }, token });
   return [await tokenOf(here, "owner"), body.tenant_id ?? ""];
 }
 
 /** Invites by mail, the n-th to the address; answers the link in it. */
 async function invite(email: string, n = 1): Promise<string> {
   const body = { email, role: "operator" };
-  expect((await call(service, "POST", `/api/namespaces/${tenant}/members`, body, owner)).status).toBe(200);
+  expect((await call(service, `POST /api/namespaces/${tenant}/members`, { body, token: owner })).status).toBe(
+    200,
+  );
   return linkIn(service, await mailTo(service, email, n));
 }
 
@@ -38,7 +40,7 @@ async function invite(email: string, n = 1): Promise<string> {
 async function linkFor(here: TestService, namespace: string, email: string, token: string): Promise<string> {
   const body = { email, role: "operator" };
   const path = `/api/namespaces/${namespace}/members/invites`;
-  const link = new URL((await call(here, "POST", path, body, token)).body.link ?? "");
+  const link = new URL((await call(here, `POST ${path}`, { body, token })).body.link ?? "");
   return here.url + link.pathname + link.search;
 }
 
@@ -48,7 +50,7 @@ const sigOf = (link: string) => new URL(link).searchParams.get("sig") ?? "";
 /** The status of the user's membership, as members are told. */
 async function isMember(here: TestService, username: string, namespace: string): Promise<boolean> {
   const token = await tokenOf(here, username);
-  return (await call(here, "GET", `/api/auth/token/${namespace}`, undefined, token)).status === 200;
+  return (await call(here, `GET /api/auth/token/${namespace}`, { token })).status === 200;
 }
 
 async function signUp(page: Page, username: string, password = PASSWORD): Promise<void> {
@@ -140,14 +142,7 @@ describe("a user", () => {
   });
 
   test("with a second factor gives its code", async () => {
-    const token = await newUser(service, "emil");
-    await call(service, "PATCH", "/api/users", { recovery_email: "emil@elsewhere.org" }, token);
-    const { secret, recovery_codes } = (
-      await call(service, "GET", "/api/user/mfa/generate", undefined, token)
-    ).body;
-    const totp = new TOTP({ secret: Secret.fromBase32(secret ?? "") });
-    const mfa = { code: totp.generate(), secret, recovery_codes };
-    expect((await call(service, "PUT", "/api/user/mfa/enable", mfa, token)).status).toBe(200);
+    const { totp } = await withMfa(service, "emil", "emil@elsewhere.org");
     // The first were about the recovery address and the second factor.
     const page = await open(await invite("emil@example.com", 3));
     await expectSaid(page, "Log in to accept it.");
@@ -166,7 +161,7 @@ describe("a user", () => {
     await press(page, "Accept");
     await expectSaid(page, "You are a member of the namespace now.");
     expect(await page.content()).not.toContain("eyJ");
-    const { body } = await call(service, "GET", `/api/namespaces/${tenant}`, undefined, owner);
+    const { body } = await call(service, `GET /api/namespaces/${tenant}`, { token: owner });
     expect(JSON.stringify(body)).toContain("emil@example.com");
   });
 

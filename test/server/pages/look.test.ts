@@ -5,9 +5,10 @@
  */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { call } from "../../support/call.ts";
 import type { TestService } from "../../support/service.ts";
 import { axeFindings, expectSaid, useBrowser } from "./browsing.ts";
-import { call, linkIn, newUser, startCloud, tokenOf } from "./cloud.ts";
+import { linkIn, newUser, startCloud, tokenOf } from "./cloud.ts";
 
 const open = useBrowser();
 let service: TestService;
@@ -15,11 +16,11 @@ let invitation: string;
 beforeAll(async () => {
   service = await startCloud();
   const token = await newUser(service, "owner");
-  const { body } = await call(service, "POST", "/api/namespaces", { name: "lab" }, token);
+  const { body } = await call(service, "POST /api/namespaces", { body: { name: "lab" }, token });
   const owner = await tokenOf(service, "owner");
   const path = `/api/namespaces/${body.tenant_id}/members/invites`;
   const invited = { email: "ana@example.org", role: "observer" };
-  invitation = (await call(service, "POST", path, invited, owner)).body.link ?? "";
+  invitation = (await call(service, `POST ${path}`, { body: invited, token: owner })).body.link ?? "";
   invitation = linkIn(service, invitation).slice(service.url.length);
 });
 afterAll(async () => void (await service.stop()));

@@ -3,12 +3,12 @@
  *
  * @module-tag long
  */
-import { Secret, TOTP } from "otpauth";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { call } from "../../support/call.ts";
 import type { TestService } from "../../support/service.ts";
 import { expectForgotten, expectSaid, useBrowser } from "./browsing.ts";
-import { call, linkIn, loginStatus, mailTo, newUser, PASSWORD, startCloud, wholeLog } from "./cloud.ts";
+import { linkIn, loginStatus, mailTo, newUser, PASSWORD, startCloud, wholeLog, withMfa } from "./cloud.ts";
 
 const open = useBrowser();
 let service: TestService;
@@ -27,23 +27,11 @@ async function expectGone(page: Page, ...secrets: string[]): Promise<void> {
   for (const secret of secrets) expect(log).not.toContain(secret);
 }
 
-/** A user with MFA; of the recovery address and of MFA the user is told by mails. */
-async function withMfa(username: string, recoveryEmail: string) {
-  const token = await newUser(service, username);
-  await call(service, "PATCH", "/api/users", { recovery_email: recoveryEmail }, token);
-  const generated = await call(service, "GET", "/api/user/mfa/generate", undefined, token);
-  const { secret, recovery_codes } = generated.body;
-  const totp = new TOTP({ secret: Secret.fromBase32(secret ?? "") });
-  const enabling = { code: totp.generate(), secret, recovery_codes };
-  expect((await call(service, "PUT", "/api/user/mfa/enable", enabling, token)).status).toBe(200);
-  return { token, code: () => totp.generate() };
-}
-
 describe("confirming an account", () => {
   const register = async (username: string) => {
     const email = `${username}@example.org`;
     const account = { name: "A Person", username, email, password: PASSWORD, email_marketing: false };
-    expect((await call(service, "POST", "/api/register", account)).status).toBe(200);
+    expect((await call(service, "POST /api/register", { body: account })).status).toBe(200);
     return { email, link: linkIn(service, await mailTo(service, email)) };
   };
 
@@ -81,7 +69,7 @@ describe("confirming an account", () => {
 describe("a new password", () => {
   test("is chosen once, and ends the logins from before", async () => {
     const token = await newUser(service, "carla");
-    await call(service, "POST", "/api/user/recover_password", { username: "carla" });
+    await call(service, "POST /api/user/recover_password", { body: { username: "carla" } });
     const link = linkIn(service, await mailTo(service, "carla@example.com"));
     const page = await open(link);
     expect(await page.getByLabel("New password", { exact: true }).getAttribute("autocomplete")).toBe(
@@ -95,7 +83,7 @@ describe("a new password", () => {
     await expectSaid(page, "The new password is set");
     expect([
       await loginStatus(service, "carla", " another horse "),
-      (await call(service, "GET", "/api/auth/user", undefined, token)).status,
+      (await call(service, "GET /api/auth/user", { token })).status,
     ]).toEqual([200, 401]);
     await expectGone(page, parameter(link, "token"), "another horse");
 
@@ -111,10 +99,10 @@ describe("a lost second factor", () => {
   const CODE = /code is:\s+([A-Z2-7]{16})\s/;
 
   test("is turned off by the codes of both mails", async () => {
-    await withMfa("dora", "dora@elsewhere.org");
+    await withMfa(service, "dora", "dora@elsewhere.org");
     expect(await loginStatus(service, "dora", PASSWORD)).toBe(401);
 
-    await call(service, "POST", "/api/user/mfa/reset", { identifier: "dora" });
+    await call(service, "POST /api/user/mfa/reset", { body: { identifier: "dora" } });
     const mails = [
       await mailTo(service, "dora@example.com", 3),
       await mailTo(service, "dora@elsewhere.org", 2),
@@ -146,7 +134,7 @@ describe("a new e-mail address", () => {
   test("is confirmed with the password, once", async () => {
     const token = await newUser(service, "kim");
     const address = "kim@elsewhere.example.org";
-    const change = await call(service, "PATCH", "/api/users", { email: address }, token);
+    const change = await call(service, "PATCH /api/users", { body: { email: address }, token });
     expect(change.body).toMatchObject({ pending: ["email"] });
     const link = linkIn(service, await mailTo(service, address));
     const page = await open(link);
@@ -165,14 +153,14 @@ describe("a new e-mail address", () => {
   });
 
   test("takes the code of a second factor where there is one", async () => {
-    const { token, code } = await withMfa("lee", "lee@recovery.org");
+    const { token, totp } = await withMfa(service, "lee", "lee@recovery.org");
     const address = "lee@elsewhere.example.org";
-    await call(service, "PATCH", "/api/users", { email: address }, token);
+    await call(service, "PATCH /api/users", { body: { email: address }, token });
     const page = await open(linkIn(service, await mailTo(service, address)));
     await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await press(page, "Confirm the address");
     await expectSaid(page, "Please look at: Code of your second factor.");
-    await page.getByLabel("Code of your second factor").fill(code());
+    await page.getByLabel("Code of your second factor").fill(totp.generate());
     await press(page, "Confirm the address");
     await expectSaid(page, "The address is confirmed");
   });

@@ -7,7 +7,7 @@ import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
-import { runServerCommand, type TestService, testService } from "../support.ts";
+import { runServerCommand, type TestService, testService } from "../../support/service.ts";
 
 /** Settings of a service on SQLite, although tests of this folder start theirs on PostgreSQL. */
 const SQLITE = { GATEHOUSE_DATABASE_URL: "" };

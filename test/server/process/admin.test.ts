@@ -2,7 +2,7 @@ import { Secret, TOTP } from "otpauth";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
-import { runServerCommand, startService, type TestService, testService } from "../support.ts";
+import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {

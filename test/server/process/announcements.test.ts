@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
-import { startService, type TestService } from "../support.ts";
+import { startService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {

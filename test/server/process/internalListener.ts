@@ -1,4 +1,4 @@
-import { startService, type TestService } from "../support.ts";
+import { startService, type TestService } from "../../support/service.ts";
 
 /** The token of {@link startInternal}. */
 export const internalToken = "internal-token-of-a-test-process-0";

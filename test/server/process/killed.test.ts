@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { sshKeyLine } from "../../provider/support/programs.ts";
 import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
-import { startService, type TestService, testService } from "../support.ts";
+import { startService, type TestService, testService } from "../../support/service.ts";
 
 const json = { "content-type": "application/json" };
 

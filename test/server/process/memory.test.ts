@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
 import { boundedStart } from "../../../server/process/boundMemory.ts";
-import { startService } from "../support.ts";
+import { startService } from "../../support/service.ts";
 
 const REQUESTS = 2_000;
 const AT_A_TIME = 16;

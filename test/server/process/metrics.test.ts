@@ -2,7 +2,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { testFolder } from "../../support/folder.ts";
-import { runServerCommand, testService } from "../support.ts";
+import { runServerCommand, testService } from "../../support/service.ts";
 
 const TOKEN = "a-token-for-the-scraper";
 

@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { at, mmdbOf } from "../../support/mmdb.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
-import { testService } from "../support.ts";
+import { testService } from "../../support/service.ts";
 
 test("SIGHUP reads the positions again, and goes on with the old ones when they are of no use", async () => {
   const file = join(testFolder(), "city.mmdb");

@@ -6,8 +6,14 @@ import { call } from "../../support/call.ts";
 import { testFolder } from "../../support/folder.ts";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
+import {
+  KEPT_FILES,
+  runServerCommand,
+  startService,
+  type TestService,
+  testService,
+} from "../../support/service.ts";
 import { newSqlite } from "../../support/sqlite.ts";
-import { KEPT_FILES, runServerCommand, startService, type TestService, testService } from "../support.ts";
 import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
 
 /** A data folder whose database has its tables already, which saves a service that is refused their creation. */

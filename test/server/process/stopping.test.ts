@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { testFolder } from "../../support/folder.ts";
-import { KEPT_FILES, startService, type TestService } from "../support.ts";
+import { KEPT_FILES, startService, type TestService } from "../../support/service.ts";
 import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
 
 /**

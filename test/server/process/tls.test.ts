@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { makeCertificate, openssl } from "../../support/certificate.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
-import { startService, type TestService, testService } from "../support.ts";
+import { startService, type TestService, testService } from "../../support/service.ts";
 
 const tlsEnv = ({ cert, key }: { cert: string; key: string }) => ({
   GATEHOUSE_TLS_CERT_FILE: cert,

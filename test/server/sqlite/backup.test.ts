@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
+import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
 import { user } from "../db/rows.ts";
-import { runServerCommand, startService, type TestService, testService } from "../support.ts";
 
 let service: TestService;
 beforeAll(async () => {

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { call } from "../../support/call.ts";
 import { makeDataDir } from "../../support/dataFolder.ts";
+import { startService, type TestService } from "../../support/service.ts";
 import { encodeFilter, operator, property } from "../http/testApp.ts";
-import { startService, type TestService } from "../support.ts";
 
 const CONNECTIONS = 16;
 const DEVICES = 45_000;

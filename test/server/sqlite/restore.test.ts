@@ -16,7 +16,7 @@ import { call } from "../../support/call.ts";
 import { makeDataDir } from "../../support/dataFolder.ts";
 import { testFolder } from "../../support/folder.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
-import { runServerCommand, startService, type TestService, testService } from "../support.ts";
+import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
 
 const ann = { username: "ann", password: "hunter22" };
 /** A backup that holds ann, and the secret that was kept with it. */
