@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { beforeEach, expect, test } from "vitest";
-import { providerOf } from "../../../server/db/sql/readRows.ts";
+import { providerOf } from "../../../server/db/sql/sql.ts";
 import { Instances } from "../../../server/gateway/agentTunnels/Instances.ts";
 import { turnableTime, withSharedApp } from "../http/lab.ts";
 
