@@ -2,21 +2,13 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { DriftNotice } from "../../provider/drift/driftNotice.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
-import { startFleet } from "../support/fleet.ts";
-import { Stack } from "../support/gatehouse.ts";
-import type { Policy } from "../support/policy.ts";
+import { createKey, startFleet } from "../support/fleet.ts";
+import { policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { startWebhook } from "../support/webhook.ts";
 
-const policy: Policy = {
-  ana: {
-    type: "PublicKey",
-    args: { name: "ana", data: sshKeyLine("ana"), username: "^root$", filter: { hostname: ".*" } },
-  },
-};
-const POLICY = { POLICY: JSON.stringify(policy) };
+const POLICY = policyEnv({ ana: publicKey("ana") });
 
 /** A name by which somebody would call a whole channel, and format its text. */
 const BACKDOOR = "<!channel> @all `back*door`";
@@ -30,22 +22,15 @@ async function startWorld() {
   const address = join(program.states, "webhook");
   writeFileSync(address, `${hook.url}\n`);
   const stackWith = (more: { readonly name?: string; readonly spawned?: boolean }) =>
-    new Stack({
-      ...{ program: program.folder, folder: program.states, engine: "embedded", ...more },
-      env: { ...fleet.env, ...POLICY, GATEHOUSE_NOTIFY_URL_FILE: address },
-    });
+    program.stack({ ...more, env: { ...fleet.env, ...POLICY, GATEHOUSE_NOTIFY_URL_FILE: address } });
   const stack = stackWith({});
   await stack.result(["up", "--yes", "--skip-preview"]);
   return {
     ...{ fleet, hook, program, stack },
     /** The same, of which each command is a process. */
     spawned: stackWith({ name: stack.name, spawned: true }),
-    /** Somebody makes a key by hand; its fingerprint. */
-    async makeBackdoor(): Promise<string> {
-      const data = Buffer.from(sshKeyLine("backdoor")).toString("base64");
-      const body = { name: BACKDOOR, data, username: ".*", filter: { hostname: ".*" } };
-      return (await fleet.client.createPublicKey({ body })).fingerprint;
-    },
+    /** Somebody makes a key by hand. */
+    makeBackdoor: () => createKey(fleet.client, BACKDOOR),
     /** The messages that a run sends, which must end with this code; the address is in none of its output. */
     async told(code: number, args: readonly string[] = ["--notify", "json"], by = stack): Promise<unknown[]> {
       const before = hook.messages.length;
@@ -73,11 +58,10 @@ describe("a webhook is told of drift", { timeout: 120_000 }, () => {
   });
   afterAll(() => world?.stop());
 
-  it("when there is some, when it changes, and when there is none any more", async () => {
+  // test/review/driftNotice.test.ts has it of every change of what was found.
+  it("when there is some, and when there is none any more", async () => {
     const { told, fleet, stack, hook, program } = world;
-    expect(await told(0)).toEqual([]);
-
-    const fingerprint = await world.makeBackdoor();
+    await world.makeBackdoor();
     const [found, ...more] = (await told(2)) as DriftNotice[];
     expect(more).toEqual([]);
     expect(schemaFaults("drift-notice", found)).toEqual([]);
@@ -92,13 +76,6 @@ describe("a webhook is told of drift", { timeout: 120_000 }, () => {
     // What follows from the same key is another thing with every device that comes.
     await fleet.enrol("web-02");
     expect(await told(2)).toEqual([]);
-    await fleet.client.updatePublicKey({
-      params: { fingerprint },
-      body: { name: BACKDOOR, username: "^root$", filter: { hostname: ".*" } },
-    });
-    expect(await told(2)).toMatchObject([
-      { event: "changed", findings: [expect.stringMatching(/login root/)] },
-    ]);
     const kept = join(program.folder, `access.notified.${stack.name}.json`);
     expect(readFileSync(kept, "utf8")).not.toContain(hook.secret);
     expect(await told(0, [...JSON_FORM, "--unmanaged", "warn"])).toMatchObject([

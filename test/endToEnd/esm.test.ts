@@ -28,7 +28,7 @@ describe.each(engines)("an ES module program under the $label", ({ engine, avail
     const env = { ...fleet.env, NAMESPACE_NAME: "esm", KEY_LINE: sshKeyLine("me@here") };
     const stack = new Stack({ program: PROGRAM, folder, engine, env, spawned: true });
     try {
-      const result = await stack.result(["up", "--yes"]);
+      const result = await stack.result(["up", "--yes", "--skip-preview"]);
       expect(result.outputs.fingerprint).toMatch(/^([0-9a-f]{2}:){15}[0-9a-f]{2}$/);
       const tenant = String(result.outputs.tenant);
       const namespace = await fleet.client.getNamespace({ params: { tenant } });

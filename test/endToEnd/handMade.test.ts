@@ -3,29 +3,17 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
-import { Stack } from "../support/gatehouse.ts";
-import type { Policy } from "../support/policy.ts";
+import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import type { Stack } from "../support/gatehouse.ts";
+import { firewallRule, type Policy, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
 import { startSparseService } from "../support/sparseService.ts";
 
-const key = (name: string, username: string, filter: Record<string, unknown>) => ({
-  type: "PublicKey",
-  args: { name, data: sshKeyLine(name), username, filter },
-});
-const rule = (action: "allow" | "deny", priority: number, sourceIp: string) => ({
-  action,
-  priority,
-  sourceIp,
-  username: ".*",
-  filter: { hostname: ".*" },
-});
 const policy: Policy = {
-  ana: key("ana", "^root$", { hostname: ".*" }),
-  bob: key("bob", "^bob$", { tags: ["web"] }),
-  guests: { type: "FirewallRule", args: rule("deny", 10, "^203\\.") },
+  ana: publicKey("ana"),
+  bob: publicKey("bob", "^bob$", { tags: ["web"] }),
+  guests: firewallRule("deny", 10, { sourceIp: "^203\\." }),
   carla: { type: "Member", args: { email: "carla@example.com", role: "operator" } },
   dave: { type: "Member", args: { email: "dave@example.com", role: "administrator" } },
   tags: { type: "DeviceTags", args: { device: "web-01", tags: ["web"] } },
@@ -66,16 +54,12 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
 
   /** Three people make six changes. */
   async function changeByHand(): Promise<void> {
-    await dave.createPublicKey({
-      body: {
-        name: "backdoor",
-        data: Buffer.from(sshKeyLine("backdoor")).toString("base64"),
-        username: ".*",
-        filter: { hostname: ".*" },
-      },
-    });
+    await createKey(dave, "backdoor");
     await dave.createFirewallRule({
-      body: { ...rule("allow", 999, "^203\\.0\\.113\\.7$"), active: true },
+      body: {
+        ...{ action: "allow", active: true, priority: 999, username: ".*" },
+        ...{ sourceIp: "^203\\.0\\.113\\.7$", filter: { hostname: ".*" } },
+      },
     });
     await carla.createDeviceTag({ params: { uid: edge }, body: { tag: "web" } });
     const keys = await fleet.client.getPublicKeys({ query: { perPage: 100 } });
@@ -91,10 +75,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
   }
 
   const stackOf = (env: Record<string, string>, name?: string) =>
-    new Stack({
-      ...{ program: program.folder, folder: program.states, engine: "embedded", env },
-      ...(name !== undefined && { name }),
-    });
+    program.stack({ env, ...(name !== undefined && { name }) });
   const drift = async (args: readonly string[], code: number) => {
     const report = (await stack.result(["drift", ...args], POLICY, code)) as DriftReport;
     expect(schemaFaults("drift", report)).toEqual([]);

@@ -3,15 +3,14 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
-import { changesOf, engines, Stack } from "../support/gatehouse.ts";
-import { policyEnv } from "../support/policy.ts";
+import { changesOf, engines } from "../support/gatehouse.ts";
+import { keyData, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
-const DATA = sshKeyLine("ana");
+const UP = ["up", "--yes", "--skip-preview"];
 
 /** A program as users write them: components in components, with a transformation, aliases and dependencies. */
 const TREE = `
@@ -49,7 +48,7 @@ const outer = new Outer("fleet", 100, {
 });
 new FirewallRule("last", rule(200), { dependsOn: outer, aliases: [{ name: "first" }] });
 new Outer("second", 300, { dependsOn: outer }).inner.rule.id.apply((id) => {
-  new PublicKey("late", { name: "late", data: ${JSON.stringify(sshKeyLine("late"))}, username: "^l$", filter: { hostname: id } }, { parent: outer });
+  new PublicKey("late", { name: "late", data: ${JSON.stringify(keyData("late"))}, username: "^l$", filter: { hostname: id } }, { parent: outer });
 });
 `;
 
@@ -72,6 +71,7 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
   let program: PolicyProgram;
 
   beforeAll(async () => {
+    if (!available) return;
     fleet = await startFleet(["rotator"]);
     for (const name of ["web-01", "fleet", "second"]) await fleet.enrol(name);
     program = new PolicyProgram();
@@ -80,15 +80,12 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
     program?.remove();
     await fleet?.stop();
   });
-  const newStack = (folder: string) =>
-    new Stack({ program: folder, folder: program.states, engine, env: fleet.env });
-
   it.skipIf(!available)("make components in components, whose children depend on each other", async () => {
     const tree = new PolicyProgram();
     try {
       tree.write("index.js", TREE);
-      const stack = newStack(tree.folder);
-      await stack.result(["up", "--yes", "--skip-preview"]);
+      const stack = tree.stack({ engine, env: fleet.env });
+      await stack.result(UP);
       const rules = await fleet.client.getFirewallRules({ query: { perPage: 100 } });
       expect(rules.map(({ priority, username }) => `${priority} ${username}`).sort()).toEqual(
         [100, 101, 102, 110, 111, 112, 120, 200, 300, 301, 302, 310, 311, 312, 320].map(
@@ -104,14 +101,13 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
   });
 
   it.skipIf(!available)("leave what they ignore as it was made by hand, also after a refresh", async () => {
-    const stack = newStack(program.folder);
-    const key = (name: string, options: object = {}) => ({
-      type: "PublicKey",
-      args: { name: "ana", data: DATA, username: name, filter: { hostname: "^web" } },
+    const stack = program.stack({ engine, env: fleet.env });
+    const key = (username: string, options: object = {}) => ({
+      ...publicKey("ana", username, { hostname: "^web" }),
       options,
     });
     const ignored = policyEnv({ ana: key("^root$", { ignoreChanges: ["username"] }) });
-    await stack.result(["up", "--yes"], ignored);
+    await stack.result(UP, ignored);
     const ana = async () => (await fleet.client.getPublicKeys()).find(({ name }) => name === "ana");
     const { fingerprint = "" } = (await ana()) ?? {};
     await fleet.client.updatePublicKey({
@@ -123,13 +119,11 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
     // Another change leaves it, too.
     const renamed = key("^root$", { ignoreChanges: ["username"] });
     const more = policyEnv({ ana: { ...renamed, args: { ...renamed.args, filter: { hostname: "^db" } } } });
-    expect(changesOf(await stack.result(["up", "--yes"], more))).toEqual(["update ana filter.hostname"]);
+    expect(changesOf(await stack.result(UP, more))).toEqual(["update ana filter.hostname"]);
     expect((await ana())?.username).toBe("^by-hand$");
     // Ignored no more, the program's value counts.
     const own = policyEnv({ ana: { ...renamed, options: {} } });
-    expect(changesOf(await stack.result(["up", "--yes"], own))).toEqual([
-      "update ana filter.hostname username",
-    ]);
+    expect(changesOf(await stack.result(UP, own))).toEqual(["update ana filter.hostname username"]);
     expect((await ana())?.username).toBe("^root$");
   });
 
@@ -145,17 +139,17 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
       mkdirSync(bin);
       symlinkSync(PLUGIN, join(bin, "pulumi-resource-gatehouse"));
       const { tenantId } = await client.createNamespace({ body: { name: "rotator" } });
-      const stack = new Stack({
-        ...{ program: rotated.folder, folder: rotated.states, engine },
+      const stack = rotated.stack({
+        engine,
         env: {
           ...{ GATEHOUSE_URL: url, GATEHOUSE_USERNAME: "rotator", GATEHOUSE_TENANT: tenantId, URL: url },
-          ...{ KEYS: JSON.stringify({ a: sshKeyLine("a"), b: sshKeyLine("b") }) },
+          ...{ KEYS: JSON.stringify({ a: keyData("a"), b: keyData("b") }) },
           PULUMI_HOME: join(rotated.states, "home"),
           PATH: [bin, process.env.PATH].join(delimiter),
         },
       });
       const withPassword = (password: string) => ({ GATEHOUSE_PASSWORD: password, OWN_PASSWORD: password });
-      await stack.result(["up", "--yes", "--skip-preview"], withPassword("correct-horse"));
+      await stack.result(UP, withPassword("correct-horse"));
       const { userId = "" } = await client.identity();
       await client.updateUserPassword({
         params: { id: userId },

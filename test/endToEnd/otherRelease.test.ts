@@ -1,13 +1,9 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { engines, gatehouse, Stack } from "../support/gatehouse.ts";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { engines, gatehouse } from "../support/gatehouse.ts";
 import { policyEnv } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
 import { type RecordedService, startRecordedService } from "../support/recordedService.ts";
 
-const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 const SAID =
   /the service is 0\.27, this release knows 0\.19: devices are sorted and filtered by other fields/g;
 
@@ -52,11 +48,9 @@ describe.each(engines.filter(({ available }) => available))("by $label", ({ engi
     ["a resource", policyEnv(devices)],
     ["a lookup", { LOOKUPS: "yes" }],
   ])("a run says it once, where %s fails", { timeout: 120_000 }, async (_what, more) => {
-    const folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
-    const stack = new Stack({ program: PROGRAM, folder, engine, env });
-    const { code, stdout, stderr } = await stack.run(["up", "--yes"], more);
-    stack.dispose();
-    rmSync(folder, { recursive: true });
+    const program = new PolicyProgram();
+    onTestFinished(() => program.remove());
+    const { code, stdout, stderr } = await program.stack({ engine, env }).run(["up", "--yes"], more);
     expect([code, times(stdout + stderr)]).toEqual([1, 1]);
     expect(stdout + stderr).toMatch(/getDevices \(GET \/api\/devices\): /);
   });

@@ -1,26 +1,14 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { sshKeyLine } from "../provider/support/programs.ts";
-import { engines, Stack } from "../support/gatehouse.ts";
-import { type Policy, policyEnv } from "../support/policy.ts";
-
-const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
+import { engines, type Stack } from "../support/gatehouse.ts";
+import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
 
 // Checks ask no service: none is there, and no namespace is named.
 const env = { GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_USERNAME: "ana", GATEHOUSE_PASSWORD: "horse" };
 
 const refused: Policy = {
-  key: {
-    type: "PublicKey",
-    args: { name: "laptop", data: sshKeyLine("ana"), username: "(", filter: { hostname: ".*" } },
-  },
-  rule: {
-    type: "FirewallRule",
-    args: { action: "deny", priority: -1, sourceIp: ".*", username: ".*", filter: { tags: ["prod"] } },
-  },
+  key: publicKey("laptop", "("),
+  rule: firewallRule("deny", -1, { filter: { tags: ["prod"] } }),
 };
 const twins: Policy = {
   web: { type: "DeviceTags", args: { device: "web-01", tags: ["prod"] } },
@@ -28,16 +16,13 @@ const twins: Policy = {
 };
 
 describe.each(engines)("a program with refused inputs, by the $label", ({ engine, available }) => {
-  let folder: string;
+  let program: PolicyProgram;
   let stack: Stack;
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), "gatehouse-refused-"));
-    stack = new Stack({ program: PROGRAM, folder, engine, env });
+    program = new PolicyProgram();
+    stack = program.stack({ engine, env });
   });
-  afterAll(() => {
-    stack.dispose();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => program.remove());
 
   it.runIf(available).each([
     [

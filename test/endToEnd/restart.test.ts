@@ -4,11 +4,10 @@ import type { AddressInfo } from "node:net";
 import { PassThrough, Readable } from "node:stream";
 import { expect, it, onTestFinished } from "vitest";
 import { main } from "../../provider/cli/main.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
 import { environmentWithout } from "../support/command.ts";
 import { makeDataDir } from "../support/dataFolder.ts";
 import { startFleet } from "../support/fleet.ts";
-import { policyEnv } from "../support/policy.ts";
+import { policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { startService } from "../support/service.ts";
 
@@ -67,13 +66,7 @@ it.runIf(process.platform === "linux")(
       output += text;
       if (output.includes("Waiting for the service (no connection)")) refused.resolve();
     });
-    const keys = ["a", "b", "c"].map((name) => [
-      name,
-      {
-        type: "PublicKey",
-        args: { name, data: sshKeyLine(name), username: ".*", filter: { hostname: ".*" } },
-      },
-    ]);
+    const keys = ["a", "b", "c"].map((name) => [name, publicKey(name, ".*")]);
     const run = main(["up", program.folder, "--yes", "--stack", "restart", "--engine", "embedded"], {
       stdin: Readable.from([]),
       ...{ stdout: take, stderr: take },

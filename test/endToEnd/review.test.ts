@@ -1,65 +1,46 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Review } from "../../provider/review/report/review.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
-import { engines, Stack } from "../support/gatehouse.ts";
-import { type Policy, policyEnv } from "../support/policy.ts";
+import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import { engines, type Stack } from "../support/gatehouse.ts";
+import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
-
-const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
-
-const [anaKey, bobKey] = [sshKeyLine("ana@laptop"), sshKeyLine("bob@laptop")];
-const ana = { name: "ana-laptop", data: anaKey, username: "^root$", filter: { hostname: "^web-01$" } };
 
 const base: Policy = {
   bob: { type: "Member", args: { email: "bob@example.com", role: "administrator" } },
   tags: { type: "DeviceTags", args: { device: "web-01", tags: ["prod"] } },
-  ana: { type: "PublicKey", args: ana },
+  ana: publicKey("ana-laptop", "^root$", { hostname: "^web-01$" }),
 };
 
 /** Ana's key is for more devices, bob comes with a key and loses the administration, and one rule closes web-02. */
 const changed: Policy = {
+  ...base,
   bob: { type: "Member", args: { email: "bob@example.com", role: "observer" } },
-  tags: { type: "DeviceTags", args: { device: "web-01", tags: ["prod"] } },
-  ana: { type: "PublicKey", args: { ...ana, filter: { hostname: "^web-" } } },
-  "bob-key": {
-    type: "PublicKey",
-    args: { name: "bob|`laptop`", data: bobKey, username: "^deploy$", filter: { tags: ["prod"] } },
-  },
-  closed: {
-    type: "FirewallRule",
-    args: { action: "deny", priority: 10, sourceIp: ".*", username: ".*", filter: { hostname: "^web-02$" } },
-  },
+  ana: publicKey("ana-laptop", "^root$", { hostname: "^web-" }),
+  "bob-key": publicKey("bob|`laptop`", "^deploy$", { tags: ["prod"] }),
+  closed: firewallRule("deny", 10, { filter: { hostname: "^web-02$" } }),
 };
 
 describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
   let fleet: Fleet;
   let stack: Stack;
-  let folder: string;
+  let program: PolicyProgram;
   let before: readonly string[];
 
   beforeAll(async () => {
     if (!available) return;
     fleet = await startFleet(["bob"]);
     for (const name of ["web-01", "web-02", "db-01"]) await fleet.enrol(name);
-    await fleet.client.createPublicKey({
-      body: {
-        data: Buffer.from(sshKeyLine("by-hand")).toString("base64"),
-        ...{ name: "made by hand", username: "^backup$", filter: { hostname: "^db-01$" } },
-      },
-    });
-    folder = mkdtempSync(join(tmpdir(), "gatehouse-review-"));
-    stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
+    await createKey(fleet.client, "made by hand", "^backup$", { hostname: "^db-01$" });
+    program = new PolicyProgram();
+    stack = program.stack({ engine, env: fleet.env });
     await stack.result(["up", "--yes", "--skip-preview"], policyEnv(base));
     before = [JSON.stringify(await fleet.client.getPublicKeys()), stack.stateText("commonjs-program")];
   });
   afterAll(async () => {
-    stack?.dispose();
-    if (folder) rmSync(folder, { recursive: true, force: true });
+    program?.remove();
     await fleet?.stop();
   });
 
@@ -127,7 +108,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
   });
 
   it.skipIf(!available)("writes a comment and a map, and changes nothing", async () => {
-    const [comment, map] = [join(folder, "comment.md"), join(folder, "map.html")];
+    const [comment, map] = [join(program.states, "comment.md"), join(program.states, "map.html")];
     const run = await review(changed, ["--markdown", comment, "--html", map, ...UNREAD], 0);
     expect(run.stdout).toContain("key bob|`laptop` gains login deploy on web-01");
     expect(run.stdout).toContain("bob@example.com becomes observer (was administrator)");
@@ -143,11 +124,10 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
   it.skipIf(!available)("objects when a protected group is reached by nobody any more", async () => {
     const { bob, tags } = base;
     const withoutAna = { ...(bob && { bob }), ...(tags && { tags }) };
-    const unprotected = ["--protect", "tag:prdo", ...UNREAD];
-    const { result } = await reviewed(withoutAna, 2, unprotected);
-    expect(result.unseen).toEqual(["--protect tag:prdo protects nothing: no device has that tag or name"]);
     const isProtected = ["--protect", "tag:prod", ...UNREAD];
-    const { namespace } = await reviewed(withoutAna, 2, isProtected);
+    const mistaken = ["--protect", "tag:prdo"];
+    const { result, namespace } = await reviewed(withoutAna, 2, [...mistaken, ...isProtected]);
+    expect(result.unseen).toEqual(["--protect tag:prdo protects nothing: no device has that tag or name"]);
     expect(namespace.lockouts.map(({ code }) => code)).toEqual(["protected-devices"]);
     await reviewed(withoutAna, 0, [...isProtected, "--allow-lockout"]);
   });

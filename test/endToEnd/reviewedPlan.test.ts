@@ -1,45 +1,36 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PlanDifference } from "../../provider/plan/saved/planDifferences.ts";
 import type { Review } from "../../provider/review/report/review.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
-import { engines, Stack } from "../support/gatehouse.ts";
-import { type Policy, policyEnv } from "../support/policy.ts";
+import { engines, type Stack } from "../support/gatehouse.ts";
+import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
+import { PolicyProgram } from "../support/policyProgram.ts";
 
-const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
-
-const data = sshKeyLine("ana@laptop");
 const policyOf = (username: string, priority = 10): Policy => ({
-  ana: { type: "PublicKey", args: { name: "ana", data, username, filter: { hostname: "^web-" } } },
-  closed: {
-    type: "FirewallRule",
-    args: { action: "deny", priority, sourceIp: ".*", username: "^nobody$", filter: { hostname: "^web-2$" } },
-  },
+  ana: publicKey("ana", username, { hostname: "^web-" }),
+  closed: firewallRule("deny", priority, { username: "^nobody$", filter: { hostname: "^web-2$" } }),
 });
 
 // One stack's life: each test goes on where the one before has left it.
 describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
   let fleet: Fleet;
   let stack: Stack;
-  let folder: string;
+  let program: PolicyProgram;
   let plan: string;
 
   beforeAll(async () => {
     if (!available) return;
     fleet = await startFleet();
     await fleet.enrol("web-1");
-    folder = mkdtempSync(join(tmpdir(), "gatehouse-plan-"));
-    plan = join(folder, "plan.json");
-    stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
+    program = new PolicyProgram();
+    plan = join(program.states, "plan.json");
+    stack = program.stack({ engine, env: fleet.env });
     await stack.result(["up", "--yes", "--skip-preview"], policyEnv(policyOf("^root$")));
   });
   afterAll(async () => {
-    stack?.dispose();
-    if (folder) rmSync(folder, { recursive: true, force: true });
+    program?.remove();
     await fleet?.stop();
   });
 

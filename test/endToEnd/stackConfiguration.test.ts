@@ -1,19 +1,14 @@
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Review } from "../../provider/review/report/review.ts";
-import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
+import { publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 
 const STACK = "prod";
 const PASSPHRASE = "correct horse battery staple";
-const POLICY = {
-  ana: {
-    type: "PublicKey",
-    args: { name: "ana", data: sshKeyLine("ana"), username: "^root$", filter: { hostname: ".*" } },
-  },
-};
+const POLICY = { ana: publicKey("ana") };
 
 let fleet: Fleet;
 let program: PolicyProgram;

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
 import { isSparse } from "../projects.ts";
+import { keyData } from "./policy.ts";
 import { type ServiceOptions, startService, type TestService } from "./service.ts";
 import { startSparseService } from "./sparseService.ts";
 
@@ -19,6 +20,8 @@ export interface Fleet {
   enrolMany(count: number): Promise<void>;
   /** A device of `enrolMany` reports, as agents do all the time. */
   report(index: number): Promise<void>;
+  /** Deletes keys, rules, API keys and tags of the user's own namespace, faster than a run does; tags named stay. */
+  clear(...keptTags: readonly string[]): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -48,6 +51,35 @@ export function agentCall(
 ) {
   const info = { id: "debian", prettyName: "Debian", version, arch: "amd64", platform: "native" };
   return client.authDevice({ body: { info, hostname, identity: { mac }, publicKey: AGENT_KEY, tenantId } });
+}
+
+/** Creates a public key past any program, by default for every login on every device; returns its fingerprint. */
+export async function createKey(
+  client: Client,
+  name: string,
+  username = ".*",
+  filter: { hostname: string } | { tags: string[] } = { hostname: ".*" },
+): Promise<string> {
+  const data = Buffer.from(keyData(name)).toString("base64");
+  return (await client.createPublicKey({ body: { name, data, username, filter } })).fingerprint;
+}
+
+async function clear(client: Client, keptTags: readonly string[]): Promise<void> {
+  const query = { perPage: 100 };
+  for (const { fingerprint } of await client.getPublicKeys({ query })) {
+    await client.deletePublicKey({ params: { fingerprint } });
+  }
+  for (const { id } of await client.getFirewallRules({ query })) {
+    await client.deleteFirewallRule({ params: { id } });
+  }
+  for (const { name } of await client.listApiKeys({ query })) {
+    await client.deleteApiKey({ params: { key: name } });
+  }
+  for (const { uid, tags } of await client.getDevices({ query })) {
+    for (const tag of tags) {
+      if (!keptTags.includes(tag)) await client.deleteDeviceTag({ params: { uid, tag } });
+    }
+  }
 }
 
 /** Starts a service, sets up `admin`, and makes the users named. */
@@ -103,6 +135,7 @@ export async function startFleet(
       await client.forTenant(tenantId).acceptDevice({ params: { uid } });
       return uid;
     },
+    clear: (...keptTags) => clear(client, keptTags),
     async stop() {
       await client.close();
       await sparse?.stop();

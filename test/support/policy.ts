@@ -1,3 +1,5 @@
+import { sshKeyLine } from "../provider/support/programs.ts";
+
 /** What the program in `endToEnd/fixtures/commonjs` declares: classes and arguments, by the resources' names. */
 export type Policy = Record<
   string,
@@ -10,3 +12,28 @@ export type Policy = Record<
 
 /** How it is told that. */
 export const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
+
+const data = new Map<string, string>();
+
+/** An OpenSSH line for a name, always the same one. */
+export function keyData(name: string): string {
+  const line = data.get(name) ?? sshKeyLine(name);
+  data.set(name, line);
+  return line;
+}
+
+type Args = Record<string, unknown>;
+
+/** A public key; by default for root on every device. */
+export const publicKey = (
+  name: string,
+  username = "^root$",
+  filter: Args = { hostname: ".*" },
+  more: Args = {},
+) => ({ type: "PublicKey", args: { name, data: keyData(name), username, filter, ...more } });
+
+/** A firewall rule; by default about every login. */
+export const firewallRule = (action: "allow" | "deny", priority: number, more: Args = {}) => ({
+  type: "FirewallRule",
+  args: { action, priority, sourceIp: ".*", username: ".*", filter: { hostname: ".*" }, ...more },
+});

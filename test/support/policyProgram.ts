@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { newCrypter } from "../../provider/engine/state/crypter.ts";
-import { isNoSettings } from "./gatehouse.ts";
+import { isNoSettings, Stack, type StackOptions } from "./gatehouse.ts";
 
 const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
@@ -18,6 +18,11 @@ export class PolicyProgram {
     cpSync(PROGRAM, this.folder, { recursive: true, filter: isNoSettings });
     symlinkSync(MODULES, join(this.folder, "node_modules"));
     mkdirSync(this.states);
+  }
+
+  /** A stack of this program; by the embedded engine where none is named. */
+  stack(options: Pick<StackOptions, "env"> & Partial<StackOptions>): Stack {
+    return new Stack({ program: this.folder, folder: this.states, engine: "embedded", ...options });
   }
 
   /** Puts a file beside the program. */
