@@ -47,7 +47,7 @@ test("without a CLI the command names both ways", async () => {
 test("up, then drift: 0 without a difference, 2 with one, 1 on an error", async () => {
   ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
   const args = [ws.folder, "--engine", "embedded"];
-  const up = await ws.command("up", ...args, "--yes", "--stack", "test");
+  const up = await ws.command("up", ...args, "--yes", "--skip-preview", "--stack", "test");
   expect(up.output).toContain("Created the stack test.");
   expect(up.output).toContain("2 created");
   expect(up.output).toContain("by the embedded engine");
@@ -137,7 +137,7 @@ describe.each(engines)("what is told of a failure, by the $label", ({ engine, av
 test("--json prints the result, also of a run that fails", async () => {
   ws.plan({ things: [{ name: "a", args: { fail: "create" } }] });
   const { code, output } = await ws.command(
-    ...["up", ws.folder, "--yes", "--stack", "test", "--engine", "embedded", "--json"],
+    ...["up", ws.folder, "--yes", "--skip-preview", "--stack", "test", "--engine", "embedded", "--json"],
   );
   expect(code).toBe(1);
   const result = JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)) as Result;
@@ -157,7 +157,7 @@ test("--json prints the result, also of a run that fails", async () => {
 test("configuration reaches the program, secrets as secrets", async () => {
   ws.plan({ config: "size", things: [] });
   writeFileSync(join(ws.folder, "Pulumi.test.yaml"), "# mine\nconfig:\n  cloud:size: 5\n");
-  const result = await (await ws.open()).up();
+  const result = await ws.up();
   expect(result.outputs).toEqual({ config: "5" });
 });
 

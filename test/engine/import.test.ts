@@ -42,7 +42,7 @@ describe("the option import, with the embedded engine", () => {
     expect(plan.steps.find((step) => step.name === "b")?.fields).toContainEqual({ path: "ref", new: "x-1" });
     expect(ws.names()).toEqual([]);
 
-    const up = await stack.up();
+    const up = await ws.up();
     expect(up.summary).toMatchObject({ import: 1, create: 2 });
     expect(up.outputs).toEqual({ serial: 3 });
     expect(stored()).toMatchObject({

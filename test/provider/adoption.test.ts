@@ -35,64 +35,70 @@ const NEVER_IN_THE_WAY = ["FirewallRule"];
 /** Whose state the second one is: nothing but the state tells them apart in the last case. */
 const STACKS = ["second", "first"];
 
-describe.each(
-  adoptable.flatMap((definition) => STACKS.map((stack) => ({ type: definition.name, definition, stack }))),
-)("$type that is there already, of another state of stack $stack", ({ type, definition, stack }) => {
-  beforeEach(() => {
-    second = new Harness(world.env, stack);
-  });
-  const { base, changes } = sampleOf(definition);
-  const program = (args: Record<string, unknown>) => ({ it: { type, args: world.here(args) } });
-  const other = [...changes].find(
-    ([field]) => !definition.inputs[field]?.replaces && !["forceDestroy", "name"].includes(field),
-  );
-
-  it.skipIf(NEVER_IN_THE_WAY.includes(type))("is not touched, and the error says what to do", async () => {
-    await first.up(program(base));
-    const [field, value] = other ?? [];
-    const declared = field ? { ...base, [field]: value } : base;
-    await expect(second.up(program(declared))).rejects.toThrow(
-      field
-        ? new RegExp(`${type}\\.adopt: .* exists already.* differs: ${field} is .*adopt: "overwrite"`)
-        : new RegExp(`${type}\\.adopt: .* exists already.*adopt: true`),
+describe.each(adoptable.map((definition) => ({ type: definition.name, definition })))(
+  "$type that is there already",
+  ({ type, definition }) => {
+    const { base, changes } = sampleOf(definition);
+    const program = (args: Record<string, unknown>) => ({ it: { type, args: world.here(args) } });
+    const other = [...changes].find(
+      ([field]) => !definition.inputs[field]?.replaces && !["forceDestroy", "name"].includes(field),
     );
-    expect(await first.refresh()).toEqual([]);
-  });
 
-  it("is taken over by adopt: true when it is equal, and then needs nothing", async () => {
-    await first.up(program(base));
-    const before = first.state.get("it");
-    expect(await second.up(program({ ...base, adopt: true }))).toEqual(["create it"]);
-    expect(second.state.get("it")?.id).toBe(before?.id);
-    expect(await second.preview(program(base))).toEqual([]);
-    expect(await second.preview(program({ ...base, adopt: "overwrite" }))).toEqual([]);
-    expect(await first.refresh()).toEqual([]);
-  });
+    it.skipIf(NEVER_IN_THE_WAY.includes(type)).each(STACKS)(
+      "of another state of stack %s is not touched, and the error says what to do",
+      async (stack) => {
+        second = new Harness(world.env, stack);
+        await first.up(program(base));
+        const [field, value] = other ?? [];
+        const declared = field ? { ...base, [field]: value } : base;
+        await expect(second.up(program(declared))).rejects.toThrow(
+          field
+            ? new RegExp(`${type}\\.adopt: .* exists already.* differs: ${field} is .*adopt: "overwrite"`)
+            : new RegExp(`${type}\\.adopt: .* exists already.*adopt: true`),
+        );
+        expect(await first.refresh()).toEqual([]);
+      },
+    );
 
-  it.runIf(other && type !== "FirewallRule")('is changed by adopt: "overwrite" only', async () => {
-    await first.up(program(base));
-    const [field = "", value] = other ?? [];
-    const declared = { ...base, [field]: value };
-    await expect(second.up(program({ ...declared, adopt: true }))).rejects.toThrow(/differs: /);
-    expect(await first.refresh()).toEqual([]);
-    await second.up(program({ ...declared, adopt: "overwrite" }));
-    expect(await second.preview(program(declared))).toEqual([]);
-    expect(await second.refresh()).toEqual([]);
-    expect(await first.refresh()).toEqual(["update it"]);
-  });
+    it.each(STACKS)(
+      "of another state of stack %s is taken over by adopt: true when it is equal, and then needs nothing",
+      async (stack) => {
+        second = new Harness(world.env, stack);
+        await first.up(program(base));
+        const before = first.state.get("it");
+        expect(await second.up(program({ ...base, adopt: true }))).toEqual(["create it"]);
+        expect(second.state.get("it")?.id).toBe(before?.id);
+        expect(await second.preview(program(base))).toEqual([]);
+        expect(await second.preview(program({ ...base, adopt: "overwrite" }))).toEqual([]);
+        expect(await first.refresh()).toEqual([]);
+      },
+    );
 
-  // Terraform deletes in any order: its plan refuses that, and wants a moved block.
-  it.skipIf(isTerraform)(
-    "renamed in the program: the new resource takes over, and the old one's deletion leaves it",
-    async () => {
+    it.runIf(other && type !== "FirewallRule")('is changed by adopt: "overwrite" only', async () => {
       await first.up(program(base));
-      const renamed = { renamed: { type, args: world.here({ ...base, adopt: true }) } };
-      expect(await first.up(renamed)).toEqual(["create renamed", "delete it"]);
+      const [field = "", value] = other ?? [];
+      const declared = { ...base, [field]: value };
+      await expect(second.up(program({ ...declared, adopt: true }))).rejects.toThrow(/differs: /);
       expect(await first.refresh()).toEqual([]);
-      expect(await first.preview(renamed)).toEqual([]);
-    },
-  );
-});
+      await second.up(program({ ...declared, adopt: "overwrite" }));
+      expect(await second.preview(program(declared))).toEqual([]);
+      expect(await second.refresh()).toEqual([]);
+      expect(await first.refresh()).toEqual(["update it"]);
+    });
+
+    // Terraform deletes in any order: its plan refuses that, and wants a moved block.
+    it.skipIf(isTerraform)(
+      "renamed in the program: the new resource takes over, and the old one's deletion leaves it",
+      async () => {
+        await first.up(program(base));
+        const renamed = { renamed: { type, args: world.here({ ...base, adopt: true }) } };
+        expect(await first.up(renamed)).toEqual(["create renamed", "delete it"]);
+        expect(await first.refresh()).toEqual([]);
+        expect(await first.preview(renamed)).toEqual([]);
+      },
+    );
+  },
+);
 
 it("equal rules that are there already are taken over by one resource each", async () => {
   const { base } = sampleOf(firewallRule);
