@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { sshKeyLine } from "../provider/support/programs.ts";
-import type { Fleet } from "../support/fleet.ts";
+import { createKey, type Fleet } from "../support/fleet.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import { type JobRun, PIPELINES, runAction } from "./support/action.ts";
 import { BOT, GITHUB_TOKEN, REPOSITORY, startGithub, type TestGithub } from "./support/github.ts";
@@ -203,12 +202,7 @@ describe.runIf(gitOnPath)(
 
     it("opens one issue for drift, leaves it while nothing changes, and closes it", async () => {
       const night = (credential = credentials.observerKey) => job("drift", credential, { event: "schedule" });
-      expect(await night()).toMatchObject({ code: 0 });
-      expect(github.issues).toEqual([]);
-
-      const data = Buffer.from(sshKeyLine("by hand")).toString("base64");
-      const backdoor = { name: "backdoor", data, username: "^root$", filter: { hostname: ".*" } };
-      const { fingerprint } = await fleet.client.createPublicKey({ body: backdoor });
+      const fingerprint = await createKey(fleet.client, "backdoor", "^root$");
       const planted = {
         id: 5,
         number: 5,

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Fleet } from "../support/fleet.ts";
-import { Stack } from "../support/gatehouse.ts";
-import type { Policy } from "../support/policy.ts";
+import { firewallRule, type Policy } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { type Credentials, startPolicyFleet } from "./support/policyRepository.ts";
 
@@ -18,23 +17,11 @@ describe("the rights of an apply", { tags: ["long"], timeout: 120_000 }, () => {
     const program = new PolicyProgram();
     const { GATEHOUSE_URL = "", GATEHOUSE_TENANT = "" } = fleet.env;
     const env = { GATEHOUSE_URL, GATEHOUSE_TENANT, POLICY: JSON.stringify(policy), ...credential };
-    const stack = new Stack({ program: program.folder, folder: program.states, engine: "embedded", env });
-    const { code, stdout, stderr } = await stack.run(["up", "--yes"]);
+    const { code, stdout, stderr } = await program.stack({ env }).run(["up", "--yes", "--skip-preview"]);
     program.remove();
     return { code, said: stdout + stderr };
   };
-  const rule: Policy = {
-    nobody: {
-      type: "FirewallRule",
-      args: {
-        action: "deny",
-        priority: 5,
-        sourceIp: "^192\\.0\\.2\\.",
-        username: ".*",
-        filter: { hostname: ".*" },
-      },
-    },
-  };
+  const rule: Policy = { nobody: firewallRule("deny", 5, { sourceIp: "^192\\.0\\.2\\." }) };
 
   it("for tags, names and statuses of devices are an operator's", async () => {
     const devices: Policy = {

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Fleet, startFleet } from "../support/fleet.ts";
+import { firewallRule } from "../support/policy.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
@@ -109,10 +110,7 @@ it.skipIf(isTerraform)(
 );
 
 describe("the name of a resource that passed its object on", () => {
-  const rule = (priority: number) => ({
-    type: "FirewallRule",
-    args: { action: "deny", priority, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
-  });
+  const rule = (priority: number) => firewallRule("deny", priority);
   const namespace = (name: string) => ({ type: "Namespace", args: { name } });
   const member = (name: string) => ({
     type: "Member",
@@ -172,10 +170,7 @@ describe("an object that no resource has by the end of the run", () => {
   });
 
   it("goes when an engine replaces it without any difference", async () => {
-    const rule = {
-      type: "FirewallRule",
-      args: { action: "deny", priority: 1, sourceIp: ".*", username: "y", filter: { hostname: "z" } },
-    };
+    const rule = firewallRule("deny", 1);
     await harness.up({ rule });
     const before = harness.state.get("rule")?.id;
     expect(await harness.up({ rule }, { force: ["rule"] })).toEqual(["replace rule id"]);
