@@ -90,7 +90,8 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
     expect(alone).toMatchObject({ code: 1, output: expect.stringContaining("needs a --target") });
   });
 
-  const bounded = async (limit: number): Promise<void> => {
+  test.skipIf(!available)("--parallel bounds creations, updates, reads and deletions", async () => {
+    const limit = 3;
     const names = Array.from({ length: 6 }, (_, i) => `t${i}`);
     const plan = (size: number, together: number) =>
       ws.plan({
@@ -115,12 +116,7 @@ describe.each(engines)("gatehouse with targets: $label", ({ engine, available })
     expect(most()).toBe(limit);
     await gatehouse("destroy", "--yes", "--parallel", String(limit));
     expect(most()).toBe(limit);
-  };
-
-  test.skipIf(!available)("--parallel bounds creations, updates, reads and deletions", () => bounded(3));
-
-  // The same with another number.
-  test.skipIf(!available)("--parallel 1 does one at a time", { tags: ["long"] }, () => bounded(1));
+  });
 });
 
 describe("a new resource that is left out", () => {

@@ -16,7 +16,7 @@ export const INSTALL_FLAGS =
   "--no-audit --no-fund --foreground-scripts --prefer-offline --fetch-timeout=30000".split(" ");
 
 /** As a user's: `npm test` hands its own settings on, scripts that are ignored among them. */
-export const userEnv: NodeJS.ProcessEnv = Object.fromEntries(
+const userEnv: NodeJS.ProcessEnv = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)),
 );
 

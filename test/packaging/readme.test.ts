@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -184,6 +184,8 @@ describe.skipIf(!ready)(
       }
       service.stdout?.resume();
       terminal.substitute(/https:\/\/access\.example\.org/, url);
+      // The pages are read from files when they are first asked for.
+      for (const path of ["/info", "/", "/setup"]) expect((await fetch(url + path)).status, path).toBe(200);
 
       expect(await types("gatehouse-server admin setup-link")).toContain(`${url}/`);
       const made = await types("gatehouse-server admin user create");
@@ -203,7 +205,9 @@ describe.skipIf(!ready)(
       }
     });
 
-    it("the program, with one copy of Pulumi's SDK", { timeout: 5 * MINUTE }, async () => {
+    it("the program, with one copy of Pulumi's SDK, and nothing that must be compiled", {
+      timeout: 5 * MINUTE,
+    }, async () => {
       for (const line of linesOf("A policy").slice(
         0,
         linesOf("A policy").findIndex((text) => text.startsWith("export")),
@@ -214,6 +218,14 @@ describe.skipIf(!ready)(
       writeFileSync(join(folder, "policy", "index.ts"), program);
       writeFileSync(join(folder, "policy", "access.policy.ts"), tests);
       expect(copiesOf("@pulumi/pulumi", join(folder, "policy"))).toEqual(["@pulumi/pulumi/package.json"]);
+      const { version } = JSON.parse(readFileSync(join(ROOT, "provider/package.json"), "utf8"));
+      expect((await terminal.type("gatehouse --version")).stdout).toBe(`${version}\n`);
+      // What was compiled here would have left its object files. The SSH library compiles faster ciphers where it can,
+      // and goes without them where it cannot.
+      const compiled = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) =>
+        /\/(obj\.target|build\/Release\/\.deps)(\/|$)/.test(file),
+      );
+      expect(compiled.filter((file) => !/\/node_modules\/(cpu-features|ssh2)\//.test(file))).toEqual([]);
       await types("export GATEHOUSE_URL");
       await types("export PULUMI_BACKEND_URL");
     });

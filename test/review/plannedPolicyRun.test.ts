@@ -10,8 +10,9 @@ import { definitions } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import type { AccessPolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
 import { engines } from "../support/gatehouse.ts";
+import { firewallRule } from "../support/policy.ts";
 
 const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));
 
@@ -26,9 +27,15 @@ const key = (data: string | undefined, args: Record<string, unknown>): Resource 
   type: "PublicKey",
   args: { name: "key", data, username: "^root$", filter: anywhere, ...args },
 });
-const rule = (args: Record<string, unknown>): Resource => ({
-  type: "FirewallRule",
-  args: { action: "deny", priority: 5, sourceIp: "^203\\.", username: ".*", filter: anywhere, ...args },
+const rule = (priority: number, args: Record<string, unknown> = {}): Resource =>
+  firewallRule("deny", priority, { sourceIp: "^203\\.", ...args });
+const apiKey = (name: string, args: Record<string, unknown> = {}): Resource => ({
+  type: "ApiKey",
+  args: { name, role: "observer", validDays: 30, ...args },
+});
+const member = (name: string, role: string): Resource => ({
+  type: "Member",
+  args: { email: `${name}@example.com`, role },
 });
 const zone = { $ref: "zone.name" };
 
@@ -50,20 +57,19 @@ const before: Program = {
   changedKey: key(changing, { name: "changed" }),
   replacedKey: key(old, { name: "replaced" }),
   goneKey: key(going, { name: "gone" }),
-  sameRule: rule({ priority: 1 }),
+  sameRule: rule(1),
   // One after the other: engines make at once what does not depend on each other.
-  changedRule: rule({
-    priority: 2,
+  changedRule: rule(2, {
     username: { $ref: "sameRule.username" },
     filter: { tags: [zone, "prod"] },
   }),
-  goneRule: rule({ priority: 3, username: { $ref: "changedRule.username" } }),
-  bob: { type: "Member", args: { email: "bob@example.com", role: "observer" } },
-  carla: { type: "Member", args: { email: "carla@example.com", role: "operator" } },
-  changedCi: { type: "ApiKey", args: { name: "ci-changed", role: "observer", validDays: 30 } },
-  replacedCi: { type: "ApiKey", args: { name: "ci-replaced", role: "observer", validDays: 30 } },
-  overlappedCi: { type: "ApiKey", args: { name: "ci-before", role: "observer", validDays: 30 } },
-  goneCi: { type: "ApiKey", args: { name: "ci-gone", role: "observer", validDays: 30 } },
+  goneRule: rule(3, { username: { $ref: "changedRule.username" } }),
+  bob: member("bob", "observer"),
+  carla: member("carla", "operator"),
+  changedCi: apiKey("ci-changed"),
+  replacedCi: apiKey("ci-replaced"),
+  overlappedCi: apiKey("ci-before"),
+  goneCi: apiKey("ci-gone"),
 };
 
 const {
@@ -90,17 +96,17 @@ const after: Program = {
   changedKey: key(changing, { name: "changed", username: "^ana$", filter: { tags: ["prod", zone] } }),
   replacedKey: key(fresh, { name: "replaced" }),
   newKey: key(coming, { name: "new", filter: { tags: [zone] } }),
-  changedRule: rule({ priority: 7, action: "allow", filter: { hostname: "^web-" } }),
-  newRule: rule({ priority: 4, username: "^ops$", filter: { tags: ["prod"] } }),
+  changedRule: rule(7, { action: "allow", filter: { hostname: "^web-" } }),
+  newRule: rule(4, { username: "^ops$", filter: { tags: ["prod"] } }),
   // After the other one, whose username it takes.
-  laterRule: rule({ priority: 4, action: "allow", username: { $ref: "newRule.username" }, active: false }),
-  adoptedRule: { ...rule({ priority: 9 }), args: { ...rule({ priority: 9 }).args, adopt: true } },
-  bob: { type: "Member", args: { email: "bob@example.com", role: "administrator" } },
-  ana: { type: "Member", args: { email: "ana@example.com", role: "operator" } },
-  changedCi: { type: "ApiKey", args: { name: "ci-renamed", role: "operator", validDays: 30 } },
-  replacedCi: { type: "ApiKey", args: { name: "ci-replaced", role: "observer", validDays: 60 } },
-  overlappedCi: { type: "ApiKey", args: { name: "ci-after", role: "operator", validDays: 60, overlap: 7 } },
-  newCi: { type: "ApiKey", args: { name: "ci-new", role: "observer", validDays: 30 } },
+  laterRule: rule(4, { action: "allow", username: { $ref: "newRule.username" }, active: false }),
+  adoptedRule: rule(9, { adopt: true }),
+  bob: member("bob", "administrator"),
+  ana: member("ana", "operator"),
+  changedCi: apiKey("ci-renamed", { role: "operator", validDays: 30 }),
+  replacedCi: apiKey("ci-replaced", { role: "observer", validDays: 60 }),
+  overlappedCi: apiKey("ci-after", { role: "operator", validDays: 60, overlap: 7 }),
+  newCi: apiKey("ci-new"),
   trials: { type: "Namespace", args: { name: "trials" } },
   trialsKey: key(coming, { tenant: { $ref: "trials.tenant" } }),
 };
@@ -179,14 +185,7 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
     await agrees(first, empty);
 
     // By hand, past the program: the rename reaches them too.
-    await fleet.client.createPublicKey({
-      body: {
-        data: Buffer.from(sshKeyLine("by hand")).toString("base64"),
-        name: "by hand",
-        username: ".*",
-        filter: { tags: ["zone1"] },
-      },
-    });
+    await createKey(fleet.client, "by hand", ".*", { tags: ["zone1"] });
     for (const [priority, filter] of [
       [8, { tags: ["zone1", "kept"] }],
       [9, anywhere],
