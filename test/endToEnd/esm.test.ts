@@ -4,25 +4,19 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, Stack } from "../support/gatehouse.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/esm", import.meta.url));
 
 describe.each(engines)("an ES module program under the $label", ({ engine, available }) => {
-  let fleet: Fleet;
+  const fleet = sharedFleet();
   let folder: string;
 
   beforeAll(async () => {
-    if (!available) return;
-    fleet = await startFleet();
     folder = mkdtempSync(join(tmpdir(), "gatehouse-esm-"));
   });
-  afterAll(async () => {
-    if (!available) return;
-    rmSync(folder, { recursive: true, force: true });
-    await fleet.stop();
-  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it.runIf(available)("imports the package, and its outputs come back", { timeout: 120_000 }, async () => {
     const env = { ...fleet.env, NAMESPACE_NAME: "esm", KEY_LINE: sshKeyLine("me@here") };

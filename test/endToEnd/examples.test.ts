@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { exampleOf } from "../../provider/providers/generate/exampleOf.ts";
 import { definitions } from "../../provider/resources/index.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../examples/resources", import.meta.url));
 
@@ -15,22 +15,18 @@ it.each(definitions.map(({ name }) => name))("%s has an example that the program
 });
 
 describe.each(engines)("the examples, by the $label", ({ engine, available }) => {
-  let fleet: Fleet;
+  const fleet = sharedFleet(["carla"]);
   let stack: Stack;
   let folder: string;
   beforeAll(async () => {
-    if (!available) return;
-    fleet = await startFleet(["carla"]);
     for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enrol(name);
     await fleet.enrol("gate-old", "02:00:00:00:0a:01");
     folder = mkdtempSync(join(tmpdir(), "gatehouse-examples-"));
     stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
   });
-  afterAll(async () => {
-    if (!available) return;
+  afterAll(() => {
     stack.dispose();
     rmSync(folder, { recursive: true, force: true });
-    await fleet.stop();
   });
 
   // Each is compiled by the SDK, with a check of its types.

@@ -1,13 +1,14 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { openStack, type UpdateFailedError } from "../../provider/engine/index.ts";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
 import { environmentWithout } from "../support/command.ts";
-import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import { createKey } from "../support/fleet.ts";
 import { engines, gatehouseBy } from "../support/gatehouse.ts";
 import { firewallRule, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 // Several commands each.
 vi.setConfig({ testTimeout: 180_000 });
@@ -19,13 +20,11 @@ const staging = { type: "Namespace", args: { name: "staging" } };
 /** As README's program: its first resource is a namespace, and others name none. */
 const policy = { staging, rule: rule(1) };
 
-let fleet: Fleet;
+const fleet = sharedFleet(["newcomer", "citizen"]);
 let program: PolicyProgram;
 beforeAll(async () => {
-  fleet = await startFleet(["newcomer", "citizen"]);
   await fleet.service.createUser({ username: "limited", password: PASSWORD, maxNamespaces: 1 });
 });
-afterAll(() => fleet.stop());
 beforeEach(() => {
   program = new PolicyProgram();
 });

@@ -5,12 +5,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import { login } from "../../provider/helpers/patterns.ts";
 import type { Review } from "../../provider/review/report/review.ts";
-import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import { createKey } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import type { Stack } from "../support/gatehouse.ts";
 import { firewallRule, keyData, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
-import { startService } from "../support/service.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const key = (name: string, filter: Record<string, unknown> = { hostname: ".*" }, more: object = {}) =>
   publicKey(name, "^root$", filter, { ...more });
@@ -22,21 +22,17 @@ const tags = (device: string, ...names: string[]) => ({
 });
 
 describe("guards fail closed", { timeout: 120_000 }, () => {
-  let fleet: Fleet;
+  const fleet = sharedFleet(["dave"]);
   let program: PolicyProgram;
   let web: string;
 
   beforeAll(async () => {
-    fleet = await startFleet(["dave"]);
     web = await fleet.enrol("web-01");
     program = new PolicyProgram();
   });
   // What a test made, without a run: its stack is used no more.
   afterEach(() => fleet.clear());
-  afterAll(async () => {
-    program?.remove();
-    await fleet?.stop();
-  });
+  afterAll(() => program?.remove());
 
   const newStack = (name?: string) => program.stack({ env: fleet.env, ...(name !== undefined && { name }) });
   const up = (stack: Stack, policy: Policy) =>
@@ -252,8 +248,6 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
 
   describe("drift", () => {
     it("finds API keys that have expired or are due, but not those that their program replaces in time", async () => {
-      const dataDir = testFolder();
-      const first = await startFleet([], { dataDir });
       const apiKey = (name: string, more: object = {}) => ({
         type: "ApiKey",
         args: { name, role: "observer", validDays: 30, ...more },
@@ -262,30 +256,17 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         ...{ gone: apiKey("gone"), due: apiKey("due"), far: apiKey("far") },
         own: apiKey("own", { rotateBefore: 2 }),
       };
-      const stackOf = (url: string) =>
-        program.stack({ name: "keys", env: { ...first.env, GATEHOUSE_URL: url } });
-      await up(stackOf(first.service.url), policy);
-      await first.stop();
+      const stack = newStack();
+      await up(stack, policy);
       // No key is made for less than 30 days.
-      const database = new Database(join(dataDir, "gatehouse.db"));
+      const database = new Database(join(fleet.service.dataDir, "gatehouse.db"));
       const end = database.prepare('UPDATE "ApiKey" SET "expiresIn" = ? WHERE "name" = ?');
       for (const [name, days] of Object.entries({ gone: -1, due: 13, own: 13 }))
         end.run(Math.floor(Date.now() / 1000) + days * 86_400, name);
       database.close();
-      const again = await startService({ dataDir, env: { GATEHOUSE_LOGINS_PER_ACCOUNT: "0" } });
-      try {
-        const found = await drift(stackOf(again.url), policy, ["--unmanaged", "ignore"]);
-        const told = found.expiring.map(({ name, message }) => [name, /expired|expires/.exec(message)?.[0]]);
-        expect([found.code, told.sort()]).toEqual([
-          2,
-          [
-            ["due", "expires"],
-            ["gone", "expired"],
-          ],
-        ]);
-      } finally {
-        await again.stop();
-      }
+      const found = await drift(stack, policy, ["--unmanaged", "ignore"]);
+      const told = found.expiring.map(({ name, message }) => [name, /expired|expires/.exec(message)?.[0]]);
+      expect([found.code, Object.fromEntries(told)]).toEqual([2, { due: "expires", gone: "expired" }]);
     });
 
     it("is a device renamed or accepted by hand, and an object that is gone, but nothing that the program ignores", async () => {
@@ -297,14 +278,14 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         later: tags(later, "later"),
         bob: key("bob", { tags: ["later"] }),
         idle: key("idle", { hostname: "^nothing$" }),
-        free: { ...key("free"), options: { ignoreChanges: ["username"] } },
+        free: { ...key("free", { hostname: "^other$" }), options: { ignoreChanges: ["username"] } },
       };
       await up(stack, policy);
       const fingerprints = new Map(
         (await fleet.client.getPublicKeys()).map(({ name, fingerprint }) => [name, fingerprint]),
       );
       const keyAt = (name: string) => ({ params: { fingerprint: fingerprints.get(name) ?? "" } });
-      const free = { name: "free", username: "^free$", filter: { hostname: ".*" } };
+      const free = { name: "free", username: "^free$", filter: { hostname: "^other$" } };
       await fleet.client.updatePublicKey({ ...keyAt("free"), body: free });
       expect(await drift(stack, policy)).toMatchObject({ code: 0, drifted: [] });
       await fleet.client.updateDevice({ params: { uid: web }, body: { name: "renamed" } });
@@ -327,7 +308,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         later: ["deviceStatus", expect.stringMatching(/^key bob gains login root on later-01/)],
         // Also where it gave no access.
         idle: ["delete", []],
-        free: ["filter.hostname", expect.stringMatching(/^key free loses/)],
+        free: ["filter.hostname", ""],
       });
       const repair = await text(stack, ["drift", "--repair", "--yes"], policy);
       expect([repair.code, repair.text]).toEqual([

@@ -3,11 +3,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import { type Client, createClient, passwordCredential } from "../../sdk/index.ts";
-import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import { createKey } from "../support/fleet.ts";
 import type { Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { startSparseService } from "../support/sparseService.ts";
 
 const policy: Policy = {
@@ -24,7 +25,7 @@ const POLICY = { POLICY: JSON.stringify(policy) };
 const linesWith = (text: string, word: string) => text.split("\n").filter((line) => line.includes(word));
 
 describe("what people changed by hand", { timeout: 120_000 }, () => {
-  let fleet: Fleet;
+  const fleet = sharedFleet(["carla", "dave"]);
   let program: PolicyProgram;
   let stack: Stack;
   let dave: Client;
@@ -32,7 +33,6 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
   let edge: string;
 
   beforeAll(async () => {
-    fleet = await startFleet(["carla", "dave"]);
     await fleet.enrol("web-01");
     edge = await fleet.enrol("edge-01");
     program = new PolicyProgram();
@@ -49,7 +49,6 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
   afterAll(async () => {
     await Promise.all([dave?.close(), carla?.close()]);
     program?.remove();
-    await fleet?.stop();
   });
 
   /** Three people make six changes. */

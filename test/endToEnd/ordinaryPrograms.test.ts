@@ -3,10 +3,10 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines } from "../support/gatehouse.ts";
 import { keyData, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -67,19 +67,14 @@ for (const [name, data] of Object.entries(JSON.parse(KEYS))) {
 `;
 
 describe.each(engines)("ordinary programs, by the $label", ({ engine, available }) => {
-  let fleet: Fleet;
+  const fleet = sharedFleet(["rotator"]);
   let program: PolicyProgram;
 
   beforeAll(async () => {
-    if (!available) return;
-    fleet = await startFleet(["rotator"]);
     for (const name of ["web-01", "fleet", "second"]) await fleet.enrol(name);
     program = new PolicyProgram();
   });
-  afterAll(async () => {
-    program?.remove();
-    await fleet?.stop();
-  });
+  afterAll(() => program?.remove());
   it.skipIf(!available)("make components in components, whose children depend on each other", async () => {
     const tree = new PolicyProgram();
     try {

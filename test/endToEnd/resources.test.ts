@@ -2,14 +2,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
 import { Harness, type Program } from "../provider/support/harness.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
 import { type Policy, policyEnv } from "../support/policy.ts";
 import { requestsDuring } from "../support/requests.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/commonjs", import.meta.url));
 const PROJECT = "commonjs-program";
@@ -77,19 +77,16 @@ it("every resource has a part in this program", () => {
 const UP = ["up", "--yes", "--skip-preview"];
 
 describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
-  let fleet: Fleet;
+  const fleet = sharedFleet(["bob"]);
   let folder: string;
   let stack: Stack;
 
   beforeAll(async () => {
-    if (!available) return;
-    fleet = await startFleet(["bob"]);
     for (const name of ["web-01", "web-02", "web-03"]) await fleet.enrol(name);
     await fleet.enrol("gatekeeper", "02:00:00:00:bb:01");
     const uid = await fleet.enrol("anchor-01");
     await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["anchor"] } });
   });
-  afterAll(async () => fleet?.stop());
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
     stack = new Stack({ program: PROGRAM, folder, engine, env: fleet?.env ?? {} });

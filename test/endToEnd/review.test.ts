@@ -2,11 +2,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Review } from "../../provider/review/report/review.ts";
-import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import { createKey } from "../support/fleet.ts";
 import { engines, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { schemaFaults } from "../support/schemas.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const base: Policy = {
   bob: { type: "Member", args: { email: "bob@example.com", role: "administrator" } },
@@ -24,14 +25,12 @@ const changed: Policy = {
 };
 
 describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
-  let fleet: Fleet;
+  const fleet = sharedFleet(["bob"]);
   let stack: Stack;
   let program: PolicyProgram;
   let before: readonly string[];
 
   beforeAll(async () => {
-    if (!available) return;
-    fleet = await startFleet(["bob"]);
     for (const name of ["web-01", "web-02", "db-01"]) await fleet.enrol(name);
     await createKey(fleet.client, "made by hand", "^backup$", { hostname: "^db-01$" });
     program = new PolicyProgram();
@@ -39,10 +38,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     await stack.result(["up", "--yes", "--skip-preview"], policyEnv(base));
     before = [JSON.stringify(await fleet.client.getPublicKeys()), stack.stateText("commonjs-program")];
   });
-  afterAll(async () => {
-    program?.remove();
-    await fleet?.stop();
-  });
+  afterAll(() => program?.remove());
 
   /** As the real objects are: to read them first makes no difference, and takes as long again. */
   const UNREAD = ["--no-refresh"];

@@ -6,10 +6,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Review } from "../../provider/review/report/review.ts";
-import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import { createKey } from "../support/fleet.ts";
 import { engines, gatehouseBy, spawnGatehouse } from "../support/gatehouse.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
 import { type Policy, publicKey } from "../support/policy.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
@@ -64,7 +65,7 @@ describe.each(engines)(
   { timeout: 120_000 },
   ({ engine, available }) => {
     const canRun = available && gitOnPath;
-    let fleet: Fleet;
+    const fleet = sharedFleet(["bob", "eve"]);
     let folder: string;
     let repository: TestRepository;
 
@@ -111,8 +112,6 @@ describe.each(engines)(
     const restore = () => repository.git("checkout", "--quiet", "--force", "main");
 
     beforeAll(async () => {
-      if (!canRun) return;
-      fleet = await startFleet(["bob", "eve"]);
       for (const name of ["web-01", "web-02", "db-01"]) await fleet.enrol(name);
       folder = mkdtempSync(join(tmpdir(), "gatehouse-revisions-"));
       mkdirSync(join(folder, "tmp/gatehouse"), { recursive: true });
@@ -168,10 +167,7 @@ describe.each(engines)(
       repository.write(program(merged));
       repository.commit("What is merged");
     });
-    afterAll(async () => {
-      if (folder) rmSync(folder, { recursive: true, force: true });
-      await fleet?.stop();
-    });
+    afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
     it.skipIf(!canRun)(
       "is about the change alone, uncommitted as it may be, and leaves no trace",

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PlanDifference } from "../../provider/plan/saved/planDifferences.ts";
 import type { Review } from "../../provider/review/report/review.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const policyOf = (username: string, priority = 10): Policy => ({
   ana: publicKey("ana", username, { hostname: "^web-" }),
@@ -15,24 +15,19 @@ const policyOf = (username: string, priority = 10): Policy => ({
 
 // One stack's life: each test goes on where the one before has left it.
 describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
-  let fleet: Fleet;
+  const fleet = sharedFleet();
   let stack: Stack;
   let program: PolicyProgram;
   let plan: string;
 
   beforeAll(async () => {
-    if (!available) return;
-    fleet = await startFleet();
     await fleet.enrol("web-1");
     program = new PolicyProgram();
     plan = join(program.states, "plan.json");
     stack = program.stack({ engine, env: fleet.env });
     await stack.result(["up", "--yes", "--skip-preview"], policyEnv(policyOf("^root$")));
   });
-  afterAll(async () => {
-    program?.remove();
-    await fleet?.stop();
-  });
+  afterAll(() => program?.remove());
 
   const save = async (policy: Policy, args: readonly string[] = [], code = 0) => {
     const run = await stack.run(["review", "--save", plan, ...args], policyEnv(policy));

@@ -4,29 +4,27 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { Stack } from "../support/gatehouse.ts";
 import { requestsDuring } from "../support/requests.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const PROGRAM = fileURLToPath(new URL("./fixtures/manyKeys", import.meta.url));
 const KEYS = 120;
 
-let fleet: Fleet;
+const fleet = sharedFleet();
 let stack: Stack;
 let folder: string;
 
 beforeAll(async () => {
-  fleet = await startFleet();
   folder = mkdtempSync(join(tmpdir(), "gatehouse-scale-"));
   const file = join(folder, "keys");
   writeFileSync(file, Array.from({ length: KEYS }, (_, index) => sshKeyLine(`key-${index}`)).join("\n"));
   stack = new Stack({ program: PROGRAM, folder, engine: "embedded", env: { ...fleet.env, KEYS: file } });
 });
 
-afterAll(async () => {
+afterAll(() => {
   stack.dispose();
   rmSync(folder, { recursive: true, force: true });
-  await fleet.stop();
 });
 
 const isWrite = (request: string) => !request.startsWith("GET ") && request !== "POST /api/login";

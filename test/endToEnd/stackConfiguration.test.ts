@@ -1,20 +1,19 @@
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Review } from "../../provider/review/report/review.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { gatehouse, spawnGatehouse } from "../support/gatehouse.ts";
 import { publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const STACK = "prod";
 const PASSPHRASE = "correct horse battery staple";
 const POLICY = { ana: publicKey("ana") };
 
-let fleet: Fleet;
+const fleet = sharedFleet();
 let program: PolicyProgram;
 
 beforeAll(async () => {
-  fleet = await startFleet();
   await fleet.enrol("web-01");
   program = new PolicyProgram();
   const { GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
@@ -33,10 +32,7 @@ beforeAll(async () => {
       'policyTest("one device", ({ policy }) => expect(policy.devices.length).toSatisfy((n) => n === 1));\n',
   );
 });
-afterAll(async () => {
-  program?.remove();
-  await fleet?.stop();
-});
+afterAll(() => program?.remove());
 
 const settings = (env: Record<string, string>) => ({
   PULUMI_BACKEND_URL: `file://${program.states}`,

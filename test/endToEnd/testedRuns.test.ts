@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Result } from "../../provider/engine/index.ts";
 import type { TestedNamespace } from "../../provider/review/testedNamespace.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { engines, type Stack } from "../support/gatehouse.ts";
 import { type Policy, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 type Tested = Result & { policyTests?: TestedNamespace };
 
@@ -41,7 +41,7 @@ describe.each(engines)(
   "policy tests beside a program, by the $label",
   { timeout: 120_000 },
   ({ engine, available }) => {
-    let fleet: Fleet;
+    const fleet = sharedFleet();
     let program: PolicyProgram;
     let stack: Stack;
     /** The same, of which no command runs policy tests. */
@@ -49,8 +49,6 @@ describe.each(engines)(
     let device: string;
 
     beforeAll(async () => {
-      if (!available) return;
-      fleet = await startFleet();
       device = await fleet.enrol("web-01");
       await tag(["prod", "web"]);
       const edge = await fleet.enrol("edge-01");
@@ -61,10 +59,7 @@ describe.each(engines)(
       await untested.result(["up", "--yes", "--skip-preview"], env(base));
       program.write("access.policy.ts", TESTS);
     });
-    afterAll(async () => {
-      program?.remove();
-      await fleet?.stop();
-    });
+    afterAll(() => program?.remove());
 
     const env = (policy: Policy, keys?: string) => ({
       POLICY: JSON.stringify(policy),
@@ -151,7 +146,8 @@ describe.each(engines)(
     it.runIf(available)(
       "tell after the plan what hinders them, and need no connection where there are none",
       async () => {
-        const nowhere = stackOf({}, { name: "nowhere" });
+        // Policy tests are not begun: no command needs a process.
+        const nowhere = stackOf({}, { name: "nowhere", spawned: false });
         const text = await nowhere.run(["preview", "--create"], env({}));
         expect(text.code).toBe(1);
         expect(text.stdout).toMatch(/1 to create .*\n$/);
@@ -164,8 +160,7 @@ describe.each(engines)(
         expect(json.code).toBe(1);
         expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, error: { code: "unreachable" } });
         expect(json.stderr).toMatch(/^error: .*http:\/\/127\.0\.0\.1:9\b/m);
-        const unasked = stackOf({}, { name: "nowhere", spawned: false });
-        expect((await unasked.run(["preview", "--no-tests"], env({}))).code).toBe(0);
+        expect((await nowhere.run(["preview", "--no-tests"], env({}))).code).toBe(0);
 
         const without = new PolicyProgram();
         try {

@@ -15,9 +15,10 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DriftNotice } from "../../provider/drift/driftNotice.ts";
 import type { CommandResult } from "../support/command.ts";
-import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import { createKey } from "../support/fleet.ts";
 import { pulumiOnPath, Stack } from "../support/gatehouse.ts";
 import { gitLabel, gitOnPath, TestRepository } from "../support/git.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { expectHardened, expectUnderstood, withoutSystemd } from "../support/systemd.ts";
 import { startWebhook, type TestWebhook } from "../support/webhook.ts";
 
@@ -29,13 +30,12 @@ const valuesOf = (unit: string, key: string): string[] =>
   [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
 
 describe.skipIf(!gitOnPath)(`drift every night, by ${gitLabel}`, { timeout: 180_000 }, () => {
-  let fleet: Fleet;
+  const fleet = sharedFleet();
   let hook: TestWebhook;
   let folder: string;
   let origin: TestRepository;
 
   beforeAll(async () => {
-    fleet = await startFleet();
     hook = await startWebhook();
     await fleet.enrol("web-01");
     folder = mkdtempSync(join(tmpdir(), "gatehouse-timer-"));
@@ -47,7 +47,6 @@ describe.skipIf(!gitOnPath)(`drift every night, by ${gitLabel}`, { timeout: 180_
   afterAll(async () => {
     rmSync(folder, { recursive: true, force: true });
     await hook?.stop();
-    await fleet?.stop();
   });
 
   /** A repository with a program, which was applied. */

@@ -1,16 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { firewallRule } from "../../provider/resources/firewallRule.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
-import { startWorld, type World } from "./support/world.ts";
+import { sharedWorld } from "./support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.stop());
+const world = sharedWorld();
 
 let first: Harness;
 let second: Harness;

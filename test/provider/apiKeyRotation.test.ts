@@ -1,17 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/index.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 const DAY = 86_400_000;
-let fleet: Fleet;
+const fleet = sharedFleet();
 let harness: Harness;
 
-beforeAll(async () => {
-  fleet = await startFleet();
-});
-afterAll(() => fleet.stop());
 beforeEach(() => {
   harness = new Harness(fleet.env);
 });

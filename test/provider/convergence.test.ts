@@ -1,16 +1,12 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { programs } from "./support/programs.ts";
-import { startWorld, type World } from "./support/world.ts";
+import { sharedWorld } from "./support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.stop());
+const world = sharedWorld();
 
 type Values = Record<string, unknown>;
 

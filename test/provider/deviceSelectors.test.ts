@@ -1,16 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { sharedFleet } from "../support/shared.ts";
 import { Harness } from "./support/harness.ts";
 
-let fleet: Fleet;
+const fleet = sharedFleet();
 let harness: Harness;
 let count = 0;
 let name: string;
 let uid: string;
-beforeAll(async () => {
-  fleet = await startFleet();
-});
-afterAll(() => fleet.stop());
 beforeEach(async () => {
   count += 1;
   name = `gate-${count}`;

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { nameText, whoChanged } from "../../provider/drift/whoChanged.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
@@ -10,13 +10,9 @@ import { byHand } from "./support/byHand.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
-import { startWorld, type World } from "./support/world.ts";
+import { sharedWorld } from "./support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.stop());
+const world = sharedWorld();
 
 /** Inputs that nobody can change on an object: it would be another one, or they live in the program only. */
 const OWN = ["tenant", "email", "data", "device", "tag", "validDays", "keepers", "rotateBefore", "overlap"];

@@ -1,26 +1,22 @@
 import { createServer, request } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { type Listening, listening } from "../support/listening.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
 // A proxy whose routes are wrong answers 404 to everything, which must not empty a state.
 
-let fleet: Fleet;
+const fleet = sharedFleet();
 let proxy: Listening;
 let body: string;
 beforeAll(async () => {
-  fleet = await startFleet();
   proxy = await listening(
     createServer((_incoming, outgoing) => {
       outgoing.writeHead(404).end(body);
     }),
   );
 });
-afterAll(async () => {
-  await proxy.stop();
-  await fleet.stop();
-});
+afterAll(() => proxy.stop());
 
 const program: Program = {
   rule: {

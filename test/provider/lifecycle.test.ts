@@ -1,17 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
 import { isSparse } from "../projects.ts";
 import { requestsDuring } from "../support/requests.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program, type Steps } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
-import { startWorld, type World } from "./support/world.ts";
+import { sharedWorld } from "./support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.stop());
+const world = sharedWorld();
 
 /** Writes of one step, where they are not one: the table of requests in the reference. */
 const WRITES: Record<string, { create?: number; delete?: number; local?: readonly string[] }> = {

@@ -2,25 +2,23 @@ import * as pulumi from "@pulumi/pulumi";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
 import type { FirewallRuleArgs, PublicKey, PublicKeyArgs } from "../../provider/index.ts";
 import * as provider from "../../provider/index.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
 const line = sshKeyLine();
 const before = { ...process.env };
 
-let fleet: Fleet;
+const fleet = sharedFleet();
 beforeAll(async () => {
-  fleet = await startFleet();
   await fleet.enrol("web-01");
   const data = Buffer.from(line).toString("base64");
   const body = { name: "ana", username: "^root$", filter: { hostname: ".*" }, data };
   await fleet.client.createPublicKey({ body });
   Object.assign(process.env, fleet.env);
 });
-afterAll(async () => {
+afterAll(() => {
   for (const name of Object.keys(fleet.env)) delete process.env[name];
   Object.assign(process.env, before);
-  await fleet.stop();
 });
 
 const valueIn = <T>(output: pulumi.Output<T>) => new Promise((resolve) => output.apply(resolve));

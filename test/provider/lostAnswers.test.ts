@@ -7,15 +7,14 @@ import { byHand } from "./support/byHand.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
 import { sampleOf } from "./support/samples.ts";
-import { startWorld, type World } from "./support/world.ts";
+import { sharedWorld } from "./support/world.ts";
 
-let world: World;
+const world = sharedWorld();
 let proxy: LossyProxy;
 /** Before a service that knows no idempotency keys. */
 let older: LossyProxy;
 let sparse: SparseService;
 beforeAll(async () => {
-  world = await startWorld();
   proxy = await startLossyProxy(world.service.url);
   sparse = await startSparseService(world.service.url, { emptyErrors: true, withoutTotals: true });
   older = await startLossyProxy(sparse.url);
@@ -23,7 +22,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([proxy.stop(), older.stop()]);
   await sparse.stop();
-  await world.stop();
 });
 
 const isLogin = (path: string) =>

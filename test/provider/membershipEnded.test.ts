@@ -1,21 +1,19 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createClient, passwordCredential } from "../../sdk/index.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { requestsDuring } from "../support/requests.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { startSparseService } from "../support/sparseService.ts";
 import { Harness, type Program } from "./support/harness.ts";
 
-let fleet: Fleet;
+const fleet = sharedFleet(["ana"]);
 let tenant: string;
 let harness: Harness;
 beforeAll(async () => {
-  fleet = await startFleet(["ana"]);
   const credential = passwordCredential({ username: "ana", password: "correct-horse" });
   const ana = createClient({ url: fleet.service.url, credential });
   await ana.createNamespace({ body: { name: "anas" } });
   await ana.close();
 });
-afterAll(() => fleet.stop());
 
 const owner = () => fleet.client.forTenant(tenant);
 const rule = {

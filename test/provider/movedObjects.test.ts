@@ -1,6 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { firewallRule } from "../support/policy.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
@@ -8,12 +8,8 @@ import { sshKeyLine } from "./support/programs.ts";
 // Objects that pass from one resource of a program to another within one run. Engines delete last, and know only
 // ids: a deletion must not remove what another resource has by then.
 
-let fleet: Fleet;
+const fleet = sharedFleet(["ana", "bob"]);
 let harness: Harness;
-beforeAll(async () => {
-  fleet = await startFleet(["ana", "bob"]);
-});
-afterAll(() => fleet.stop());
 beforeEach(() => {
   harness = new Harness(fleet.env);
 });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { terraformName } from "../../provider/terraform/types.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { type SparseService, startSparseService } from "../support/sparseService.ts";
 import { isTerraform } from "./support/frontDoor.ts";
 import { Harness } from "./support/harness.ts";
@@ -32,12 +32,8 @@ const ALL = {
 type Declared = Record<string, unknown>;
 const added = Object.keys(DEFAULTS).slice(2) as (keyof typeof DEFAULTS)[];
 
-let fleet: Fleet;
+const fleet = sharedFleet();
 let harness: Harness;
-beforeAll(async () => {
-  fleet = await startFleet();
-});
-afterAll(() => fleet.stop());
 beforeEach(() => {
   harness = new Harness(fleet.env);
 });

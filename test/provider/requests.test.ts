@@ -2,39 +2,21 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { inventoryOf, WATCHED_KINDS } from "../../provider/estate/liveObjects.ts";
 import { readEstate } from "../../provider/estate/namespaceState.ts";
 import { Connection } from "../../provider/service/connection.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { requestsDuring } from "../support/requests.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
-
-it("reads nothing again for the objects of a namespace whose facts were read", async () => {
-  const fleet = await startFleet();
-  try {
-    const uid = await fleet.enrol("web-01");
-    await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["edge"] } });
-    const connection = new Connection(fleet.client);
-    await readEstate(connection, fleet.tenant);
-    const requests = await requestsDuring(fleet.service, async () => {
-      const { objects } = await inventoryOf(connection, fleet.tenant, WATCHED_KINDS);
-      expect(objects).not.toEqual([]);
-    });
-    expect(requests).toEqual([]);
-  } finally {
-    await fleet.stop();
-  }
-});
 
 /** Several pages, the last one not full. */
 const [KEYS, DEVICES] = [120, 210];
 
 describe("reads of many", () => {
-  let fleet: Fleet;
+  const fleet = sharedFleet();
   let harness: Harness;
   const uids: string[] = [];
   const keys: Program = {};
 
   beforeAll(async () => {
-    fleet = await startFleet();
     await fleet.enrolMany(DEVICES);
     for await (const device of fleet.client.iterate("getDevices", { query: { perPage: 100 } }))
       uids.push(device.uid);
@@ -50,16 +32,23 @@ describe("reads of many", () => {
     }
     await harness.up(keys);
   });
-  afterAll(async () => {
-    await harness.close();
-    await fleet.stop();
-  });
+  afterAll(() => harness.close());
 
   it(`${KEYS} keys are read in pages`, { timeout: 60_000 }, async () => {
     const requests = await requestsDuring(fleet.service, async () => {
       expect(await harness.refresh()).toEqual([]);
     });
     expect(requests.length).toBeLessThanOrEqual(KEYS / 100 + 5);
+  });
+
+  it("an inventory reads nothing again of a namespace whose facts were read", async () => {
+    const connection = new Connection(fleet.client);
+    await readEstate(connection, fleet.tenant);
+    const requests = await requestsDuring(fleet.service, async () => {
+      const { objects } = await inventoryOf(connection, fleet.tenant, WATCHED_KINDS);
+      expect(objects).not.toEqual([]);
+    });
+    expect(requests).toEqual([]);
   });
 
   const tagged = (names: readonly string[]): Program =>

@@ -1,17 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { Connection } from "../../provider/service/connection.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
+import { sharedFleet } from "../support/shared.ts";
 import { Harness, type Program } from "./support/harness.ts";
 import { sshKeyLine } from "./support/programs.ts";
 
-let fleet: Fleet;
+const fleet = sharedFleet();
 let harness: Harness;
 beforeAll(async () => {
-  fleet = await startFleet();
   await fleet.enrol("web-01");
   await fleet.enrol("web-02");
 });
-afterAll(() => fleet.stop());
 beforeEach(() => {
   harness = new Harness(fleet.env);
 });

@@ -10,9 +10,10 @@ import { definitions } from "../../provider/resources/index.ts";
 import { Connection } from "../../provider/service/connection.ts";
 import type { AccessPolicy } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
-import { createKey, type Fleet, startFleet } from "../support/fleet.ts";
+import { createKey } from "../support/fleet.ts";
 import { engines } from "../support/gatehouse.ts";
 import { firewallRule } from "../support/policy.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));
 
@@ -136,7 +137,7 @@ function comparable({ devices, keys, rules }: AccessPolicy, isNew: (id: string) 
 }
 
 describe.each(engines)("a plan read, then carried out by the $label", ({ engine, available }) => {
-  let fleet: Fleet;
+  const fleet = sharedFleet(["ana", "bob", "carla"]);
   let folder: string;
   let stack: Stack;
 
@@ -157,8 +158,6 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
     readEstate(new Connection(fleet.client, { defaultTenant: fleet.tenant }));
 
   beforeAll(async () => {
-    if (!available) return;
-    fleet = await startFleet(["ana", "bob", "carla"]);
     folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
     for (const name of ["web-01", "web-02", "web-03", "web-04", "web-05", "lab-01", "lab-02"]) {
       await fleet.enrol(name);
@@ -168,11 +167,9 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
     await fleet.enrolPending("fresh-01");
     await fleet.enrolPending("refused-01");
   });
-  afterAll(async () => {
-    if (!available) return;
+  afterAll(() => {
     rmSync(join(PROGRAM, `Pulumi.planned-${engine}.yaml`), { force: true });
     rmSync(folder, { recursive: true, force: true });
-    await fleet.stop();
   });
 
   // Programs with all resources, carried out; each step of a plan is read by the tests beside this one.

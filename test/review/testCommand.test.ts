@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PolicyTestReport } from "../../provider/policyTests/results.ts";
-import { type Fleet, startFleet } from "../support/fleet.ts";
 import { gatehouse, isNoSettings, Stack, spawnGatehouse } from "../support/gatehouse.ts";
+import { sharedFleet } from "../support/shared.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../examples/fleet-access", import.meta.url));
 
-let fleet: Fleet;
+const fleet = sharedFleet();
 let folder: string;
 const uids = new Map<string, string>();
 
@@ -23,7 +23,6 @@ const tag = (device: string, tags: string[]) =>
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "gatehouse-policy-tests-"));
-  fleet = await startFleet();
   for (const user of ["bob", "carla"]) {
     await fleet.service.createUser({
       username: user,
@@ -42,10 +41,7 @@ beforeAll(async () => {
     }
   }
 });
-afterAll(async () => {
-  await fleet.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 // The example is a program in TypeScript, which the SDK compiles; other programs' tests are beside this one.
 test("the example's tests hold after up, and fail when one device's tag was changed past it", {

@@ -1,4 +1,5 @@
 import { type Fleet, startFleet } from "../../support/fleet.ts";
+import { shared } from "../../support/shared.ts";
 import { OTHER_TENANT, UNIVERSE } from "./programs.ts";
 
 /** A service in which everything exists that generated programs name. */
@@ -35,6 +36,9 @@ export async function startWorld(): Promise<World> {
     here: (inputs) => JSON.parse(JSON.stringify(inputs).replaceAll(OTHER_TENANT, other)),
   };
 }
+
+/** A world for the tests beside this call. */
+export const sharedWorld = (): World => shared(startWorld);
 
 async function furnish(fleet: Fleet, tenant: string): Promise<void> {
   const { Device: _byMac, ...byName } = UNIVERSE.devices;
