@@ -1,15 +1,16 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { DriftReport } from "../../provider/drift/driftReport.ts";
 import { login } from "../../provider/helpers/patterns.ts";
 import type { Review } from "../../provider/review/report/review.ts";
-import { createKey } from "../support/fleet.ts";
+import { createKey, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
 import type { Stack } from "../support/gatehouse.ts";
 import { firewallRule, keyData, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
+import { startService } from "../support/service.ts";
 import { sharedFleet } from "../support/shared.ts";
 
 const key = (name: string, filter: Record<string, unknown> = { hostname: ".*" }, more: object = {}) =>
@@ -248,6 +249,8 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
 
   describe("drift", () => {
     it("finds API keys that have expired or are due, but not those that their program replaces in time", async () => {
+      const dataDir = testFolder();
+      const first = await startFleet([], { dataDir });
       const apiKey = (name: string, more: object = {}) => ({
         type: "ApiKey",
         args: { name, role: "observer", validDays: 30, ...more },
@@ -256,15 +259,20 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         ...{ gone: apiKey("gone"), due: apiKey("due"), far: apiKey("far") },
         own: apiKey("own", { rotateBefore: 2 }),
       };
-      const stack = newStack();
-      await up(stack, policy);
+      const stackOf = (url: string) =>
+        program.stack({ name: "keys", env: { ...first.env, GATEHOUSE_URL: url } });
+      await up(stackOf(first.service.url), policy);
+      // The service keeps its database to itself.
+      await first.stop();
       // No key is made for less than 30 days.
-      const database = new Database(join(fleet.service.dataDir, "gatehouse.db"));
+      const database = new Database(join(dataDir, "gatehouse.db"));
       const end = database.prepare('UPDATE "ApiKey" SET "expiresIn" = ? WHERE "name" = ?');
       for (const [name, days] of Object.entries({ gone: -1, due: 13, own: 13 }))
         end.run(Math.floor(Date.now() / 1000) + days * 86_400, name);
       database.close();
-      const found = await drift(stack, policy, ["--unmanaged", "ignore"]);
+      const again = await startService({ dataDir, env: { GATEHOUSE_LOGINS_PER_ACCOUNT: "0" } });
+      onTestFinished(async () => void (await again.stop()));
+      const found = await drift(stackOf(again.url), policy, ["--unmanaged", "ignore"]);
       const told = found.expiring.map(({ name, message }) => [name, /expired|expires/.exec(message)?.[0]]);
       expect([found.code, Object.fromEntries(told)]).toEqual([2, { due: "expires", gone: "expired" }]);
     });
