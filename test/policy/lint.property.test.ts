@@ -103,118 +103,116 @@ const NEVER = "never-matches";
 const WRONG: readonly LintCode[] = ["broken-pattern", "mistaken-pattern"];
 const IDLE: readonly LintCode[] = ["unreachable-rule", "redundant-rule", NEVER];
 
-const runs = (predicate: (policy: AccessPolicy, domain: AccessDomain, findings: Finding[]) => void) =>
+type Claim = (policy: AccessPolicy, domain: AccessDomain, findings: Finding[]) => void;
+
+/** A rule is said to do nothing exactly where its deletion changes no decision. */
+const idleRules: Claim = (policy, domain, findings) => {
+  const logins = loginsOf(policy, domain);
+  for (const candidate of policy.rules.filter(({ active }) => active)) {
+    const without = { rules: policy.rules.filter((other) => other !== candidate) };
+    const changes = logins.some((one) => decide(policy, one).allowed !== decide(without, one).allowed);
+    const codes = codesOf(findings, "rule", candidate.id);
+    const idle = [...new Set(codes.filter((code) => IDLE.includes(code)))];
+    const matches = logins.some((one) => decide({ rules: [candidate] }, one).rule === candidate);
+    // A wrong pattern explains why its rule matches nothing.
+    const told = idle.length === 1 || (!matches && codes.some((code) => WRONG.includes(code)));
+    expect([idle.length < 2, told]).toEqual([true, !changes]);
+  }
+};
+
+/** `never-matches`, unreachable and redundant are told apart by what matches and decides. */
+const kindsOfIdleRules: Claim = (policy, domain, findings) => {
+  const logins = loginsOf(policy, domain);
+  for (const { rule: code, object, evidence } of findings) {
+    if (object.kind !== "rule" || !IDLE.includes(code)) continue;
+    const [subject] = policy.rules.filter(({ id }) => id === object.id);
+    if (!subject) throw new Error(`no rule ${object.id}`);
+    const without = { rules: policy.rules.filter((other) => other !== subject) };
+    const matching = logins.filter((one) => decide({ rules: [subject] }, one).rule === subject);
+    const deciding = matching.filter((one) => decide(policy, one).rule === subject);
+    expect(matching.length > 0).toBe(code !== NEVER);
+    expect(deciding.length > 0).toBe(code === "redundant-rule");
+    const others = (code === "redundant-rule" ? deciding : matching).map(
+      (one) => decide(without, one).rule?.id,
+    );
+    if (code !== NEVER) {
+      expect(new Set(evidence?.rules)).toEqual(new Set(others.filter((id) => id !== undefined)));
+    }
+  }
+};
+
+/** A key is for nothing exactly where no device is left to it. */
+const idleKeys: Claim = (policy, domain, findings) => {
+  for (const key of policy.keys) {
+    const codes = codesOf(findings, "key", key.fingerprint);
+    const devices = policy.devices.filter((device) => keyAdmits({ ...key, username: "" }, device, "root"));
+    expect(codes.includes(NEVER)).toBe(devices.length === 0 && !codes.includes("broken-pattern"));
+    if (codes.includes(NEVER)) {
+      const admits = ({ device, login }: Login) => keyAdmits(key, device, login);
+      expect(loginsOf(policy, domain).some(admits)).toBe(false);
+    }
+    if (codes.includes("matches-everything")) {
+      expect(loginsOf(policy, domain).every(({ device, login }) => keyAdmits(key, device, login))).toBe(true);
+    }
+  }
+};
+
+/** Two rules contradict each other exactly where their order of creation decides. */
+const contradictions: Claim = (policy, domain, findings) => {
+  const told = new Set<string>();
+  for (const { rule: code, object, evidence } of findings) {
+    if (code !== "contradiction") continue;
+    const ids = [object.id, ...(evidence?.rules ?? [])];
+    const [later, earlier] = ids.map((id) => policy.rules.find((rule) => rule.id === id));
+    const { login = "", address = "", device: name } = evidence?.counterexample ?? {};
+    const device = policy.devices.find((one) => one.name === name);
+    if (!later || !earlier || !device) throw new Error(`no rules ${ids} or no device ${name}`);
+    const one = { login, address, device };
+    expect(decide(policy, one).rule).toBe(later);
+    expect(later.priority).toBe(earlier.priority);
+    // Of both alone, the one made last decides, and they decide differently.
+    expect(decide({ rules: [later, earlier] }, one)).toEqual({
+      allowed: earlier.action === "allow",
+      rule: earlier,
+    });
+    expect(decide({ rules: [earlier, later] }, one)).toEqual({
+      allowed: earlier.action === "deny",
+      rule: later,
+    });
+    told.add(ids.join());
+  }
+  const reversed = { rules: policy.rules.toReversed() };
+  const turned = loginsOf(policy, domain).some(
+    (one) => decide(policy, one).allowed !== decide(reversed, one).allowed,
+  );
+  if (turned) expect(told.size).toBeGreaterThan(0);
+  // Every pair that disagrees about a login that one of both decides.
+  const pairs = loginsOf(policy, domain).flatMap((one) => {
+    const winner = decide(policy, one).rule;
+    return policy.rules
+      .filter((other) => winner && other.priority === winner.priority && other.action !== winner.action)
+      .filter((other) => decide({ rules: [other] }, one).rule === other)
+      .map((other) => `${winner?.id},${other.id}`);
+  });
+  expect(told).toEqual(new Set(pairs));
+};
+
+/** Without no-default-deny, what no other rule matches is denied. */
+const defaultDeny: Claim = (policy, domain, findings) => {
+  if (policy.keys.length === 0 || findings.some((finding) => finding.rule === "no-default-deny")) return;
+  for (const one of loginsOf(policy, domain)) expect(decide(policy, one).rule).not.toBeNull();
+};
+
+test("what is said of rules and keys is so of all decisions over the domain", () => {
   fc.assert(
     fc.property(policies, (policy) => {
       const domain = domainOf([policy]);
-      predicate(policy, domain, lint(new Access(policy, domain)));
+      const findings = lint(new Access(policy, domain));
+      for (const holds of [idleRules, kindsOfIdleRules, idleKeys, contradictions, defaultDeny])
+        holds(policy, domain, findings);
     }),
     { numRuns: 500 },
   );
-
-test("a rule is said to do nothing exactly where its deletion changes no decision", () => {
-  runs((policy, domain, findings) => {
-    const logins = loginsOf(policy, domain);
-    for (const candidate of policy.rules.filter(({ active }) => active)) {
-      const without = { rules: policy.rules.filter((other) => other !== candidate) };
-      const changes = logins.some((one) => decide(policy, one).allowed !== decide(without, one).allowed);
-      const codes = codesOf(findings, "rule", candidate.id);
-      const idle = [...new Set(codes.filter((code) => IDLE.includes(code)))];
-      const matches = logins.some((one) => decide({ rules: [candidate] }, one).rule === candidate);
-      // A wrong pattern explains why its rule matches nothing.
-      const told = idle.length === 1 || (!matches && codes.some((code) => WRONG.includes(code)));
-      expect([idle.length < 2, told]).toEqual([true, !changes]);
-    }
-  });
-});
-
-test("never-matches, unreachable and redundant are told apart by what matches and decides", () => {
-  runs((policy, domain, findings) => {
-    const logins = loginsOf(policy, domain);
-    for (const { rule: code, object, evidence } of findings) {
-      if (object.kind !== "rule" || !IDLE.includes(code)) continue;
-      const [subject] = policy.rules.filter(({ id }) => id === object.id);
-      if (!subject) throw new Error(`no rule ${object.id}`);
-      const without = { rules: policy.rules.filter((other) => other !== subject) };
-      const matching = logins.filter((one) => decide({ rules: [subject] }, one).rule === subject);
-      const deciding = matching.filter((one) => decide(policy, one).rule === subject);
-      expect(matching.length > 0).toBe(code !== NEVER);
-      expect(deciding.length > 0).toBe(code === "redundant-rule");
-      const others = (code === "redundant-rule" ? deciding : matching).map(
-        (one) => decide(without, one).rule?.id,
-      );
-      if (code !== NEVER) {
-        expect(new Set(evidence?.rules)).toEqual(new Set(others.filter((id) => id !== undefined)));
-      }
-    }
-  });
-});
-
-test("a key is for nothing exactly where no device is left to it", () => {
-  runs((policy, domain, findings) => {
-    for (const key of policy.keys) {
-      const codes = codesOf(findings, "key", key.fingerprint);
-      const devices = policy.devices.filter((device) => keyAdmits({ ...key, username: "" }, device, "root"));
-      expect(codes.includes(NEVER)).toBe(devices.length === 0 && !codes.includes("broken-pattern"));
-      if (codes.includes(NEVER)) {
-        const admits = ({ device, login }: Login) => keyAdmits(key, device, login);
-        expect(loginsOf(policy, domain).some(admits)).toBe(false);
-      }
-      if (codes.includes("matches-everything")) {
-        expect(loginsOf(policy, domain).every(({ device, login }) => keyAdmits(key, device, login))).toBe(
-          true,
-        );
-      }
-    }
-  });
-});
-
-test("two rules contradict each other exactly where their order of creation decides", () => {
-  runs((policy, domain, findings) => {
-    const told = new Set<string>();
-    for (const { rule: code, object, evidence } of findings) {
-      if (code !== "contradiction") continue;
-      const ids = [object.id, ...(evidence?.rules ?? [])];
-      const [later, earlier] = ids.map((id) => policy.rules.find((rule) => rule.id === id));
-      const { login = "", address = "", device: name } = evidence?.counterexample ?? {};
-      const device = policy.devices.find((one) => one.name === name);
-      if (!later || !earlier || !device) throw new Error(`no rules ${ids} or no device ${name}`);
-      const one = { login, address, device };
-      expect(decide(policy, one).rule).toBe(later);
-      expect(later.priority).toBe(earlier.priority);
-      // Of both alone, the one made last decides, and they decide differently.
-      expect(decide({ rules: [later, earlier] }, one)).toEqual({
-        allowed: earlier.action === "allow",
-        rule: earlier,
-      });
-      expect(decide({ rules: [earlier, later] }, one)).toEqual({
-        allowed: earlier.action === "deny",
-        rule: later,
-      });
-      told.add(ids.join());
-    }
-    const reversed = { rules: policy.rules.toReversed() };
-    const turned = loginsOf(policy, domain).some(
-      (one) => decide(policy, one).allowed !== decide(reversed, one).allowed,
-    );
-    if (turned) expect(told.size).toBeGreaterThan(0);
-    // Every pair that disagrees about a login that one of both decides.
-    const pairs = loginsOf(policy, domain).flatMap((one) => {
-      const winner = decide(policy, one).rule;
-      return policy.rules
-        .filter((other) => winner && other.priority === winner.priority && other.action !== winner.action)
-        .filter((other) => decide({ rules: [other] }, one).rule === other)
-        .map((other) => `${winner?.id},${other.id}`);
-    });
-    expect(told).toEqual(new Set(pairs));
-  });
-});
-
-test("without no-default-deny, what no other rule matches is denied", () => {
-  runs((policy, domain, findings) => {
-    if (policy.keys.length === 0 || findings.some((finding) => finding.rule === "no-default-deny")) return;
-    for (const one of loginsOf(policy, domain)) expect(decide(policy, one).rule).not.toBeNull();
-  });
 });
 
 const texts = fc.constantFrom(

@@ -1,8 +1,12 @@
-import type { Browser, Page } from "playwright-core";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
+import { accessMapHtml } from "../../../provider/map/accessMapHtml.ts";
 import type { AccessMapData } from "../../../provider/map/data.ts";
 import { type Started, startBrowser } from "../../support/browser.ts";
-import { type OpenMap, openMap } from "./page.ts";
 
 /** How long a test waits for what a page shows soon: as long as the browser's own tools do. */
 export const PATIENCE = { timeout: 30_000 };
@@ -47,3 +51,49 @@ export const chooseLine = (page: Page, text: string): Promise<void> =>
 /** The names in a list, from above. */
 export const names = (page: Page, side: "keys" | "devices"): Promise<string[]> =>
   page.locator(`#${side} .line .name`).allTextContents();
+
+/** An access map that is open in a browser without a network. */
+export interface OpenMap {
+  readonly page: Page;
+  /** Everything that a page must not have: requests, errors and warnings, dialogs. */
+  readonly complaints: string[];
+  readonly close: () => Promise<void>;
+}
+
+/** Writes the map to a file and opens that. */
+export async function openMap(
+  browser: Browser,
+  data: AccessMapData,
+  options: BrowserContextOptions = {},
+): Promise<OpenMap> {
+  const folder = mkdtempSync(join(tmpdir(), "gatehouse-map-"));
+  const file = join(folder, "map.html");
+  writeFileSync(file, accessMapHtml(data));
+  const address = pathToFileURL(file).href;
+  const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
+  const complaints: string[] = [];
+  const page = await context.newPage();
+  await context.setOffline(true);
+  await context.route("**", (route) =>
+    route.request().url() === address ? route.continue() : route.abort(),
+  );
+  page.on("request", (request) => {
+    if (request.url() !== address) complaints.push(`requests ${request.url()}`);
+  });
+  page.on("console", (message) => {
+    complaints.push(`${message.type()}: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => {
+    complaints.push(`error: ${error.message}`);
+  });
+  page.on("dialog", async (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`);
+    await dialog.dismiss();
+  });
+  await page.goto(address);
+  const close = async () => {
+    await context.close();
+    rmSync(folder, { recursive: true });
+  };
+  return { page, complaints, close };
+}
