@@ -7,7 +7,7 @@ import { login } from "../../provider/helpers/patterns.ts";
 import type { Review } from "../../provider/review/report/review.ts";
 import { createKey, startFleet } from "../support/fleet.ts";
 import { testFolder } from "../support/folder.ts";
-import type { Stack } from "../support/gatehouse.ts";
+import { Stack } from "../support/gatehouse.ts";
 import { firewallRule, keyData, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { startService } from "../support/service.ts";

@@ -1,7 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deviceUid } from "../../../server/features/devices/authDevice.ts";
 import { testApp, withLab } from "../http/lab.ts";
-import { enrol, enrolProven, reportOf, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
+import {
+  enrol,
+  enrolProven,
+  reportOf,
+  startApp,
+  type TestApp,
+  type TestUser,
+  valuesOf,
+} from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 
