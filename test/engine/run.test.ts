@@ -364,6 +364,7 @@ describe.each(engines)("how often an up runs the program, by the $label", ({ eng
     ws.plan({ things: [{ name: "a", args: { size: 1 } }] });
     await up();
     expect(await up("--refresh")).toMatchObject(again);
+    ws.calls();
     ws.tamper("a", { size: 5 });
     expect((await up()).runs).toBe(1);
     expect(await up("--refresh")).toMatchObject({ code: 0, runs: 2 });
