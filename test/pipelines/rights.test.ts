@@ -17,7 +17,7 @@ describe("the rights of an apply", { tags: ["long"], timeout: 120_000 }, () => {
     const program = new PolicyProgram();
     const { GATEHOUSE_URL = "", GATEHOUSE_TENANT = "" } = fleet.env;
     const env = { GATEHOUSE_URL, GATEHOUSE_TENANT, POLICY: JSON.stringify(policy), ...credential };
-    const { code, stdout, stderr } = await program.stack({ env }).run(["up", "--yes", "--skip-preview"]);
+    const { code, stdout, stderr } = await program.stack({ env }).run(["up", "--yes"]);
     program.remove();
     return { code, said: stdout + stderr };
   };
