@@ -91,10 +91,7 @@ test("an object in place of a text is its name, as newer servers send tags", () 
     tags: ["one", { name: "two", tenant_id: "x" }],
     some_data: { name: "kept", a_b: { id: 1 } },
   };
-  expect(fromWire(schema, wire)).toEqual({
-    tags: ["one", "two"],
-    someData: { name: "kept", aB: { id: 1 } },
-  });
+  expect(fromWire(schema, wire)).toEqual({ tags: ["one", "two"], someData: { name: "kept", aB: { id: 1 } } });
   expect(toWire(schema, { tags: [{ name: "two" }] })).toEqual({ tags: [{ name: "two" }] });
 });
 

@@ -57,9 +57,7 @@ test.each(["http://127.0.0.1:9", "http://gatehouse.invalid"])(
       slept.push(ms);
       return clock.timing.sleep(ms, signal);
     };
-    const client = connect(url, {
-      timing: { ...clock.timing, random: () => 0.999, sleep },
-    });
+    const client = connect(url, { timing: { ...clock.timing, random: () => 0.999, sleep } });
     await failure(createKey(client), TransportError);
     expect(slept.length).toBeGreaterThan(0);
     expect(slept.reduce((sum, ms) => sum + ms)).toBe(10_000);

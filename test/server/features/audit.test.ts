@@ -195,12 +195,7 @@ test("a role that was taken away while the request's body was on its way does no
 test("every write of the contract names its object", () => {
   const isOpen = ({ scope }: Operation) => scope === "public";
   const own = new Set([
-    "updateUser",
-    "updateUserData",
-    "updateUserPassword",
-    "deleteUser",
-    "enableMfa",
-    "disableMfa",
+    ...["updateUser", "updateUserData", "updateUserPassword", "deleteUser", "enableMfa", "disableMfa"],
     // Nobody declares sessions and billing, and the answer to a new connector does not name it: they record themselves.
     ...["closeSession", "deleteSessionRecord", "connectorCreate"],
     ...["createCustomer", "attachPaymentMethod", "detachPaymentMethod", "setDefaultPaymentMethod"],

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { ED25519, enrol } from "../http/testApp.ts";
+import { DENY_RULE, enrol, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
 
@@ -35,9 +35,7 @@ test("a key admits nobody who neither its old nor its new filter admits", async 
   await ana.call("updateDeviceTags", { params: { uid: other }, body: { tags: ["edge"] } });
   const filters = [{ tags: ["edge"] }, { hostname: "^db-" }];
   const key = { name: "key", username: "^root$" };
-  const { body } = await ana.call("createPublicKey", {
-    body: { ...key, data: Buffer.from(ED25519).toString("base64"), filter: filters[0] },
-  });
+  const { body } = await ana.call("createPublicKey", { body: { ...PUBLIC_KEY, ...key, filter: filters[0] } });
   const params = { fingerprint: body.fingerprint };
   const decisions = await decideWhile(
     async (round) => {
@@ -58,8 +56,7 @@ test("a key admits nobody who neither its old nor its new filter admits", async 
 
 test("a rule goes on to deny while the tag that it names is renamed", async () => {
   await tagDevice(["edge"]);
-  const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" };
-  await ana.call("createFirewallRule", { body: { ...rule, filter: { tags: ["edge"] } } });
+  await ana.call("createFirewallRule", { body: { ...DENY_RULE, filter: { tags: ["edge"] } } });
   const names = ["edge", "core"];
   const decisions = await decideWhile(
     async (round) => {

@@ -11,15 +11,14 @@ const KEY = { name: "key", username: "root", filter };
 const RULE = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
 const OF = { project: "fleet", stack: "prod" };
 
-const lab = withLab();
-const { app } = lab;
+const { app, ana } = withLab();
 let uid: string;
 beforeEach(async () => {
   app.stopClock();
-  ({ uid } = await enrol(app, lab.ana.tenant, "00:00:00:00:00:01"));
+  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
 });
 
-const call = (id: Id, options: CallOptions = {}) => app.call(id, { token: lab.ana.token, ...options });
+const call = (id: Id, options: CallOptions = {}) => app.call(id, { token: ana.token, ...options });
 
 /** A write that must succeed; `by` is the resource that the request says it is of. */
 async function write(id: Id, by: string | undefined, options: CallOptions = {}) {
@@ -33,14 +32,14 @@ async function write(id: Id, by: string | undefined, options: CallOptions = {}) 
 const now = () => app.services.now().toISOString();
 const by = (resource: string, at = now()) => ({ ...OF, resource, at });
 
-const namespace = async () => (await call("getNamespace", { params: { tenant: lab.ana.tenant } })).body;
+const namespace = async () => (await call("getNamespace", { params: { tenant: ana.tenant } })).body;
 const members = async () => (await namespace()).members as { id: string; declared_by?: object }[];
 const keys = async () => (await call("getPublicKeys")).body;
 const apiKeys = async () => (await call("listApiKeys")).body;
 const device = async () => (await call("getDevice", { params: { uid } })).body;
 
 test("says who declared each kind of object last, in the answer of the write, alone and in lists", async () => {
-  const tenant = { tenant: lab.ana.tenant };
+  const tenant = { tenant: ana.tenant };
   const made = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
   expect(made.declared_by).toEqual(by("laptop"));
   const rule = await write("createFirewallRule", "deny", { body: RULE });
@@ -59,7 +58,7 @@ test("says who declared each kind of object last, in the answer of the write, al
   expect((await namespace()).declared_by).toEqual(by("lab"));
   expect(new Map((await members()).map((member) => [member.id, member.declared_by]))).toEqual(
     new Map([
-      [lab.ana.id, undefined],
+      [ana.id, undefined],
       [bob.id, by("bob")],
     ]),
   );
@@ -103,7 +102,7 @@ describe("is removed with the object:", () => {
     expect(await write("createPublicKey", undefined, { body: { ...KEY, data } })).not.toHaveProperty(
       "declared_by",
     );
-    const tenant = { tenant: lab.ana.tenant };
+    const tenant = { tenant: ana.tenant };
     const bob = await app.user("bob");
     const body = { email: bob.email, role: "observer" };
     await write("inviteMember", "bob", { params: tenant, body });
@@ -158,10 +157,7 @@ test("the audit trail says it of each request by itself, also of a deletion and 
   await write("deletePublicKey", "laptop", { params: { fingerprint } });
   await write("createDeviceTag", undefined, { params: { uid }, body: { tag: "edge" } });
   await write("renameTag", "tag", { params: { tag: "edge" }, body: { tag: "core" } });
-  const { body } = await call("getAuditTrail", {
-    params: { tenant: lab.ana.tenant },
-    query: { per_page: 5 },
-  });
+  const { body } = await call("getAuditTrail", { params: { tenant: ana.tenant }, query: { per_page: 5 } });
   expect(body.map((entry: Record<string, unknown>) => [entry.operation, entry.declared_by])).toEqual([
     ["renameTag", { ...OF, resource: "tag" }],
     ["createDeviceTag", undefined],
@@ -179,7 +175,7 @@ test("is of one namespace: a write in another declares nothing here, nor is it s
   for (const [id, options] of [
     ["updatePublicKey", { params: { fingerprint }, body: KEY }],
     ["renameDevice", { params: { uid }, body: { name: "hers" } }],
-    ["editNamespace", { params: { tenant: lab.ana.tenant }, body: {} }],
+    ["editNamespace", { params: { tenant: ana.tenant }, body: {} }],
   ] as const) {
     expect([403, 404]).toContain((await call(id, { ...options, ...foreign })).status);
   }

@@ -65,10 +65,7 @@ describe("when logins end while a request is answered", () => {
   test.each(["getUserInfo", "getNamespaceToken"] as const)("%s renews no token", async (id) => {
     for (const when of [{ before: end }, { after: end }]) {
       whenUserIsRead = when;
-      const { body } = await app.call(id, {
-        token: await app.tokenOf(ana),
-        params: { tenant: ana.tenant },
-      });
+      const { body } = await app.call(id, { token: await app.tokenOf(ana), params: { tenant: ana.tenant } });
       expect((await app.call("getDevices", { token: body.token })).status).toBe(401);
       await app.services.db.user.update({ where: { id: ana.id }, data: { tokenVersion: 0 } });
     }

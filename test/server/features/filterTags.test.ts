@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { ED25519, enrol } from "../http/testApp.ts";
+import { DENY_RULE, enrol, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
 const { app, ana } = withLab();
@@ -39,7 +39,7 @@ const kinds: Kind[] = [
       replace: "updatePublicKeyTags",
       remove: "removePublicKeyTag",
     },
-    body: { name: "laptop", username: ".*", data: Buffer.from(ED25519).toString("base64") },
+    body: PUBLIC_KEY,
     idOf: (made) => made.fingerprint,
     missing: Array(16).fill("00").join(":"),
     replacedByHostname: 404,
@@ -54,7 +54,7 @@ const kinds: Kind[] = [
       replace: "updateFirewallRuleTags",
       remove: "removeFirewallRuleTag",
     },
-    body: { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" },
+    body: DENY_RULE,
     idOf: (made) => made.id,
     missing: "4711",
     replacedByHostname: 400,

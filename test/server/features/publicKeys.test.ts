@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { ED25519, enrol, valuesOf } from "../http/testApp.ts";
+import { ED25519, enrol, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 beforeEach(async () => {
@@ -10,9 +10,7 @@ beforeEach(async () => {
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 const create = (more: object = {}) =>
-  ana.call("createPublicKey", {
-    body: { name: "laptop", username: "^root$", filter: { hostname: ".*" }, data: base64(ED25519), ...more },
-  });
+  ana.call("createPublicKey", { body: { ...PUBLIC_KEY, username: "^root$", ...more } });
 const FINGERPRINT = "0f:a2:0a:d7:38:3e:65:45:08:6b:63:84:1c:ff:dc:ba";
 
 /** A key line whose blob says another type, or is cut. */
@@ -96,8 +94,7 @@ test("two of one key at once are one", async () => {
 test("keys are listed oldest first, and the same key may be in two namespaces", async () => {
   await create();
   const eve = await app.user("eve", "eves");
-  const body = { name: "eves", username: ".*", filter: { hostname: ".*" }, data: base64(ED25519) };
-  expect((await eve.call("createPublicKey", { body })).status).toBe(200);
+  expect((await eve.call("createPublicKey", { body: PUBLIC_KEY })).status).toBe(200);
   app.pass(1);
   await create({ name: "second", data: base64(line("ssh-ed25519", "ssh-ed25519", Buffer.alloc(32, 7))) });
   const { body: list, headers } = await ana.call("getPublicKeys");

@@ -6,7 +6,7 @@ import { findRow, insertRows } from "../../../server/db/sql/rows.ts";
 
 import { sshKeyLine } from "../../provider/support/programs.ts";
 import { testApp, withLab } from "../http/lab.ts";
-import { ED25519, enrol, valuesOf } from "../http/testApp.ts";
+import { ED25519, enrol, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
 // What a repeat under one Idempotency-Key means where the objects differ from each other.
 
@@ -164,8 +164,7 @@ describe("a namespace", () => {
 
 test("a public key that is not the one that the Idempotency-Key made is refused, and that one stays", async () => {
   const make = (line: string) => {
-    const data = Buffer.from(line).toString("base64");
-    const body = { name: "laptop", username: ".*", filter: { hostname: ".*" }, data };
+    const body = { ...PUBLIC_KEY, data: Buffer.from(line).toString("base64") };
     return app.call("createPublicKey", { ...keyed("k"), body });
   };
   const { fingerprint } = (await make(ED25519)).body;

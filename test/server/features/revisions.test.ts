@@ -1,7 +1,7 @@
 import { type Operation, operations, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { beforeAll, describe, expect, test } from "vitest";
 import { withSharedApp } from "../http/lab.ts";
-import { type CallOptions, ED25519, enrol, type TestUser } from "../http/testApp.ts";
+import { type CallOptions, DENY_RULE, ED25519, enrol, type TestUser } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
 type Call = readonly [id: Id, options: CallOptions];
@@ -13,7 +13,6 @@ let fingerprint: string;
 let rule: string;
 
 const data = Buffer.from(`${ED25519}\n`).toString("base64");
-const RULE = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*" };
 const byTags = { tags: ["edge", "lab"] };
 
 const app = withSharedApp();
@@ -21,7 +20,7 @@ beforeAll(async () => {
   ana = await app.user("ana", "lab");
   bob = await app.user("bob");
   const call = async (id: Id, options: CallOptions) => {
-    const answer = await app.call(id, { token: ana.token, ...options });
+    const answer = await ana.call(id, options);
     expect(answer.status, `${id} ${answer.text}`).toBe(200);
     return answer.body;
   };
@@ -30,7 +29,7 @@ beforeAll(async () => {
   await call("updateDeviceTags", { params: { uid }, body: byTags });
   const key = { name: "key", username: "root", data, filter: byTags };
   ({ fingerprint } = await call("createPublicKey", { body: key }));
-  rule = (await call("createFirewallRule", { body: { ...RULE, filter: byTags } })).id;
+  rule = (await call("createFirewallRule", { body: { ...DENY_RULE, filter: byTags } })).id;
   await call("createApiKey", { body: { name: "deploy", expires_at: 30, role: "operator" } });
   await call("inviteMember", { params: tenant, body: { email: bob.email, role: "observer" } });
 });

@@ -29,10 +29,7 @@ const portOf = (url: string): number => Number(new URL(url).port);
 
 describe.skipIf(why)(
   `three instances behind nginx, as examples/deploy has them${why ? ` (${why})` : ""}`,
-  {
-    tags: ["long"],
-    timeout: 120_000,
-  },
+  { tags: ["long"], timeout: 120_000 },
   () => {
     const folder = openFolder();
     let instances: Instances;

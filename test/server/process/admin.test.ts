@@ -18,6 +18,10 @@ const create = (username: string, ...more: string[]) => [
   ...more,
 ];
 
+/** What came of a command that succeeded, and of one that failed. */
+const printing = (stdout: string) => ({ code: 0, stdout, stderr: "" });
+const failing = (stderr: string) => ({ code: 1, stdout: "", stderr });
+
 describe("user create", () => {
   test("makes a confirmed user who can log in, with the password from stdin", async () => {
     // A process of its own, as an operator runs it; the commands below are run in this one.
@@ -121,11 +125,9 @@ test("every command about a user refuses an unknown one", async () => {
     ["sign-out", "nobody"],
     ["confirm-address", "nobody", "a@example.net"],
   ]) {
-    expect(await service.admin(["user", ...args], "new-password")).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: 'gatehouse-server: no user has the name or e-mail "nobody"\n',
-    });
+    expect(await service.admin(["user", ...args], "new-password")).toEqual(
+      failing('gatehouse-server: no user has the name or e-mail "nobody"\n'),
+    );
   }
 });
 
@@ -137,17 +139,13 @@ describe("user confirm-address", () => {
     const changed = await call(service, "PATCH /api/users", { token, body: { email: address } });
     expect(changed.status).toBe(200);
     expect((await call(service, "GET /api/auth/user", { token })).body.email).not.toBe(address);
-    expect(await service.admin(["user", "confirm-address", "kai", address])).toEqual({
-      code: 0,
-      stdout: `${address} is the e-mail address of kai from now on\n`,
-      stderr: "",
-    });
+    expect(await service.admin(["user", "confirm-address", "kai", address])).toEqual(
+      printing(`${address} is the e-mail address of kai from now on\n`),
+    );
     expect(await tokenOf(address, "old-password")).toBeDefined();
-    expect(await service.admin(["user", "confirm-address", "kai", address])).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: `gatehouse-server: ${address} does not wait to be confirmed as an address of "kai"\n`,
-    });
+    expect(await service.admin(["user", "confirm-address", "kai", address])).toEqual(
+      failing(`gatehouse-server: ${address} does not wait to be confirmed as an address of "kai"\n`),
+    );
   });
 });
 
@@ -159,11 +157,9 @@ describe("user disable-mfa", () => {
     const refused = await call(service, "POST /api/login", { body });
     expect(refused.status).toBe(401);
     const waiting = refused.headers.get("x-mfa-token");
-    expect(await service.admin(["user", "disable-mfa", "Fay@example.com"])).toEqual({
-      code: 0,
-      stdout: "Fay@example.com logs in without a second factor from now on\n",
-      stderr: "",
-    });
+    expect(await service.admin(["user", "disable-mfa", "Fay@example.com"])).toEqual(
+      printing("Fay@example.com logs in without a second factor from now on\n"),
+    );
     const late = { token: waiting, code: "123456" };
     expect((await call(service, "POST /api/user/mfa/auth", { body: late })).status).toBe(401);
     const token = await tokenOf("fay", "old-password");
@@ -178,11 +174,9 @@ describe("user sign-out", () => {
     for (const name of ["gus", "hal"]) await service.admin(create(name), "old-password");
     const [first, second] = [await tokenOf("gus", "old-password"), await tokenOf("gus", "old-password")];
     const other = await tokenOf("hal", "old-password");
-    expect(await service.admin(["user", "sign-out", "gus"])).toEqual({
-      code: 0,
-      stdout: "Every login of gus has ended\n",
-      stderr: "",
-    });
+    expect(await service.admin(["user", "sign-out", "gus"])).toEqual(
+      printing("Every login of gus has ended\n"),
+    );
     for (const token of [first, second]) expect(await accepted(token)).toBe(false);
     expect(await accepted(other)).toBe(true);
     expect(await accepted(await tokenOf("gus", "old-password"))).toBe(true);

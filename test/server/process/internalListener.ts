@@ -5,9 +5,7 @@ export const internalToken = "internal-token-of-a-test-process-0";
 
 /** A service that has the listener for internal operations, too. */
 export const startInternal = (env: Record<string, string>) =>
-  startService({
-    env: { GATEHOUSE_INTERNAL_PORT: "0", GATEHOUSE_INTERNAL_TOKEN: internalToken, ...env },
-  });
+  startService({ env: { GATEHOUSE_INTERNAL_PORT: "0", GATEHOUSE_INTERNAL_TOKEN: internalToken, ...env } });
 
 /** Where that listens. */
 export const internalUrl = (service: TestService) =>

@@ -33,10 +33,7 @@ async function slowRequest(to: number | string, path: string, content: object, h
     answer += chunk;
   });
   socket.write(body.slice(0, 10));
-  return {
-    finish: () => socket.write(body.slice(10)),
-    closed: closed.then(() => answer),
-  };
+  return { finish: () => socket.write(body.slice(10)), closed: closed.then(() => answer) };
 }
 
 const portOf = (url: string) => Number(new URL(url).port);

@@ -84,9 +84,7 @@ test("tells what a constraint refuses by Prisma's codes", async () => {
   await client.user.create({ data: user("ann") });
   await expect(
     client.user.create({ data: { ...user("bob"), email: "ann@example.com" } }),
-  ).rejects.toMatchObject({
-    code: "P2002",
-  });
+  ).rejects.toMatchObject({ code: "P2002" });
   await expect(client.user.create({ data: user("ann") })).rejects.toMatchObject({ code: "P2002" });
   await expect(
     client.namespace.create({

@@ -11,10 +11,10 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-const remove = async ({ token }: TestUser, uid = "") =>
-  (await app.call("deleteDevice", { token, params: { uid } })).status;
-const removed = async ({ token }: TestUser) =>
-  (await app.call("getDevices", { token, query: { status: "removed" } })).body;
+const remove = async (user: TestUser, uid = "") =>
+  (await user.call("deleteDevice", { params: { uid } })).status;
+const removed = async (user: TestUser) =>
+  (await user.call("getDevices", { query: { status: "removed" } })).body;
 
 test("many people who accept at once do not get past the limit", async () => {
   for (const round of [1, 2, 3]) {

@@ -76,9 +76,7 @@ async function makeSession(app: TestApp, tenantId: string, deviceUid: string): P
     data: { uid, tenantId, deviceUid, ...login, startedAt: at, lastSeen: at, recorded: true, records: 1 },
   });
   const record = { time: at, message: '"$ "', width: 80n, height: 24n };
-  await app.services.db.sessionRecord.create({
-    data: { sessionUid: uid, seat: 0, sequence: 1, ...record },
-  });
+  await app.services.db.sessionRecord.create({ data: { sessionUid: uid, seat: 0, sequence: 1, ...record } });
   return uid;
 }
 
