@@ -29,7 +29,7 @@ async function startWorld() {
     ...{ fleet, hook, program, stack },
     /** The same, of which each command is a process. */
     spawned: stackWith({ name: stack.name, spawned: true }),
-    /** Somebody makes a key by hand. */
+    /** Creates a key outside the program. */
     makeBackdoor: () => createKey(fleet.client, BACKDOOR),
     /** The messages that a run sends, which must end with this code; the address is in none of its output. */
     async told(code: number, args: readonly string[] = ["--notify", "json"], by = stack): Promise<unknown[]> {

@@ -16,7 +16,7 @@ describe.each(engines)("an ES module program under the $label", ({ engine, avail
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-esm-"));
   });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  afterAll(() => folder && rmSync(folder, { recursive: true, force: true }));
 
   it.runIf(available)("imports the package, and its outputs come back", { timeout: 120_000 }, async () => {
     const env = { ...fleet.env, NAMESPACE_NAME: "esm", KEY_LINE: sshKeyLine("me@here") };

@@ -25,8 +25,8 @@ describe.each(engines)("the examples, by the $label", ({ engine, available }) =>
     stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
   });
   afterAll(() => {
-    stack.dispose();
-    rmSync(folder, { recursive: true, force: true });
+    stack?.dispose();
+    if (folder) rmSync(folder, { recursive: true, force: true });
   });
 
   // Each is compiled by the SDK, with a check of its types.

@@ -6,6 +6,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { definitions } from "../../provider/resources/index.ts";
 import { Harness, type Program } from "../provider/support/harness.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
+import { createKey } from "../support/fleet.ts";
 import { changesOf, engines, Stack } from "../support/gatehouse.ts";
 import { type Policy, policyEnv } from "../support/policy.ts";
 import { requestsDuring } from "../support/requests.ts";
@@ -158,9 +159,12 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     for (const text of [...written, ...outputs, fleet.service.output()]) {
       for (const value of [...secrets, "correct-horse"]) expect(text.includes(value)).toBe(false);
     }
-    await run(["destroy", "--yes"], changed);
     const { client } = fleet;
-    expect(await client.getPublicKeys()).toEqual([]);
+    const other = await createKey(client, "other");
+    await run(["destroy", "--yes"], changed);
+    // It removes its own objects, and nothing else.
+    expect((await client.getPublicKeys()).map(({ fingerprint }) => fingerprint)).toEqual([other]);
+    await client.deletePublicKey({ params: { fingerprint: other } });
     expect(await client.getFirewallRules()).toEqual([]);
     expect(await client.listApiKeys()).toEqual([]);
     expect(await client.getTags()).toEqual(["anchor"]);

@@ -167,7 +167,7 @@ describe.each(engines)(
       repository.write(program(merged));
       repository.commit("What is merged");
     });
-    afterAll(() => rmSync(folder, { recursive: true, force: true }));
+    afterAll(() => folder && rmSync(folder, { recursive: true, force: true }));
 
     it.skipIf(!canRun)(
       "is about the change alone, uncommitted as it may be, and leaves no trace",

@@ -23,8 +23,8 @@ beforeAll(async () => {
 });
 
 afterAll(() => {
-  stack.dispose();
-  rmSync(folder, { recursive: true, force: true });
+  stack?.dispose();
+  if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
 const isWrite = (request: string) => !request.startsWith("GET ") && request !== "POST /api/login";

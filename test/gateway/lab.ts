@@ -22,13 +22,16 @@ const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import
 
 type Session = ResponseOf<"getSession">;
 
+type AgentSettings = Pick<AgentOptions, "env" | "flags">;
+
 interface LabOptions extends Pick<ServiceOptions, "env" | "flags"> {
-  readonly agent?: Pick<AgentOptions, "env" | "flags">;
+  /** Options of the agent; a function is called once the tests run. */
+  readonly agent?: AgentSettings | (() => AgentSettings);
   /** Runs once the device is accepted. */
   readonly begin?: (lab: SshLab) => Promise<unknown>;
 }
 
-/** A service with an SSH entry, an accepted device that its agent serves, and a key that opens it to every login name. */
+/** A service with an SSH entry, an accepted device that its agent serves, and a key that admits every login name. */
 export class SshLab {
   static readonly hostname = "edge-1";
   readonly #options: LabOptions;
@@ -76,7 +79,8 @@ export class SshLab {
   async startAgent(): Promise<void> {
     const { service, tenant } = this.fleet;
     const device = { url: service.url, tenant, hostname: SshLab.hostname, folder: this.folder };
-    this.#agent = await startAgent({ ...device, ...this.#options.agent });
+    const { agent = {} } = this.#options;
+    this.#agent = await startAgent({ ...device, ...(typeof agent === "function" ? agent() : agent) });
   }
 
   async stop(): Promise<void> {

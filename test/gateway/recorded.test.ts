@@ -20,8 +20,8 @@ import { ReplayedAgent } from "./ReplayedAgent.ts";
 
 // A real agent of 0.19 and the service are recorded in `recorded`; the first line of the file says how. `npm run
 // test:clients -- --agent <program>` runs a real agent. For another recording, a proxy between agent and service has to
-// write their HTTP and WebSocket messages, and the SSH library of the gateway its messages before encryption: `git log
-// -- test/gateway/recorded/RecordedAgent.ts` has the program that did it.
+// write their HTTP and WebSocket messages, and the SSH library of the gateway its messages before encryption. The keep-alives
+// of the recorded agent are replayed at its start alone.
 const USER = "probe";
 const PASSWORD = "kept at the device alone";
 const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };

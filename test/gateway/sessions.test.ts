@@ -31,7 +31,7 @@ const PASSWORD = "kept at the device alone";
 const options = {
   env: { GATEHOUSE_LOG_LEVEL: "debug" },
   // The agent would forward, were it asked to.
-  agent: { env: takingPassword(PASSWORD), flags: ["--allow-forwarding"] },
+  agent: () => ({ env: takingPassword(PASSWORD), flags: ["--allow-forwarding"] }),
   begin: ({ fleet: { client, tenant } }: SshLab) =>
     client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
 };

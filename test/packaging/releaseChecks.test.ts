@@ -208,11 +208,11 @@ describe("what stands against a release", () => {
     };
     const trial = (modules: ReturnType<typeof module>[], unhandled: readonly unknown[] = [], exitCode = 0) =>
       trialOf(modules as unknown as TestModule[], unhandled, exitCode);
-    const fine = module("test/packaging/install.test.ts", ["passed", "skipped"]);
+    const fine = module("test/packaging/demo.test.ts", ["passed", "skipped"]);
 
     expect(trial([fine, module("test/deploy/files.test.ts", ["skipped"])])).toEqual({
       ...{ findings: [], passed: 1 },
-      untried: ["test/packaging/install.test.ts 1", "test/deploy/files.test.ts 0"],
+      untried: ["test/packaging/demo.test.ts 1", "test/deploy/files.test.ts 0"],
     });
     const failed = module("test/packaging/readme.test.ts", ["failed", "passed"]);
     const broken = module("test/packaging/clone.test.ts", [], [new Error("No such module\n  at all")]);

@@ -206,7 +206,14 @@ async function record(scenario: Scenario, recording: Recording): Promise<Recordi
       ...step,
       exchanges: exchanges
         .filter(({ process }) => configured.includes(process))
-        .map((exchange) => ({ ...exchange, process: configured.indexOf(exchange.process) })),
+        .map((exchange) => ({
+          ...exchange,
+          process: configured.indexOf(exchange.process),
+          // Each process has an engine of its own, at another port.
+          ...(exchange.method === "handshake" && {
+            request: { ...exchange.request, engineAddress: markOf("engine") },
+          }),
+        })),
     });
   }
   const secrets = [...new Set(secretsIn(steps))].filter((secret) => !UNKNOWNS.includes(secret));

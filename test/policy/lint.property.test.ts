@@ -203,7 +203,7 @@ const defaultDeny: Claim = (policy, domain, findings) => {
   for (const one of loginsOf(policy, domain)) expect(decide(policy, one).rule).not.toBeNull();
 };
 
-test("what is said of rules and keys is so of all decisions over the domain", () => {
+test("findings agree with every decision over the domain", () => {
   fc.assert(
     fc.property(policies, (policy) => {
       const domain = domainOf([policy]);

@@ -53,7 +53,7 @@ export function agentCall(
   return client.authDevice({ body: { info, hostname, identity: { mac }, publicKey: AGENT_KEY, tenantId } });
 }
 
-/** Creates a public key past any program, by default for every login on every device; returns its fingerprint. */
+/** Creates a public key outside any program, by default for every login on every device; returns its fingerprint. */
 export async function createKey(
   client: Client,
   name: string,

@@ -59,22 +59,26 @@ export async function startPeers(
   more: Environment | ((index: number) => Environment),
 ): Promise<Instances> {
   const relays: Relay[] = [];
+  let instances: Instances | undefined;
+  const stop = async () => {
+    for (const relay of relays) relay.stop();
+    await instances?.stop();
+  };
   for (let index = 0; index < count; index += 1) {
     const internal = () =>
-      instances.services[index]?.logs().find(({ msg }) => msg === "listening for internal operations")
+      instances?.services[index]?.logs().find(({ msg }) => msg === "listening for internal operations")
         ?.address;
     relays.push(await startRelay(() => Number(new URL(String(internal())).port)));
   }
-  const instances: Instances = await startInstances(address, count, (index) => ({
+  instances = await startInstances(address, count, (index) => ({
     GATEHOUSE_INTERNAL_PORT: "0",
     GATEHOUSE_INTERNAL_TOKEN: "internal-token-of-the-instances-of-a-test",
     GATEHOUSE_PEER_URL: relays[index]?.url ?? "",
     GATEHOUSE_SSH_PORT: "0",
     ...(typeof more === "function" ? more(index) : more),
-  }));
-  const stop = async () => {
-    for (const relay of relays) relay.stop();
-    await instances.stop();
-  };
+  })).catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
   return { ...instances, stop };
 }

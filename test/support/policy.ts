@@ -10,7 +10,7 @@ export type Policy = Record<
   }
 >;
 
-/** How it is told that. */
+/** The environment variable for the program. */
 export const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
 
 const data = new Map<string, string>();

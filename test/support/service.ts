@@ -135,7 +135,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
   };
 }
 
-/** Starts a service that stops when the test that asks for it has ended. */
+/** Starts a service that stops when the calling test ends. */
 export async function testService(options: ServiceOptions = {}): Promise<TestService> {
   const service = await startService(options);
   onTestFinished(async () => void (await service.stop()));

@@ -133,7 +133,7 @@ const NONE: Figures = { endedAt: Number.NEGATIVE_INFINITY, last: 0, sum: 0, expe
  * What the lists of each owner took of the event loop lately. Times are in milliseconds, of a clock that never goes
  * back.
  */
-class ListTimes {
+export class ListTimes {
   readonly #figures = new LRUCache<string, Figures>({ max: REMEMBERED });
 
   /** Adds a list that has just ended. */

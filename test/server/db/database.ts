@@ -26,7 +26,7 @@ export async function newDatabase(): Promise<NewDatabase> {
   return { location: { file }, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** Opens one that is closed and removed when the test that asks for it has ended. */
+/** Opens a database that is closed and removed when the calling test ends. */
 export async function testDatabase(): Promise<Database> {
   const { location, remove } = await newDatabase();
   onTestFinished(remove);

@@ -239,7 +239,7 @@ describe("the status", () => {
   });
 
   test("cloud: the token of a removed device is void", async () => {
-    const cloud = await startApp({ edition: "cloud" });
+    const cloud = await testApp({ edition: "cloud" });
     const user = await cloud.user("zoe", "zoes");
     const { uid, token } = await enrolProven(cloud, user.tenant, "00:00:00:00:00:01");
     const offline = async () => (await cloud.call("offlineDevice", { token, params: { uid } })).status;
@@ -249,7 +249,6 @@ describe("the status", () => {
     const { status } = await cloud.services.db.device.findUniqueOrThrow({ where: { uid } });
     expect(status).toBe("removed");
     expect(await offline()).toBe(401);
-    await cloud.stop();
   });
 });
 

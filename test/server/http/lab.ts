@@ -35,7 +35,7 @@ function eachTest<T extends { stop(): Promise<void> }>(what: string, start: () =
   return standIn(what, () => current);
 }
 
-/** Starts a service that stops when the test that asks for it has ended. */
+/** Starts a service that stops when the calling test ends. */
 export async function testApp(...how: Start): Promise<TestApp> {
   const app = await startApp(...how);
   onTestFinished(() => app.stop());

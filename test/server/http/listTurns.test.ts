@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { ListTurns } from "../../../server/http/limits/ListTurns.ts";
+import { describe, expect, test } from "vitest";
+import { ListTimes, ListTurns } from "../../../server/http/limits/ListTurns.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -148,4 +148,43 @@ test("whatever comes: what is not refused begins once, in the order of its owner
     }),
     { numRuns: 50 },
   );
+});
+
+describe("the times of lists", () => {
+  const list = fc.record({ owner, cost, pause: fc.integer({ min: 0, max: 20_000 }) });
+
+  test("add up, each counting half as much after five seconds, and are of one owner", () => {
+    fc.assert(
+      fc.property(fc.array(list), (lists) => {
+        const times = new ListTimes();
+        let now = 0;
+        const ended = lists.map(({ owner, cost, pause }) => {
+          now += pause;
+          times.add(owner, cost, now);
+          return { owner, cost, at: now };
+        });
+        for (const name of ["a", "b", "c"]) {
+          const own = ended.filter(({ owner }) => owner === name);
+          const sum = own.reduce((total, { cost, at }) => total + cost * 2 ** ((at - now) / 5000), 0);
+          expect(times.recent(name, now)).toBeCloseTo(sum, 6);
+          expect(times.expected(name)).toBeLessThanOrEqual(Math.max(0, ...own.map(({ cost }) => cost)));
+        }
+      }),
+    );
+  });
+
+  test("expect of the next list what the last ones took, and of a slow one among them little", () => {
+    const times = new ListTimes();
+    times.add("a", 160, 0);
+    expect(times.expected("a")).toBe(10);
+    for (let number = 0; number < 100; number += 1) times.add("a", 50, number);
+    expect(times.expected("a")).toBeCloseTo(50, 0);
+    expect(times.restedAt("a")).toBe(149);
+  });
+
+  test("are those of a bounded number of owners", () => {
+    const times = new ListTimes();
+    for (let number = 0; number <= 10_000; number += 1) times.add(`owner ${number}`, 50, 0);
+    expect([times.recent("owner 0", 0), times.recent("owner 1", 0)]).toEqual([0, 50]);
+  });
 });

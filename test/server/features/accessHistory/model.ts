@@ -123,6 +123,12 @@ export class Model {
     return member === undefined ? null : { role: member.role };
   }
 
+  /** True for a credential that is worth nothing whatever happens: it has expired, or was ended or deleted. */
+  isDead(credential: Credential): boolean {
+    if (credential.kind === "key") return this.standing(credential) === null;
+    return this.now >= this.endOf(credential);
+  }
+
   /** Namespaces that a new token of the user may be for: several when it became a member of them at once (rules 5.14). */
   homesOf(user: User): string[] {
     const mine = this.places.filter((place) => place.members.has(user));
