@@ -1,4 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { member } from "../../provider/resources/member.ts";
+import type { Connection } from "../../provider/service/connection.ts";
 import { withSharedApp } from "../server/http/lab.ts";
 import { PASSWORD, type TestUser } from "../server/http/testApp.ts";
 import { type LossyProxy, startLossyProxy } from "../support/proxy.ts";
@@ -174,5 +176,35 @@ describe("the answer to an invitation is lost", () => {
     await through.up({});
     await through.close();
     await sparse.stop();
+  });
+});
+
+describe("the person of a Member", () => {
+  const tenant = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
+  const times = {
+    addedAt: "2026-11-23T07:00:00.000Z",
+    expiresAt: "0001-01-01T00:00:00Z",
+    status: "accepted",
+  };
+  const members = [
+    { id: "1".repeat(24), email: "owner@example.com", role: "owner", ...times },
+    { id: "2".repeat(24), email: "ana@example.com", role: "observer", ...times },
+  ];
+  const connection = {
+    namespaces: { find: async () => ({ tenantId: tenant, members }) },
+  } as unknown as Connection;
+  const left = `${tenant}/${"3".repeat(24)}`;
+  const found = async (id: string, state: object) => (await member.read(connection, id, state))?.id;
+
+  it("is found by the address until the invitation is accepted, and then by the id alone", async () => {
+    const email = "ana@example.com";
+    expect(await found(left, { email, status: "invited" })).toBe(`${tenant}/${"2".repeat(24)}`);
+    expect(await found(left, { email, status: "accepted" })).toBeUndefined();
+  });
+
+  it("is never the owner", async () => {
+    expect(await found(`${tenant}/${"1".repeat(24)}`, {})).toBeUndefined();
+    expect(await found(`${tenant}/owner@example.com`, {})).toBeUndefined();
+    expect(await found(left, { email: "owner@example.com", status: "invited" })).toBeUndefined();
   });
 });

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { UNKNOWN } from "../../provider/engineMarks.ts";
 import { diff } from "../../provider/lifecycle/diff.ts";
 import { check } from "../../provider/lifecycle/lifecycle.ts";
-import type { ResourceDefinition } from "../../provider/resources/definition.ts";
+import { filterState, type ResourceDefinition } from "../../provider/resources/definition.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import { canonicalInputs } from "../../provider/resources/values.ts";
 import { programs } from "./support/programs.ts";
@@ -127,16 +127,41 @@ describe("equal inputs in other words", () => {
     expect(diff(definition, applied(definition, { name: "fleet" }), program)).toEqual([]);
   });
 
+  it.each([
+    [{ tags: ["web", "prod"] }, { tags: ["prod", "web"] }],
+    [{ hostname: "", tags: ["prod"] }, { tags: ["prod"] }],
+    [{ hostname: "^web-", tags: [] }, { hostname: "^web-" }],
+    [{ hostname: ".*" }, { hostname: ".*" }],
+    [{}, { hostname: "" }],
+  ])("the service's filter %j becomes %j", (sent, state) => {
+    expect(filterState(sent)).toEqual(state);
+  });
+
+  it.each(["pending", "rejected"])(
+    "DeviceTags: the name of a %s device may refer to another device",
+    (deviceStatus) => {
+      const state = {
+        ...{ device: "a".repeat(64), tags: ["prod"], deviceStatus },
+        ...{ uid: "a".repeat(64), mac: "02:00:00:00:00:01", deviceName: "web-01" },
+      };
+      const changed = (device: string) => diff(byName("DeviceTags"), state, { device, tags: ["prod"] });
+      for (const device of ["web-01", "02:00:00:00:00:01"]) {
+        expect(changed(device)).toMatchObject([{ field: "device", replaces: true }]);
+      }
+      expect(changed("A".repeat(64))).toEqual([]);
+    },
+  );
+
   it("DeviceTags: the same device by uid, MAC or name is no change; another one replaces", () => {
     const definition = byName("DeviceTags");
     const state = {
       device: "web-01",
       tags: ["prod"],
       uid: "a".repeat(64),
-      mac: "02:00:00:00:00:01",
-      deviceName: "web-01",
+      mac: "02:00:00:00:00:0A",
+      deviceName: "Web-01",
     };
-    for (const device of ["WEB-01", "02:00:00:00:00:01", "a".repeat(64)]) {
+    for (const device of ["WEB-01", "02:00:00:00:00:0a", "a".repeat(64)]) {
       expect(diff(definition, state, { device, tags: ["prod"] })).toEqual([]);
     }
     expect(diff(definition, state, { device: "web-02", tags: ["prod"] })).toMatchObject([

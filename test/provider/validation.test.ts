@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { check } from "../../provider/lifecycle/lifecycle.ts";
 import type { ResourceDefinition } from "../../provider/resources/definition.ts";
 import { definitions } from "../../provider/resources/index.ts";
+import type { Connection } from "../../provider/service/connection.ts";
 import { sampleOf } from "./support/samples.ts";
 
 const byName = new Map<string, ResourceDefinition>(
@@ -142,4 +143,32 @@ describe("a refused input names resource, field and what is allowed", () => {
       expect(reason).not.toMatch(/expected|received|invalid|too (small|big)|unrecognized/i);
     }
   });
+});
+
+it("accepts an allow rule that matches no address", () => {
+  expect(reasonsOf("FirewallRule", { action: "allow", sourceIp: "^300\\." })).toEqual([]);
+});
+
+describe("rejects an id of another form before any request", () => {
+  const connection = new Proxy({} as Connection, {
+    get: (_, property) => {
+      throw new Error(`connection.${String(property)} is used`);
+    },
+  });
+  // An import of a Namespace may give its name instead.
+  const inNamespace = definitions.filter(({ name }) => name !== "Namespace");
+
+  it.each(inNamespace.map((definition) => [definition.name, definition] as const))(
+    "%s",
+    async (_name, definition) => {
+      const { example, text } = definition.id;
+      const [tenant = "", ...rest] = example.split("/");
+      const wrong = ["", "/", tenant, `${tenant}/`, rest.join("/"), `/${example}`];
+      // A name may hold slashes.
+      if (!text.endsWith("/name")) wrong.push(`${example}/`, `${example}/other`, `other/${example}`);
+      for (const id of wrong) {
+        await expect(definition.read(connection, id, {}), id).rejects.toThrow(`id "${id}": must be ${text}`);
+      }
+    },
+  );
 });

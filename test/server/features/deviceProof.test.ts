@@ -82,6 +82,11 @@ test("a deleted device's token ends at once, also when the device enrols again",
   expect([await statusOf(first), await statusOf(second)]).toEqual([401, 200]);
 });
 
+test("accepts the token of a device that enrolled at the first millisecond of a second", async () => {
+  app.stopClock();
+  expect(await statusOf(await enrolProven(app, ana.tenant, "00:00:00:00:00:02"))).toBe(200);
+});
+
 test("observers do not see the public keys of devices; operators do", async () => {
   const { uid } = await enrolProven(app, ana.tenant, MAC);
   const seen = async (role: string) => {

@@ -1,5 +1,10 @@
+import { type Operation, operations } from "@gatehouse-access/sdk/contract";
 import { expect, test } from "vitest";
 import { buildApp } from "../../../server/app.ts";
+import { ForbiddenError } from "../../../server/errors.ts";
+import { authorize } from "../../../server/http/access/authorize.ts";
+import type { Caller } from "../../../server/http/access/identity.ts";
+import type { SqlServices } from "../../../server/services.ts";
 import { startApp } from "./testApp.ts";
 
 const build = async () => {
@@ -30,3 +35,29 @@ test("one that says why it is open starts", async () => {
   await app.close();
   await stop();
 });
+
+const TENANT = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
+/** Authorises a caller for an operation that the contract does not have. It reads no database. */
+const authorized = (operation: Operation, caller: Caller) =>
+  authorize({} as SqlServices, operation, caller, TENANT, undefined);
+
+test("an operation of a namespace without a minimum role refuses the owner's key", async () => {
+  const key: Caller = { kind: "apikey", name: "key", tenant: TENANT, role: "owner" };
+  expect(await authorized(operations.getDevices, key)).toEqual({
+    caller: key,
+    tenant: TENANT,
+    role: "owner",
+  });
+  const withoutRole: Operation = { ...operations.getDevices, minRole: null };
+  await expect(authorized(withoutRole, key)).rejects.toThrow(ForbiddenError);
+});
+
+test.each(["namespace", "path"] as const)(
+  "an operation with the scope %s refuses a device, even if it accepts device tokens",
+  async (scope) => {
+    const uid = "a".repeat(64);
+    const device: Caller = { kind: "device", tenant: TENANT, uid, proven: true, expired: false };
+    const operation: Operation = { ...operations.getDevices, auth: ["device"], scope };
+    await expect(authorized(operation, device)).rejects.toThrow(ForbiddenError);
+  },
+);
