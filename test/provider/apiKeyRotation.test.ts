@@ -1,4 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { apiKey } from "../../provider/resources/apiKey.ts";
+import type { Origin } from "../../provider/resources/definition.ts";
+import type { Connection } from "../../provider/service/connection.ts";
 import { AuthenticationError, apiKeyCredential, createClient } from "../../sdk/index.ts";
 import { sharedFleet } from "../support/shared.ts";
 import { isTerraform } from "./support/frontDoor.ts";
@@ -247,4 +250,24 @@ describe("rotation of an API key", () => {
     );
     await fleet.client.deleteApiKey({ params: { key: "taken" } });
   });
+});
+
+it("refuses a secret from the program that another key has, before any request", async () => {
+  const sent: unknown[] = [];
+  const createApiKey = async ({ body }: { readonly body: { readonly key: string } }) => {
+    sent.push(body.key);
+    throw new Error("no answer");
+  };
+  const connectionTo = (isTaken: boolean) =>
+    ({
+      tenant: async (tenant: string) => ({ tenant, client: { createApiKey } }),
+      opens: async () => isTaken,
+    }) as unknown as Connection;
+  const origin = { name: "ci", chosen: { key: "secret" }, replaced: undefined } as unknown as Origin;
+  const create = (isTaken: boolean) =>
+    apiKey.create(connectionTo(isTaken), { tenant: fleet.tenant, validDays: 30 }, origin);
+  await expect(create(true)).rejects.toThrow(/has this secret already/);
+  expect(sent).toEqual([]);
+  await expect(create(false)).rejects.toThrow();
+  expect(sent).toEqual(["secret"]);
 });

@@ -202,6 +202,41 @@ describe("the person of a Member", () => {
     expect(await found(left, { email, status: "accepted" })).toBeUndefined();
   });
 
+  it("is not adopted or listed once the invitation is declined, and not adopted once it has expired", async () => {
+    const invitation = (digit: string, status: string, expiresAt: string) => ({
+      ...{ user: { id: digit.repeat(24), email: `${digit}@example.com` }, role: "observer", status },
+      ...{ createdAt: times.addedAt, expiresAt },
+    });
+    const [past, future] = ["2026-11-24T07:00:00.000Z", "2999-01-01T00:00:00.000Z"];
+    const invitations = {
+      all: async () => [
+        invitation("4", "pending", future),
+        invitation("5", "pending", past),
+        invitation("6", "rejected", future),
+        // An earlier one of the first person.
+        { ...invitation("4", "rejected", past), createdAt: "2026-11-01T07:00:00.000Z" },
+      ],
+    };
+    // A service without the status of members has its invitations apart.
+    const apart = {
+      namespaces: {
+        find: async () => ({ tenantId: tenant, members: [{ ...members[0], status: undefined }] }),
+      },
+      tenant: async () => ({ tenant, invitations }),
+    } as unknown as Connection;
+    const adopted = async (digit: string) =>
+      (await member.find?.(apart, { email: `${digit}@example.com`, role: "observer" }))?.id;
+    expect([await adopted("4"), await adopted("5"), await adopted("6")]).toEqual([
+      `${tenant}/${"4".repeat(24)}`,
+      undefined,
+      undefined,
+    ]);
+    expect((await member.list?.(apart, tenant))?.map(({ name }) => name)).toEqual([
+      "4@example.com",
+      "5@example.com",
+    ]);
+  });
+
   it("is never the owner", async () => {
     expect(await found(`${tenant}/${"1".repeat(24)}`, {})).toBeUndefined();
     expect(await found(`${tenant}/owner@example.com`, {})).toBeUndefined();

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { Listing } from "../../provider/service/listings.ts";
+import { listed } from "../../provider/resources/heldKeys.ts";
+import type { TenantClient } from "../../provider/service/connection.ts";
+import { apiKeyListing, Listing } from "../../provider/service/listings.ts";
 import { iteratePages } from "../../sdk/client.ts";
-import { NotFoundError } from "../../sdk/index.ts";
+import { type Client, NotFoundError } from "../../sdk/index.ts";
 
 type Item = { readonly id: string };
 
@@ -103,4 +105,20 @@ describe("a list of objects", () => {
       await expect(listing([], notFound(), refuse).find("0")).rejects.toThrow("no namespace");
     });
   });
+});
+
+it("finds the API key of a state by its time and name, and refuses to choose between two of that time", async () => {
+  const made = { createdAt: "2026-11-23T07:00:00.000Z", createdBy: "507f1f77bcf86cd799439011" };
+  const [first, second] = ["first", "second"].map((name) => ({ ...made, id: "", name }));
+  const keys = [first, second] as Item[];
+  const client = {
+    pages: pagesOf(keys),
+    async *iterate() {
+      yield* keys;
+    },
+  } as unknown as Client;
+  const opened = { apiKeys: apiKeyListing(client) } as unknown as TenantClient;
+  expect(await listed(opened, { ...made, name: "first" })).toBe(first);
+  expect(await listed(opened, { ...made, name: "second" })).toBe(second);
+  await expect(listed(opened, { ...made, name: "renamed" })).rejects.toThrow(/made in the same millisecond/);
 });

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { UNKNOWN } from "../../provider/engineMarks.ts";
 import { diff } from "../../provider/lifecycle/diff.ts";
 import { check } from "../../provider/lifecycle/lifecycle.ts";
-import { filterState, type ResourceDefinition } from "../../provider/resources/definition.ts";
+import { filterState, optional, type ResourceDefinition } from "../../provider/resources/definition.ts";
 import { definitions } from "../../provider/resources/index.ts";
-import { canonicalInputs } from "../../provider/resources/values.ts";
+import { canonical, canonicalInputs } from "../../provider/resources/values.ts";
 import { programs } from "./support/programs.ts";
 
 const cases = definitions.map((definition) => [definition.name, definition] as const);
@@ -182,5 +183,33 @@ describe("equal inputs in other words", () => {
     expect(diff(definition, state, program, new Date("2026-01-09T00:00:00Z"))).toMatchObject([
       { field: "role", replaces: false },
     ]);
+  });
+});
+
+describe("the canonical value of an input", () => {
+  const settings = optional(z.looseObject({}), { description: "", default: { record: true, text: "" } });
+  const list = optional(z.looseObject({}), { description: "" });
+
+  it.each([
+    ["nothing", undefined, { record: true, text: "" }],
+    ["null", null, { record: true, text: "" }],
+    ["an empty text", "", { record: true, text: "" }],
+    ["a part", { text: "hello" }, { record: true, text: "hello" }],
+    ["undefined members", { record: undefined, text: "hello" }, { record: true, text: "hello" }],
+    ["null members", { record: null, text: "hello" }, { record: true, text: "hello" }],
+    ["a member that is not known yet", { record: UNKNOWN }, { record: UNKNOWN, text: "" }],
+  ])("has the defaults for %s", (_case, value, expected) => {
+    expect(canonical(settings, value)).toStrictEqual(expected);
+  });
+
+  it("has lists as sorted sets, and no empty members", () => {
+    const value = { items: ["b", "a", "b"], none: null, missing: undefined };
+    expect(canonical(list, value)).toStrictEqual({ items: ["a", "b"] });
+  });
+
+  it("is absent without a value and a default", () => {
+    expect(canonicalInputs({ list, settings }, { list: "" })).toStrictEqual({
+      settings: { record: true, text: "" },
+    });
   });
 });
