@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { check } from "../../provider/lifecycle/lifecycle.ts";
 import type { ResourceDefinition } from "../../provider/resources/definition.ts";
+import { firewallRule } from "../../provider/resources/firewallRule.ts";
 import { definitions } from "../../provider/resources/index.ts";
 import type { Connection } from "../../provider/service/connection.ts";
 import { sampleOf } from "./support/samples.ts";
@@ -147,6 +148,27 @@ describe("a refused input names resource, field and what is allowed", () => {
 
 it("accepts an allow rule that matches no address", () => {
   expect(reasonsOf("FirewallRule", { action: "allow", sourceIp: "^300\\." })).toEqual([]);
+});
+
+it("FirewallRule finds a rule that is equal in every input, and that no other resource has", async () => {
+  const tenant = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
+  const inputs = {
+    ...{ tenant, action: "deny" as const, priority: 1, sourceIp: ".*", username: "^root$", active: true },
+    filter: { tags: ["prod", "web"] },
+  };
+  const changes = {
+    ...{ action: "allow", priority: 2, sourceIp: "^10", username: "^ana$", active: false },
+    filter: { hostname: ".*" },
+  };
+  const others = Object.entries(changes).map(([field, value]) => ({ ...inputs, id: field, [field]: value }));
+  const equal = { ...inputs, id: "equal", filter: { tags: ["web", "prod"] } };
+  const find = (rules: readonly object[], isOthers?: (id: string) => boolean) => {
+    const connection = { tenant: async () => ({ tenant, rules: { all: async () => rules } }) };
+    return firewallRule.find?.(connection as unknown as Connection, inputs, isOthers);
+  };
+  expect(await find(others)).toBeUndefined();
+  expect((await find([...others, equal]))?.id).toBe(`${tenant}/equal`);
+  expect(await find([equal], (id) => id === `${tenant}/equal`)).toBeUndefined();
 });
 
 describe("rejects an id of another form before any request", () => {
