@@ -102,7 +102,7 @@ async function makeModule(
       output = await root.must(...args, "-no-color", "-input=false");
     });
     if (output.includes(outcome)) return seconds;
-    throw new Error(`terraform ${args[0]} did not say “${outcome}”:\n${output.slice(-2000)}`);
+    throw new Error(`terraform ${args[0]} did not print “${outcome}”:\n${output.slice(-2000)}`);
   };
 }
 
@@ -176,10 +176,10 @@ async function startOf(provider: string): Promise<number> {
     const milliseconds = performance.now() - started;
     child.kill("SIGKILL");
     await ended;
-    if (!line.startsWith("1|6|unix|")) throw new Error(`the provider says ${line}`);
+    if (!line.startsWith("1|6|unix|")) throw new Error(`the provider printed ${line}`);
     return milliseconds;
   }
-  throw new Error("the provider ended without a word");
+  throw new Error("the provider exited without output");
 }
 
 /** Prints the goals, with what was measured of them. @param all the smallest number of resources first */

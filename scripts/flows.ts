@@ -207,7 +207,7 @@ async function printCalls(folder: string, fleet: fleets.SshService): Promise<voi
   }
 }
 
-/** Has Terraform start the provider's modules. Those in the bundle cannot be told apart. */
+/** Makes Terraform start the provider from its modules: coverage cannot separate the modules of the bundle. */
 async function terraformCreate(folder: string, env: Record<string, string>): Promise<void> {
   const config = join(folder, "terraform.rc");
   writeFileSync(

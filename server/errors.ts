@@ -108,6 +108,12 @@ const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readon
   P2025: { status: 404, message: "not found" },
 };
 
+/** The codes for errors of the adapters, which statements without Prisma's client fail with. */
+const CODES: Readonly<Record<string, string>> = {
+  UniqueConstraintViolation: "P2002",
+  ForeignKeyConstraintViolation: "P2003",
+};
+
 /** The response while the database fails, with the seconds after which to retry; the log has the cause. */
 const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retryAfter: number }>> = {
   busy: { message: "the database is busy, try again", retryAfter: 1 },
@@ -147,8 +153,9 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (isWriteConflict(error)) return unavailable("too many changes at once, try again", 1);
   const outage = outageOf(error);
   if (outage) return unavailable(OUTAGES[outage].message, OUTAGES[outage].retryAfter);
-  if (isDatabaseError(error)) {
-    const known = DATABASE_ERRORS[error.code];
+  const code = isDatabaseError(error) ? error.code : CODES[adapterErrorOf(error)?.cause.kind ?? ""];
+  if (code !== undefined) {
+    const known = DATABASE_ERRORS[code];
     return known && { status: known.status, body: { message: known.message }, headers: {} };
   }
   // Fastify's own refusals (body too large, bad content length) reveal nothing internal.

@@ -15,6 +15,7 @@ import { LiveLogins } from "./logins/LiveLogins.ts";
 import {
   type GatewayProcessStart,
   type GatewayProcessState,
+  gatewaySettings,
   NotConnectedError,
   type ReachedDevice,
   type RelayTicket,
@@ -63,7 +64,7 @@ export class Gateway {
     );
     this.process = new GatewayProcess({
       folder,
-      start: { settings: services.settings },
+      start: { settings: gatewaySettings(services.settings) },
       log,
       handlers: this.#handlers(),
       count: ({ entry, credential, result, seconds }) => {

@@ -174,16 +174,20 @@ export interface RequestedTerminal {
   readonly size: TerminalSize;
 }
 
-/** The settings of the service that the gateway process works with. */
-export type GatewaySettings = Pick<
-  ServiceSettings,
-  | "sshEnvironment"
-  | "sshKeepAlive"
-  | "sshMemory"
-  | "sshRefusalsPerAddress"
-  | "sshStartupsPerAddress"
-  | "trustedProxies"
->;
+/** The settings of the service that the gateway process works with: it gets no others. */
+const GATEWAY_SETTINGS = [
+  "sshEnvironment",
+  "sshKeepAlive",
+  "sshMemory",
+  "sshRefusalsPerAddress",
+  "sshStartupsPerAddress",
+  "trustedProxies",
+] as const satisfies readonly (keyof ServiceSettings)[];
+
+export type GatewaySettings = Pick<ServiceSettings, (typeof GATEWAY_SETTINGS)[number]>;
+
+export const gatewaySettings = (settings: ServiceSettings): GatewaySettings =>
+  Object.fromEntries(GATEWAY_SETTINGS.map((name) => [name, settings[name]])) as unknown as GatewaySettings;
 
 /** What the gateway process needs to begin. */
 export interface GatewayProcessStart {

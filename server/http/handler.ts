@@ -96,11 +96,11 @@ export interface ObjectRequest {
   /** Authenticates and authorises the caller, as of the transaction. */
   identify(services: SqlServices): Promise<Caller | Member>;
   /** Runs the operation in the transaction of its write. */
-  run(services: SqlServices, identity: Caller | Member, told: Told): Promise<unknown>;
+  run(services: SqlServices, identity: Caller | Member, report: WriteReport): Promise<unknown>;
 }
 
 /** The parts of a write's context that `writeObject` provides. */
-export type Told = Pick<WriteContext<Operation>, "found" | "repeated" | "became">;
+type WriteReport = Pick<WriteContext<Operation>, "found" | "repeated" | "became">;
 
 /** The result of a write, and the object's revision after it (undefined if it was deleted). */
 export interface Written {

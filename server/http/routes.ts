@@ -190,8 +190,8 @@ function writerOf(
       facts: context.request,
       identify: (inside) => identify(inside, operation, request),
       // A copy would make the signal, which is made on access. The identity has the form that the operation's scope says.
-      run: (inside, identity, told) =>
-        handler(Object.assign(Object.create(context), told, { services: inside, identity })),
+      run: (inside, identity, report) =>
+        handler(Object.assign(Object.create(context), report, { services: inside, identity })),
     });
     setRevision(reply, revision);
     return result;

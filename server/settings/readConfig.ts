@@ -10,11 +10,16 @@ import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { Setting } from "./setting.ts";
 import { type SettingName, type SettingValues, settings } from "./settings.ts";
 
-/** Settings that only the start of a process reads. */
-type Secret = "databaseUrl" | "secret" | "internalToken" | "smtpUrl";
+/** Secrets, and the parts of {@link SamlSettings} before they are checked. */
+type Withheld =
+  | "databaseUrl"
+  | "secret"
+  | "internalToken"
+  | "smtpUrl"
+  | Extract<SettingName, `saml${string}`>;
 
-/** The settings without secrets, in the units of the table. */
-export interface ServiceSettings extends Omit<SettingValues, Secret> {
+/** The settings that the service works with, in the units of the table. */
+export interface ServiceSettings extends Omit<SettingValues, Withheld> {
   /** Undefined: SAML is off. */
   readonly saml: SamlSettings | undefined;
 }
@@ -267,13 +272,14 @@ function certificatesIn(file: string): readonly string[] {
 export function readConfig(environment: Environment, flags: Flags): Config {
   const values = readSettings(Object.keys(settings) as SettingName[], environment, flags);
   checkPublicUrl(values);
-  const { databaseUrl, secret, internalToken: _token, smtpUrl: _url, ...others } = values;
+  const { databaseUrl, secret, internalToken: _token, smtpUrl: _url, ...open } = values;
+  const others = Object.fromEntries(Object.entries(open).filter(([name]) => !name.startsWith("saml")));
   return {
     database: databaseAt(databaseUrl, values.dataDir, values.databaseConnections),
     secret,
     tls: tlsFiles(values),
     internal: internalListener(values),
     mail: mail(values),
-    settings: { ...others, saml: samlSettings(values) },
+    settings: { ...(others as Omit<SettingValues, Withheld>), saml: samlSettings(values) },
   };
 }

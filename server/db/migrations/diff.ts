@@ -16,6 +16,10 @@ if (!name || !/^[a-z0-9_]+$/.test(name)) {
 
 const git = (...words: string[]): string =>
   execFileSync("git", words, { cwd: import.meta.dirname, encoding: "utf8" }).trim();
+if (git("status", "--porcelain", "--", ...databases) !== "") {
+  console.error("A migration is not committed yet: delete it, or commit it together with its models");
+  process.exit(2);
+}
 const commit = git("log", "-1", "--format=%H", "--", ...databases.map((database) => `${database}/*.sql`));
 const models = git("show", `${commit}:server/db/models.prisma`);
 
@@ -26,7 +30,7 @@ for (const database of databases) {
     continue;
   }
   const folder = join(import.meta.dirname, database);
-  const number = readdirSync(folder).length + 1;
+  const number = readdirSync(folder).filter((file) => file.endsWith(".sql")).length + 1;
   const file = join(folder, `${String(number).padStart(4, "0")}_${name}.sql`);
   writeFileSync(file, `${sql}\n`);
   console.log(`${database}: ${file}`);

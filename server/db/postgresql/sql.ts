@@ -52,11 +52,14 @@ export function postgresqlSql(
   };
 }
 
-/** PostgreSQL's codes of errors that have a meaning here: a serialization failure, a deadlock, a unique value. */
-const KINDS: Readonly<Record<string, "TransactionWriteConflict" | "UniqueConstraintViolation">> = {
+/** PostgreSQL's codes of errors that have a meaning here: a serialization failure, a deadlock, a unique value, a reference. */
+const KINDS: Readonly<
+  Record<string, "TransactionWriteConflict" | "UniqueConstraintViolation" | "ForeignKeyConstraintViolation">
+> = {
   "40001": "TransactionWriteConflict",
   "40P01": "TransactionWriteConflict",
   "23505": "UniqueConstraintViolation",
+  "23503": "ForeignKeyConstraintViolation",
 };
 
 /** The adapter's error for one of PostgreSQL; one of the connection stays as it is. */

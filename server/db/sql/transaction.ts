@@ -17,7 +17,7 @@ const TOGETHER = 2;
 /** Clients of the transactions that are open. */
 const open = new WeakSet<object>();
 
-/** What has a database, such as the services. */
+/** An object with a client of the database, such as the services. */
 type With<Db> = { readonly db: Db };
 
 /** The services for work inside of a transaction: whatever uses their database is a part of it. */

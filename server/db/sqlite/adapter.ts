@@ -236,7 +236,7 @@ class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
 
 /**
  * Prisma driver adapter over an open SQLite connection: our own, since no other one meets all requirements.
- * Compared with Prisma 7.10; `test/server/db` tests the reasons of the choice.
+ * Compared with Prisma 7.10; `test/server/sqlite` tests the reasons of the choice.
  *
  * | choice | install | acknowledged writes | memory after 100,000 writes |
  * |---|---|---|---|
@@ -317,7 +317,7 @@ export function columnTypes(
 }
 
 /** Converts a value to one that SQLite accepts. Times become ISO 8601 text in UTC, which sorts as time does. */
-export function toSqlite(value: unknown, type: ArgType | undefined): unknown {
+function toSqlite(value: unknown, type: ArgType | undefined): unknown {
   if (typeof value === "boolean") return value ? 1 : 0;
   if (value instanceof Date) return timeText(value);
   if (typeof value !== "string") return value;

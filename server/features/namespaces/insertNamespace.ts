@@ -46,6 +46,3 @@ export async function insertNamespace({ db, now, settings }: SqlServices, namesp
   await insertRows(db, "Member", [owner]);
   return { ...row, members: [owner] };
 }
-
-/** The row that {@link insertNamespace} returns. */
-export type NewNamespaceRow = NonNullable<Awaited<ReturnType<typeof insertNamespace>>>;

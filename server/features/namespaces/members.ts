@@ -154,6 +154,6 @@ export const leaveNamespace: ObjectWrite<PublicOperations["leaveNamespace"], Mem
   became(null);
   if (caller.tenant !== tenantId) return undefined;
   const user = await callingUser(services, caller);
-  // Others of the transaction wait for the signature, a millisecond: a user rarely leaves.
+  // Other writes wait for this signature, about 1 ms. Digests of passwords leave a thread for it.
   return sessionOf(services, user, await homeOf(services, user), caller.token);
 };

@@ -18,7 +18,7 @@ interface Queue {
 }
 
 /**
- * One process's memory of recent enrolments, so that strangers who enrol devices cost little: which namespaces are
+ * One process's memory of recent enrolments, so that enrolments of clients without a credential cost little: which namespaces are
  * full, how many devices enrolled from an address, and which enrolments wait.
  */
 export class Enrolments {
@@ -58,7 +58,7 @@ export class Enrolments {
 
   /**
    * Runs an enrolment once all earlier ones of the namespace have ended. Each changes the count of pending devices: side
-   * by side most of them would only retry. They share no transactions with other writes, which strangers would delay.
+   * by side most of them would only retry. In shared transactions, clients without a credential would delay other writes.
    * @throws BusyError too many wait already
    */
   async inTurn<T>(tenantId: string, enrol: () => Promise<T>): Promise<T> {

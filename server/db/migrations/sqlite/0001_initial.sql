@@ -634,7 +634,7 @@ CREATE INDEX "Device_tenantId_name_status_infoPlatform_uid_idx" ON "Device"("ten
 -- CreateIndex
 CREATE INDEX "Device_tenantId_status_lastSeen_uid_infoPlatform_offline_idx" ON "Device"("tenantId", "status", "lastSeen", "uid", "infoPlatform", "offline");
 
--- After the other index by status: where several indexes do, SQLite takes that one, and devices are counted by the smallest.
+-- After the other index by status: of several usable indexes SQLite takes the newest, and counting is fastest by the smallest.
 -- CreateIndex
 CREATE INDEX "Device_tenantId_status_infoPlatform_idx" ON "Device"("tenantId", "status", "infoPlatform");
 
