@@ -247,7 +247,7 @@ export function runInTerminal(
   };
 }
 
-/** What the library remembers of a write that waits for room, and does not forget when it is done. */
+/** The state of a waiting write, which the library keeps after the write. */
 interface PendingWrite {
   _chunk?: unknown;
   _chunkcb?: unknown;

@@ -70,7 +70,7 @@ export function watch(look: () => void): () => void {
   return () => clearInterval(timer);
 }
 
-/** What a command has used, with all processes that it started. */
+/** The resources that a command and all its child processes have used. */
 export interface Usage {
   /** The sum of the most that each process held. */
   readonly megabytes: number;

@@ -46,10 +46,10 @@ const options = readOptions("bench:terraform", {
 if (!hasTerraform) throw new Error("there is no terraform on the PATH");
 if (!existsSync(PROVIDER)) throw new Error("there is no provider: node scripts/release/bundle.ts makes it");
 
-/** What is compared: rules of a service, and as many resources that do nothing. */
+/** The two sides of the comparison: rules of a service, and as many resources that do nothing. */
 type Kind = "gatehouse" | "builtin";
 
-/** What starts the provider: the Node that runs the benchmark. */
+/** The PATH of the provider: it starts with the Node that runs the benchmark. */
 const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
 
 const folder = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
@@ -154,11 +154,11 @@ async function measure(size: number, env: Readonly<Record<string, string>>): Pro
   return { size, apply, noOp, requests };
 }
 
-/** What Terraform tells its plugins. */
+/** The variables that Terraform gives to its plugins. */
 const HANDSHAKE = {
   TF_PLUGIN_MAGIC_COOKIE: "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2",
   PLUGIN_PROTOCOL_VERSIONS: "5,6",
-  // Any certificate: nobody connects, but the provider makes its own for it.
+  // Any certificate works: no client connects, but the provider creates its own certificate for it.
   PLUGIN_CLIENT_CERT: rootCertificates[0] ?? "",
   // The socket is left in the folder by a process that is killed.
   PLUGIN_UNIX_SOCKET_DIR: folder,

@@ -153,7 +153,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (isWriteConflict(error)) return unavailable("too many changes at once, try again", 1);
   const outage = outageOf(error);
   if (outage) return unavailable(OUTAGES[outage].message, OUTAGES[outage].retryAfter);
-  const code = isDatabaseError(error) ? error.code : CODES[adapterErrorOf(error)?.cause.kind ?? ""];
+  const code = databaseCodeOf(error);
   if (code !== undefined) {
     const known = DATABASE_ERRORS[code];
     return known && { status: known.status, body: { message: known.message }, headers: {} };
@@ -172,6 +172,10 @@ const unavailable = (message: string, retryAfter: number): ErrorAnswer => ({
   headers: { "Retry-After": String(retryAfter) },
 });
 
+/** Prisma's code of a database error, also of one that Prisma's client has not wrapped. */
+const databaseCodeOf = (error: unknown): string | undefined =>
+  isDatabaseError(error) ? error.code : CODES[adapterErrorOf(error)?.cause.kind ?? ""];
+
 /** True for a database error with one of Prisma's codes, or with exactly the given code. */
 export function isDatabaseError(
   error: unknown,
@@ -181,8 +185,7 @@ export function isDatabaseError(
 }
 
 /** True when a statement would give a row a unique value that another row has. */
-export const isTaken = (error: unknown): boolean =>
-  isDatabaseError(error, "P2002") || adapterErrorOf(error)?.cause.kind === "UniqueConstraintViolation";
+export const isTaken = (error: unknown): boolean => databaseCodeOf(error) === "P2002";
 
 /** The adapters' name for a transaction that the database aborted in favour of another one. */
 const WRITE_CONFLICT = "TransactionWriteConflict";

@@ -33,7 +33,7 @@ const SEARCH = JSON.stringify([
   { type: "property", params: { name: "info.pretty_name", operator: "contains", value: "4242" } },
 ]);
 
-/** Enrols devices that nobody knows. */
+/** Enrols unknown devices. */
 const enrolment = {
   ...{ connections: 300, healthy: LIST },
   request: () => ({

@@ -135,7 +135,7 @@ export async function measureCase(run: Run, one: Case) {
   });
 }
 
-/** What is measured of each target, and of all of them: answers per second, and milliseconds of a core for each request. */
+/** The figures of each target, and of all targets together: answers per second, and milliseconds of a core for each request. */
 async function timed({ pid }: ServerProcess, targets: readonly Target[], seconds: number) {
   const before = coreTimeOf(pid);
   const each = await loadFor(targets, seconds);

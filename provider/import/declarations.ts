@@ -219,7 +219,7 @@ function alternativesIn(pattern: string): string[] | undefined {
     const isOuter = (index === 0 && token === "(") || (isLast && token === ")");
     if (token === "(" || token === "[") depth += 1;
     if (token === ")" || token === "]") depth -= 1;
-    // What comes first is no group around all the rest.
+    // The first group ends before the pattern does.
     if (depth === 0 && !isLast) return [inner];
     if (isOuter) continue;
     if (depth === 1 && token === "|") parts.push("");

@@ -37,7 +37,7 @@ interface PlannedTenant {
   readonly tenant: unknown;
 }
 
-/** What the files of a root module contain, and its plan does not. */
+/** The facts about a root module that its files contain and its plan does not. */
 export interface ConfigurationFacts {
   /** Whether the provider block with this key sets the url to this variable alone. */
   readonly isUrlAlone: (key: string, variable: string) => boolean;

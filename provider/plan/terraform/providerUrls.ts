@@ -70,7 +70,7 @@ function ephemeralInJson(text: string, variable: string): unknown[] {
 }
 
 interface Block {
-  /** What is before the brace: `provider "gatehouse"`. */
+  /** The words before the brace: `provider "gatehouse"`. */
   readonly head: string;
   /** The expressions of its attributes. */
   readonly given: ReadonlyMap<string, string>;

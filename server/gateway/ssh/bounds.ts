@@ -270,7 +270,7 @@ export async function passOn(from: Readable, take: (data: Buffer) => Promise<voi
   }
 }
 
-/** What the library remembers of a write that waits for room, and does not forget when it is done. */
+/** The state of a waiting write, which the library keeps after the write. */
 interface PendingWrite {
   _chunk?: unknown;
   _chunkcb?: unknown;

@@ -18,8 +18,8 @@ interface Queue {
 }
 
 /**
- * One process's memory of recent enrolments, so that enrolments of clients without a credential cost little: which namespaces are
- * full, how many devices enrolled from an address, and which enrolments wait.
+ * One process's memory of recent enrolments, so that enrolments of clients without a credential cost little: which
+ * namespaces are full, how many devices enrolled from an address, and which enrolments wait.
  */
 export class Enrolments {
   /** When a namespace no longer counts as full, in milliseconds since 1970. */
