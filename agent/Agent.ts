@@ -60,7 +60,7 @@ function system(): { readonly id: string; readonly prettyName: string } {
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
 
-/** Enrols a device, keeps its tunnel, and serves the logins that come through it. */
+/** Enrolls a device, keeps its tunnel, and serves the logins that come through it. */
 export class Agent {
   readonly #options: AgentOptions;
   readonly #server: SshServer;
@@ -94,7 +94,7 @@ export class Agent {
       const started = Date.now();
       const isTokenNew = this.#enrolled === undefined;
       try {
-        await this.#holdTunnel(this.#enrolled ?? (await this.#enrol()));
+        await this.#holdTunnel(this.#enrolled ?? (await this.#enroll()));
         log("info", "tunnel closed");
         if (Date.now() - started > LONGEST_PAUSE) pause = FIRST_PAUSE;
       } catch (error) {
@@ -112,7 +112,7 @@ export class Agent {
     }
   }
 
-  async #enrol(): Promise<Enrolled> {
+  async #enroll(): Promise<Enrolled> {
     const { url, tenant, hostname, mac, key, pin, version, log } = this.#options;
     const client = createClient({ url });
     try {
@@ -163,7 +163,7 @@ export class Agent {
     const { url, log } = this.#options;
     const report = setInterval(
       () => {
-        this.#enrol().catch((error: Error) =>
+        this.#enroll().catch((error: Error) =>
           log("warn", "the service took no report", { reason: error.message }),
         );
       },

@@ -7,7 +7,7 @@ import { join } from "node:path";
 /** The command is called wrongly. */
 export class UsageError extends Error {}
 
-/** The key of a device, by which the service recognises it. */
+/** The key of a device, by which the service recognizes it. */
 export interface DeviceKey {
   /** The private half, PEM (PKCS#1). */
   readonly privateKey: string;

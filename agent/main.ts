@@ -68,12 +68,12 @@ function option(flags: string, about: string, variable: string, fallback?: strin
 
 function runCommand(): Command {
   return new Command("run")
-    .description("Enrol this machine as a device, and serve logins to it")
+    .description("Enroll this machine as a device, and serve logins to it")
     .addOption(option("--url <url>", "Address of the service", "GATEHOUSE_URL").makeOptionMandatory())
     .addOption(
       option(
         "--tenant <id>",
-        "Id of the namespace to enrol in",
+        "Id of the namespace to enroll in",
         "GATEHOUSE_AGENT_TENANT",
       ).makeOptionMandatory(),
     )

@@ -10,7 +10,7 @@ const fingerprintOf = (key: string): string =>
   `SHA256:${createHash("sha256").update(key, "base64").digest("base64").replace(/=+$/, "")}`;
 
 /**
- * The key that the service logs in with, as the first enrolment has seen it. Whoever is between the agent and the service
+ * The key that the service logs in with, as the first enrollment has seen it. Whoever is between the agent and the service
  * later can log in with no other key.
  */
 export class ServicePin {

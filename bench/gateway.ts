@@ -30,7 +30,7 @@ const { rounds, held, write } = readOptions("bench:gateway", {
 
 /** Bytes that are moved. */
 const SIZE = 100_000_000;
-const UNLIMITED = ["reports", "enrolments"].flatMap((what) => [`--${what}-per-address`, "0"]);
+const UNLIMITED = ["reports", "enrollments"].flatMap((what) => [`--${what}-per-address`, "0"]);
 
 const folder = openFolder();
 const key = newKey(folder.path, "key");

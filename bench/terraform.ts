@@ -86,7 +86,7 @@ const commandsOn = (
 /** Runs a command; gives its seconds. */
 type TimedModule = (command: Command) => Promise<number>;
 
-/** Creates a root module with so many resources of one kind, and initialises it. */
+/** Creates a root module with so many resources of one kind, and initializes it. */
 async function makeModule(
   kind: Kind,
   count: number,

@@ -12,7 +12,7 @@ const section = (title: string, intro: string, kinds: Readonly<Record<string, Er
     ),
   ].join("\n\n");
 
-/** The page of error codes, from the catalogues of the SDK and the provider. @param note says that it is generated */
+/** The page of error codes, from the catalogs of the SDK and the provider. @param note says that it is generated */
 export const errorsPage = (note: string): string =>
   `${[
     "# Error codes",

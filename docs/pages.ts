@@ -177,7 +177,7 @@ function serverSettings(): string {
   const head =
     "# Settings of gatehouse-server\n\nA flag wins over its variable; an empty variable counts as not set. A secret may stand in a file instead, which the variable with `_FILE` behind its name names: `GATEHOUSE_DATABASE_URL_FILE`, `GATEHOUSE_SECRET_FILE`.";
   const late =
-    `A device that enrols, and whatever an agent says anew, is stored before the answer. Of a report without news ` +
+    `A device that enrolls, and whatever an agent says anew, is stored before the answer. Of a report without news ` +
     `only the time is written, with many others and ${HEARTBEAT_DELAY / 1000} seconds late at most: so late may ` +
     "`last_seen` be, and `online` of a device that comes back after more than two minutes.";
   return [NOTE, head, table(["Variable", "Flag", "Default", "Meaning"], rows), late].join("\n\n");

@@ -11,7 +11,7 @@ import { type Client, createClient, passwordCredential } from "@gatehouse-access
 import picocolors from "picocolors";
 import { changeBehindTheBack } from "./demo/changes.ts";
 import { copyProgram, logIn, startAgent, withoutSsh } from "./demo/logins.ts";
-import { createUser, enrol, type Login, macOf, type Service, setUp, startService } from "./demo/service.ts";
+import { createUser, enroll, type Login, macOf, type Service, setUp, startService } from "./demo/service.ts";
 
 const GATEHOUSE = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.meta.url));
 /** The picture that the demo leaves behind. */
@@ -31,7 +31,7 @@ const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep]
   --destroy  destroy what the policy made, at the end
   --keep     leave the service running, and print its address and login`;
 
-// Not the library's own guess: on CI it colours although nobody looks.
+// Not the library's own guess: on CI it colors although nobody looks.
 const pc = picocolors.createColors(process.stdout.isTTY === true && !process.env.NO_COLOR);
 const options = readOptions();
 
@@ -133,14 +133,14 @@ async function prepareFleet(client: Client, service: Service, folder: string): P
   ];
   // One of them is served by an agent of its own; see the logins at the end.
   const served = names.indexOf(SERVED);
-  await Promise.all(names.map((name, index) => index !== served && enrol(client, tenant, name, index)));
-  await enrolServed(client, service, { folder, tenant, mac: macOf(served) });
+  await Promise.all(names.map((name, index) => index !== served && enroll(client, tenant, name, index)));
+  await enrollServed(client, service, { folder, tenant, mac: macOf(served) });
   console.log(`${names.length} devices enrolled and accepted, 3 users`);
   return { tenant, bob, carla };
 }
 
 /** Starts the agent of the device that the logins reach, and accepts it. */
-async function enrolServed(client: Client, service: Service, device: ServedDevice): Promise<void> {
+async function enrollServed(client: Client, service: Service, device: ServedDevice): Promise<void> {
   agent = await startAgent(device.folder, service, { ...device, name: SERVED });
   agent.died.catch(childDeath.reject);
   const [pending] = await client.getDevices({ query: { status: "pending" } });

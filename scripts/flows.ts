@@ -11,7 +11,7 @@ import { policyEnv } from "../test/support/policy.ts";
 import type { TestService } from "../test/support/service.ts";
 import * as fleets from "../test/support/sshFleet.ts";
 import { hasTerraform, RootModule } from "../test/terraform/support/terraform.ts";
-import { PACKAGES } from "./release/artefacts.ts";
+import { PACKAGES } from "./release/artifacts.ts";
 import { ROOT, TERRAFORM_PROVIDER } from "./release/bundle.ts";
 
 const SOURCES = new Set(

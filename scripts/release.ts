@@ -12,7 +12,7 @@ import {
   packPlugin,
   packTerraformProvider,
   sums,
-} from "./release/artefacts.ts";
+} from "./release/artifacts.ts";
 import { type Bill, writeBill } from "./release/bills.ts";
 import { PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./release/bundle.ts";
 import {
@@ -21,7 +21,7 @@ import {
   type Finding,
   fixtureFindings,
   gitFindings,
-  licenceFindings,
+  licenseFindings,
   packageFindings,
   readManifests,
   toolFindings,
@@ -32,7 +32,7 @@ import {
 const HELP = `Usage: npm run release -- [--dry-run] [--out <folder>] [--no-trial]
 
 Makes the packages, the plugin's archives, the Terraform provider's archives with their checksums, bills of materials and
-checksums of all; checks versions, changelog, fixtures, documents and licences; installs what it made into empty folders
+checksums of all; checks versions, changelog, fixtures, documents and licenses; installs what it made into empty folders
 and does there what the README says. It publishes nothing (docs/releasing.md).
 
   --dry-run        name what is put right on the day of the release (the changelog's title, the tag), and go on
@@ -56,7 +56,7 @@ async function step<T>(title: string, work: () => Promise<T> | T): Promise<T> {
   return result;
 }
 
-/** Makes all artefacts in a folder. */
+/** Makes all artifacts in a folder. */
 async function make(out: string, version: string): Promise<Finding[]> {
   await rm(out, { recursive: true, force: true });
   await mkdir(out, { recursive: true });
@@ -69,14 +69,14 @@ async function make(out: string, version: string): Promise<Finding[]> {
   ] as const) {
     const bill = await step(`Making ${name}`, () => pack(out, version));
     await writeBill(out, name, bill);
-    found.push(...licenceFindings(bill.components, true));
+    found.push(...licenseFindings(bill.components, true));
     programs.push(bill);
   }
   for (const name of PACKAGES) {
     const carried = name === "provider" ? programs[1] : undefined;
     const bill = await step(`Asking what ${name} brings with it`, () => billOfPackage(packed, name, carried));
     await writeBill(out, name, bill);
-    found.push(...licenceFindings(bill.components, false));
+    found.push(...licenseFindings(bill.components, false));
   }
   await writeFile(join(out, "SHA256SUMS"), await sums(out, (await readdir(out)).sort()));
   // A library may be in several bills.

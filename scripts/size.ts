@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import ts from "typescript";
 import { flag, readOptions } from "../bench/commandLine.ts";
 import { printFlows } from "./flows.ts";
-import { PACKAGES } from "./release/artefacts.ts";
+import { PACKAGES } from "./release/artifacts.ts";
 import { ROOT } from "./release/bundle.ts";
 
 const KINDS = { Source: [...PACKAGES, "scripts", "bench", "examples"], Tests: ["test"] };

@@ -11,17 +11,17 @@ type CamelParts<
 export type CamelKey<K> = K extends string ? CamelParts<CamelParts<K, "-">, "_"> : K;
 
 /** `T` with the keys of all its objects in camelCase; the keys of records stay as they are. */
-export type Camelised<T> = T extends readonly (infer Item)[]
-  ? Camelised<Item>[]
+export type Camelized<T> = T extends readonly (infer Item)[]
+  ? Camelized<Item>[]
   : T extends object
-    ? { [K in keyof T as CamelKey<K>]: Camelised<T[K]> }
+    ? { [K in keyof T as CamelKey<K>]: Camelized<T[K]> }
     : T;
 
-/** {@link Camelised} for what a caller gives: its lists may be read-only. */
-export type CamelisedInput<T> = T extends readonly (infer Item)[]
-  ? readonly CamelisedInput<Item>[]
+/** {@link Camelized} for what a caller gives: its lists may be read-only. */
+export type CamelizedInput<T> = T extends readonly (infer Item)[]
+  ? readonly CamelizedInput<Item>[]
   : T extends object
-    ? { [K in keyof T as CamelKey<K>]: CamelisedInput<T[K]> }
+    ? { [K in keyof T as CamelKey<K>]: CamelizedInput<T[K]> }
     : T;
 
 /** The camelCase spelling of one wire key; the runtime side of {@link CamelKey}. */

@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import type { ResponseHeaders } from "./answer.ts";
-import type { Camelised, CamelisedInput } from "./case.ts";
+import type { Camelized, CamelizedInput } from "./case.ts";
 import type { Declaration, Operation, Operations } from "./contract/index.ts";
 import type { Credential } from "./credentials.ts";
 import type { PermissionError, PreconditionFailedError } from "./errors.ts";
@@ -16,9 +16,9 @@ type InputOf<S> =
   S extends z.ZodObject<infer Shape>
     ? [keyof Shape] extends [never]
       ? undefined
-      : CamelisedInput<z.input<S>>
+      : CamelizedInput<z.input<S>>
     : S extends z.ZodType
-      ? CamelisedInput<z.input<S>>
+      ? CamelizedInput<z.input<S>>
       : undefined;
 
 /** A query, whose filter may also be given as `where()` makes it. */
@@ -48,7 +48,7 @@ type EmptyableId = "leaveNamespace" | "registerUser";
 /** Body of an operation's answer, in camelCase; undefined where it has none. */
 export type ResponseOf<Id extends OperationId> =
   | (Operations[Id]["success"]["body"] extends z.ZodType
-      ? Camelised<z.output<Operations[Id]["success"]["body"]>>
+      ? Camelized<z.output<Operations[Id]["success"]["body"]>>
       : undefined)
   | (Id extends EmptyableId ? undefined : never);
 
@@ -182,7 +182,7 @@ export interface RequestResult<R extends z.ZodType | undefined> {
   readonly status: number;
   /** By lower-case name. */
   readonly headers: ResponseHeaders;
-  readonly body: R extends z.ZodType ? Camelised<z.output<R>> : undefined;
+  readonly body: R extends z.ZodType ? Camelized<z.output<R>> : undefined;
 }
 
 /** The methods of a client beside those of the operations. */

@@ -1,5 +1,5 @@
 export type { ResponseHeaders } from "./answer.ts";
-export { type Camelised, type CamelisedInput, camelKey, fromWire, toWire } from "./case.ts";
+export { type Camelized, type CamelizedInput, camelKey, fromWire, toWire } from "./case.ts";
 export { createClient, iteratePages } from "./client.ts";
 export type {
   AnyOperation,

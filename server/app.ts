@@ -22,7 +22,7 @@ import { allowOrigins } from "./http/access/cors.ts";
 import { requireDeclaredAccess } from "./http/access/declaredAccess.ts";
 import { serveDocumentation } from "./http/contract/documentation.ts";
 import { openApiDocument } from "./http/contract/openapi.ts";
-import type { Behaviour, Handlers, Operations } from "./http/handler.ts";
+import type { Behavior, Handlers, Operations } from "./http/handler.ts";
 import { limitLists } from "./http/limits/limitLists.ts";
 import { limitRequests } from "./http/limits/rateLimits.ts";
 import { readBodies } from "./http/listener/bodies.ts";
@@ -47,10 +47,10 @@ export interface AppOptions {
 }
 
 /**
- * The behaviour of routes: the check with billing, and transactional writes.
+ * The behavior of routes: the check with billing, and transactional writes.
  * @param handlers those of the listener's operations
  */
-export const behaviourOf = <T extends Operations>(handlers: Handlers<T>): Behaviour => ({
+export const behaviorOf = <T extends Operations>(handlers: Handlers<T>): Behavior => ({
   handlers,
   checkBilling,
   write: (services, request) => writeObject(objects, services, request),
@@ -129,8 +129,8 @@ export async function buildApp(
   limitLists(app, services);
 
   const operations = servedOperations(allOperations, settings.edition);
-  const behaviour = behaviourOf<PublicOperations>({ ...handlers, ...liveConnectionHandlers(gateway) });
-  serveOperations(app, services, operations, behaviour);
+  const behavior = behaviorOf<PublicOperations>({ ...handlers, ...liveConnectionHandlers(gateway) });
+  serveOperations(app, services, operations, behavior);
   // Made on the first request: few instances get one, and it takes a tenth of the start. A buffer, because a string
   // would be copied for each slow client.
   let document: Buffer | undefined;

@@ -187,7 +187,7 @@ export function isDatabaseError(
 /** True when a statement would give a row a unique value that another row has. */
 export const isTaken = (error: unknown): boolean => databaseCodeOf(error) === "P2002";
 
-/** The adapters' name for a transaction that the database aborted in favour of another one. */
+/** The adapters' name for a transaction that the database aborted in favor of another one. */
 const WRITE_CONFLICT = "TransactionWriteConflict";
 
 /**

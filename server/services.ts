@@ -1,6 +1,6 @@
 import type { PrismaClient } from "./db/generated/sqlite/client.ts";
 import type { SqlClient } from "./db/sql/sql.ts";
-import type { Enrolments } from "./http/limits/Enrolments.ts";
+import type { Enrollments } from "./http/limits/Enrollments.ts";
 import type { Mailer } from "./mail/mail.ts";
 import type { Metrics } from "./metrics.ts";
 import type { PaymentGateway } from "./payments/paymentGateway.ts";
@@ -20,7 +20,7 @@ export interface Services {
   readonly now: () => Date;
   /** Device reports that wait to be written. */
   readonly heartbeats: { beat(uid: string, time: Date): void; flush(): Promise<void> };
-  readonly enrolments: Enrolments;
+  readonly enrollments: Enrollments;
   readonly agentKey: AgentKey;
   /** The payment gateway; features call it only through `callPaymentGateway`. */
   readonly billing: PaymentGateway;

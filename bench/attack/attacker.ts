@@ -33,8 +33,8 @@ const SEARCH = JSON.stringify([
   { type: "property", params: { name: "info.pretty_name", operator: "contains", value: "4242" } },
 ]);
 
-/** Enrols unknown devices. */
-const enrolment = {
+/** Enrolls unknown devices. */
+const enrollment = {
   ...{ connections: 300, healthy: LIST },
   request: () => ({
     ...{
@@ -64,18 +64,18 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     pipelined: { path: "/openapi.json", requests: 1600, unread: true },
   },
   full: {
-    title: "300 connections that enrol in a namespace where as many devices wait as may",
-    ...enrolment,
+    title: "300 connections that enroll in a namespace where as many devices wait as may",
+    ...enrollment,
   },
-  enrol: {
-    title: "300 connections that enrol, from one address",
-    ...enrolment,
+  enroll: {
+    title: "300 connections that enroll, from one address",
+    ...enrollment,
     env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0" },
   },
   unlimited: {
-    title: "300 connections that enrol, without a limit for their address",
-    ...enrolment,
-    env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0", GATEHOUSE_ENROLMENTS_PER_ADDRESS: "0" },
+    title: "300 connections that enroll, without a limit for their address",
+    ...enrollment,
+    env: { GATEHOUSE_MAXIMUM_PENDING_DEVICES: "0", GATEHOUSE_ENROLLMENTS_PER_ADDRESS: "0" },
   },
   stats: {
     title: "20 callers of `GET /api/stats` with 20,000 devices",

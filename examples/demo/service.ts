@@ -105,8 +105,8 @@ const newPassword = () => randomBytes(12).toString("base64url");
 /** The MAC of a device of the fleet. */
 export const macOf = (index: number): string => `02:00:00:00:00:${index.toString(16).padStart(2, "0")}`;
 
-/** Enrols a device as its agent does, and accepts it. */
-export async function enrol(client: Client, tenant: string, hostname: string, index: number): Promise<void> {
+/** Enrolls a device as its agent does, and accepts it. */
+export async function enroll(client: Client, tenant: string, hostname: string, index: number): Promise<void> {
   const { publicKey } = generateKeyPairSync("rsa", {
     modulusLength: 1024,
     publicKeyEncoding: { type: "pkcs1", format: "pem" },

@@ -30,7 +30,7 @@ export interface AccessInquiry {
   readonly devices: readonly string[];
   readonly keys: readonly string[];
   readonly logins: readonly string[];
-  /** Normalised as in the service. */
+  /** Normalized as in the service. */
   readonly addresses: readonly string[];
   readonly explain: boolean;
   readonly format: AccessFormat;

@@ -45,7 +45,7 @@ export interface Network {
   readonly text: string;
   contains(address: string): boolean;
   /**
-   * Addresses that test whether a policy keeps to the network: its first and last address, their neighbours outside, and
+   * Addresses that test whether a policy keeps to the network: its first and last address, their neighbors outside, and
    * for IPv4 those that a pattern without an anchor or an end matches by mistake (`10\.1`: 110.1.0.0 and 10.10.0.0).
    */
   readonly probes: readonly string[];
@@ -70,7 +70,7 @@ export function parseNetwork(text: string): Network {
   const last = version.broadcastAddressFromCIDR(cidr);
   const list = new BlockList();
   list.addSubnet(first, prefix, family(first));
-  const edges = [base, last, neighbourOf(base, -1), neighbourOf(last, 1)];
+  const edges = [base, last, neighborOf(base, -1), neighborOf(last, 1)];
   return {
     text,
     contains: (other) => isIP(other) !== 0 && list.check(other, family(other)),
@@ -84,7 +84,7 @@ const notANetwork = (text: string) =>
 const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
 /** The address before or after another one; undefined for the first and the last of all. */
-function neighbourOf(address: Address, step: -1 | 1): Address | undefined {
+function neighborOf(address: Address, step: -1 | 1): Address | undefined {
   const bytes = address.toByteArray();
   const full = step === 1 ? 255 : 0;
   const at = bytes.findLastIndex((byte) => byte !== full);

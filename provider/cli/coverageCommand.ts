@@ -4,7 +4,7 @@ import type { NamespaceCoverage, OwnResource, UnmanagedObject } from "../estate/
 import { printable } from "../words.ts";
 import { addStackFlags, type StackFlags } from "./flags.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
-import { colours } from "./render.ts";
+import { colors } from "./render.ts";
 import {
   addWithStackFlag,
   openOnService,
@@ -71,7 +71,7 @@ function missingNamespace(resources: readonly OwnResource[]): EngineError {
 
 async function textOf({ stdout, env }: Io, found: NamespaceCoverage): Promise<string> {
   const { sectionLines } = await import("../review/report/text.ts");
-  const c = colours(stdout, env);
+  const c = colors(stdout, env);
   const { managed, total, percent, kinds, unmanaged, unknown } = found;
   return [
     ...kinds.map((kind) => `${kind.kind.padEnd(20)} ${share(kind)}`),

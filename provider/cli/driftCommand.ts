@@ -20,7 +20,7 @@ import {
 import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
 import { readTerraform } from "./planFiles.ts";
 import { addNoTestsFlag, hasPolicyTests, runPolicyTests, TESTING } from "./policyTests.ts";
-import { colours, writeAccessMap } from "./render.ts";
+import { colors, writeAccessMap } from "./render.ts";
 import {
   addWithStackFlag,
   otherResources,
@@ -210,7 +210,7 @@ async function repair(
   const { removable, removeObjects, restorable } = await import("../drift/repair.ts");
   const { printable } = await import("../words.ts");
   const { objectText } = await import("../estate/liveObjects.ts");
-  const c = colours(progress, io.env);
+  const c = colors(progress, io.env);
   progress.write(`${await textOf(io, report)}\n`);
   const objects = flags.unmanaged === "fail" ? unmanaged : [];
   const { project, stack: name } = report;
@@ -246,7 +246,7 @@ async function repair(
 
 async function textOf(io: Io, report: DriftReport): Promise<string> {
   const { driftText } = await import("../drift/report/reports.ts");
-  return driftText(colours(io.stdout, io.env), report);
+  return driftText(colors(io.stdout, io.env), report);
 }
 
 async function writeReports(

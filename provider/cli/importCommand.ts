@@ -17,7 +17,7 @@ import { FORMATS, type Format, type Program, type ProgramFile } from "../import/
 import type { Connection } from "../service/connection.ts";
 import { counted, printable } from "../words.ts";
 import type { ActionOf, Io, Outcome } from "./outcome.ts";
-import { colours, progressLine, resultText } from "./render.ts";
+import { colors, progressLine, resultText } from "./render.ts";
 import { withConnection } from "./service.ts";
 
 const KINDS = ["Namespace", "Member", "PublicKey", "FirewallRule", "ApiKey", "DeviceTags"] as const;
@@ -210,7 +210,7 @@ function printWritten(
   const text = [...counts].map(([kind, some]) => `${some.length} ${kind}`).join(", ");
   stdout.write(`Written to ${out}: ${files.map(({ path }) => path).join(", ")}\n`);
   stdout.write(`${counted(resources.length, "resource")}${text === "" ? "" : `: ${text}`}\n`);
-  const c = colours(stderr, env);
+  const c = colors(stderr, env);
   for (const note of notes) stderr.write(`${c.yellow(`note: ${printable(note)}`)}\n`);
 }
 
@@ -222,7 +222,7 @@ async function createState(
   const { hasPackages, importState } = await import("../import/importRun.ts");
   if (!hasPackages(out)) await installPackages(io, out);
   const backend = await fileBackendOf(io, out, state);
-  const c = colours(io.stderr, io.env);
+  const c = colors(io.stderr, io.env);
   const { name } = parseStackName(stack);
   const { preview, deployment } = await importState({
     // A state for a file is created in a file backend, which has no organizations.

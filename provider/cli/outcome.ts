@@ -6,7 +6,7 @@ import { EngineError, type Result, RunError, withoutValues } from "../engine/ind
 import { OutdatedPlanError } from "../plan/saved/planDifferences.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { printable, printableLines } from "../words.ts";
-import { colours, resultText } from "./render.ts";
+import { colors, resultText } from "./render.ts";
 
 /** The streams and the environment of a command: parts of `process`, or their replacements in tests. */
 export interface Io {
@@ -47,7 +47,7 @@ export const runOutcome = (io: Io, result: Result): Outcome => ({
 });
 
 const textOf = ({ stdout, env }: Io, result: Result): string =>
-  resultText(colours(stdout, env), withoutValues(result));
+  resultText(colors(stdout, env), withoutValues(result));
 
 /**
  * Prints the result, then the policy tests; as JSON both are one object. If the policy tests cannot run, the result is
@@ -67,7 +67,7 @@ export async function printOutcome({ stdout, env }: Io, outcome: Outcome, json: 
     if (result && json)
       print(JSON.stringify({ ...result, ...(tests && { policyTests: tests.result }) }, null, 2));
   }
-  if (tests && !json) print(`${colours(stdout, env).bold("Policy tests")}\n${await tests.text?.()}`);
+  if (tests && !json) print(`${colors(stdout, env).bold("Policy tests")}\n${await tests.text?.()}`);
   await afterPrint?.(tests?.result);
   return tests?.exitCode || exitCode;
 }
@@ -100,7 +100,7 @@ export function printError(io: Io, error: unknown, json: boolean): number {
   } else if (result && result.steps.length > 0) io.stdout.write(`${textOf(io, result)}\n`);
   // The service wrote a part of its errors, so they are one line.
   const message = (error instanceof EngineError ? printableLines : printable)(printedError(error));
-  io.stderr.write(`${colours(io.stderr, io.env).red(`error: ${message}`)}\n`);
+  io.stderr.write(`${colors(io.stderr, io.env).red(`error: ${message}`)}\n`);
   return error instanceof OutdatedPlanError ? BLOCKED : 1;
 }
 

@@ -20,7 +20,7 @@ import {
 } from "./flags.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome } from "./outcome.ts";
 import { planOrConfiguration } from "./planFiles.ts";
-import { type Colours, colours } from "./render.ts";
+import { type Colors, colors } from "./render.ts";
 import { withConnection } from "./service.ts";
 
 interface Flags extends ConfigurationFlags, TerraformFlags {
@@ -87,7 +87,7 @@ export async function runPolicyTests(
     planned ? testPlan(connection, folder, planned.plan, planned.unseen) : testLive(connection, folder),
   );
   const { ok, unseen, unknown } = result;
-  const c = colours(io.stdout, io.env);
+  const c = colors(io.stdout, io.env);
   return {
     result,
     text: () =>
@@ -103,7 +103,7 @@ export async function runPolicyTests(
 const LISTED_MAX = 8;
 
 /** The results of policy tests, as a test runner shows them. @param folder relative to the reader's */
-export function policyTestsText(c: Colours, { tests }: PolicyTestReport, folder: string): string {
+export function policyTestsText(c: Colors, { tests }: PolicyTestReport, folder: string): string {
   const failed = tests.filter(({ ok }) => !ok).length;
   const passed = tests.length - failed;
   const warnings = tests.reduce((sum, test) => sum + test.warnings.length, 0);
@@ -116,7 +116,7 @@ export function policyTestsText(c: Colours, { tests }: PolicyTestReport, folder:
   return [...tests.flatMap((test) => testLines(c, test, prefix)), counts.join(", ")].join("\n");
 }
 
-function testLines(c: Colours, test: PolicyTestResult, prefix: string): string[] {
+function testLines(c: Colors, test: PolicyTestResult, prefix: string): string[] {
   const { name, file, ok, failures, warnings, durationMs } = test;
   const at = (line: number | undefined) =>
     c.dim(printable(`${prefix}${file}${line === undefined ? "" : `:${line}`}`));

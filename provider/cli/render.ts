@@ -17,19 +17,19 @@ import {
 import type { AccessMapMeta } from "../map/accessMapData.ts";
 import { printable, printableLines } from "../words.ts";
 
-export type Colours = ReturnType<typeof pc.createColors>;
+export type Colors = ReturnType<typeof pc.createColors>;
 
 const OPERATIONS = {
-  create: { sign: "+ ", colour: "green", planned: "to create", done: "created", drifted: "changed" },
-  update: { sign: "~ ", colour: "yellow", planned: "to update", done: "updated", drifted: "changed" },
-  replace: { sign: "+-", colour: "magenta", planned: "to replace", done: "replaced", drifted: "changed" },
-  delete: { sign: "- ", colour: "red", planned: "to delete", done: "deleted", drifted: "gone" },
-  import: { sign: "= ", colour: "green", planned: "to adopt", done: "adopted", drifted: "changed" },
-  same: { sign: "  ", colour: "dim", planned: "unchanged", done: "unchanged", drifted: "as in the state" },
+  create: { sign: "+ ", color: "green", planned: "to create", done: "created", drifted: "changed" },
+  update: { sign: "~ ", color: "yellow", planned: "to update", done: "updated", drifted: "changed" },
+  replace: { sign: "+-", color: "magenta", planned: "to replace", done: "replaced", drifted: "changed" },
+  delete: { sign: "- ", color: "red", planned: "to delete", done: "deleted", drifted: "gone" },
+  import: { sign: "= ", color: "green", planned: "to adopt", done: "adopted", drifted: "changed" },
+  same: { sign: "  ", color: "dim", planned: "unchanged", done: "unchanged", drifted: "as in the state" },
 } as const satisfies Record<StepOp, object>;
 
-/** Colours for a terminal; none elsewhere or where NO_COLOR is set. */
-export const colours = ({ isTTY }: { readonly isTTY?: boolean }, { NO_COLOR }: NodeJS.ProcessEnv): Colours =>
+/** Colors for a terminal; none elsewhere or where NO_COLOR is set. */
+export const colors = ({ isTTY }: { readonly isTTY?: boolean }, { NO_COLOR }: NodeJS.ProcessEnv): Colors =>
   pc.createColors(isTTY === true && !NO_COLOR);
 
 /** Longest value shown whole; `--json` shows all of every value. */
@@ -44,12 +44,12 @@ function value(shown: Shown | undefined): string {
 
 const title = ({ type, name }: Pick<Step, "type" | "name">) => printable(`${typeName(type)} ${name}`);
 
-function signedTitle(c: Colours, step: Pick<Step, "type" | "name"> & { op: StepOp | "refresh" }): string {
-  const { sign, colour } = OPERATIONS[step.op === "refresh" ? "same" : step.op];
-  return c[colour](`${sign} ${title(step)}`);
+function signedTitle(c: Colors, step: Pick<Step, "type" | "name"> & { op: StepOp | "refresh" }): string {
+  const { sign, color } = OPERATIONS[step.op === "refresh" ? "same" : step.op];
+  return c[color](`${sign} ${title(step)}`);
 }
 
-function fieldLine(c: Colours, step: Step, field: FieldChange): string {
+function fieldLine(c: Colors, step: Step, field: FieldChange): string {
   const forced = step.replaceKeys?.includes(field.path.split(".")[0] ?? "") ? c.magenta("  [replaces]") : "";
   const [path, old, now] = [printable(field.path), value(field.old), value(field.new)];
   if (field.outputOnly) return `      ${c.dim(`~ ${path}: ${old} => ${now} (output)`)}`;
@@ -59,7 +59,7 @@ function fieldLine(c: Colours, step: Step, field: FieldChange): string {
 }
 
 /** One resource and its changed fields. A deletion shows none, all of it goes; a failure shows its reason. */
-function stepLines(c: Colours, step: Step): string[] {
+function stepLines(c: Colors, step: Step): string[] {
   const failed = step.error === undefined ? "" : c.red(`  failed: ${printableLines(step.error)}`);
   const which = step.op === "replace" ? "the old object" : "the object";
   const stays = step.retained ? `  ${c.yellow(`${which} stays, unmanaged`)}` : "";
@@ -74,7 +74,7 @@ function stepLines(c: Colours, step: Step): string[] {
 }
 
 /** A message. An error names the resource as steps do; other messages have its URN, for flags that take one. */
-function diagnosticLine(c: Colours, { severity, message, urn }: Diagnostic): string {
+function diagnosticLine(c: Colors, { severity, message, urn }: Diagnostic): string {
   const of = !urn
     ? ""
     : severity === "error"
@@ -87,7 +87,7 @@ function diagnosticLine(c: Colours, { severity, message, urn }: Diagnostic): str
 }
 
 /** The line for an event of a run, such as a finished step; undefined for events without one. */
-export function progressLine(c: Colours, event: EngineEvent): string | undefined {
+export function progressLine(c: Colors, event: EngineEvent): string | undefined {
   if (event.kind === "phase")
     return c.bold(
       { preview: "Previewing", update: "Updating", refresh: "Refreshing", destroy: "Destroying" }[
@@ -104,7 +104,7 @@ export function progressLine(c: Colours, event: EngineEvent): string | undefined
   return ` ${signedTitle(c, event)} ${time}${event.error === undefined ? "" : ` ${c.red("failed")}`}`;
 }
 
-export function resultText(c: Colours, result: Result): string {
+export function resultText(c: Colors, result: Result): string {
   const isDrift = result.command === "drift";
   const lines: string[] = [];
   const changed = result.steps.filter((step) => worthShowing(step, result.planned));
@@ -119,7 +119,7 @@ export function resultText(c: Colours, result: Result): string {
   const tense = isDrift ? "drifted" : result.planned ? "planned" : "done";
   const counts = (Object.keys(OPERATIONS) as StepOp[])
     .filter((op) => summary[op] > 0)
-    .map((op) => c[OPERATIONS[op].colour](`${summary[op]} ${OPERATIONS[op][tense]}`));
+    .map((op) => c[OPERATIONS[op].color](`${summary[op]} ${OPERATIONS[op][tense]}`));
   if (left > 0) counts.push(c.yellow(`${left} ${result.planned ? "to leave" : "left"} unmanaged`));
   lines.push(`${counts.length > 0 ? counts.join(", ") : "No resources"}${summaryTail(c, result)}`);
   return lines.join("\n");
@@ -132,7 +132,7 @@ function worthShowing(step: Step, planned: boolean): boolean {
   return planned || (step.op !== "create" && step.op !== "delete");
 }
 
-function summaryTail(c: Colours, result: Result): string {
+function summaryTail(c: Colors, result: Result): string {
   const engine = result.engine === "cli" ? "the Pulumi CLI" : "the embedded engine";
   return c.dim(
     ` (${result.project}/${result.stack}, by ${engine}, ${(result.durationMs / 1000).toFixed(1)}s)`,

@@ -16,7 +16,7 @@ import {
 } from "./flags.ts";
 import { type ActionOf, BLOCKED, type Io, type Outcome, type Output } from "./outcome.ts";
 import { readTerraform, requireSameWork, saveReviewed } from "./planFiles.ts";
-import { colours, writeAccessMap } from "./render.ts";
+import { colors, writeAccessMap } from "./render.ts";
 import type { RevisionPlans } from "./revisionPlans.ts";
 import {
   addWithStackFlag,
@@ -129,7 +129,7 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     const isBlocked = objections(reviewed.review, flags).length > 0;
     const text = async () => {
       const { reviewText } = await import("../review/report/text.ts");
-      return reviewText(colours(io.stdout, io.env), reviewed.review, flags);
+      return reviewText(colors(io.stdout, io.env), reviewed.review, flags);
     };
     return {
       result: reviewed.review,

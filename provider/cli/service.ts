@@ -12,7 +12,7 @@ import type { Connection, Home } from "../service/connection.ts";
 import { printable } from "../words.ts";
 import { collect, type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { Io } from "./outcome.ts";
-import { colours, progressLine } from "./render.ts";
+import { colors, progressLine } from "./render.ts";
 
 /**
  * Does work with the service that the environment and a stack's configuration name, and closes the connection.
@@ -135,7 +135,7 @@ export async function openForReview(
 
 /** The options of commands that read: messages of the engine go to the standard error, beside what they print. */
 export function readerOptions({ stderr, env }: Io, folder: string, flags: StackFlags): StackOptions {
-  const c = colours(stderr, env);
+  const c = colors(stderr, env);
   return {
     ...stackOptionsOf(folder, flags),
     onEvent: (event) => {

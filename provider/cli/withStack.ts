@@ -10,7 +10,7 @@ import {
 import { printable } from "../words.ts";
 import { type StackFlags, stackOptionsOf } from "./flags.ts";
 import { type Io, type Outcome, type Output, printError } from "./outcome.ts";
-import { type Colours, colours, progressLine, resultText } from "./render.ts";
+import { type Colors, colors, progressLine, resultText } from "./render.ts";
 import {
   openOnService,
   requireService,
@@ -68,7 +68,7 @@ export async function withStack(
     const options = {
       ...stackOptionsOf(folder, flags),
       signal: abort.signal,
-      onEvent: printProgress(progress, colours(progress, env)),
+      onEvent: printProgress(progress, colors(progress, env)),
     };
     const opened = flags.offline
       ? { stack: await openStack({ ...options, env }), service: undefined, io }
@@ -113,7 +113,7 @@ async function requirePossible({ io, service }: StackOnService, plan: Plan): Pro
   throw new UpdateFailedError(`The service would not do this: ${text}`, { ...plan, ok: false });
 }
 
-function printProgress(stream: Output, c: Colours): (event: EngineEvent) => void {
+function printProgress(stream: Output, c: Colors): (event: EngineEvent) => void {
   let read = 0;
   return (event) => {
     const isRead = event.kind === "finished" && event.op === "refresh";
@@ -125,7 +125,7 @@ function printProgress(stream: Output, c: Colours): (event: EngineEvent) => void
 }
 
 async function confirm({ stdin, stdout, env }: Io, plan: Plan, question: string): Promise<boolean> {
-  stdout.write(`${resultText(colours(stdout, env), plan)}\n`);
+  stdout.write(`${resultText(colors(stdout, env), plan)}\n`);
   const terminal = createInterface({ input: stdin, output: stdout });
   try {
     return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());

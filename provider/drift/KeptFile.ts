@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
 import { EngineError, ifThere, writeDurably } from "../engine/index.ts";
 
-/** Where a run of drift keeps something of a stack beside its program; of `organisation/project/stack` the last part counts. */
+/** Where a run of drift keeps something of a stack beside its program; of `organization/project/stack` the last part counts. */
 export const keptPath = (folder: string, what: "seen" | "notified", stack: string): string =>
   join(folder, `access.${what}.${stack.split("/").at(-1)}.json`);
 

@@ -137,7 +137,7 @@ export function reportedSteps(steps: readonly Step[]): Step[] {
   return steps.filter(({ type, error }) => type !== STATE_IDENTITY_TYPE || error !== undefined);
 }
 
-export function summarise(steps: readonly Step[]): Summary {
+export function summarize(steps: readonly Step[]): Summary {
   const summary: Summary = { create: 0, update: 0, replace: 0, delete: 0, import: 0, same: 0 };
   for (const step of steps) if (step.error === undefined) summary[step.op] += 1;
   return summary;

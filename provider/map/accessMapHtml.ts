@@ -58,7 +58,7 @@ function elementText(text: string, element: string): string {
 const pageStyle = (): string =>
   ["head", "map", "details"].map((name) => ofPackage(`map/page/${name}.css`)).join("\n");
 
-/** All scripts of the page as one, the libraries with their licences in front. */
+/** All scripts of the page as one, the libraries with their licenses in front. */
 function pageScript(): string {
   const own = PAGE_SCRIPTS.map((name) => ofPackage(`dist/map/page/${name}.js`)).join("\n");
   return `${LIBRARIES.map(library).join("\n")}\n(() => {\n"use strict";\n${own}})();\n`;
@@ -66,9 +66,9 @@ function pageScript(): string {
 
 function library(name: string): string {
   const folder = dirname(dirname(require.resolve(name)));
-  const licence = readFileSync(join(folder, "LICENSE"), "utf8").trim();
+  const license = readFileSync(join(folder, "LICENSE"), "utf8").trim();
   const code = readFileSync(join(folder, "dist", `${name}.min.js`), "utf8");
-  return `/*! ${name}\n${licence.replaceAll("*/", "* /")}\n*/\n${code}`;
+  return `/*! ${name}\n${license.replaceAll("*/", "* /")}\n*/\n${code}`;
 }
 
 const ICONS = {
@@ -166,5 +166,5 @@ first device of a key, left goes back; Enter chooses, Escape chooses nothing.</p
 <section class="notes" id="notes" aria-labelledby="notes-head"><h2 id="notes-head">Notes</h2><ul id="notes-list"></ul></section>
 </main>
 <footer><p>An open group lists 200 of its members, and a list 400 groups; what is more is folded into one line, and a
-filter finds it. This file makes no request. It was drawn with d3-selection and d3-shape, whose licences stand in it.</p></footer>
+filter finds it. This file makes no request. It was drawn with d3-selection and d3-shape, whose licenses stand in it.</p></footer>
 `;

@@ -17,7 +17,7 @@ import type { LookedAt, PolicyCounterexample } from "./results.ts";
 import type { MatcherName } from "./written/running.ts";
 
 /** The result of a matcher, without `not`. */
-interface Judgement {
+interface Judgment {
   readonly holds: boolean;
   readonly message: string;
   readonly counterexamples?: readonly PolicyCounterexample[];
@@ -30,7 +30,7 @@ interface Judgement {
 /**
  * Evaluates a matcher. `not` decides which examples are useful. May throw TypeError for an invalid subject or arguments.
  */
-type Judge = (subject: unknown, args: readonly unknown[], negated: boolean) => Judgement;
+type Judge = (subject: unknown, args: readonly unknown[], negated: boolean) => Judgment;
 
 export const matchers: Readonly<Record<MatcherName, Judge>> = {
   toAllow,
@@ -47,7 +47,7 @@ function answerOf(predicate: string, answer: unknown): boolean {
   throw new TypeError(`${predicate} must answer true or false, and at once; it answered ${inspect(answer)}`);
 }
 
-function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated: boolean): Judgement {
+function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated: boolean): Judgment {
   if (more.length > 0) throw new TypeError("toAllow(): takes one query");
   const queried = queriedAccess(accessOf("toAllow", subject), readQuery("toAllow", query));
   const { count, examples } = allowedCases(queried);
@@ -62,7 +62,7 @@ function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated
   };
 }
 
-function onlyFrom(subject: unknown, [given, query = {}, ...more]: readonly unknown[]): Judgement {
+function onlyFrom(subject: unknown, [given, query = {}, ...more]: readonly unknown[]): Judgment {
   if (more.length > 0) throw new TypeError("onlyFrom(): takes networks and a query");
   const access = accessOf("onlyFrom", subject);
   const networks = readNetworks("onlyFrom", given);
@@ -166,7 +166,7 @@ const memberList = z.array(z.object({ email: z.string(), role: z.string() }));
 const apiKeyList = z.array(z.object({ name: z.string(), expiresIn: z.number(), createdAt: z.string() }));
 const lifeLimit = z.strictObject({ withinDays: z.number().positive() });
 
-function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Judgement {
+function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Judgment {
   if (args.length > 0) throw new TypeError("exactlyOneOwner(): takes nothing");
   const members = read(memberList, subject, "exactlyOneOwner(): is for members, as a policy test gets them");
   const owners = members.filter(({ role }) => role === "owner").map(({ email }) => email);
@@ -175,7 +175,7 @@ function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Judgement 
   return { holds: owners.length === 1, message };
 }
 
-function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[]): Judgement {
+function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[]): Judgment {
   if (more.length > 0) throw new TypeError("everyKeyExpires(): takes one limit");
   const keys = read(apiKeyList, subject, "everyKeyExpires(): is for apiKeys, as a policy test gets them");
   const days =
@@ -196,14 +196,14 @@ function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[])
   return { holds: faults.length === 0, message, vacuous: none(keys, "API key") };
 }
 
-function toSatisfy(subject: unknown, args: readonly unknown[]): Judgement {
+function toSatisfy(subject: unknown, args: readonly unknown[]): Judgment {
   const { predicate, what } = predicateOf("toSatisfy", args);
   const holds = answerOf("toSatisfy(): the predicate", predicate(subject));
   const text = what === undefined ? "" : `: ${what}`;
   return { holds, message: holds ? `it is so${text}` : `it is not so${text}` };
 }
 
-function toAllSatisfy(subject: unknown, args: readonly unknown[]): Judgement {
+function toAllSatisfy(subject: unknown, args: readonly unknown[]): Judgment {
   const { predicate, what } = predicateOf("toAllSatisfy", args);
   if (!Array.isArray(subject)) throw new TypeError("toAllSatisfy(): is for lists");
   const list: readonly unknown[] = subject;

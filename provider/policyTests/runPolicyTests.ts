@@ -81,8 +81,8 @@ async function runTest(
     asserted = true;
     const place = { assertion, line: lineIn(called.stack, path) ?? line };
     try {
-      const judgement = matchers[matcher](subject, args, negated);
-      const { holds, message, counterexamples = [], cases = 0, lookedAt, vacuous } = judgement;
+      const judgment = matchers[matcher](subject, args, negated);
+      const { holds, message, counterexamples = [], cases = 0, lookedAt, vacuous } = judgment;
       if (holds === negated) {
         failures.push({ ...place, message, counterexamples, cases, ...(lookedAt && { lookedAt }) });
       } else if (vacuous !== undefined) warnings.push({ ...place, message: vacuous });

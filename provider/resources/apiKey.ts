@@ -288,7 +288,7 @@ function generatedName(resource: string): string {
 }
 
 /**
- * The secret of a new key: the program's, or one that is chosen here, so that a key whose answer was lost can be recognised.
+ * The secret of a new key: the program's, or one that is chosen here, so that a key whose answer was lost can be recognized.
  * @throws Error when another key has the program's
  */
 async function secretOf(

@@ -24,7 +24,7 @@ const ids = new IdForm("Device", "tenant", "uid");
 export const device = defineResource({
   name: "Device",
   description:
-    "Name and status of a device. Devices enrol by themselves: declaring one changes it, and makes none.",
+    "Name and status of a device. Devices enroll by themselves: declaring one changes it, and makes none.",
   id: ids,
   inputs: {
     tenant: tenantInput,

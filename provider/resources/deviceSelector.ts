@@ -7,7 +7,7 @@ import { output, required } from "./definition.ts";
 
 /** The input for the device that a resource is about. */
 export const deviceInput = required(z.string().min(1).max(64), {
-  description: "The device: its uid, MAC address or name. A MAC or name follows a device that enrols again.",
+  description: "The device: its uid, MAC address or name. A MAC or name follows a device that enrolls again.",
   replaces: true,
   canonical: (selector) => selector.toLowerCase(),
   // A name or MAC address of a device that waits for its acceptance means another one, once one is accepted.
@@ -60,7 +60,7 @@ export const pendingWarning = ({
 
 /** What to know of a selector that means a device which nobody has accepted. */
 export const pendingText = (selector: string): string =>
-  `"${selector}" means a device that nobody has accepted, and anybody who knows the namespace can enrol one that says so; when one is accepted, the next run that reads the devices moves to it`;
+  `"${selector}" means a device that nobody has accepted, and anybody who knows the namespace can enroll one that says so; when one is accepted, the next run that reads the devices moves to it`;
 
 /**
  * The device that a selector means.

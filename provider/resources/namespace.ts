@@ -32,7 +32,7 @@ const settings = z.strictObject({
     "Text shown to clients when they connect, at most 4096 characters.",
   ),
   deviceProof: wireSettings.device_proof.describe(
-    "Whether devices must prove their private key when they enrol and report.",
+    "Whether devices must prove their private key when they enroll and report.",
   ),
   sessionMaxMinutes: wireSettings.session_max_minutes.describe("Longest session, in minutes; 0: no limit."),
   sessionIdleMinutes: wireSettings.session_idle_minutes.describe(

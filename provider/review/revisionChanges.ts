@@ -5,7 +5,7 @@ import {
   type ResourceValues,
   type Shown,
   type Step,
-  summarise,
+  summarize,
   typeName,
 } from "../engine/index.ts";
 import { definitionOf } from "../estate/liveObjects.ts";
@@ -31,7 +31,7 @@ export function revisionChanges(base: Plan, head: Plan) {
     if (was) unseen.push(...unknownChange(was, step));
   }
   steps.push(...[...left.values()].map(going));
-  return { steps, summary: summarise(steps), unseen };
+  return { steps, summary: summarize(steps), unseen };
 }
 
 const declaredBy = ({ steps }: Plan): DeclaredStep[] =>

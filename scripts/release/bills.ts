@@ -14,27 +14,27 @@ export interface Component {
   readonly "bom-ref": string;
   readonly purl: string;
   licenses?: readonly { license?: { id?: string; name?: string }; expression?: string }[];
-  /** Its licence files, in base64; only bills of programs have it, until they are written. */
+  /** Its license files, in base64; only bills of programs have it, until they are written. */
   readonly evidence?: { readonly licenses?: readonly { license: { text: { content: string } } }[] };
 }
 
-/** Libraries whose package.json does not contain the licence that their file LICENSE has, as a person has read it. */
-const LICENCES_READ: Readonly<Record<string, string>> = {
+/** Libraries whose package.json does not contain the license that their file LICENSE has, as a person has read it. */
+const LICENSES_READ: Readonly<Record<string, string>> = {
   "pkg:npm/%40logdna/tail-file@2.2.0": "MIT",
   "pkg:npm/buildcheck@0.0.7": "MIT",
   "pkg:npm/cpu-features@0.0.10": "MIT",
   "pkg:npm/ssh2@1.17.0": "MIT",
 };
 
-/** The licence of a component: as SPDX writes it, or as its package.json has it; empty where it has none. */
-export const licenceOf = ({ licenses = [] }: Pick<Component, "licenses">): string =>
+/** The license of a component: as SPDX writes it, or as its package.json has it; empty where it has none. */
+export const licenseOf = ({ licenses = [] }: Pick<Component, "licenses">): string =>
   licenses.map(({ license, expression }) => expression ?? license?.id ?? license?.name ?? "").join(" AND ");
 
-/** Reads a bill, and completes the licences that a person has read. */
+/** Reads a bill, and completes the licenses that a person has read. */
 export function readBill(text: string): Bill {
   const bill = JSON.parse(text) as Bill;
   for (const component of bill.components) {
-    const id = LICENCES_READ[component.purl];
+    const id = LICENSES_READ[component.purl];
     if (id !== undefined) component.licenses = [{ license: { id } }];
   }
   return bill;
@@ -50,7 +50,7 @@ export function readProgramBill(text: string, name: string): Bill {
   return bill;
 }
 
-/** Writes a bill, without what differs each time (serial number, time, where archives lay), and without licence files. */
+/** Writes a bill, without what differs each time (serial number, time, where archives lay), and without license files. */
 export async function writeBill(out: string, name: string, bill: Bill): Promise<void> {
   const omitted = ["serialNumber", "timestamp", "evidence"];
   const text = JSON.stringify(bill, (key, value) => (omitted.includes(key) ? undefined : value), 2);
@@ -60,8 +60,8 @@ export async function writeBill(out: string, name: string, bill: Bill): Promise<
   );
 }
 
-/** The texts of a component's licences. */
-export const licenceTexts = ({ evidence }: Component): string[] =>
+/** The texts of a component's licenses. */
+export const licenseTexts = ({ evidence }: Component): string[] =>
   (evidence?.licenses ?? []).map(({ license }) =>
     Buffer.from(license.text.content, "base64").toString().trim(),
   );

@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { dirname, join } from "node:path";
 import { cyclonedxEsbuildPlugin } from "@cyclonedx/cyclonedx-esbuild";
 import { build } from "esbuild";
-import { type Bill, licenceTexts, readProgramBill } from "./bills.ts";
+import { type Bill, licenseTexts, readProgramBill } from "./bills.ts";
 
 /** The repository. */
 export const ROOT = join(import.meta.dirname, "..", "..");
@@ -46,8 +46,8 @@ const FOOTER = `})(
 );`;
 
 /**
- * Writes a program as one file, and beside it, as `<file>.LICENSES.txt`, the licences of the libraries in it.
- * @returns the program's bill of materials, with the texts of the licences
+ * Writes a program as one file, and beside it, as `<file>.LICENSES.txt`, the licenses of the libraries in it.
+ * @returns the program's bill of materials, with the texts of the licenses
  */
 export async function bundle({ name, source }: Program, file: string): Promise<Bill> {
   mkdirSync(dirname(file), { recursive: true });
@@ -82,7 +82,7 @@ export async function bundle({ name, source }: Program, file: string): Promise<B
   const bill = readProgramBill(readFileSync(outputFile, "utf8"), name);
   rmSync(outputFile);
   const libraries = bill.components.filter(({ purl }) => !purl.startsWith("pkg:npm/%40gatehouse-access/"));
-  const texts = libraries.map((one) => [one["bom-ref"].split("#")[0], ...licenceTexts(one)].join("\n\n"));
+  const texts = libraries.map((one) => [one["bom-ref"].split("#")[0], ...licenseTexts(one)].join("\n\n"));
   writeFileSync(`${file}.LICENSES.txt`, texts.join(`\n\n${"-".repeat(80)}\n\n`));
   return bill;
 }

@@ -13,8 +13,8 @@ import {
   pendingMigrations,
   readMigrations,
 } from "../../server/db/migrations/migrations.ts";
-import { type Manifest, manifestOf, PACKAGES, type Packed } from "./artefacts.ts";
-import { type Component, licenceOf, licenceTexts } from "./bills.ts";
+import { type Manifest, manifestOf, PACKAGES, type Packed } from "./artifacts.ts";
+import { type Component, licenseOf, licenseTexts } from "./bills.ts";
 import { ROOT } from "./bundle.ts";
 
 /** Something that stands against a release. */
@@ -69,28 +69,28 @@ export function changelogFindings(text: string, version: string): Finding[] {
   return [{ what: `CHANGELOG.md: "## ${own}" is not written "## ${version} (YYYY-MM-DD)"` }];
 }
 
-/** Licences of libraries that go with an Apache-2.0 program, and ask for no more than that their text goes along. */
-const LICENCES = (
+/** Licenses of libraries that go with an Apache-2.0 program, and ask for no more than that their text goes along. */
+const LICENSES = (
   "0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 CC0-1.0 CC-BY-3.0 CC-BY-4.0 ISC MIT MIT-0 Python-2.0 " +
   "Unlicense WTFPL Zlib"
 ).split(" ");
 
 /**
- * Checks the licences of libraries.
- * @param inside whether they are inside a program, so that the texts of their licences must go with it
+ * Checks the licenses of libraries.
+ * @param inside whether they are inside a program, so that the texts of their licenses must go with it
  */
-export function licenceFindings(libraries: readonly Component[], inside: boolean): Finding[] {
+export function licenseFindings(libraries: readonly Component[], inside: boolean): Finding[] {
   return libraries.flatMap((library) => {
-    const licence = licenceOf(library);
-    const found = isAgreedTo(licence) ? [] : [`the licence, ${licence || "none"}, is not on the list`];
-    if (inside && licenceTexts(library).length === 0) found.push("no file of the package has the licence");
+    const license = licenseOf(library);
+    const found = isAgreedTo(license) ? [] : [`the license, ${license || "none"}, is not on the list`];
+    if (inside && licenseTexts(library).length === 0) found.push("no file of the package has the license");
     return found.map((what) => ({ what: `${library["bom-ref"].split("#")[0]}: ${what}` }));
   });
 }
 
-function isAgreedTo(licence: string): boolean {
+function isAgreedTo(license: string): boolean {
   try {
-    return satisfies(licence, LICENCES);
+    return satisfies(license, LICENSES);
   } catch {
     // It is not written as SPDX says.
     return false;

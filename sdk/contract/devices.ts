@@ -22,7 +22,7 @@ const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
 const write = { ...common, object: "device", minRole: "operator" } as const;
 const writeTags = { ...write, object: "deviceTags" } as const;
 
-/** What has become of a device, or of its wish to enrol. */
+/** What has become of a device, or of its wish to enroll. */
 export const DEVICE_STATUSES = ["accepted", "rejected", "pending", "removed", "unused"] as const;
 
 const deviceInfo = z.object({
@@ -106,7 +106,7 @@ export const challengeDevice = defineOperation({
   id: "challengeDevice",
   part,
   summary:
-    "A challenge that an agent signs when it enrols or reports, to prove that it has the device's private key",
+    "A challenge that an agent signs when it enrolls or reports, to prove that it has the device's private key",
   method: "POST",
   path: "/api/devices/challenge",
   auth: ["none"],
@@ -119,7 +119,7 @@ export const challengeDevice = defineOperation({
 export const authDevice = defineOperation({
   id: "authDevice",
   part,
-  summary: "An agent enrols or reports; the same agent again keeps name, status and tags",
+  summary: "An agent enrolls or reports; the same agent again keeps name, status and tags",
   method: "POST",
   path: "/api/devices/auth",
   aliases: ["/api/auth/device"],

@@ -72,7 +72,7 @@ const ownSettings = {
   device_proof: z
     .enum(["optional", "required"])
     .optional()
-    .describe("Whether devices must prove their private key when they enrol and report; missing: optional"),
+    .describe("Whether devices must prove their private key when they enroll and report; missing: optional"),
   session_max_minutes: minutes.optional().describe("Longest session, in minutes; 0 or missing: no limit"),
   session_idle_minutes: minutes
     .optional()

@@ -26,7 +26,7 @@ export const publicKey = model(
   "PublicKey",
   "An SSH public key and the logins and devices it opens",
   z.object({
-    data: z.string().describe("Base64 of the normalised authorized_keys line"),
+    data: z.string().describe("Base64 of the normalized authorized_keys line"),
     fingerprint,
     created_at: dateTime,
     tenant_id: tenantId,

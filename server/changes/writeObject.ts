@@ -17,7 +17,7 @@ import {
 import { recordChange } from "./recordChange.ts";
 
 /**
- * Runs an operation that changes an object as one transaction: it authorises the caller, checks `If-Match`, runs the
+ * Runs an operation that changes an object as one transaction: it authorizes the caller, checks `If-Match`, runs the
  * operation, stores who declares the object and records the change in the audit trail, or it changes nothing.
  * @param objects how the objects of each kind are found and read
  * @throws PreconditionError the object has another revision

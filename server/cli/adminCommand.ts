@@ -16,7 +16,7 @@ async function rotateSigningKey(io: CommandIo, flags: Flags & { readonly revoke?
   print(
     io,
     request.revoke
-      ? "Every user has to log in again, and agents enrol anew with their next report"
+      ? "Every user has to log in again, and agents enroll anew with their next report"
       : "Logins go on: what the key before has signed is believed until it ends",
   );
 }

@@ -37,7 +37,7 @@ const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identit
   return undefined;
 };
 
-/** The behaviour of every internal operation that is not for other instances; one without it does not compile. */
+/** The behavior of every internal operation that is not for other instances; one without it does not compile. */
 export const internalHandlers: Handlers<Omit<InternalOperations, keyof typeof peers>> = {
   authRequest,
   createUserToken,

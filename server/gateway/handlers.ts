@@ -8,7 +8,7 @@ import type { Gateway } from "./Gateway.ts";
 import { UnreachableError } from "./protocol.ts";
 import { openWebTerminal, streamWebTerminal } from "./terminal/handlers.ts";
 
-/** The behaviour of live connections. */
+/** The behavior of live connections. */
 export function liveConnectionHandlers(
   gateway: Gateway,
 ): Handlers<Pick<PublicOperations, keyof typeof liveConnections & keyof PublicOperations>> {
@@ -22,7 +22,7 @@ export function liveConnectionHandlers(
 
 type Peers = Pick<typeof peers, "openDeviceStream" | "passPickUp">;
 
-/** The behaviour of what instances ask of each other. */
+/** The behavior of what instances ask of each other. */
 export const peerHandlers = (gateway: Gateway): Handlers<Peers> => ({
   openDeviceStream: openDeviceStream(gateway),
   passPickUp: passPickUp(gateway),

@@ -8,7 +8,7 @@ import { ssh2 } from "./ssh/ssh2.ts";
 
 const FILE = "ssh_host_ed25519_key";
 
-/** The key by which clients recognise the SSH entry. */
+/** The key by which clients recognize the SSH entry. */
 export interface HostKey {
   /** The private key, in its file's form. */
   readonly pem: string;

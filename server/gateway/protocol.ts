@@ -68,7 +68,7 @@ export interface RefusedLogin {
 
 /** The questions that a login may ask of the policy, in the order in which a client asks them. */
 export interface LoginQuestion extends SshAddress {
-  /** The client's address, normalised. */
+  /** The client's address, normalized. */
   readonly address: string;
   /** The public key that the client holds, as SSH has it; undefined: it has sent a password. */
   readonly key: Buffer | undefined;

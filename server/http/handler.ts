@@ -43,7 +43,7 @@ export type Context<O extends Operation> = RequestContext<
 >;
 
 /**
- * Behaviour of an operation: its result becomes the response's body, an error the error response. A body too long for
+ * Behavior of an operation: its result becomes the response's body, an error the error response. A body too long for
  * memory is a stream of text with its `Content-Type` set; for a WebSocket, the result is what happens over it.
  */
 export type Handler<O extends Operation> = (
@@ -63,7 +63,7 @@ export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, 
 };
 
 /**
- * Behaviour of an operation that changes an object which people declare. Its statements are SQL alone, which costs a
+ * Behavior of an operation that changes an object which people declare. Its statements are SQL alone, which costs a
  * fifth of the same work by Prisma's client. It shares its transaction and its COMMIT with others, so it must wait for
  * its own statements only, and it may run twice.
  */
@@ -71,16 +71,16 @@ export type ObjectWrite<O extends Operation, Row = unknown> = (
   context: WriteContext<O, Row>,
 ) => Promise<ResultOf<O>>;
 
-/** The behaviour of an operation. */
-type BehaviourOf<O extends Operation> = O["object"] extends ObjectKind
+/** The behavior of an operation. */
+type BehaviorOf<O extends Operation> = O["object"] extends ObjectKind
   ? O["method"] extends "GET"
     ? Handler<O>
     : ObjectWrite<O, never>
   : Handler<O>;
 /** Operations by their ids. */
 export type Operations = Readonly<Record<string, Operation>>;
-/** The behaviour of each operation; a missing one is a type error. */
-export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? BehaviourOf<T[Id]> : never };
+/** The behavior of each operation; a missing one is a type error. */
+export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? BehaviorOf<T[Id]> : never };
 
 /** A request that changes a declared object. */
 export interface ObjectRequest {
@@ -93,7 +93,7 @@ export interface ObjectRequest {
   readonly creationKey: string | null;
   readonly declaration: Declaration | null;
   readonly facts: Pick<RequestFacts, "id" | "address">;
-  /** Authenticates and authorises the caller, as of the transaction. */
+  /** Authenticates and authorizes the caller, as of the transaction. */
   identify(services: SqlServices): Promise<Caller | Member>;
   /** Runs the operation in the transaction of its write. */
   run(services: SqlServices, identity: Caller | Member, report: WriteReport): Promise<unknown>;
@@ -108,8 +108,8 @@ export interface Written {
   readonly revision: string | undefined;
 }
 
-/** The behaviour of operations, which the features implement and the routes are given. */
-export interface Behaviour {
+/** The behavior of operations, which the features implement and the routes are given. */
+export interface Behavior {
   /** A handler for each operation, under its id. */
   readonly handlers: object;
   /**

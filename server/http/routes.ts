@@ -20,7 +20,7 @@ import { identify } from "./access/authorize.ts";
 import type { Caller, IdentityOf, Member } from "./access/identity.ts";
 import { serializerOf } from "./contract/serialization.ts";
 import { parse, parseBody, parseParams, readQuery } from "./contract/validation.ts";
-import type { Behaviour, BodyOf, Context, Operations } from "./handler.ts";
+import type { Behavior, BodyOf, Context, Operations } from "./handler.ts";
 import { Conversation, openWebSocket, WebSocketHandler } from "./listener/webSockets.ts";
 
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
@@ -50,14 +50,14 @@ export function serveOperations(
   app: FastifyInstance,
   services: Services,
   operations: readonly Operation[],
-  behaviour: Behaviour,
+  behavior: Behavior,
 ): void {
   for (const operation of operations) {
     // The map's type relates each id to its operation, which a loop over ids cannot express.
-    const handler = (behaviour.handlers as Record<string, AnyHandler>)[operation.id];
+    const handler = (behavior.handlers as Record<string, AnyHandler>)[operation.id];
     if (handler === undefined) throw new Error(`Operation ${operation.id} has no handler`);
-    const run = writesObject(operation) ? writerOf(operation, behaviour, handler) : handler;
-    const served = { operation, behaviour, run, named: paramNames(operation) };
+    const run = writesObject(operation) ? writerOf(operation, behavior, handler) : handler;
+    const served = { operation, behavior, run, named: paramNames(operation) };
     const { status, body, mediaType } = operation.success;
     for (const url of routesOf(operation)) {
       app.route({
@@ -90,12 +90,12 @@ function paramNames(operation: Operation): (given: unknown) => unknown {
 /** Runs an operation for a request. */
 type Runner = (context: Context<Operation>, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
-/** The behaviour of an operation; the compiler has checked that it is the operation's. */
+/** The behavior of an operation; the compiler has checked that it is the operation's. */
 type AnyHandler = (context: unknown) => Promise<unknown>;
 
 interface Served {
   readonly operation: Operation;
-  readonly behaviour: Behaviour;
+  readonly behavior: Behavior;
   readonly run: Runner;
   readonly named: (params: unknown) => unknown;
 }
@@ -106,7 +106,7 @@ async function respond(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const { operation, behaviour, run, named } = served;
+  const { operation, behavior, run, named } = served;
   if (operation.success.alternatives.length > 0) addVary(reply, "Accept");
   const params = parseParams(operation, named(request.params));
   const query = readQuery(operation, request.query);
@@ -129,7 +129,7 @@ async function respond(
     log: request.log,
     header: (name: string, value: string | number) => void reply.header(name, String(value)),
   };
-  await behaviour.checkBilling(operation.id, context);
+  await behavior.checkBilling(operation.id, context);
   const result = await run(context, request, reply);
   if (operation.object !== null && !writesObject(operation)) setRevision(reply, revisionIn(result));
   if (result instanceof Conversation || result instanceof WebSocketHandler) {
@@ -173,12 +173,12 @@ function addVary(reply: FastifyReply, name: string): void {
 /** Runs a handler as the write of an object. */
 function writerOf(
   operation: Operation & { readonly object: ObjectKind },
-  behaviour: Behaviour,
+  behavior: Behavior,
   handler: AnyHandler,
 ): Runner {
   return async (context, request, reply) => {
     const { services, params, body, creationKey, declaration } = context;
-    const { result, revision } = await behaviour.write(services, {
+    const { result, revision } = await behavior.write(services, {
       operation,
       // An operation that changes an object is for no stranger.
       sender: request.identity as Caller | Member,

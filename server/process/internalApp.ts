@@ -5,7 +5,7 @@ import {
   tenantId,
 } from "@gatehouse-access/sdk/contract";
 import type { FastifyInstance } from "fastify";
-import { type AppOptions, behaviourOf, newApp } from "../app.ts";
+import { type AppOptions, behaviorOf, newApp } from "../app.ts";
 import { ForbiddenError } from "../errors.ts";
 import { internalHandlers } from "../features/internalHandlers.ts";
 import type { Gateway } from "../gateway/Gateway.ts";
@@ -44,8 +44,8 @@ export async function buildInternalApp(
   readTenant(app);
   acceptWebSockets(app, servers, webSockets);
   const operations = servedOperations(internalOperations, edition);
-  const behaviour = behaviourOf<InternalOperations>({ ...internalHandlers, ...peerHandlers(gateway) });
-  serveOperations(app, services, operations, behaviour);
+  const behavior = behaviorOf<InternalOperations>({ ...internalHandlers, ...peerHandlers(gateway) });
+  serveOperations(app, services, operations, behavior);
   return app;
 }
 

@@ -10,7 +10,7 @@ import { Heartbeats } from "../features/devices/heartbeats.ts";
 import { StoredAgentKey } from "../features/privateKeys/privateKeys.ts";
 import { prepareDataFolder, refuseEmptiedDatabase } from "../files/dataFolder.ts";
 import { Gateway } from "../gateway/Gateway.ts";
-import { Enrolments } from "../http/limits/Enrolments.ts";
+import { Enrollments } from "../http/limits/Enrollments.ts";
 import { HttpServers } from "../http/listener/HttpServers.ts";
 import { mailerOf } from "../mail/mailers.ts";
 import { makeMetrics } from "../metrics.ts";
@@ -84,7 +84,7 @@ export async function serve(config: Config): Promise<RunningService> {
       heartbeats: new Heartbeats(database.client, (error) => {
         app.log.error({ err: error }, "reports of devices could not be written, and will be later");
       }),
-      enrolments: new Enrolments(),
+      enrollments: new Enrollments(),
       positionOf: (address: string) => positions?.of(address) ?? UNKNOWN_POSITION,
     };
     const billing = openPaymentGateway({ ...base, settings });

@@ -120,7 +120,7 @@ export class DatabaseSigningKeys implements SigningKeys {
 
   /**
    * Makes a new key that signs from now on. Tokens signed by older keys stay valid until they expire or, if the keys
-   * are revoked, become void: every login ends, and agents enrol again with their next report.
+   * are revoked, become void: every login ends, and agents enroll again with their next report.
    * @returns id of the new key
    */
   async rotate({ revoke }: { readonly revoke: boolean }): Promise<string> {

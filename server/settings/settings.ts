@@ -109,7 +109,7 @@ export const settings = named({
   sshHostKeyFile: row({
     value: "file",
     about:
-      "Private key by which clients recognise the SSH entry, the same on all instances; left out: ssh_host_ed25519_key " +
+      "Private key by which clients recognize the SSH entry, the same on all instances; left out: ssh_host_ed25519_key " +
       "in the data folder, made at the first start",
     allowed:
       "the path of a private key without a passphrase, Ed25519, ECDSA or RSA, that not everybody may read",
@@ -253,7 +253,7 @@ export const settings = named({
   maximumPendingDevices: row({
     value: "number",
     about:
-      "How many devices of a namespace may wait to be accepted: anybody who knows its id can enrol one; " +
+      "How many devices of a namespace may wait to be accepted: anybody who knows its id can enroll one; " +
       "0 or less: no limit",
     fallback: "10000",
     ...whole({ unit: "devices" }),
@@ -316,7 +316,7 @@ export const settings = named({
     fallback: "60000",
     ...whole({ min: 0 }),
   }),
-  enrolmentsPerAddress: row({
+  enrollmentsPerAddress: row({
     value: "number",
     about:
       "Most devices of one address in a minute that the service does not know yet, counted by each instance for " +

@@ -10,7 +10,7 @@ import { createWebSocketStream, type WebSocket, WebSocketServer } from "ws";
 import type { z } from "zod";
 import { type Listening, listening } from "../support/listening.ts";
 
-/** Where an agent enrols. */
+/** Where an agent enrolls. */
 export const TENANT = "11111111-2222-4333-8444-555555555555";
 /** The name that the gateway gives the device. */
 export const DEVICE = "edge-01";
@@ -38,11 +38,11 @@ interface Line {
 
 /** The least that an agent takes for a service: it keeps what the agent says, and obeys the test. */
 export class FakeGateway {
-  /** Bodies of enrolments, as the contract reads them. */
-  readonly enrolments: z.output<typeof devices.authDevice.body>[] = [];
+  /** Bodies of enrollments, as the contract reads them. */
+  readonly enrollments: z.output<typeof devices.authDevice.body>[] = [];
   /** Whether devices get challenges, as services after 0.19 give them. */
   challenges = true;
-  /** The key that answers to enrolments name as the service's own; undefined: none. */
+  /** The key that answers to enrollments name as the service's own; undefined: none. */
   agentKey: string | undefined;
   /** Texts that were signed for the agent. */
   readonly signed: string[] = [];
@@ -144,7 +144,7 @@ export class FakeGateway {
       client.on("error", reject);
       client.on("close", () => reject(new Error("closed")));
     });
-    const { public_key: pem } = this.enrolments.at(-1) ?? { public_key: "" };
+    const { public_key: pem } = this.enrollments.at(-1) ?? { public_key: "" };
     const { n } = createPublicKey(pem).export({ format: "jwk" });
     client.connect({
       sock: stream ?? (await this.open(`session-${this.#dials + 1}`)),
@@ -155,7 +155,7 @@ export class FakeGateway {
   }
 
   /** Resolves once so many tunnels were opened. */
-  async tunnelled(count: number): Promise<void> {
+  async tunneled(count: number): Promise<void> {
     await vi.waitFor(
       () => {
         const open = this.tunnels.filter((status) => status === 101).length;
@@ -175,8 +175,8 @@ export class FakeGateway {
       return;
     }
     if (request.url === "/api/devices/auth") {
-      this.enrolments.push(devices.authDevice.body.parse(await json(request)));
-      this.#token = `token-${this.enrolments.length}`;
+      this.enrollments.push(devices.authDevice.body.parse(await json(request)));
+      this.#token = `token-${this.enrollments.length}`;
       const answer = {
         ...{ uid: "uid", token: this.#token, name: DEVICE, namespace: "lab" },
         ...(this.agentKey !== undefined && { agent_key: blobOf(this.agentKey) }),

@@ -46,12 +46,12 @@ it("keeps the key of its device, which nobody else may read", async () => {
   const second = await startAgent(optionsOf(DEVICE));
   await second.stop();
   expect(digest()).toBe(before);
-  expect(gateway.enrolments).toHaveLength(2);
-  expect(gateway.enrolments[1]).toEqual(gateway.enrolments[0]);
+  expect(gateway.enrollments).toHaveLength(2);
+  expect(gateway.enrollments[1]).toEqual(gateway.enrollments[0]);
 });
 
-it("proves its private key to a service that gives challenges, and enrols with others as before", async () => {
-  const [{ public_key: publicKey, proof } = { public_key: "", proof: undefined }] = gateway.enrolments;
+it("proves its private key to a service that gives challenges, and enrolls with others as before", async () => {
+  const [{ public_key: publicKey, proof } = { public_key: "", proof: undefined }] = gateway.enrollments;
   const signature = Buffer.from(proof?.signature ?? "", "base64");
   expect(verify("sha256", Buffer.from(devices.proofText(TENANT, CHALLENGE)), publicKey, signature)).toBe(
     true,
@@ -60,8 +60,8 @@ it("proves its private key to a service that gives challenges, and enrols with o
   const agent = await startAgent(optionsOf(DEVICE));
   await agent.stop();
   gateway.challenges = true;
-  expect(gateway.enrolments.at(-1)).toMatchObject({ public_key: publicKey });
-  expect(gateway.enrolments.at(-1)).not.toHaveProperty("proof");
+  expect(gateway.enrollments.at(-1)).toMatchObject({ public_key: publicKey });
+  expect(gateway.enrollments.at(-1)).not.toHaveProperty("proof");
 });
 
 it("lets the service in with the key alone that the first answer has named", async () => {

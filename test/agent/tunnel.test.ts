@@ -33,8 +33,8 @@ const firstOf = async (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promis
   return data.toString();
 };
 
-it("enrols the machine with a key of its own", () => {
-  expect(gateway.enrolments[0]).toMatchObject({
+it("enrolls the machine with a key of its own", () => {
+  expect(gateway.enrollments[0]).toMatchObject({
     tenant_id: TENANT,
     hostname: "edge-01",
     identity: { mac: expect.stringMatching(/^02(:[0-9a-f]{2}){5}$/) },
@@ -98,20 +98,20 @@ it("opens a new tunnel with the same token when one is lost, and a login survive
   const login = await gateway.dial();
   login.send(Buffer.from("GET /ssh/lasting HTTP/1.1\r\nHost: gateway\r\n\r\n"));
   await firstOf(login);
-  const { length: enrolments } = gateway.enrolments;
+  const { length: enrollments } = gateway.enrollments;
   gateway.closeTunnel();
-  await gateway.tunnelled(2);
-  expect(gateway.enrolments).toHaveLength(enrolments);
+  await gateway.tunneled(2);
+  expect(gateway.enrollments).toHaveLength(enrollments);
   expect(login.readyState).toBe(login.OPEN);
   login.terminate();
 });
 
-it("enrols anew when its token is refused", async () => {
-  const { length: enrolments } = gateway.enrolments;
+it("enrolls anew when its token is refused", async () => {
+  const { length: enrollments } = gateway.enrollments;
   gateway.revokeToken();
   gateway.closeTunnel();
-  await gateway.tunnelled(3);
+  await gateway.tunneled(3);
   expect(gateway.tunnels).toContain(401);
-  expect(gateway.enrolments).toHaveLength(enrolments + 1);
-  expect(gateway.enrolments.at(-1)).toEqual(gateway.enrolments[0]);
+  expect(gateway.enrollments).toHaveLength(enrollments + 1);
+  expect(gateway.enrollments.at(-1)).toEqual(gateway.enrollments[0]);
 });

@@ -82,7 +82,7 @@ it(
     }
     expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies it/);
     expect(output).toContain("36 deleted");
-    // No colours where the output is no terminal.
+    // No colors where the output is no terminal.
     expect(output).not.toContain("\u001b[");
     expect(readdirSync(folder)).toEqual([]);
     expect(

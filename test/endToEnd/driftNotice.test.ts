@@ -17,7 +17,7 @@ const BACKDOOR = "<!channel> @all `back*door`";
 async function startWorld() {
   const fleet = await startFleet();
   const hook = await startWebhook();
-  await fleet.enrol("web-01");
+  await fleet.enroll("web-01");
   const program = new PolicyProgram();
   const address = join(program.states, "webhook");
   writeFileSync(address, `${hook.url}\n`);
@@ -74,7 +74,7 @@ describe("a webhook is told of drift", { timeout: 120_000 }, () => {
     });
 
     // What follows from the same key is another thing with every device that comes.
-    await fleet.enrol("web-02");
+    await fleet.enroll("web-02");
     expect(await told(2)).toEqual([]);
     const kept = join(program.folder, `access.notified.${stack.name}.json`);
     expect(readFileSync(kept, "utf8")).not.toContain(hook.secret);

@@ -19,8 +19,8 @@ describe.each(engines)("the examples, by the $label", ({ engine, available }) =>
   let stack: Stack;
   let folder: string;
   beforeAll(async () => {
-    for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enrol(name);
-    await fleet.enrol("gate-old", "02:00:00:00:0a:01");
+    for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enroll(name);
+    await fleet.enroll("gate-old", "02:00:00:00:0a:01");
     folder = mkdtempSync(join(tmpdir(), "gatehouse-examples-"));
     stack = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
   });

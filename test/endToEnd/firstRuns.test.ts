@@ -312,7 +312,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     });
 
     it.skipIf(!available)("and lets go of a device without the right to remove it", async () => {
-      await fleet.enrol("kept", undefined, tenant).catch(() => undefined);
+      await fleet.enroll("kept", undefined, tenant).catch(() => undefined);
       const owner = (work: Parameters<typeof as>[1]) =>
         as("citizen", (client) => work(client.forTenant(tenant)));
       await owner((client) =>

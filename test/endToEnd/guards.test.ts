@@ -28,7 +28,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
   let web: string;
 
   beforeAll(async () => {
-    web = await fleet.enrol("web-01");
+    web = await fleet.enroll("web-01");
     program = new PolicyProgram();
   });
   // What a test made, without a run: its stack is used no more.
@@ -158,11 +158,11 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
 
   it("a device that waits to be accepted gives way to an accepted one of its name", async () => {
     const stack = newStack();
-    const impostor = await fleet.enrolPending("vault-01");
+    const impostor = await fleet.enrollPending("vault-01");
     const policy = { vault: tags("vault-01", "vault"), bob: key("bob", { tags: ["vault"] }) };
     const first = await text(stack, ["up", "--yes", "--skip-preview"], policy);
     expect(first.text).toContain('DeviceTags "vault": "vault-01" means a device that nobody has accepted');
-    const real = await fleet.enrol("vault-01");
+    const real = await fleet.enroll("vault-01");
     expect(await drift(stack, policy)).toMatchObject({ code: 2, drifted: [{ name: "vault" }] });
     await stack.result(["up", "--refresh", "--yes", "--skip-preview"], policyEnv(policy));
     const tagsOf = async (uid: string) => (await fleet.client.getDevice({ params: { uid } })).tags;
@@ -287,7 +287,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
 
     it("is a device renamed or accepted by hand, and an object that is gone, but nothing that the program ignores", async () => {
       const stack = newStack();
-      const later = await fleet.enrolPending("later-01");
+      const later = await fleet.enrollPending("later-01");
       const policy = {
         ana: key("ana", { hostname: "^web-01$" }),
         web: tags(web, "web"),

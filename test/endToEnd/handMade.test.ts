@@ -33,8 +33,8 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
   let edge: string;
 
   beforeAll(async () => {
-    await fleet.enrol("web-01");
-    edge = await fleet.enrol("edge-01");
+    await fleet.enroll("web-01");
+    edge = await fleet.enroll("edge-01");
     program = new PolicyProgram();
     stack = stackOf(fleet.env);
     await stack.result(["up", "--yes", "--skip-preview"], POLICY);

@@ -71,7 +71,7 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
   let program: PolicyProgram;
 
   beforeAll(async () => {
-    for (const name of ["web-01", "fleet", "second"]) await fleet.enrol(name);
+    for (const name of ["web-01", "fleet", "second"]) await fleet.enroll(name);
     program = new PolicyProgram();
   });
   afterAll(() => program?.remove());

@@ -90,7 +90,7 @@ describe.skipIf(missing.length > 0)(
         join(root, "bin", "pulumi-resource-gatehouse"),
       );
       [here, there] = await Promise.all([startFleet(), startFleet()]);
-      await here.enrol("web-01");
+      await here.enroll("web-01");
       await here.client.createPublicKey({
         body: { ...key("bob", "^bob$"), data: Buffer.from(`${DATA.bob}`).toString("base64") },
       });

@@ -83,9 +83,9 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
   let stack: Stack;
 
   beforeAll(async () => {
-    for (const name of ["web-01", "web-02", "web-03"]) await fleet.enrol(name);
-    await fleet.enrol("gatekeeper", "02:00:00:00:bb:01");
-    const uid = await fleet.enrol("anchor-01");
+    for (const name of ["web-01", "web-02", "web-03"]) await fleet.enroll(name);
+    await fleet.enroll("gatekeeper", "02:00:00:00:bb:01");
+    const uid = await fleet.enroll("anchor-01");
     await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["anchor"] } });
   });
   beforeEach(() => {

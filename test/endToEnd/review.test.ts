@@ -31,7 +31,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
   let before: readonly string[];
 
   beforeAll(async () => {
-    for (const name of ["web-01", "web-02", "db-01"]) await fleet.enrol(name);
+    for (const name of ["web-01", "web-02", "db-01"]) await fleet.enroll(name);
     await createKey(fleet.client, "made by hand", "^backup$", { hostname: "^db-01$" });
     program = new PolicyProgram();
     stack = program.stack({ engine, env: fleet.env });

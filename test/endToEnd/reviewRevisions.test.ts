@@ -112,7 +112,7 @@ describe.each(engines)(
     const restore = () => repository.git("checkout", "--quiet", "--force", "main");
 
     beforeAll(async () => {
-      for (const name of ["web-01", "web-02", "db-01"]) await fleet.enrol(name);
+      for (const name of ["web-01", "web-02", "db-01"]) await fleet.enroll(name);
       folder = mkdtempSync(join(tmpdir(), "gatehouse-revisions-"));
       mkdirSync(join(folder, "tmp/gatehouse"), { recursive: true });
       mkdirSync(join(folder, "state"));

@@ -21,7 +21,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
   let plan: string;
 
   beforeAll(async () => {
-    await fleet.enrol("web-1");
+    await fleet.enroll("web-1");
     program = new PolicyProgram();
     plan = join(program.states, "plan.json");
     stack = program.stack({ engine, env: fleet.env });
@@ -104,7 +104,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
   it.skipIf(!available)(
     "is done by up --plan without a question, although devices came, which it says",
     async () => {
-      await fleet.enrol("web-3");
+      await fleet.enroll("web-3");
       const done = await up(policyOf("^deploy$"));
       expect([done.code, done.stderr]).toEqual([
         0,

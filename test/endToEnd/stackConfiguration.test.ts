@@ -14,7 +14,7 @@ const fleet = sharedFleet();
 let program: PolicyProgram;
 
 beforeAll(async () => {
-  await fleet.enrol("web-01");
+  await fleet.enroll("web-01");
   program = new PolicyProgram();
   const { GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
   await program.configure(

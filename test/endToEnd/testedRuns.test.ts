@@ -49,9 +49,9 @@ describe.each(engines)(
     let device: string;
 
     beforeAll(async () => {
-      device = await fleet.enrol("web-01");
+      device = await fleet.enroll("web-01");
       await tag(["prod", "web"]);
-      const edge = await fleet.enrol("edge-01");
+      const edge = await fleet.enroll("edge-01");
       await fleet.client.updateDeviceTags({ params: { uid: edge }, body: { tags: ["edge"] } });
       program = new PolicyProgram();
       stack = stackOf(fleet.env);

@@ -85,9 +85,9 @@ describe.each(engines)("a stack that there is not, by the $label", ({ engine, av
     expect((await ws.command("preview", ...args, "--stack", "test", "--create")).code).toBe(0);
 
     const before = files();
-    const misspelt = await ws.command("preview", ...args, "--stack", "tset");
-    expect(misspelt.code).toBe(1);
-    expect(misspelt.output).toContain("There is no stack tset of the project cloud; there is test.");
+    const misspelled = await ws.command("preview", ...args, "--stack", "tset");
+    expect(misspelled.code).toBe(1);
+    expect(misspelled.output).toContain("There is no stack tset of the project cloud; there is test.");
     expect(files()).toEqual(before);
   });
 });

@@ -29,7 +29,7 @@ const foreign = () => ({
 const JOURNAL = ".pulumi/stacks/cloud/test.gatehouse-journal";
 
 /** Names of the things whose creation the journal has whole. */
-function journalled(): Set<string> {
+function journaled(): Set<string> {
   const file = join(ws.state, JOURNAL);
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";
   const ends = text
@@ -61,7 +61,7 @@ test("a run killed in the middle loses no finished step, and leaves no process",
     things: [...fast, { name: "slow", args: { slow: 60_000, password: "swordfish" }, secret: ["password"] }],
   });
   const run = ws.gatehouse(...up());
-  await until(() => journalled().size === 12 && ws.asked().includes("create slow"));
+  await until(() => journaled().size === 12 && ws.asked().includes("create slow"));
   run.kill("SIGKILL");
   await run.done;
   await nobodyHere();

@@ -216,7 +216,7 @@ describe("the embedded engine", () => {
     expect(ws.names()).toEqual(["a", "cloud-test", "default"]);
   });
 
-  test("honours protect, retainOnDelete, deletedWith, ignoreChanges and replaceOnChanges", async () => {
+  test("honors protect, retainOnDelete, deletedWith, ignoreChanges and replaceOnChanges", async () => {
     const stack = await ws.open();
     ws.plan({
       things: [
@@ -445,10 +445,10 @@ describe("drift and refresh", () => {
     expect(drift.summary).toMatchObject({ same: 2, update: 1, delete: 1 });
     expect(drift.steps.find((step) => step.name === "a")?.fields).toEqual([{ path: "size", old: 1, new: 9 }]);
     expect(ws.names()).toContain("b");
-    ws.tamper("c", { colour: "red" });
+    ws.tamper("c", { color: "red" });
     const extra = (await stack.drift()).steps.find((step) => step.name === "c");
-    expect(extra?.fields).toEqual([{ path: "colour", new: "red" }]);
-    ws.tamper("c", { colour: undefined });
+    expect(extra?.fields).toEqual([{ path: "color", new: "red" }]);
+    ws.tamper("c", { color: undefined });
 
     await stack.refresh();
     expect(ws.names()).not.toContain("b");

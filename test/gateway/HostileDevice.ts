@@ -13,7 +13,7 @@ export interface HostileProtocol {
 }
 
 /** What a device does on the connections that it picks up. */
-interface Behaviour {
+interface Behavior {
   /** Changes how it speaks SSH. */
   readonly speak?: (protocol: HostileProtocol) => void;
   /** Takes the command of a client. */
@@ -48,13 +48,13 @@ export class HostileDevice {
   }
 
   /**
-   * Enrols it, accepts it, and opens its tunnel.
+   * Enrolls it, accepts it, and opens its tunnel.
    * @param identity of a device that is accepted already; left out: a new one
    */
   static async start(
     fleet: SshService,
     hostname: string,
-    behaviour: Behaviour,
+    behavior: Behavior,
     identity?: DeviceIdentity,
   ): Promise<HostileDevice> {
     const { service, tenant, client } = fleet;
@@ -80,7 +80,7 @@ export class HostileDevice {
     const device = new HostileDevice(uid, hostname, own, tunnel);
     const server = new ssh2.Server({ hostKeys: [pem], ident: "Go" }, (connection) => {
       const protocol = (connection as unknown as { readonly _protocol: HostileProtocol })._protocol;
-      behaviour.speak?.(protocol);
+      behavior.speak?.(protocol);
       connection.on("error", () => {});
       connection.on("authentication", (context) => context.accept());
       connection.on("session", (accept) => {
@@ -89,7 +89,7 @@ export class HostileDevice {
           const channel = accepted();
           channel.on("error", () => {});
           const { outgoing } = channel as unknown as { readonly outgoing: { readonly id: number } };
-          behaviour.exec?.(channel, protocol, outgoing.id);
+          behavior.exec?.(channel, protocol, outgoing.id);
         });
       });
     });

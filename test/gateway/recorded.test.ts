@@ -60,7 +60,7 @@ describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : "
 
   const login = (command: string, stdin = "") => ssh({ to, port: fleet.port, key, command }, stdin);
 
-  it("enrol, and hold a tunnel", () =>
+  it("enroll, and hold a tunnel", () =>
     scene("start", async () => {
       const { client } = fleet;
       await expect.poll(() => client.getDevices({ query: { status: "pending" } })).toHaveLength(1);

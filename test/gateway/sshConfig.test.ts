@@ -33,9 +33,9 @@ beforeAll(async () => {
     GATEHOUSE_PASSWORD: user.password,
     GATEHOUSE_TENANT: tenant,
   };
-  await enrol("web-10", ["prod"]);
-  await enrol("web-2", ["prod"]);
-  const offline = await enrol("db-1", ["store"]);
+  await enroll("web-10", ["prod"]);
+  await enroll("web-2", ["prod"]);
+  const offline = await enroll("db-1", ["store"]);
   await fleet.client.offlineDevice({ params: { uid: offline } });
   await agentCall(fleet.client, "waiting", "02:00:00:00:00:99", tenant);
 });
@@ -45,7 +45,7 @@ afterAll(async () => {
 });
 
 let enrolled = 0;
-async function enrol(hostname: string, tags: string[]): Promise<string> {
+async function enroll(hostname: string, tags: string[]): Promise<string> {
   const { client, tenant } = fleet;
   enrolled += 1;
   const { uid } = await agentCall(client, hostname, `02:00:00:00:00:0${enrolled}`, tenant);

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { x as extract } from "tar";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SOURCE, TERRAFORM_CLIS } from "../../provider/terraform/source.ts";
-import { manifestOf, PACKAGES } from "../../scripts/release/artefacts.ts";
+import { manifestOf, PACKAGES } from "../../scripts/release/artifacts.ts";
 import { environmentWithout, runCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
 import { PluginClient } from "../support/pluginClient.ts";
@@ -64,8 +64,8 @@ describe("what a release consists of", { tags: ["long"] }, () => {
     out = RELEASE ?? mkdtempSync(join(tmpdir(), "gatehouse-release-"));
     if (RELEASE !== undefined) return;
     const { stdout, stderr } = await make(out);
-    // What a package brings with it today, and by which licence, is not this test's business.
-    const against = stdout.split("\n").filter((line) => /^Against it: (?!.*: the licence, )/.test(line));
+    // What a package brings with it today, and by which license, is not this test's business.
+    const against = stdout.split("\n").filter((line) => /^Against it: (?!.*: the license, )/.test(line));
     expect(against).toEqual([]);
     expect(stdout, stderr).toMatch(new RegExp(`against release ${version.replaceAll(".", "\\.")}\\.`));
   });
@@ -106,7 +106,7 @@ describe("what a release consists of", { tags: ["long"] }, () => {
     expect(sumsIn(again).filter(lasting)).toEqual(sumsIn(out).filter(lasting));
   });
 
-  it("has bills of what each package and program is, what it brings with it, and by which licence", ({
+  it("has bills of what each package and program is, what it brings with it, and by which license", ({
     skip,
   }) => {
     if (!reached) skip(OFFLINE);

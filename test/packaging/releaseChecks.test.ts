@@ -4,14 +4,14 @@ import Sqlite from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { TestModule } from "vitest/node";
 import { PULUMI_RANGE, TERRAFORM_TRIED } from "../../docs/supportedVersionsPage.ts";
-import type { Manifest } from "../../scripts/release/artefacts.ts";
-import { licenceOf, licenceTexts, readBill, readProgramBill } from "../../scripts/release/bills.ts";
+import type { Manifest } from "../../scripts/release/artifacts.ts";
+import { licenseOf, licenseTexts, readBill, readProgramBill } from "../../scripts/release/bills.ts";
 import {
   changelogFindings,
   docsFindings,
   fixtureFindings,
   gitFindings,
-  licenceFindings,
+  licenseFindings,
   packageFindings,
   readManifests,
   toolFindings,
@@ -63,8 +63,8 @@ describe("what stands against a release", () => {
     ...(licenses && { licenses }),
   });
 
-  it("is a licence that is not on the list, or that is not written as SPDX says", () => {
-    const found = (...licenses: object[]) => texts(licenceFindings([library(licenses)], false));
+  it("is a license that is not on the list, or that is not written as SPDX says", () => {
+    const found = (...licenses: object[]) => texts(licenseFindings([library(licenses)], false));
     for (const id of ["MIT", "0BSD", "Zlib"]) expect(found({ license: { id } })).toEqual([]);
     const fine = ["(MIT OR GPL-3.0)", "(BSD-3-Clause AND Apache-2.0)", "(GPL-3.0-only OR CC0-1.0)"];
     for (const expression of fine) expect(found({ expression })).toEqual([]);
@@ -73,33 +73,33 @@ describe("what stands against a release", () => {
       "Apache-2.0 WITH LLVM-exception",
     ]) {
       expect(found({ expression })).toEqual([
-        `lib@1.0.0: the licence, ${expression || "none"}, is not on the list`,
+        `lib@1.0.0: the license, ${expression || "none"}, is not on the list`,
       ]);
     }
     const named = found({ license: { name: "SEE LICENSE IN LICENSE" } });
-    expect(named).toEqual(["lib@1.0.0: the licence, SEE LICENSE IN LICENSE, is not on the list"]);
-    expect(found()).toEqual(["lib@1.0.0: the licence, none, is not on the list"]);
+    expect(named).toEqual(["lib@1.0.0: the license, SEE LICENSE IN LICENSE, is not on the list"]);
+    expect(found()).toEqual(["lib@1.0.0: the license, none, is not on the list"]);
     expect(found({ license: { id: "MIT" } }, { license: { id: "GPL-3.0" } })).toHaveLength(1);
   });
 
-  it("is a library inside a program without a text of its licence", () => {
+  it("is a library inside a program without a text of its license", () => {
     const licenses = [{ license: { id: "MIT" } }];
-    expect(licenceFindings([library(licenses)], false)).toEqual([]);
-    expect(texts(licenceFindings([library(licenses)], true))).toEqual([
-      "lib@1.0.0: no file of the package has the licence",
+    expect(licenseFindings([library(licenses)], false)).toEqual([]);
+    expect(texts(licenseFindings([library(licenses)], true))).toEqual([
+      "lib@1.0.0: no file of the package has the license",
     ]);
     const content = Buffer.from("Copyright \u00a9 2026\n").toString("base64");
     const withText = library(licenses, {
       evidence: { licenses: [{ license: { name: "file: LICENSE", text: { content, encoding: "base64" } } }] },
     });
-    expect(licenceFindings([withText], true)).toEqual([]);
-    expect(licenceTexts(withText)).toEqual(["Copyright \u00a9 2026"]);
+    expect(licenseFindings([withText], true)).toEqual([]);
+    expect(licenseTexts(withText)).toEqual(["Copyright \u00a9 2026"]);
   });
 
-  it("is no licence that a person has read in the file of that version", () => {
+  it("is no license that a person has read in the file of that version", () => {
     const of = (version: string) => {
       const components = [library(undefined, { purl: `pkg:npm/ssh2@${version}` })];
-      return readBill(JSON.stringify({ components })).components.map(licenceOf);
+      return readBill(JSON.stringify({ components })).components.map(licenseOf);
     };
     expect(of("1.17.0")).toEqual(["MIT"]);
     expect(of("99.0.0")).toEqual([""]);

@@ -37,7 +37,7 @@ describe.skipIf(!gitOnPath)(`drift every night, by ${gitLabel}`, { timeout: 180_
 
   beforeAll(async () => {
     hook = await startWebhook();
-    await fleet.enrol("web-01");
+    await fleet.enroll("web-01");
     folder = mkdtempSync(join(tmpdir(), "gatehouse-timer-"));
     // The clone has nothing to install: its packages are above it.
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));

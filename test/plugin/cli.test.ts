@@ -78,9 +78,9 @@ describe.runIf(available)(title, { tags: ["long"], timeout: 600_000 }, () => {
     machine = new Machine();
     await machine.install();
     fleet = await startFleet(["bob"]);
-    for (const name of ["web-01", "web-02", "web-03"]) await fleet.enrol(name);
-    await fleet.enrol("gatekeeper", "02:00:00:00:bb:01");
-    const uid = await fleet.enrol("anchor");
+    for (const name of ["web-01", "web-02", "web-03"]) await fleet.enroll(name);
+    await fleet.enroll("gatekeeper", "02:00:00:00:bb:01");
+    const uid = await fleet.enroll("anchor");
     await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["zone1"] } });
   });
   afterAll(async () => {

@@ -6,7 +6,7 @@ import { Connection } from "../../provider/service/connection.ts";
 import { type AccessPolicy, type DeviceFilter, explain } from "../../sdk/policy/index.ts";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { startInternalApp, type TestInternalApp } from "../server/http/internalTestApp.ts";
-import { enrol, startApp, type TestApp, type TestUser } from "../server/http/testApp.ts";
+import { enroll, startApp, type TestApp, type TestUser } from "../server/http/testApp.ts";
 import { LOGINS, patternOn, TAGS } from "./arbitraries.ts";
 import { compiles } from "./oracle.ts";
 
@@ -71,7 +71,7 @@ async function make({ token, tenant }: TestUser, { devices, keys, rules }: Wante
     expect(answer.status, answer.text).toBe(200);
   };
   for (const [index, { name, tags }] of all.entries()) {
-    const { uid } = await enrol(app, tenant, `00:00:00:00:00:0${index}`, { hostname: name });
+    const { uid } = await enroll(app, tenant, `00:00:00:00:00:0${index}`, { hostname: name });
     await call("acceptDevice", { params: { uid } });
     if (tags.length > 0) await call("updateDeviceTags", { params: { uid }, body: { tags } });
   }

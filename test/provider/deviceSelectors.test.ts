@@ -10,7 +10,7 @@ let uid: string;
 beforeEach(async () => {
   count += 1;
   name = `gate-${count}`;
-  uid = await fleet.enrol(name);
+  uid = await fleet.enroll(name);
   harness = new Harness(fleet.env);
 });
 afterEach(async () => {
@@ -31,7 +31,7 @@ describe.each([
   it("moves to the device that has the name now, once a refresh saw that", async () => {
     await harness.up(program());
     await rename(`${name}-old`);
-    const other = await fleet.enrol(name);
+    const other = await fleet.enroll(name);
     expect(await harness.refresh()).toEqual(["update it"]);
     expect(await harness.preview(program())).toEqual(["replace it device"]);
     await harness.up(program());
@@ -46,7 +46,7 @@ describe.each([
     await rename(`${name}-new`);
     expect(await harness.refresh()).toEqual(["update it"]);
     expect(await harness.preview(program())).toEqual([]);
-    const stranger = await fleet.enrolPending(name);
+    const stranger = await fleet.enrollPending(name);
     expect(await harness.refresh()).toEqual([]);
     expect(await harness.preview(program())).toEqual([]);
     await fleet.client.deleteDevice({ params: { uid: stranger } });

@@ -15,7 +15,7 @@ const sources = globSync("{sdk,provider}/**/*.ts", {
   exclude: (name) => /(^|\/)(dist|node_modules|generated)$/.test(name),
 }).filter((file) => !file.endsWith("errorCodes.ts"));
 
-describe("the catalogue of error codes", () => {
+describe("the catalog of error codes", () => {
   const text = sources.map((file) => readFileSync(new URL(file, ROOT), "utf8")).join("\n");
   const codes = [sdkErrors, resourceErrors, commandErrors].flatMap((kinds) => Object.keys(kinds));
 

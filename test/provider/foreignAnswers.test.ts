@@ -82,7 +82,7 @@ describe.each([false, true])(
         incoming.pipe(onward);
       });
       partial = await listening(server);
-      await fleet.enrol("listed");
+      await fleet.enroll("listed");
       direct = new Harness(fleet.env);
       through = new Harness({ ...fleet.env, GATEHOUSE_URL: partial.url });
       await direct.up({

@@ -10,7 +10,7 @@ const before = { ...process.env };
 
 const fleet = sharedFleet();
 beforeAll(async () => {
-  await fleet.enrol("web-01");
+  await fleet.enroll("web-01");
   const data = Buffer.from(line).toString("base64");
   const body = { name: "ana", username: "^root$", filter: { hostname: ".*" }, data };
   await fleet.client.createPublicKey({ body });

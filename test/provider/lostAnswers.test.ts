@@ -194,7 +194,7 @@ describe("the answer of a creation is lost, and somebody else made an equal obje
   );
 
   it("a tag of a device: it is not taken over, and stays", async () => {
-    const uid = await world.enrol("tagged-by-hand");
+    const uid = await world.enroll("tagged-by-hand");
     await world.client.createDeviceTag({ params: { uid }, body: { tag: "hand" } });
     const args = { device: "tagged-by-hand", tag: "hand" };
     proxy.loseAnswer(isWrite);

@@ -30,7 +30,7 @@ const program: Program = {
 /** Ana declares what is in a namespace of somebody else. */
 beforeEach(async () => {
   ({ tenantId: tenant } = await fleet.client.createNamespace({ body: { name: "shared" } }));
-  await fleet.enrol("shared", undefined, tenant);
+  await fleet.enroll("shared", undefined, tenant);
   const body = { email: "ana@example.com", role: "administrator" } as const;
   await owner().inviteMember({ params: { tenant }, body });
   harness = new Harness({

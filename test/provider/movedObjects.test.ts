@@ -30,7 +30,7 @@ describe("an object that another resource has by the end of the run", () => {
   it.skipIf(isTerraform)(
     "stays when the resource that had it goes: a device that is removed at the end",
     async () => {
-      const uid = await fleet.enrol("moved-device");
+      const uid = await fleet.enroll("moved-device");
       const device = { type: "Device", args: { device: "moved-device", onDestroy: "remove" } };
       await harness.up({ before: device });
       await harness.up({ after: device });
@@ -55,7 +55,7 @@ describe("an object that another resource has by the end of the run", () => {
     async () => {
       const names = ["place-a", "place-b", "place-c"];
       const uids = [];
-      for (const name of names) uids.push(await fleet.enrol(name));
+      for (const name of names) uids.push(await fleet.enroll(name));
       const program = (devices: string[]) =>
         Object.fromEntries(
           devices.map((device, index) => [
@@ -71,7 +71,7 @@ describe("an object that another resource has by the end of the run", () => {
   );
 
   it("loses of all tags of a device only those that no attachment has now", async () => {
-    const uid = await fleet.enrol("one-by-one");
+    const uid = await fleet.enroll("one-by-one");
     await harness.up({ all: { type: "DeviceTags", args: { device: "one-by-one", tags: ["edge", "old"] } } });
     const attachment = {
       type: "DeviceTagAttachment",
@@ -83,7 +83,7 @@ describe("an object that another resource has by the end of the run", () => {
   });
 
   it("keeps a tag that was attached by itself and now is one of all tags", async () => {
-    const uid = await fleet.enrol("all-at-once");
+    const uid = await fleet.enroll("all-at-once");
     await harness.up({ one: { type: "DeviceTagAttachment", args: { device: "all-at-once", tag: "edge" } } });
     const args = { device: "all-at-once", tags: ["core", "edge"], adopt: "overwrite" };
     await harness.up({ all: { type: "DeviceTags", args } });
@@ -126,7 +126,7 @@ describe("the name of a resource that passed its object on", () => {
     ["Member", member("ana"), member("bob")],
     ["DeviceTagAttachment", attachment("one"), attachment("two")],
   ])("is free for another %s, which the first one outlives", async (kind, one, two) => {
-    if (kind === "DeviceTagAttachment") await fleet.enrol("passing");
+    if (kind === "DeviceTagAttachment") await fleet.enroll("passing");
     await harness.up({ before: one });
     const { id } = harness.state.get("before") ?? {};
     harness.rename("before", "after");

@@ -17,7 +17,7 @@ describe("reads of many", () => {
   const keys: Program = {};
 
   beforeAll(async () => {
-    await fleet.enrolMany(DEVICES);
+    await fleet.enrollMany(DEVICES);
     for await (const device of fleet.client.iterate("getDevices", { query: { perPage: 100 } }))
       uids.push(device.uid);
     harness = new Harness(fleet.env);

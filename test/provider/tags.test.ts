@@ -7,8 +7,8 @@ import { sshKeyLine } from "./support/programs.ts";
 const fleet = sharedFleet();
 let harness: Harness;
 beforeAll(async () => {
-  await fleet.enrol("web-01");
-  await fleet.enrol("web-02");
+  await fleet.enroll("web-01");
+  await fleet.enroll("web-02");
 });
 beforeEach(() => {
   harness = new Harness(fleet.env);
@@ -66,7 +66,7 @@ it("a filter waits for tags that the same run is still giving", async () => {
 });
 
 it("DeviceTags in place of others' tags are refused without adopt, and leave them", async () => {
-  const uid = await fleet.enrol("web-03");
+  const uid = await fleet.enroll("web-03");
   await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["mine"] } });
   const tags: Program = { tags: { type: "DeviceTags", args: { device: "web-03", tags: ["ours"] } } };
   await expect(harness.up(tags)).rejects.toThrow(
@@ -87,9 +87,9 @@ it("a fourth tag in place of one of three: the one that is replaced makes room",
   expect(device?.tags.sort()).toEqual(["four", "one", "two"]);
 });
 
-it("a device that enrols again has no tags; a MAC address follows it, and up puts them back", async () => {
+it("a device that enrolls again has no tags; a MAC address follows it, and up puts them back", async () => {
   const mac = "02:00:00:00:cc:01";
-  const first = await fleet.enrol("edge-01", mac);
+  const first = await fleet.enroll("edge-01", mac);
   const program: Program = {
     all: { type: "DeviceTags", args: { device: mac.toUpperCase().replaceAll(":", "-"), tags: ["edge"] } },
   };
@@ -116,7 +116,7 @@ it("a device that enrols again has no tags; a MAC address follows it, and up put
 });
 
 it("a pending device is accepted or rejected as declared; an accepted one is not rejected", async () => {
-  const enrolPending = async (mac: string) => {
+  const enrollPending = async (mac: string) => {
     await fleet.client.authDevice({
       body: {
         info: { id: "debian", prettyName: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" },
@@ -131,7 +131,7 @@ it("a pending device is accepted or rejected as declared; an accepted one is not
   const device = (mac: string, status: string): Program => ({
     d: { type: "Device", args: { device: mac, status } },
   });
-  const [one, two] = [await enrolPending("02:00:00:00:dd:01"), await enrolPending("02:00:00:00:dd:02")];
+  const [one, two] = [await enrollPending("02:00:00:00:dd:01"), await enrollPending("02:00:00:00:dd:02")];
   await harness.up(device(one, "accepted"));
   expect(harness.state.get("d")?.outputs.status).toBe("accepted");
   await expect(harness.up(device(one, "rejected"))).rejects.toThrow(/Device\.status: the device is accepted/);

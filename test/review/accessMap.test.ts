@@ -40,7 +40,7 @@ describe("what it shows", { tags: ["long"] }, () => {
     expect(await page.locator("#notes").innerText()).toContain("Members with the role owner");
   });
 
-  it("gained and lost are told by sign, line style and words, not by colour alone", async () => {
+  it("gained and lost are told by sign, line style and words, not by color alone", async () => {
     const page = await shown(data);
     const line = page.locator(".line", { hasText: "Northwind" });
     expect(await line.locator(".said").textContent()).toBe("loses 9 devices, keeps 5 devices");

@@ -13,7 +13,7 @@ const { shown } = useMaps();
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 describe.each(["light", "dark"] as const)("in %s", { tags: ["long"] }, (colorScheme) => {
-  it("is drawn in its colours, and axe has nothing to say", async () => {
+  it("is drawn in its colors, and axe has nothing to say", async () => {
     const page = await shown(data, { colorScheme });
     const background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     expect(background).toBe(colorScheme === "dark" ? "rgb(13, 17, 23)" : "rgb(245, 247, 250)");

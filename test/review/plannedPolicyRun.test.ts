@@ -160,12 +160,12 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-state-"));
     for (const name of ["web-01", "web-02", "web-03", "web-04", "web-05", "lab-01", "lab-02"]) {
-      await fleet.enrol(name);
+      await fleet.enroll(name);
     }
-    for (const name of ["retired-01", "left-01"]) await fleet.enrol(name);
-    await fleet.enrol("gatekeeper", "02:00:00:00:bb:01");
-    await fleet.enrolPending("fresh-01");
-    await fleet.enrolPending("refused-01");
+    for (const name of ["retired-01", "left-01"]) await fleet.enroll(name);
+    await fleet.enroll("gatekeeper", "02:00:00:00:bb:01");
+    await fleet.enrollPending("fresh-01");
+    await fleet.enrollPending("refused-01");
   });
   afterAll(() => {
     rmSync(join(PROGRAM, `Pulumi.planned-${engine}.yaml`), { force: true });

@@ -37,7 +37,7 @@ test("a folder without policy tests has nothing that fails", async () => {
 test("files that cannot be loaded fail by name and line, and the others run", async () => {
   const [report] = await runFiles({
     "a.policy.ts": `${IMPORT}\nconst = 3;\n`,
-    "b.policy.ts": `${IMPORT}\n\nenum Colour { red }\n`,
+    "b.policy.ts": `${IMPORT}\n\nenum Color { red }\n`,
     "c.policy.ts":
       'import { policyTest } from "@gatehouse-access/provider/policy";\nimport "./missing.ts";\n',
     "d.policy.ts": `${IMPORT}\nimport { nothing } from "./helper.mts";\npolicyTest("never", () => nothing);\n`,

@@ -65,11 +65,11 @@ export async function startPolicyWorld(
   const uids: Record<string, string> = {};
   const fingerprints: Record<string, string> = {};
   for (const [name, tags] of Object.entries(DEVICES)) {
-    const uid = await fleet.enrol(name);
+    const uid = await fleet.enroll(name);
     if (tags.length > 0) await client.updateDeviceTags({ params: { uid }, body: { tags: [...tags] } });
     uids[name] = uid;
   }
-  await fleet.enrolPending("waiting");
+  await fleet.enrollPending("waiting");
   for (const key of KEYS) {
     const data = Buffer.from(sshKeyLine()).toString("base64");
     const { fingerprint } = await client.createPublicKey({ body: { ...key, data } });

@@ -37,7 +37,7 @@ beforeAll(async () => {
   ] as const) {
     for (let number = 1; number <= count; number += 1) {
       const name = `${role}-${String(number).padStart(2, "0")}`;
-      uids.set(name, await fleet.enrol(name));
+      uids.set(name, await fleet.enroll(name));
     }
   }
 });

@@ -29,7 +29,7 @@ function connect(credential: Credential): Client {
 }
 
 it("pages through a list that is longer than a page, in an order that stays", async () => {
-  for (let index = 0; index < 25; index += 1) await fleet.enrol(`node-${index}`);
+  for (let index = 0; index < 25; index += 1) await fleet.enroll(`node-${index}`);
   const names: string[] = [];
   for await (const device of fleet.client.iterate("getDevices", { query: { perPage: 10 } })) {
     names.push(device.name);
@@ -78,7 +78,7 @@ it("a creation that is repeated under its idempotency key makes one object", asy
 });
 
 it("a tag is taken from a rule's filter by a request with a body", async () => {
-  const uid = await fleet.enrol("tagged");
+  const uid = await fleet.enroll("tagged");
   await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["edge", "core"] } });
   const filter = { tags: ["edge", "core"] };
   const { id } = await fleet.client.createFirewallRule({

@@ -12,20 +12,20 @@ export interface Fleet {
   readonly tenant: string;
   /** What a program needs to act as the first user. Its service is a sparse one where the tests are run for that. */
   readonly env: Record<string, string>;
-  /** Enrols and accepts a device, in the user's own namespace unless another one is named. */
-  enrol(hostname: string, mac?: string, tenant?: string): Promise<string>;
-  /** Enrols a device that waits to be accepted. */
-  enrolPending(hostname: string): Promise<string>;
-  /** Enrols, without accepting them, devices of which `report` knows the number. */
-  enrolMany(count: number): Promise<void>;
-  /** A device of `enrolMany` reports, as agents do all the time. */
+  /** Enrolls and accepts a device, in the user's own namespace unless another one is named. */
+  enroll(hostname: string, mac?: string, tenant?: string): Promise<string>;
+  /** Enrolls a device that waits to be accepted. */
+  enrollPending(hostname: string): Promise<string>;
+  /** Enrolls, without accepting them, devices of which `report` knows the number. */
+  enrollMany(count: number): Promise<void>;
+  /** A device of `enrollMany` reports, as agents do all the time. */
   report(index: number): Promise<void>;
   /** Deletes keys, rules, API keys and tags of the user's own namespace, faster than a run does; tags named stay. */
   clear(...keptTags: readonly string[]): Promise<void>;
   stop(): Promise<void>;
 }
 
-// One key for all: enrolment is told apart by MAC, and generating keys takes most of a test's time.
+// One key for all: enrollment is told apart by MAC, and generating keys takes most of a test's time.
 const { publicKey: AGENT_KEY } = generateKeyPairSync("rsa", {
   modulusLength: 2048,
   publicKeyEncoding: { type: "pkcs1", format: "pem" },
@@ -41,7 +41,7 @@ const UNLIMITED = {
 
 const hex = (byte: number) => byte.toString(16).padStart(2, "0");
 
-/** What a device's agent calls to enrol, and to report; it waits to be accepted. */
+/** What a device's agent calls to enroll, and to report; it waits to be accepted. */
 export function agentCall(
   client: Client,
   hostname: string,
@@ -112,7 +112,7 @@ export async function startFleet(
     client,
     tenant,
     report,
-    async enrolMany(count) {
+    async enrollMany(count) {
       let next = 0;
       const worker = async () => {
         while (next < count) await report(next++);
@@ -127,10 +127,10 @@ export async function startFleet(
       // Tests lose answers for good, and would wait a minute for each.
       GATEHOUSE_RETRY_TIMEOUT: "2",
     },
-    async enrolPending(hostname) {
+    async enrollPending(hostname) {
       return (await auth(hostname, nextMac(), tenant)).uid;
     },
-    async enrol(hostname, mac, tenantId = tenant) {
+    async enroll(hostname, mac, tenantId = tenant) {
       const { uid } = await auth(hostname, mac ?? nextMac(), tenantId);
       await client.forTenant(tenantId).acceptDevice({ params: { uid } });
       return uid;

@@ -22,7 +22,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
   beforeAll(async () => {
     fleet = await startFleet(["ana"]);
     provider = await startProvider(fleet.env);
-    await fleet.enrol("edge-01");
+    await fleet.enroll("edge-01");
   });
   afterAll(async () => {
     await provider.stop();
@@ -281,8 +281,8 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       body: { email: "ana@example.com", role: "observer" },
     });
     const [taken = "", other = ""] = await Promise.all([
-      fleet.enrol("DeviceTags"),
-      fleet.enrol("forceDestroy"),
+      fleet.enroll("DeviceTags"),
+      fleet.enroll("forceDestroy"),
     ]);
     const name = (device: string) => one("device", { device, name: "DeviceTags" });
     root.write(name(other));

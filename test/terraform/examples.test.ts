@@ -21,11 +21,11 @@ describe.runIf(hasTerraform)(`the examples of the reference under ${LABEL}`, () 
   beforeAll(async () => {
     fleet = await startFleet(["carla", "dora"]);
     provider = await startProvider(fleet.env);
-    for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enrol(name);
-    await fleet.enrol("gate-old", "02:00:00:00:0a:01");
+    for (const name of ["edge-01", "edge-02", "web-01"]) await fleet.enroll(name);
+    await fleet.enroll("gate-old", "02:00:00:00:0a:01");
     // What the data sources read.
     const { client, tenant } = fleet;
-    const uid = await fleet.enrol("lab-01");
+    const uid = await fleet.enroll("lab-01");
     await client.updateDeviceTags({ params: { uid }, body: { tags: ["lab"] } });
     await client.inviteMember({ params: { tenant }, body: { email: "dora@example.com", role: "observer" } });
     await client.createApiKey({ body: { name: "backup", expiresAt: 30 } });

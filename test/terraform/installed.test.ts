@@ -60,7 +60,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
   let fleet: Fleet;
   beforeAll(async () => {
     fleet = await startFleet(["ana"]);
-    for (const name of ["edge-01", "edge-02", "lab-01"]) await fleet.enrol(name);
+    for (const name of ["edge-01", "edge-02", "lab-01"]) await fleet.enroll(name);
   });
   afterAll(() => fleet.stop());
 
@@ -205,7 +205,7 @@ describe.runIf(hasTerraform && hasTofu)(`an estate of ${LABEL} and ${TOFU_LABEL}
   let fleet: Fleet;
   beforeAll(async () => {
     fleet = await startFleet();
-    await fleet.enrol("edge-01");
+    await fleet.enroll("edge-01");
   });
   afterAll(() => fleet.stop());
 

@@ -138,7 +138,7 @@ describe("a plan of OpenTofu", () => {
     fleet = await startFleet();
     const { tenantId: second } = await fleet.client.createNamespace({ body: { name: "second" } });
     world = { url: fleet.service.url, here: fleet.tenant, second };
-    await fleet.enrol("edge-01");
+    await fleet.enroll("edge-01");
   });
   afterAll(() => fleet.stop());
   afterEach(async () => {

@@ -35,7 +35,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     fleet = await startFleet();
     hook = await startWebhook();
     provider = await startProvider(fleet.env);
-    for (const name of ["edge-01", "edge-02"]) await fleet.enrol(name);
+    for (const name of ["edge-01", "edge-02"]) await fleet.enroll(name);
   });
   beforeEach(() => {
     root = new RootModule(testFolder(), { ...provider.env, ...fleet.env });
@@ -140,7 +140,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     const compare = (...more: readonly string[]) =>
       ask("review", root.folder, "--allow-unseen", "--same-as", kept, ...more);
     const mac = "02:00:00:00:0e:03";
-    await fleet.enrol("edge-03", mac);
+    await fleet.enroll("edge-03", mac);
     const device = { gatehouse_device: { gate: { device: mac, name: "gate" } } };
     const both = (username: string) => ({ resource: { ...estate(username).resource, ...device } });
 
@@ -194,7 +194,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     });
     await plan(later(`\${terraform_data.who.output}`));
     expect(await save()).toMatchObject({ code: 0 });
-    await fleet.enrol("edge-04");
+    await fleet.enroll("edge-04");
     await plan(later(`\${terraform_data.who.output}`));
     expect(await compare()).toMatchObject({ code: 0 });
     for (const other of [
@@ -503,11 +503,11 @@ policyTest("nobody is root", ({ access }) => {
     });
 
     it("is reviewed as far as one credential sees where a block has its own for another namespace", async () => {
-      await fleet.service.createUser({ username: "neighbour", password: "correct-horse" });
-      const credential = passwordCredential({ username: "neighbour", password: "correct-horse" });
-      await using neighbour = createClient({ url: url(), credential });
-      const { tenantId } = await neighbour.createNamespace({ body: { name: "neighbour" } });
-      const own = { alias: "own", tenant: tenantId, username: "neighbour", password: "correct-horse" };
+      await fleet.service.createUser({ username: "neighbor", password: "correct-horse" });
+      const credential = passwordCredential({ username: "neighbor", password: "correct-horse" });
+      await using neighbor = createClient({ url: url(), credential });
+      const { tenantId } = await neighbor.createNamespace({ body: { name: "neighbor" } });
+      const own = { alias: "own", tenant: tenantId, username: "neighbor", password: "correct-horse" };
       const key = { ...ROOT_ALLOWED.resource.gatehouse_public_key.ana, provider: "gatehouse.own" };
       await plan({
         provider: {

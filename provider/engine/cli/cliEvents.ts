@@ -255,7 +255,7 @@ function propsOf(state: StepEventMetadata["old"]): { inputs: Props; outputs: Pro
   return { inputs: (state?.inputs ?? {}) as Props, outputs: (state?.outputs ?? {}) as Props };
 }
 
-/** Without colours, which come as tags like <{%fg 1%}>. */
+/** Without colors, which come as tags like <{%fg 1%}>. */
 const plainText = (text: string) => text.replace(/<\{%[^%]*%\}>/g, "");
 
 /** The stack's outputs as the CLI gives them, secrets masked. */

@@ -33,7 +33,7 @@ import {
   type Stack,
   type StackOptions,
   type StateResource,
-  summarise,
+  summarize,
   type TargetOptions,
   type UpOptions,
 } from "../model.ts";
@@ -234,7 +234,7 @@ export class CliStack implements Stack {
       planned,
       createdStack: this.#created,
       steps,
-      summary: summarise(steps),
+      summary: summarize(steps),
       outputs: command === "destroy" ? {} : (events.outputs ?? shownOutputs(await handle.outputs())),
       diagnostics: log.diagnostics,
       durationMs: Date.now() - started,

@@ -12,7 +12,7 @@ import {
   type Stack,
   type StackOptions,
   type StateResource,
-  summarise,
+  summarize,
   type TargetOptions,
   type UpOptions,
 } from "../model.ts";
@@ -245,7 +245,7 @@ async function lockedRun(
       await pass.stop.settled();
       await save(settings, pass, journal);
       const ok = outcome !== undefined && !pass.stop.reason && outcome.programFailed === undefined;
-      const counts = Object.entries(summarise(outcome?.steps ?? [])).filter(([, count]) => count > 0);
+      const counts = Object.entries(summarize(outcome?.steps ?? [])).filter(([, count]) => count > 0);
       const result = ok ? "succeeded" : "failed";
       await record(settings, pass, { kind, startTime, result, resourceChanges: Object.fromEntries(counts) });
     }

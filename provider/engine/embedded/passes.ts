@@ -16,7 +16,7 @@ import {
   type Result,
   reportedSteps,
   type Step,
-  summarise,
+  summarize,
   type TargetOptions,
   type Writable,
 } from "../model.ts";
@@ -142,7 +142,7 @@ export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, pl
     planned,
     createdStack,
     steps,
-    summary: summarise(steps),
+    summary: summarize(steps),
     outputs: shownProps(outcome.outputs),
     diagnostics: log.diagnostics,
     durationMs: Date.now() - started,

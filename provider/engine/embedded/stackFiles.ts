@@ -48,7 +48,7 @@ export class StackFiles {
     const passphrase = await readPassphrase(this.#env);
     let createdStack = false;
     if (!state || (changes && file.encryptionSalt === undefined)) {
-      createdStack = await this.#initialise(passphrase);
+      createdStack = await this.#initialize(passphrase);
       ({ file, state } = await this.#read());
     }
     const crypter = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
@@ -81,7 +81,7 @@ export class StackFiles {
   /** Sets a value of the configuration in plain text; a missing stack is made. */
   async setConfig(key: string, text: string): Promise<void> {
     await this.backend.prepare();
-    await this.#initialise(await readPassphrase(this.#env), (file) => writeConfig(file, key, text));
+    await this.#initialize(await readPassphrase(this.#env), (file) => writeConfig(file, key, text));
   }
 
   /** @throws StackSelectionError where there is no state; PassphraseError, BackendError */
@@ -105,7 +105,7 @@ export class StackFiles {
   }
 
   /** Writes a salt and an empty state, where they are missing. True where that made the stack. @throws LockedError */
-  async #initialise(passphrase: string, writeMore?: (file: StackFile) => Promise<void>): Promise<boolean> {
+  async #initialize(passphrase: string, writeMore?: (file: StackFile) => Promise<void>): Promise<boolean> {
     const lock = await takeLock(this.backend.lockFolder);
     try {
       // Read again: until the lock was ours somebody else may have made it.

@@ -74,7 +74,7 @@ function accept(draft: Draft, uid: string): void {
   draft.changeDevice(uid, { status: "accepted", ...(former && { name: former.name }) });
 }
 
-/** A device's name and status. Devices enrol by themselves. */
+/** A device's name and status. Devices enroll by themselves. */
 const deviceKind: Kind = {
   decisive: ["device", "name", "status"],
   idOf: (draft, after) => draft.uidOf(inputsOf(device, after).device),

@@ -14,7 +14,7 @@ export interface PlanDifference {
 
 /**
  * Compares the reviewed plan with the current one, field by field. `differences` block an apply. `notes` report devices that
- * were added or removed: devices enrol by themselves, so they block nothing.
+ * were added or removed: devices enroll by themselves, so they block nothing.
  */
 export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent) {
   const differences: PlanDifference[] = [];

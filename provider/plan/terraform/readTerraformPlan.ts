@@ -9,7 +9,7 @@ import {
   type Step,
   type StepOp,
   shownValues,
-  summarise,
+  summarize,
 } from "../../engine/index.ts";
 import { UNKNOWN } from "../../engineMarks.ts";
 import { definitions } from "../../resources/index.ts";
@@ -116,7 +116,7 @@ function resultOf(command: "preview" | "drift", place: Workspace, steps: readonl
   const planned = command === "preview";
   return {
     ...{ engine: "terraform", command, ...place, ok: true, planned, createdStack: false },
-    ...{ steps, summary: summarise(steps), outputs: {}, diagnostics: [], durationMs: 0 },
+    ...{ steps, summary: summarize(steps), outputs: {}, diagnostics: [], durationMs: 0 },
   };
 }
 

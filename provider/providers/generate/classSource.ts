@@ -29,7 +29,7 @@ function typeOf(schema: Schema, form: Form, indent: string, fallback?: unknown):
     case "number":
       return "number";
     case "array":
-      return `${parenthesised(form.wrap(typeOf(schema.items ?? {}, form, indent)))}[]`;
+      return `${parenthesized(form.wrap(typeOf(schema.items ?? {}, form, indent)))}[]`;
     case "object":
       return objectType(schema, form, indent, fallback);
     default:
@@ -37,7 +37,7 @@ function typeOf(schema: Schema, form: Form, indent: string, fallback?: unknown):
   }
 }
 
-const parenthesised = (type: string) => (type.includes(" | ") ? `(${type})` : type);
+const parenthesized = (type: string) => (type.includes(" | ") ? `(${type})` : type);
 
 function objectType(schema: Schema, form: Form, indent: string, fallback: unknown): string {
   const { additionalProperties: values } = schema;

@@ -120,7 +120,7 @@ async function missingDevices({ devices, tenant }: TenantClient, steps: readonly
       const selector = text.toLowerCase();
       if (given.has(selector) || (await devices.find(deviceKey(selector)))) return [];
       return [
-        `${step.title}: the namespace ${tenant} has no device "${selector}"; let it enrol first, or give another uid, MAC address or name`,
+        `${step.title}: the namespace ${tenant} has no device "${selector}"; let it enroll first, or give another uid, MAC address or name`,
       ];
     }),
   );

@@ -12,7 +12,7 @@ import {
   type Section,
 } from "./sections.ts";
 
-/** Colours of a terminal, as picocolors has them. */
+/** Colors of a terminal, as picocolors has them. */
 export interface Paint {
   readonly bold: (text: string) => string;
   readonly dim: (text: string) => string;

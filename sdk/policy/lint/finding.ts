@@ -137,7 +137,7 @@ export const lintRules = {
     severities: ["error", "warning", "info"],
     means:
       "A pattern of a public key or an active rule matches no login name, IP address or device name that there can be: an `error`. Or the filter is for no device of the namespace (`warning`), or a rule's patterns for no login name or address of the domain (`info`, since the domain may lack what the pattern is for).",
-    matters: "The name of a device or a tag may be misspelt, or what it was for is gone.",
+    matters: "The name of a device or a tag may be misspelled, or what it was for is gone.",
     mend: "Correct the filter or the pattern, or remove the object. If the domain lacks the login or address, add it.",
   },
   "tag-nowhere": {
@@ -146,7 +146,7 @@ export const lintRules = {
     means:
       "Of the tags of a filter, some are on no device. Where all are so, the filter is for nothing, which is `never-matches`.",
     matters:
-      "The tag may be misspelt, so that devices are missing; and whoever puts the tag on a device opens it for the key.",
+      "The tag may be misspelled, so that devices are missing; and whoever puts the tag on a device opens it for the key.",
     mend: "Correct the tag, or take it out of the filter.",
   },
   "matches-everything": {

@@ -228,7 +228,7 @@ function isBeginning(pattern: string): boolean {
 function anchored(pattern: string, subject: Subject, isDevice: (name: string) => boolean): string {
   if (subject === "address") return anchoredAddress(pattern);
   if (isBeginning(pattern)) return `Write ${opened(pattern)}.`;
-  const texts = spelt(pattern);
+  const texts = spelled(pattern);
   if (texts.length === 0) return `Write ${closed(pattern)}.`;
   const args = texts.map(quoted).join(", ");
   if (subject === "login") return `Write login(${args}).`;
@@ -240,7 +240,7 @@ function anchored(pattern: string, subject: Subject, isDevice: (name: string) =>
 }
 
 /** The texts that a pattern spells, its anchors aside; none where it is more than literals. */
-function spelt(pattern: string): readonly string[] {
+function spelled(pattern: string): readonly string[] {
   const literals = pattern.includes(".*") ? undefined : literalsOf(pattern);
   return !literals || literals.kind === "needs" ? [] : literals.texts.filter((text) => text !== "");
 }
@@ -253,7 +253,7 @@ function anchoredAddress(pattern: string): string {
   if (isIPv4(first) && octets.length <= 4) {
     return `Write cidr(${quoted(octets.length === 4 ? first : `${first}/${8 * octets.length}`)}).`;
   }
-  const begin = text.endsWith(":") && spelt(pattern).length === 1;
+  const begin = text.endsWith(":") && spelled(pattern).length === 1;
   return `Write ${begin ? `^${text}.*$` : closed(pattern)}.`;
 }
 

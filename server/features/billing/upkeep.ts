@@ -46,7 +46,7 @@ async function endOf(
 }
 
 /**
- * Synchronises the service and the gateway for all namespaces. The failure of one namespace does not keep the others
+ * Synchronizes the service and the gateway for all namespaces. The failure of one namespace does not keep the others
  * from their turn.
  * @throws AggregateError with all failures
  */

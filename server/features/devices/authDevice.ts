@@ -37,14 +37,14 @@ const full = ({ settings }: Services) =>
   );
 
 /**
- * Anybody can enrol devices, so the number of pending rows that strangers can make is limited.
+ * Anybody can enroll devices, so the number of pending rows that strangers can make is limited.
  * @throws ForbiddenError the namespace has as many pending devices as it may have
  */
 async function checkPending(services: Services, tx: Transaction, tenantId: string): Promise<void> {
   const limit = services.settings.maximumPendingDevices;
   if (limit <= 0) return;
   if ((await tx.device.count({ where: { tenantId, status: "pending" }, take: limit })) < limit) return;
-  services.enrolments.noteFull(tenantId, services.now());
+  services.enrollments.noteFull(tenantId, services.now());
   throw full(services);
 }
 
@@ -63,7 +63,7 @@ const reportedOf = (services: Services, { info }: Report, request: RequestFacts)
 });
 
 /** What a device's token and the response need. */
-interface Enrolment {
+interface Enrollment {
   readonly name: string;
   /** Name of the namespace. */
   readonly namespace: string;
@@ -73,17 +73,17 @@ interface Enrolment {
 }
 
 /**
- * The enrolment of a device if its report brings nothing new. Read with every report, so that a rename, a deletion and the
+ * The enrollment of a device if its report brings nothing new. Read with every report, so that a rename, a deletion and the
  * end of the namespace take effect at once, whichever instance made them.
  */
-async function unchangedEnrolment(
+async function unchangedEnrollment(
   services: Services,
   uid: string,
   reported: ReturnType<typeof reportedOf>,
-): Promise<Enrolment | undefined> {
+): Promise<Enrollment | undefined> {
   const { infoId, infoPrettyName, infoVersion, infoArch, infoPlatform, offline, remoteAddr } = reported;
   const { latitude, longitude } = reported;
-  const [enrolment] = await readRows<Enrolment>(
+  const [enrollment] = await readRows<Enrollment>(
     services.db,
     sql`SELECT "Device"."name" AS name, "Namespace"."name" AS namespace, "Namespace"."deviceProof" AS "deviceProof",
       "Device"."createdAt" AS "createdAt" FROM "Device"
@@ -95,7 +95,7 @@ async function unchangedEnrolment(
       AND "Device"."latitude" = CAST(${latitude} AS DOUBLE PRECISION)
       AND "Device"."longitude" = CAST(${longitude} AS DOUBLE PRECISION)`,
   );
-  return enrolment;
+  return enrollment;
 }
 
 interface ReportedNamespace {
@@ -133,11 +133,11 @@ async function renew(
 }
 
 /**
- * Enrols a new device, or updates a known one.
+ * Enrolls a new device, or updates a known one.
  * @throws NotFoundError no such namespace; nothing is stored
  * @throws ForbiddenError see {@link checkPending} (a known device is always updated) and {@link checkProof}
  * @throws RateLimitedError too many new devices came from the address
- * @throws BusyError too many devices enrol at a time
+ * @throws BusyError too many devices enroll at a time
  */
 async function store(
   services: Services,
@@ -145,7 +145,7 @@ async function store(
   body: Report,
   request: RequestFacts,
   proven: boolean,
-): Promise<Enrolment> {
+): Promise<Enrollment> {
   const { tenant_id: tenantId, public_key: publicKey, hostname, identity } = body;
   const unknown = () => new NotFoundError("tenant_id: no such namespace");
   const row = await reportedNamespace(services, tenantId, uid);
@@ -155,7 +155,7 @@ async function store(
   const mac = identity?.mac ?? "";
   const update = { ...reportedOf(services, body, request), lastSeen: now };
   const first = { uid, tenantId, mac, publicKey, name: firstName(hostname, mac) };
-  const enrol = async (tx: Transaction) => {
+  const enroll = async (tx: Transaction) => {
     await checkPending(services, tx, tenantId);
     const device = await tx.device.create({
       data: { ...first, createdAt: now, statusUpdatedAt: now, ...update },
@@ -175,13 +175,13 @@ async function store(
   try {
     const known = Number(row.known) > 0 ? await renew(services.db, uid, update) : undefined;
     if (known) return { ...known, namespace, deviceProof };
-    const { enrolments, settings } = services;
-    if (enrolments.isFull(tenantId, services.now())) throw full(services);
-    const device = await enrolments.inTurn(tenantId, async () => {
+    const { enrollments, settings } = services;
+    if (enrollments.isFull(tenantId, services.now())) throw full(services);
+    const device = await enrollments.inTurn(tenantId, async () => {
       const now = services.now();
-      if (enrolments.isFull(tenantId, now)) throw full(services);
-      enrolments.count(request.network, settings.enrolmentsPerAddress, now);
-      return inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enrol(tx));
+      if (enrollments.isFull(tenantId, now)) throw full(services);
+      enrollments.count(request.network, settings.enrollmentsPerAddress, now);
+      return inTransaction(services, async (tx) => (await renew(tx, uid, update)) ?? enroll(tx));
     });
     return { name: device.name, createdAt: device.createdAt, namespace, deviceProof };
   } catch (error) {
@@ -193,7 +193,7 @@ async function store(
 }
 
 /** @throws ForbiddenError the namespace requires a proof, and the report has none */
-function checkProof({ deviceProof }: Pick<Enrolment, "deviceProof">, proven: boolean): void {
+function checkProof({ deviceProof }: Pick<Enrollment, "deviceProof">, proven: boolean): void {
   if (proven || deviceProof !== "required") return;
   throw new ForbiddenError(
     "proof: the namespace requires devices to prove their private key (settings.device_proof); update the agent",
@@ -211,7 +211,7 @@ async function keepAlive(services: Services, deviceUid: string, sessions: readon
 }
 
 /**
- * An agent enrols or reports (rules section 7). Name, status and tags, which an administrator decides, stay unchanged.
+ * An agent enrolls or reports (rules section 7). Name, status and tags, which an administrator decides, stay unchanged.
  * What is new is stored before the response; of a report without news only the time is stored, later (see `Heartbeats`).
  */
 export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ services, body, request }) => {
@@ -219,14 +219,14 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
   const uid = deviceUid({ mac: identity?.mac ?? "", publicKey, tenantId: tenant });
   const reported = reportedOf(services, body, request);
   const proven = provesKey(services, body);
-  let enrolment = await unchangedEnrolment(services, uid, reported);
-  if (enrolment) {
-    checkProof(enrolment, proven);
+  let enrollment = await unchangedEnrollment(services, uid, reported);
+  if (enrollment) {
+    checkProof(enrollment, proven);
     services.heartbeats.beat(uid, services.now());
-  } else enrolment = await store(services, uid, body, request, proven);
+  } else enrollment = await store(services, uid, body, request, proven);
   if (body.sessions?.length) await keepAlive(services, uid, body.sessions);
   services.metrics.heartbeats.inc();
-  const { name, namespace, createdAt } = enrolment;
+  const { name, namespace, createdAt } = enrollment;
   const token = await deviceToken(services, { uid, tenant, proven, enrolledAt: createdAt });
   // Agents that know proofs can pin it. Others get the response of 0.19.
   const agentKey = proven ? await services.agentKey.publicKey() : undefined;

@@ -58,7 +58,7 @@ export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ servic
  */
 export const deleteDevice: ObjectWrite<PublicOperations["deleteDevice"], Device> = async (context) => {
   const { services, found, became } = context;
-  const { db, settings, enrolments } = services;
+  const { db, settings, enrollments } = services;
   if (found === null || found.status === "removed") throw unknown();
   const { uid, tenantId } = found;
   const limited = settings.edition === "cloud" && !hasActiveSubscription(await billingOf(services, tenantId));
@@ -74,7 +74,7 @@ export const deleteDevice: ObjectWrite<PublicOperations["deleteDevice"], Device>
   } else {
     await deleteRows(db, "Device", { uid });
   }
-  enrolments.noteFreedQuota(tenantId);
+  enrollments.noteFreedQuota(tenantId);
   became(null);
   return undefined;
 };

@@ -28,7 +28,7 @@ async function change(
   const { services, identity, became } = context;
   const changed = { ...changes, statusUpdatedAt: services.now() };
   await leaveToCommit(services.db, updateRow(services.db, "Device", { uid: device.uid }, changed));
-  services.enrolments.noteFreedQuota(identity.tenant);
+  services.enrollments.noteFreedQuota(identity.tenant);
   became(declaredDevice({ ...device, ...changed }));
 }
 

@@ -22,7 +22,7 @@ import { WELCOME } from "./welcome.ts";
 
 const noSuchNamespace = () => new NotFoundError("no such namespace");
 
-/** @throws NotFoundError the namespace was deleted since the caller was authorised */
+/** @throws NotFoundError the namespace was deleted since the caller was authorized */
 export async function readNamespace(services: SqlServices, tenantId: string) {
   const [rows, belongings] = await Promise.all([
     readRows<CountedNamespace>(

@@ -75,7 +75,7 @@ export class StoredAgentKey implements AgentKey {
 
   /**
    * The public key as SSH has it, in base64; undefined while it is not created: without an SSH entry, the first login
-   * does that. Where it cannot be created, agents enrol without it and get it with a later report.
+   * does that. Where it cannot be created, agents enroll without it and get it with a later report.
    */
   async publicKey(): Promise<string | undefined> {
     if (this.#pem === undefined && this.#services.settings.sshPort === undefined) return undefined;

@@ -13,7 +13,7 @@ const PENDING = { bytes: 16 * 1024, lines: 50 };
 const ACCEPTED = { bytes: 1024 * 1024, lines: 5_000 };
 
 /** A device as its tunnel knows it. */
-export interface TunnelledDevice {
+export interface TunneledDevice {
   readonly uid: string;
   readonly tenantId: string;
   /** The network that its agent connects from. */
@@ -21,7 +21,7 @@ export interface TunnelledDevice {
 }
 
 /** A device whose agent asks for a tunnel. */
-export interface TunnelRequest extends TunnelledDevice {
+export interface TunnelRequest extends TunneledDevice {
   /** Whether the agent has proven the device's private key. */
   readonly proven: boolean;
   /** Address of the agent, and id of its request: for the audit trail. */
@@ -55,7 +55,7 @@ const KEEP_ALIVE = Buffer.from('{"command":"keep-alive"}\n');
  */
 export class AgentTunnel {
   readonly id = randomBytes(16).toString("hex");
-  readonly device: TunnelledDevice;
+  readonly device: TunneledDevice;
   readonly openedAt: Date;
   /** Whether the device waits to be accepted. */
   pending: boolean;
@@ -71,7 +71,7 @@ export class AgentTunnel {
   #lines = 0;
   #isFlooding = false;
 
-  constructor(socket: WebSocket, device: TunnelledDevice, start: TunnelStart, events: TunnelEvents) {
+  constructor(socket: WebSocket, device: TunneledDevice, start: TunnelStart, events: TunnelEvents) {
     this.#socket = socket;
     this.#events = events;
     this.device = device;

@@ -10,10 +10,10 @@ import { type WebSocketHandler, webSocketHandler } from "../../http/listener/web
 import { Semaphore } from "../../secrets/Semaphore.ts";
 import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";
-import { AgentTunnel, type TunnelEvents, type TunnelledDevice, type TunnelRequest } from "./AgentTunnel.ts";
+import { AgentTunnel, type TunnelEvents, type TunneledDevice, type TunnelRequest } from "./AgentTunnel.ts";
 import { noteClosed, noteOpened, statesOf } from "./presence.ts";
 
-/** Tunnels that pending devices of a namespace, or behind one network, may hold: anybody can enrol devices. */
+/** Tunnels that pending devices of a namespace, or behind one network, may hold: anybody can enroll devices. */
 const PENDING_PER_TENANT = 200;
 const PENDING_PER_NETWORK = 50;
 /** Each tunnel is checked once in as many seconds. */
@@ -110,7 +110,7 @@ export class AgentTunnels implements TunnelEvents {
 
   /**
    * Prepares the tunnel of a device. It displaces another one only if its agent has the device's private key: whoever
-   * lists devices knows all that another agent would enrol with.
+   * lists devices knows all that another agent would enroll with.
    * @throws NotFoundError the device no longer exists
    * @throws RateLimitedError too many pending devices hold a tunnel, the device has only just opened the one that it
    * holds, or too many of its tunnels wait for their proof
@@ -194,7 +194,7 @@ export class AgentTunnels implements TunnelEvents {
     clearInterval(this.#timer);
   }
 
-  #refuseTooSoon({ uid }: TunnelledDevice): void {
+  #refuseTooSoon({ uid }: TunneledDevice): void {
     const held = this.#byDevice.get(uid);
     // An attacker's tunnel without a proof must not keep the device's own agent out.
     if (!held?.proven) return;
@@ -206,7 +206,7 @@ export class AgentTunnels implements TunnelEvents {
     });
   }
 
-  #refuseTooMany({ tenantId, network }: TunnelledDevice): void {
+  #refuseTooMany({ tenantId, network }: TunneledDevice): void {
     const full =
       this.#pendingOfTenant.of(tenantId) >= PENDING_PER_TENANT ||
       this.#pendingOfNetwork.of(network) >= PENDING_PER_NETWORK;
@@ -216,7 +216,7 @@ export class AgentTunnels implements TunnelEvents {
     });
   }
 
-  #refuseTooManyCandidates({ uid, network }: TunnelledDevice): void {
+  #refuseTooManyCandidates({ uid, network }: TunneledDevice): void {
     const candidates = [...(this.#candidates.get(uid) ?? [])];
     const same = candidates.some(({ device }) => device.network === network);
     if (candidates.length < CANDIDATES && !same) return;

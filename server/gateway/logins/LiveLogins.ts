@@ -20,8 +20,8 @@ const LOOK = 500;
  */
 const RECHECK = 60_000;
 const LATE_ENTRIES = 1_000;
-/** The operation that adds pending devices, which changes no policy; a fleet may enrol for hours. */
-const ENROLMENT = "authDevice";
+/** The operation that adds pending devices, which changes no policy; a fleet may enroll for hours. */
+const ENROLLMENT = "authDevice";
 /** How often it notes that they go on, in milliseconds (rules section 17.3). */
 const KEEP_ALIVE = 30_000;
 
@@ -237,7 +237,7 @@ export class LiveLogins {
     const counts = await readRows<{ tenant: string | null; changes: number | bigint; last: number | bigint }>(
       db,
       sql`SELECT "tenantId" AS tenant, COUNT(*) AS changes, MAX("id") AS last FROM "AuditEntry"
-        WHERE "id" > ${after} AND "operation" <> ${ENROLMENT} AND ("tenantId" IS NULL OR "tenantId" IN (${sql.list(tenantIds)}))
+        WHERE "id" > ${after} AND "operation" <> ${ENROLLMENT} AND ("tenantId" IS NULL OR "tenantId" IN (${sql.list(tenantIds)}))
         GROUP BY "tenantId"`,
     );
     const stateOf = (tenant: string | null) => {

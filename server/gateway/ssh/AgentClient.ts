@@ -7,7 +7,7 @@ import { ssh2 } from "./ssh2.ts";
 /** How long an agent may take until it waits for a credential, and to judge one, in milliseconds. */
 const AGENT_TIMEOUT = 20_000;
 
-/** Algorithms towards agents, whose host keys are RSA keys. */
+/** Algorithms toward agents, whose host keys are RSA keys. */
 const ALGORITHMS = {
   kex: [
     "curve25519-sha256",

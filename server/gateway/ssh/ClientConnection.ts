@@ -39,7 +39,7 @@ export class ClientConnection {
   #device: Promise<Client> | undefined;
   #channels: Channels | undefined;
 
-  /** @param address the client's, normalised */
+  /** @param address the client's, normalized */
   constructor(service: ServiceClient, client: Connection, address: string, events: ConnectionEvents) {
     this.#service = service;
     this.#client = client;

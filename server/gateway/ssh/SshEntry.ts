@@ -52,7 +52,7 @@ export class SshEntry {
   /** The addresses of clients. The library knows the end of a connection only, which a client can use twice. */
   readonly #addresses = new WeakMap<Socket, string>();
 
-  /** @param hostKey the private key by which clients recognise the entry, in its file's form */
+  /** @param hostKey the private key by which clients recognize the entry, in its file's form */
   constructor(service: ServiceClient, hostKey: string) {
     const { settings } = service.start;
     this.#service = service;

@@ -63,7 +63,7 @@ async function authenticateUser(services: SqlServices, claims: UserClaims): Prom
 }
 
 /**
- * A device's token ends with the enrolment that it was given for. In a namespace that requires a proof of the private key,
+ * A device's token ends with the enrollment that it was given for. In a namespace that requires a proof of the private key,
  * it is void without one.
  */
 async function authenticateDevice(

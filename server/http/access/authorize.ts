@@ -115,7 +115,7 @@ const unknownNamespace = () => new NotFoundError("no such namespace");
 declare module "fastify" {
   interface FastifyRequest {
     /**
-     * The authorised sender of the request; null for a public operation. On the private listener, the namespace that
+     * The authorized sender of the request; null for a public operation. On the private listener, the namespace that
      * the request is about.
      */
     identity: Caller | Member | NamedTenant | null;
@@ -125,7 +125,7 @@ declare module "fastify" {
 }
 
 /**
- * Authenticates the sender of a request by its credential, and authorises it for the operation.
+ * Authenticates the sender of a request by its credential, and authorizes it for the operation.
  * @throws UnauthenticatedError, ForbiddenError, NotFoundError see `authenticate` and `authorize`
  */
 export async function identify(
@@ -146,7 +146,7 @@ export async function identify(
 }
 
 /**
- * Authenticates and authorises every request before its body is read. Values are validated after that, so that a
+ * Authenticates and authorizes every request before its body is read. Values are validated after that, so that a
  * stranger learns nothing about them (rules section 8); only the path's tenant is needed here already.
  */
 export function authorizeRequests(app: FastifyInstance, services: Services): void {

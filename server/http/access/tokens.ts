@@ -36,7 +36,7 @@ export interface TokenDevice {
   readonly tenant: string;
   /** Whether the device has proven its private key. */
   readonly proven: boolean;
-  /** When it enrolled: a device that is deleted and enrols again has another token. */
+  /** When it enrolled: a device that is deleted and enrolls again has another token. */
   readonly enrolledAt: Date;
 }
 

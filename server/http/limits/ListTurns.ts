@@ -114,7 +114,7 @@ export class ListTurns {
 
 /** Time after which a list counts half as much as at first, in milliseconds. */
 const HALF_LIFE = 5_000;
-/** How far the expectation moves towards each list. */
+/** How far the expectation moves toward each list. */
 const STEP = 1 / 16;
 /** Maximum number of owners remembered. */
 const REMEMBERED = 10_000;

@@ -267,7 +267,7 @@ class WebSocketConnection {
     setTimeout(() => this.#socket.terminate(), END_TIMEOUT).unref();
   }
 
-  /** Closes it in favour of another one. */
+  /** Closes it in favor of another one. */
   makeRoom(): void {
     this.#log.warn("there are too many WebSockets: one on which nothing came ends");
     this.end(CLOSE.tryLater, "there are too many");

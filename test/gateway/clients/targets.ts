@@ -37,8 +37,8 @@ export interface FailedTarget {
   readonly reason: string;
 }
 
-/** How long an agent has to enrol, in milliseconds. */
-const ENROLMENT = 20_000;
+/** How long an agent has to enroll, in milliseconds. */
+const ENROLLMENT = 20_000;
 
 interface Address {
   readonly user: string;
@@ -121,7 +121,7 @@ export class Targets {
       stream.on("data", (chunk) => (output += String(chunk)));
     child.on("error", (error) => (output += error.message));
     const stop = () => ended(child);
-    const deadline = Date.now() + ENROLMENT;
+    const deadline = Date.now() + ENROLLMENT;
     while (Date.now() < deadline && child.exitCode === null && child.pid !== undefined) {
       const devices = await fleet.client.getDevices({});
       const device = devices.find((one) => one.name === name);

@@ -133,7 +133,7 @@ export async function startGitlab(): Promise<TestGitlab> {
   const refusals: number[] = [];
   const shown = ({ id, author, body }: TestGitlab["notes"][number]) => ({
     ...{ id, body, author: { id: author.length, username: author }, system: false },
-    ...{ noteable_type: "MergeRequest", noteable_iid: 7 },
+    ...{ notable_type: "MergeRequest", notable_iid: 7 },
   });
   const NOTES = "/api/v4/projects/42/merge_requests/7/notes";
   const answer = async (request: IncomingMessage): Promise<[number, unknown, Record<string, string>?]> => {

@@ -68,7 +68,7 @@ export interface PolicyFleet {
  */
 export async function startPolicyFleet(...users: readonly string[]): Promise<PolicyFleet> {
   const fleet = await startFleet(["watcher", "keeper", ...users]);
-  await fleet.enrol("web-1");
+  await fleet.enroll("web-1");
   return { fleet, credentials: await credentialsOf(fleet) };
 }
 

@@ -30,8 +30,8 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   life: {
     users: ["bob"],
     async prepare(fleet) {
-      await fleet.enrol("gate");
-      await fleet.enrol("web-01");
+      await fleet.enroll("gate");
+      await fleet.enroll("web-01");
       return { token: await tokenOf(fleet) };
     },
     changes: {
@@ -56,7 +56,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   /** Inputs that the plugin rejects, an object that is not completed, and one that exists already. */
   failures: {
     async prepare(fleet) {
-      await fleet.enrol("old");
+      await fleet.enroll("old");
       return {};
     },
     changes: {

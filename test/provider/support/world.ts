@@ -8,7 +8,7 @@ export interface World extends Fleet {
   readonly other: string;
   /** The inputs with this namespace in place of OTHER_TENANT. */
   here<T>(inputs: T): T;
-  /** Enrols again, as they were, the devices that a test renamed or removed. */
+  /** Enrolls again, as they were, the devices that a test renamed or removed. */
   restoreDevices(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export async function startWorld(): Promise<World> {
         for (const device of await client.getDevices({ query: { perPage: 100 } })) {
           if (MACS.includes(device.identity.mac)) await client.deleteDevice({ params: { uid: device.uid } });
         }
-        for (const mac of MACS) await fleet.enrol(nameOf(mac), mac, tenant);
+        for (const mac of MACS) await fleet.enroll(nameOf(mac), mac, tenant);
       }
     },
     here: (inputs) => JSON.parse(JSON.stringify(inputs).replaceAll(OTHER_TENANT, other)),
@@ -42,11 +42,11 @@ export const sharedWorld = (): World => shared(startWorld);
 
 async function furnish(fleet: Fleet, tenant: string): Promise<void> {
   const { Device: _byMac, ...byName } = UNIVERSE.devices;
-  for (const hostname of Object.values(byName).flat()) await fleet.enrol(hostname, undefined, tenant);
-  for (const mac of MACS) await fleet.enrol(nameOf(mac), mac, tenant);
+  for (const hostname of Object.values(byName).flat()) await fleet.enroll(hostname, undefined, tenant);
+  for (const mac of MACS) await fleet.enroll(nameOf(mac), mac, tenant);
   const tags: string[] = [...UNIVERSE.tags];
   while (tags.length > 0) {
-    const uid = await fleet.enrol(`anchor-${tags.length}`, undefined, tenant);
+    const uid = await fleet.enroll(`anchor-${tags.length}`, undefined, tenant);
     await fleet.client
       .forTenant(tenant)
       .updateDeviceTags({ params: { uid }, body: { tags: tags.splice(0, 3) } });

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from "vitest";
 import { addToSessions, type SessionEntry } from "../../../server/features/sessions/addEntries.ts";
 import { beginSession } from "../../../server/features/sessions/entry.ts";
 import { withSharedApp } from "../http/lab.ts";
-import { enrol, type TestUser } from "../http/testApp.ts";
+import { enroll, type TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();
 const log = () => pino({ level: "silent" });
@@ -14,7 +14,7 @@ let deviceUid: string;
 
 beforeAll(async () => {
   ana = await app.user("ana", "lab");
-  deviceUid = (await enrol(app, ana.tenant, "00:00:00:00:00:01")).uid;
+  deviceUid = (await enroll(app, ana.tenant, "00:00:00:00:00:01")).uid;
   await ana.call("acceptDevice", { params: { uid: deviceUid } });
   const record = { token: ana.token, params: { tenant: ana.tenant }, body: { session_record: true } };
   await app.call("setSessionRecord", record);

@@ -3,14 +3,14 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { trimAuditTrail } from "../../../server/features/audit/handlers.ts";
 import { holdRequest } from "../http/heldRequest.ts";
 import { withLab } from "../http/lab.ts";
-import { type CallOptions, ED25519, enrol, PASSWORD } from "../http/testApp.ts";
+import { type CallOptions, ED25519, enroll, PASSWORD } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
 
 let uid: string;
 let { app, ana } = withLab();
 beforeEach(async () => {
-  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
 });
 
 const call = (id: Id, options: CallOptions = {}) => app.call(id, { token: ana.token, ...options });
@@ -169,7 +169,7 @@ test("is for administrators of the namespace alone", async () => {
 
 test("says that accepting a machine's new device deleted its former one", async () => {
   expect((await call("acceptDevice", { params: { uid } })).status).toBe(200);
-  const renewed = await enrol(app, ana.tenant, "00:00:00:00:00:01", { public_key: "a new key" });
+  const renewed = await enroll(app, ana.tenant, "00:00:00:00:00:01", { public_key: "a new key" });
   expect((await call("acceptDevice", { params: { uid: renewed.uid } })).status).toBe(200);
   const device = { name: "00-00-00-00-00-01", status: "accepted", public_url: false };
   expect(await trail({ object: uid })).toMatchObject([

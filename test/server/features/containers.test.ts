@@ -1,16 +1,16 @@
 import { beforeEach, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { encodeFilter, enrol, property } from "../http/testApp.ts";
+import { encodeFilter, enroll, property } from "../http/testApp.ts";
 
 let device: string;
 let container: string;
 const { app, ana } = withLab();
 beforeEach(async () => {
-  ({ uid: device } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
-  container = await enrolContainer("00:00:00:00:00:02", "web");
+  ({ uid: device } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
+  container = await enrollContainer("00:00:00:00:00:02", "web");
 });
 
-const enrolContainer = async (mac: string, hostname: string): Promise<string> => {
+const enrollContainer = async (mac: string, hostname: string): Promise<string> => {
   const info = {
     id: "alpine",
     pretty_name: "Alpine",
@@ -18,7 +18,7 @@ const enrolContainer = async (mac: string, hostname: string): Promise<string> =>
     arch: "amd64",
     platform: "connector",
   };
-  return (await enrol(app, ana.tenant, mac, { info, hostname })).uid;
+  return (await enroll(app, ana.tenant, mac, { info, hostname })).uid;
 };
 const on = (uid: string, token = ana.token) => ({ token, params: { uid } });
 const uids = (body: { uid: string }[]) => body.map((item) => item.uid);
@@ -31,7 +31,7 @@ test("device lists leave containers out, container lists have nothing else", asy
 });
 
 test("container lists filter, sort, page and select by status as device lists do", async () => {
-  const second = await enrolContainer("00:00:00:00:00:03", "db");
+  const second = await enrollContainer("00:00:00:00:00:03", "db");
   await ana.call("updateContainerStatus", { params: { uid: second, status: "accept" } });
   const list = async (query: Record<string, string | number>) =>
     uids((await ana.call("getContainers", { query })).body);

@@ -1,13 +1,13 @@
 import { beforeEach, expect, test } from "vitest";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { DENY_RULE, enrol, PUBLIC_KEY } from "../http/testApp.ts";
+import { DENY_RULE, enroll, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
 
 const { app, ana } = withLab();
 const internal = withInternalApp(app);
 beforeEach(async () => {
-  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
+  ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
   await ana.call("acceptDevice", { params: { uid } });
 });
 
@@ -31,7 +31,7 @@ const tagDevice = (tags: string[]) => ana.call("updateDeviceTags", { params: { u
 
 test("a key admits nobody who neither its old nor its new filter admits", async () => {
   await tagDevice(["core"]);
-  const { uid: other } = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+  const { uid: other } = await enroll(app, ana.tenant, "00:00:00:00:00:02");
   await ana.call("updateDeviceTags", { params: { uid: other }, body: { tags: ["edge"] } });
   const filters = [{ tags: ["edge"] }, { hostname: "^db-" }];
   const key = { name: "key", username: "^root$" };

@@ -1,7 +1,7 @@
 import { type Operation, operations, takesDeclaredBy } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { type CallOptions, ED25519, enrol, valuesOf } from "../http/testApp.ts";
+import { type CallOptions, ED25519, enroll, valuesOf } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
 
@@ -15,7 +15,7 @@ const { app, ana } = withLab();
 let uid: string;
 beforeEach(async () => {
   app.stopClock();
-  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
 });
 
 const call = (id: Id, options: CallOptions = {}) => app.call(id, { token: ana.token, ...options });

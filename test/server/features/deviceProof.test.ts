@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { enrol, enrolProven } from "../http/testApp.ts";
+import { enroll, enrollProven } from "../http/testApp.ts";
 
 const MAC = "00:00:00:00:00:01";
 const { app, ana } = withLab();
@@ -14,7 +14,7 @@ const statusOf = async ({ uid, token }: { readonly uid: string; readonly token: 
   (await app.call("offlineDevice", { token, params: { uid } })).status;
 let publicKey: string;
 beforeEach(async () => {
-  const { uid } = await enrolProven(app, ana.tenant, MAC);
+  const { uid } = await enrollProven(app, ana.tenant, MAC);
   ({ publicKey } = await app.services.db.device.findUniqueOrThrow({ where: { uid } }));
 });
 
@@ -42,9 +42,9 @@ test("a proof must be over a challenge of the service, of the last minute, with 
   expect(await late).toEqual([403, unknown]);
 });
 
-test("a namespace may require proofs: other devices enrol no more, and their tokens are void", async () => {
-  const proven = await enrolProven(app, ana.tenant, MAC);
-  const unproven = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+test("a namespace may require proofs: other devices enroll no more, and their tokens are void", async () => {
+  const proven = await enrollProven(app, ana.tenant, MAC);
+  const unproven = await enroll(app, ana.tenant, "00:00:00:00:00:02");
   expect([await statusOf(proven), await statusOf(unproven)]).toEqual([200, 403]);
   await setProof("required");
   expect([await statusOf(proven), await statusOf(unproven)]).toEqual([200, 401]);
@@ -57,14 +57,14 @@ test("a namespace may require proofs: other devices enrol no more, and their tok
       expect.stringContaining("settings.device_proof"),
     ]);
   }
-  await enrolProven(app, ana.tenant, MAC);
+  await enrollProven(app, ana.tenant, MAC);
 });
 
 test("a device's token ends after seven days, and each report brings a new one in time", async () => {
-  const first = await enrolProven(app, ana.tenant, MAC);
+  const first = await enrollProven(app, ana.tenant, MAC);
   await ana.call("acceptDevice", { params: { uid: first.uid } });
   app.pass(4 * 24 * 60 * 60);
-  const second = await enrolProven(app, ana.tenant, MAC);
+  const second = await enrollProven(app, ana.tenant, MAC);
   expect(second.token).not.toBe(first.token);
   app.pass(4 * 24 * 60 * 60);
   expect([await statusOf(first), await statusOf(second)]).toEqual([401, 200]);
@@ -73,22 +73,22 @@ test("a device's token ends after seven days, and each report brings a new one i
   expect((await app.call("authSshPublicKey", { token: first.token, body })).status).toBe(404);
 });
 
-test("a deleted device's token ends at once, also when the device enrols again", async () => {
-  const first = await enrolProven(app, ana.tenant, MAC);
+test("a deleted device's token ends at once, also when the device enrolls again", async () => {
+  const first = await enrollProven(app, ana.tenant, MAC);
   await ana.call("deleteDevice", { params: { uid: first.uid } });
   expect(await statusOf(first)).toBe(401);
   app.pass(1);
-  const second = await enrolProven(app, ana.tenant, MAC);
+  const second = await enrollProven(app, ana.tenant, MAC);
   expect([await statusOf(first), await statusOf(second)]).toEqual([401, 200]);
 });
 
 test("accepts the token of a device that enrolled at the first millisecond of a second", async () => {
   app.stopClock();
-  expect(await statusOf(await enrolProven(app, ana.tenant, "00:00:00:00:00:02"))).toBe(200);
+  expect(await statusOf(await enrollProven(app, ana.tenant, "00:00:00:00:00:02"))).toBe(200);
 });
 
 test("observers do not see the public keys of devices; operators do", async () => {
-  const { uid } = await enrolProven(app, ana.tenant, MAC);
+  const { uid } = await enrollProven(app, ana.tenant, MAC);
   const seen = async (role: string) => {
     const { id: key } = (await ana.call("createApiKey", { body: { name: role, expires_at: -1, role } })).body;
     const device = (await app.call("getDevice", { apiKey: key, params: { uid } })).body;

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { deviceUid } from "../../../server/features/devices/authDevice.ts";
 import { testApp, withLab } from "../http/lab.ts";
 import {
-  enrol,
-  enrolProven,
+  enroll,
+  enrollProven,
   reportOf,
   startApp,
   type TestApp,
@@ -23,7 +23,7 @@ const accept = async (uid: string) => (await app.call("acceptDevice", on(uid))).
 const setStatus = async (uid: string, status: string) =>
   (await ana.call("updateDeviceStatus", { params: { uid, status } })).status;
 const device = async (mac: string, hostname?: string, more: object = {}) =>
-  (await enrol(app, ana.tenant, mac, { ...(hostname && { hostname }), ...more })).uid as string;
+  (await enroll(app, ana.tenant, mac, { ...(hostname && { hostname }), ...more })).uid as string;
 
 test("the uid is derived as the rules' check value says", () => {
   expect(
@@ -36,8 +36,8 @@ test("the uid is derived as the rules' check value says", () => {
 });
 
 describe("an agent", () => {
-  test("enrols as pending, and reports without changing what was decided", async () => {
-    const first = await enrol(app, ana.tenant, "AA:bb:cc:dd:ee:01");
+  test("enrolls as pending, and reports without changing what was decided", async () => {
+    const first = await enroll(app, ana.tenant, "AA:bb:cc:dd:ee:01");
     expect(first).toMatchObject({ name: "aa-bb-cc-dd-ee-01", namespace: "lab" });
     expect(first.token.split(".")).toHaveLength(3);
     const { uid } = first;
@@ -53,7 +53,7 @@ describe("an agent", () => {
     await app.call("updateDeviceTags", on(uid, { tags: ["edge"] }));
     const before = await get(uid);
     app.pass(10);
-    const again = await enrol(app, ana.tenant, "AA:bb:cc:dd:ee:01", {
+    const again = await enroll(app, ana.tenant, "AA:bb:cc:dd:ee:01", {
       hostname: "other",
       info: { id: "arch", pretty_name: "Arch", version: "v1", arch: "arm64", platform: "native" },
     });
@@ -137,7 +137,7 @@ describe("of the devices that wait to be accepted", () => {
     const fleet = await testApp({ maximumPendingDevices: 10_000 });
     const { tenant } = await fleet.user("ana", "fleet");
     // More than the database has connections; each waits for its turn, but not for ever.
-    const reports = names(200).map((hostname) => enrol(fleet, tenant, hostname, { hostname }));
+    const reports = names(200).map((hostname) => enroll(fleet, tenant, hostname, { hostname }));
     expect(new Set((await Promise.all(reports)).map(({ uid }) => uid)).size).toBe(200);
   });
 
@@ -223,7 +223,7 @@ describe("the status", () => {
     const cloud = await testApp({ edition: "cloud" });
     const user = await cloud.user("zoe", "zoes");
     const uids = await Promise.all(
-      [1, 2, 3, 4].map(async (n) => (await enrol(cloud, user.tenant, `00:00:00:00:00:0${n}`)).uid),
+      [1, 2, 3, 4].map(async (n) => (await enroll(cloud, user.tenant, `00:00:00:00:00:0${n}`)).uid),
     );
     const act = async (id: "acceptDevice" | "deleteDevice", uid: string) =>
       (await user.call(id, { params: { uid } })).status;
@@ -241,7 +241,7 @@ describe("the status", () => {
   test("cloud: the token of a removed device is void", async () => {
     const cloud = await testApp({ edition: "cloud" });
     const user = await cloud.user("zoe", "zoes");
-    const { uid, token } = await enrolProven(cloud, user.tenant, "00:00:00:00:00:01");
+    const { uid, token } = await enrollProven(cloud, user.tenant, "00:00:00:00:00:01");
     const offline = async () => (await cloud.call("offlineDevice", { token, params: { uid } })).status;
     await cloud.call("acceptDevice", { token: user.token, params: { uid } });
     expect(await offline()).toBe(200);
@@ -270,7 +270,7 @@ describe("names", () => {
     expect(await get(one)).toMatchObject({ name: "one", public_url: true });
     expect(await put("0".repeat(64), {})).toBe(404);
     const elsewhere = await app.user("eve", "eves");
-    const other = (await enrol(app, elsewhere.tenant, "00:00:00:00:00:03")).uid;
+    const other = (await enroll(app, elsewhere.tenant, "00:00:00:00:00:03")).uid;
     const rename = { token: elsewhere.token, params: { uid: other }, body: { name: "two" } };
     expect((await app.call("updateDevice", rename)).status).toBe(200);
   });

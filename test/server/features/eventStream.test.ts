@@ -9,7 +9,7 @@ import type { Services } from "../../../server/services.ts";
 import { startAddingProxy } from "../../support/proxy.ts";
 import { INTERNAL_TOKEN, startInternalApp } from "../http/internalTestApp.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { enrol, valuesOf } from "../http/testApp.ts";
+import { enroll, valuesOf } from "../http/testApp.ts";
 
 let device: string;
 let uid: string;
@@ -19,7 +19,7 @@ const { app, ana } = withLab();
 const internal = withInternalApp(app);
 beforeEach(async () => {
   app.stopClock();
-  ({ uid: device } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  ({ uid: device } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
   await ana.call("acceptDevice", { params: { uid: device } });
   uid = randomBytes(32).toString("hex");
 });

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { DENY_RULE, enrol, PUBLIC_KEY } from "../http/testApp.ts";
+import { DENY_RULE, enroll, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
 const { app, ana } = withLab();
 beforeEach(async () => {
-  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
   await tagDevice("alpha", "beta", "gamma");
 });
 
@@ -113,7 +113,7 @@ describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missi
 
   test("tags that nothing in the namespace carries are 404, also when another namespace has them", async () => {
     const eve = await app.user("eve", "eves");
-    const other = await enrol(app, eve.tenant, "00:00:00:00:00:02");
+    const other = await enroll(app, eve.tenant, "00:00:00:00:00:02");
     const theirs = { token: eve.token, params: { uid: other.uid }, body: { tags: ["theirs"] } };
     await app.call("updateDeviceTags", theirs);
     const id = await make({ tags: ["beta"] });

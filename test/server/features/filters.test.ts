@@ -5,7 +5,7 @@ import { withSharedApp } from "../http/lab.ts";
 import {
   ED25519,
   encodeFilter,
-  enrol,
+  enroll,
   operator,
   property,
   type TestUser,
@@ -348,7 +348,7 @@ describe("the work of one filter is bounded:", () => {
 
 test("on keys and namespaces, properties at the end are joined by or; closed groups still hold", async () => {
   const eve = await app.user("eve", "eves");
-  const device = await enrol(app, eve.tenant, "00:00:00:00:00:99");
+  const device = await enroll(app, eve.tenant, "00:00:00:00:00:99");
   await eve.call("updateDeviceTags", { params: { uid: device.uid }, body: { tags: ["edge"] } });
   const keys = [
     { name: "laptop", filter: { hostname: "^gate" } },

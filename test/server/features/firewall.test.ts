@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ruleKey } from "../../../server/features/firewall/firewallRule.ts";
 import { testApp, withLab } from "../http/lab.ts";
-import { enrol, startApp } from "../http/testApp.ts";
+import { enroll, startApp } from "../http/testApp.ts";
 
 let { app, ana } = withLab();
 
@@ -20,7 +20,7 @@ const update = (id: string, body: unknown) => ana.call("updateFirewallRule", { p
 const remove = async (id: string) => (await ana.call("deleteFirewallRule", { params: { id } })).status;
 const list = (query = {}) => ana.call("getFirewallRules", { query });
 const tagDevice = async (...tags: string[]) => {
-  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   await ana.call("updateDeviceTags", { params: { uid }, body: { tags } });
 };
 

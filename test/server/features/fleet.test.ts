@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { sealerOf } from "../../../server/secrets/sealer.ts";
 import { withLab } from "../http/lab.ts";
-import { enrol, type TestUser } from "../http/testApp.ts";
+import { enroll, type TestUser } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 
@@ -10,7 +10,7 @@ let macs = 0;
 const newDevice = async (hostname: string, more: object = {}): Promise<string> => {
   macs += 1;
   const mac = `00:00:00:00:00:${String(macs).padStart(2, "0")}`;
-  return (await enrol(app, ana.tenant, mac, { hostname, ...more })).uid;
+  return (await enroll(app, ana.tenant, mac, { hostname, ...more })).uid;
 };
 const setStatus = async (uid: string, status: string) => {
   const answer = await ana.call("updateDeviceStatus", { params: { uid, status } });

@@ -3,13 +3,13 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import type { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
 import { HEARTBEAT_DELAY, Heartbeats } from "../../../server/features/devices/heartbeats.ts";
 import { withLab } from "../http/lab.ts";
-import { enrol } from "../http/testApp.ts";
+import { enroll } from "../http/testApp.ts";
 
 const MAC = "00:00:00:00:00:01";
 
 const { app, ana } = withLab();
 
-const report = (more: object = {}, mac = MAC) => enrol(app, ana.tenant, mac, more);
+const report = (more: object = {}, mac = MAC) => enroll(app, ana.tenant, mac, more);
 const on = (uid: string) => ({ token: ana.token, params: { uid } });
 const get = async (uid: string) => (await app.call("getDevice", on(uid))).body;
 const flush = () => app.services.heartbeats.flush();
@@ -72,7 +72,7 @@ describe("news are stored before the answer", () => {
     expect((await get(uid)).info).toEqual(info);
   });
 
-  test("a deleted device enrols again, and a report that waited does not hinder it", async () => {
+  test("a deleted device enrolls again, and a report that waited does not hinder it", async () => {
     const { uid } = await report();
     await report();
     expect((await app.call("deleteDevice", on(uid))).status).toBe(200);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { type CallOptions, ED25519, enrol, type TestUser } from "../http/testApp.ts";
+import { type CallOptions, ED25519, enroll, type TestUser } from "../http/testApp.ts";
 
 type Id = keyof typeof publicOperations;
 type Table = "namespace" | "member" | "publicKey" | "firewallRule" | "apiKey" | "deviceTag" | "tunnel";
@@ -18,7 +18,7 @@ beforeEach(async () => {
   guest = await app.user("guest");
   const connector = { id: "a", pretty_name: "A", version: "v", arch: "amd64", platform: "connector" };
   for (const user of [ana, eve]) {
-    const { uid } = await enrol(app, user.tenant, "00:00:00:00:00:01", { info: connector });
+    const { uid } = await enroll(app, user.tenant, "00:00:00:00:00:01", { info: connector });
     devices.set(user.id, uid);
   }
 });

@@ -27,7 +27,7 @@ async function enabled() {
   expect((await enable()).status).toBe(200);
 }
 
-/** A code that is wrong now and in the neighbouring steps. */
+/** A code that is wrong now and in the neighboring steps. */
 const wrongCode = () => {
   const right = [-1, 0, 1].map((steps) => code(steps));
   return ["000000", "111111", "222222", "333333"].find((given) => !right.includes(given)) ?? "";
@@ -77,7 +77,7 @@ test("on the older path too", async () => {
   expect(status).toBe(200);
 });
 
-test("codes of the neighbouring steps are taken, others not", async () => {
+test("codes of the neighboring steps are taken, others not", async () => {
   app.stopClock();
   await enabled();
   expect((await second(await challenge(), code(-2))).status).toBe(401);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { testApp, withLab } from "../http/lab.ts";
-import { enrol, PUBLIC_KEY, type TestUser, valuesOf } from "../http/testApp.ts";
+import { enroll, PUBLIC_KEY, type TestUser, valuesOf } from "../http/testApp.ts";
 
 let bob: TestUser;
 const { app, ana } = withLab();
@@ -136,7 +136,7 @@ test("an edit changes what is sent only", async () => {
 });
 
 test("a deletion takes everything with it", async () => {
-  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   await ana.call("createDeviceTag", { params: { uid }, body: { tag: "edge" } });
   await ana.call("createPublicKey", { body: { ...PUBLIC_KEY, filter: { tags: ["edge"] } } });
   const key = await ana.call("createApiKey", { body: { name: "key", expires_at: -1, role: "owner" } });
@@ -247,7 +247,7 @@ describe("members", () => {
   });
 });
 
-test("the id of a deleted namespace is nobody's any more: its agents would enrol with the new owner", async () => {
+test("the id of a deleted namespace is nobody's any more: its agents would enroll with the new owner", async () => {
   const owner = await app.user("leaver", "leavers");
   const params = { tenant: owner.tenant };
   expect((await owner.call("deleteNamespace", { params })).status).toBe(200);

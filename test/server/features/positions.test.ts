@@ -5,7 +5,7 @@ import { Positions } from "../../../server/process/positions.ts";
 import { testFolder } from "../../support/folder.ts";
 import { at, mmdbOf } from "../../support/mmdb.ts";
 import { testApp } from "../http/lab.ts";
-import { enrol, reportOf } from "../http/testApp.ts";
+import { enroll, reportOf } from "../http/testApp.ts";
 
 const RIO = { latitude: -22.9, longitude: -43.2 };
 const OSLO = { latitude: 59.9, longitude: 10.7 };
@@ -83,7 +83,7 @@ test("a device is where it reported from, and where the file has it since", asyn
 test("without a file a device is at 0,0", async () => {
   const app = await testApp();
   const ana = await app.user("ana", "lab");
-  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   const { body } = await ana.call("getDevice", { params: { uid } });
   expect(body.position).toEqual(UNKNOWN);
 });

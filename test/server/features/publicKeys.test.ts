@@ -1,10 +1,10 @@
 import { beforeEach, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { ED25519, enrol, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
+import { ED25519, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 beforeEach(async () => {
-  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   await ana.call("updateDeviceTags", { params: { uid }, body: { tags: ["edge", "core"] } });
 });
 

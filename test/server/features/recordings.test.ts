@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { beforeEach, describe, expect, test } from "vitest";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { type CallOptions, enrol, enrolProven, valuesOf } from "../http/testApp.ts";
+import { type CallOptions, enroll, enrollProven, valuesOf } from "../http/testApp.ts";
 
 let device: string;
 let deviceToken: string;
@@ -13,7 +13,7 @@ const { app, ana } = withLab();
 const internal = withInternalApp(app);
 beforeEach(async () => {
   app.stopClock();
-  ({ uid: device, token: deviceToken } = await enrolProven(app, ana.tenant, "00:00:00:00:00:01"));
+  ({ uid: device, token: deviceToken } = await enrollProven(app, ana.tenant, "00:00:00:00:00:01"));
   await ana.call("acceptDevice", { params: { uid: device } });
   uid = await begin();
 });
@@ -181,14 +181,14 @@ describe("a recording", () => {
   });
 
   test("is added to by the session's own device, not by another one", async () => {
-    const neighbour = await enrolProven(app, ana.tenant, "00:00:00:00:00:02");
-    expect((await record("x", {}, { token: neighbour.token })).status).toBe(404);
+    const neighbor = await enrollProven(app, ana.tenant, "00:00:00:00:00:02");
+    expect((await record("x", {}, { token: neighbor.token })).status).toBe(404);
     expect((await record("x", {}, { token: deviceToken })).status).toBe(200);
     expect((await play({ token: deviceToken })).status).toBe(403);
   });
 
   test("is added to by no device that has not proven its key", async () => {
-    const { token } = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+    const { token } = await enroll(app, ana.tenant, "00:00:00:00:00:02");
     expect((await record("x", {}, { token })).status).toBe(403);
     expect((await play()).status).toBe(404);
   });

@@ -1,12 +1,12 @@
 import { publicOperations } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
-import { behaviourOf } from "../../../server/app.ts";
+import { behaviorOf } from "../../../server/app.ts";
 import { createOnce } from "../../../server/changes/createOnce.ts";
 import { findRow, insertRows } from "../../../server/db/sql/rows.ts";
 
 import { sshKeyLine } from "../../provider/support/programs.ts";
 import { testApp, withLab } from "../http/lab.ts";
-import { ED25519, enrol, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
+import { ED25519, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
 // What a repeat under one Idempotency-Key means where the objects differ from each other.
 
@@ -96,8 +96,8 @@ describe("a tag of a device", () => {
   let first: string;
   let second: string;
   beforeEach(async () => {
-    first = (await enrol(app, ana.tenant, "00:00:00:00:00:01")).uid;
-    second = (await enrol(app, ana.tenant, "00:00:00:00:00:02")).uid;
+    first = (await enroll(app, ana.tenant, "00:00:00:00:00:01")).uid;
+    second = (await enroll(app, ana.tenant, "00:00:00:00:00:02")).uid;
     expect((await add(first, "edge")).status).toBe(200);
   });
 
@@ -188,7 +188,7 @@ test("of two requests that both find nothing, the slower one is given the other'
   } as const;
   let looked = 0;
   const make = async (blindFor: number) => {
-    const { result } = await behaviourOf({}).write(services, {
+    const { result } = await behaviorOf({}).write(services, {
       operation: { ...publicOperations.createFirewallRule, object: "firewallRule" },
       ...{ sender, params: {}, body: {}, ifMatch: undefined, creationKey: "digest" },
       declaration: null,

@@ -1,7 +1,7 @@
 import { type Operation, operations, takesIfMatch } from "@gatehouse-access/sdk/contract";
 import { beforeAll, describe, expect, test } from "vitest";
 import { withSharedApp } from "../http/lab.ts";
-import { type CallOptions, DENY_RULE, ED25519, enrol, type TestUser } from "../http/testApp.ts";
+import { type CallOptions, DENY_RULE, ED25519, enroll, type TestUser } from "../http/testApp.ts";
 
 type Id = keyof typeof operations;
 type Call = readonly [id: Id, options: CallOptions];
@@ -25,7 +25,7 @@ beforeAll(async () => {
     return answer.body;
   };
   const tenant = { tenant: ana.tenant };
-  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
   await call("updateDeviceTags", { params: { uid }, body: byTags });
   const key = { name: "key", username: "root", data, filter: byTags };
   ({ fingerprint } = await call("createPublicKey", { body: key }));
@@ -130,7 +130,7 @@ describe.each(Object.keys(kinds))("the revision of a %s", (name) => {
   test("is not moved by a heartbeat", async () => {
     const first = await quoted();
     app.pass(60);
-    await enrol(app, ana.tenant, "00:00:00:00:00:01", {
+    await enroll(app, ana.tenant, "00:00:00:00:00:01", {
       info: { id: "x", pretty_name: "x", version: "2", arch: "arm", platform: "native" },
     });
     expect(await quoted()).toBe(first);

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startInternalApp } from "../http/internalTestApp.ts";
 import { testApp, withInternalApp, withLab } from "../http/lab.ts";
-import { enrol, enrolProven, valuesOf } from "../http/testApp.ts";
+import { enroll, enrollProven, valuesOf } from "../http/testApp.ts";
 
 let device: string;
 let deviceToken: string;
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 
 async function acceptedDevice(hostname: string, mac: string, more: object = {}) {
-  const enrolled = await enrolProven(app, ana.tenant, mac, { hostname, ...more });
+  const enrolled = await enrollProven(app, ana.tenant, mac, { hostname, ...more });
   const { status } = await ana.call("acceptDevice", { params: { uid: enrolled.uid } });
   expect(status).toBe(200);
   return enrolled as { uid: string; token: string };
@@ -77,7 +77,7 @@ describe("a session", () => {
   });
 
   test("not of a device that is unknown or was not accepted", async () => {
-    const { uid: waiting } = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+    const { uid: waiting } = await enroll(app, ana.tenant, "00:00:00:00:00:02");
     for (const device_uid of [waiting, newUid()]) {
       expect((await internal.call("createSession", { body: login({ device_uid }) })).status).toBe(404);
     }
@@ -167,8 +167,8 @@ describe("setSessionAuthenticated", () => {
 
   test("by an administrator, and by the session's own device alone", async () => {
     const uid = await begin();
-    const { token: neighbour } = await acceptedDevice("web-2", "00:00:00:00:00:02");
-    expect((await set(uid, neighbour)).status).toBe(404);
+    const { token: neighbor } = await acceptedDevice("web-2", "00:00:00:00:00:02");
+    expect((await set(uid, neighbor)).status).toBe(404);
     expect((await read(uid)).body.authenticated).toBe(false);
     expect((await set(uid, deviceToken)).status).toBe(200);
     expect((await read(uid)).body).toMatchObject({ authenticated: true, active: true });
@@ -179,7 +179,7 @@ describe("setSessionAuthenticated", () => {
 
   test("by no device that has not proven its key, and for no session that the gateway holds", async () => {
     const uid = await begin();
-    const { token } = await enrol(app, ana.tenant, "00:00:00:00:00:01", {
+    const { token } = await enroll(app, ana.tenant, "00:00:00:00:00:01", {
       ...{ hostname: "web-1", public_key: (await deviceRow()).publicKey },
     });
     expect((await set(uid, token)).status).toBe(403);
@@ -265,7 +265,7 @@ describe("getSessions", () => {
 
 describe("a device's report", () => {
   const report = (sessions: string[]) =>
-    enrolProven(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1", sessions });
+    enrollProven(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1", sessions });
 
   test("keeps the sessions alive that it names, its own open ones alone", async () => {
     app.stopClock();
@@ -314,7 +314,7 @@ describe("the sessions of a device", () => {
 test("on a cloud instance, an accepted device that is deleted leaves no sessions either", async () => {
   const cloud = await testApp({ edition: "cloud" });
   const bob = await cloud.user("bob", "clouds");
-  const { uid } = await enrol(cloud, bob.tenant, "00:00:00:00:00:09");
+  const { uid } = await enroll(cloud, bob.tenant, "00:00:00:00:00:09");
   await bob.call("acceptDevice", { params: { uid } });
   const listener = await startInternalApp(cloud);
   await listener.call("createSession", { body: login({ device_uid: uid }) });

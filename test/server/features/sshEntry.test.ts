@@ -2,7 +2,7 @@ import { createPublicKey, verify } from "node:crypto";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { withInternalApp, withLab } from "../http/lab.ts";
-import { DENY_RULE, ED25519, enrol, enrolProven, PUBLIC_KEY } from "../http/testApp.ts";
+import { DENY_RULE, ED25519, enroll, enrollProven, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
 let deviceToken: string;
@@ -10,7 +10,7 @@ let deviceToken: string;
 const { app, ana } = withLab();
 const internal = withInternalApp(app);
 beforeEach(async () => {
-  ({ uid, token: deviceToken } = await enrolProven(app, ana.tenant, "00:00:00:00:00:01", {
+  ({ uid, token: deviceToken } = await enrollProven(app, ana.tenant, "00:00:00:00:00:01", {
     hostname: "web-1",
   }));
 });
@@ -68,7 +68,7 @@ describe("lookupDevice", () => {
 
 describe("offline", () => {
   const online = async () => (await ana.call("getDevice", { params: { uid } })).body.online as boolean;
-  const report = () => enrolProven(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" });
+  const report = () => enrollProven(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" });
 
   test.each([
     ["a trusted service", () => internal.call("markDeviceOffline", { params: { uid } })],
@@ -84,7 +84,7 @@ describe("offline", () => {
   });
 
   test("a token without a proof of the private key marks nothing", async () => {
-    const { uid, token } = await enrol(app, ana.tenant, "00:00:00:00:00:07");
+    const { uid, token } = await enroll(app, ana.tenant, "00:00:00:00:00:07");
     const { status, body } = await app.call("offlineDevice", { token, params: { uid } });
     expect([status, body.message]).toEqual([403, expect.stringContaining("without a proof")]);
   });

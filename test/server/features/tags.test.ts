@@ -1,11 +1,11 @@
 import { beforeEach, expect, test } from "vitest";
 import { withLab } from "../http/lab.ts";
-import { DENY_RULE, enrol, PUBLIC_KEY } from "../http/testApp.ts";
+import { DENY_RULE, enroll, PUBLIC_KEY } from "../http/testApp.ts";
 
 let uid: string;
 const { app, ana } = withLab();
 beforeEach(async () => {
-  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
 });
 
 const add = async (tag: unknown) =>
@@ -69,7 +69,7 @@ test("are renamed on devices and filters at once", async () => {
   expect(body[0].filter).toEqual({ tags: ["core", "rim"] });
   expect(await filterOfRule()).toEqual({ tags: ["rim"] });
   const eve = await app.user("eve", "eves");
-  const other = await enrol(app, eve.tenant, "00:00:00:00:00:02");
+  const other = await enroll(app, eve.tenant, "00:00:00:00:00:02");
   await eve.call("updateDeviceTags", { params: { uid: other.uid }, body: { tags: ["rim"] } });
   expect(await rename("rim", "edge")).toBe(200);
   expect((await eve.call("getTags")).body).toEqual(["rim"]);

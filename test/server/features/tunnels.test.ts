@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { removeExpiredTunnels } from "../../../server/features/tunnels/expiry.ts";
-import { enrol, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
+import { enroll, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
 
 let app: TestApp;
 let ana: TestUser;
@@ -10,7 +10,7 @@ async function start(...settings: Parameters<typeof startApp>): Promise<void> {
   app = await startApp(...settings);
   app.stopClock();
   ana = await app.user("ana", "lab");
-  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
 }
 beforeEach(() => start());
 afterEach(() => app.stop());
@@ -97,7 +97,7 @@ describe("the most that a device may have", () => {
       403,
       "the device has 2 tunnels, the most that it may have: delete one",
     ]);
-    const other = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+    const other = await enroll(app, ana.tenant, "00:00:00:00:00:02");
     expect((await create({}, other.uid)).status).toBe(200);
     app.pass(10);
     expect((await create()).status).toBe(200);
@@ -149,7 +149,7 @@ test("a wrong field is refused by its name", async () => {
 });
 
 test("a tunnel belongs to its device: another one's path does not find it", async () => {
-  const other = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+  const other = await enroll(app, ana.tenant, "00:00:00:00:00:02");
   const { body } = await create();
   expect(await list(other.uid)).toEqual([]);
   expect(await remove(body.address, other.uid)).toBe(404);

@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { withSharedApp } from "../http/lab.ts";
-import { enrol, enrolProven, type TestUser } from "../http/testApp.ts";
+import { enroll, enrollProven, type TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();
 let ana: TestUser;
@@ -21,7 +21,7 @@ interface Enrolled {
 async function newDevice({ accepted = true, proven = false } = {}): Promise<Enrolled> {
   next += 1;
   const mac = `00:00:00:00:${(next >> 8).toString(16).padStart(2, "0")}:${(next & 255).toString(16).padStart(2, "0")}`;
-  const device = await (proven ? enrolProven : enrol)(app, ana.tenant, mac);
+  const device = await (proven ? enrollProven : enroll)(app, ana.tenant, mac);
   if (accepted) await ana.call("acceptDevice", { params: { uid: device.uid } });
   return device;
 }

@@ -5,14 +5,14 @@ import { beginSession } from "../../../server/features/sessions/entry.ts";
 import { LiveLogins } from "../../../server/gateway/logins/LiveLogins.ts";
 import type { Services } from "../../../server/services.ts";
 import { withSharedApp } from "../http/lab.ts";
-import { enrol, type TestUser } from "../http/testApp.ts";
+import { enroll, type TestUser } from "../http/testApp.ts";
 
 const app = withSharedApp();
 let ana: TestUser;
 let deviceUid: string;
 beforeAll(async () => {
   ana = await app.user("ana", "lab");
-  deviceUid = (await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "edge-1" })).uid;
+  deviceUid = (await enroll(app, ana.tenant, "00:00:00:00:00:01", { hostname: "edge-1" })).uid;
   await ana.call("acceptDevice", { params: { uid: deviceUid } });
 });
 

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { testApp, withSharedApp } from "./lab.ts";
-import { enrol, type TestUser } from "./testApp.ts";
+import { enroll, type TestUser } from "./testApp.ts";
 
 let owner: TestUser;
 let uid: string;
@@ -8,7 +8,7 @@ let uid: string;
 const app = withSharedApp();
 beforeAll(async () => {
   owner = await app.user("owner", "lab");
-  ({ uid } = await enrol(app, owner.tenant, "00:00:00:00:00:01"));
+  ({ uid } = await enroll(app, owner.tenant, "00:00:00:00:00:01"));
 });
 
 test("permission comes before the check of values, authentication before both", async () => {

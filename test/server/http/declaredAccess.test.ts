@@ -37,7 +37,7 @@ test("one that says why it is open starts", async () => {
 });
 
 const TENANT = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
-/** Authorises a caller for an operation that the contract does not have. It reads no database. */
+/** Authorizes a caller for an operation that the contract does not have. It reads no database. */
 const authorized = (operation: Operation, caller: Caller) =>
   authorize({} as SqlServices, operation, caller, TENANT, undefined);
 

@@ -7,7 +7,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { INTERNAL_TOKEN, startInternalApp, type TestInternalApp } from "./internalTestApp.ts";
 import { testApp } from "./lab.ts";
-import { enrol, pathOf, startApp, type TestApp, type TestUser } from "./testApp.ts";
+import { enroll, pathOf, startApp, type TestApp, type TestUser } from "./testApp.ts";
 
 let app: TestApp;
 let internal: TestInternalApp;
@@ -133,7 +133,7 @@ describe("authRequest", () => {
   });
 
   test("tells a device, which has no role", async () => {
-    const { uid, token } = await enrol(app, owner.tenant, "00:00:00:00:00:01");
+    const { uid, token } = await enroll(app, owner.tenant, "00:00:00:00:00:01");
     const { headers } = await internal.call("authRequest", { token });
     expect(identityOf(headers)).toEqual({ "x-tenant-id": owner.tenant, "x-device-uid": uid });
   });
@@ -146,7 +146,7 @@ describe("authRequest", () => {
       "X-Username": "root",
       "X-Device-UID": "f".repeat(64),
     };
-    const { uid, token } = await enrol(app, owner.tenant, "00:00:00:00:00:02");
+    const { uid, token } = await enroll(app, owner.tenant, "00:00:00:00:00:02");
     const device = await internal.call("authRequest", { token, headers: claimed });
     expect(identityOf(device.headers)).toEqual({ "x-tenant-id": owner.tenant, "x-device-uid": uid });
     expect((await internal.call("authRequest", { headers: claimed })).status).toBe(401);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sealMfaSecret } from "../../../server/features/users/mfa/mfaChallenge.ts";
 import { withSharedApp } from "./lab.ts";
-import { enrol, PASSWORD } from "./testApp.ts";
+import { enroll, PASSWORD } from "./testApp.ts";
 
 const app = withSharedApp();
 
@@ -61,7 +61,7 @@ test("logins are counted by result, lockouts when they begin", async () => {
 
 test("devices' reports are counted", async () => {
   const bob = await app.user("bob", "home");
-  await enrol(app, bob.tenant, "00:00:00:00:00:01");
-  await enrol(app, bob.tenant, "00:00:00:00:00:01");
+  await enroll(app, bob.tenant, "00:00:00:00:00:01");
+  await enroll(app, bob.tenant, "00:00:00:00:00:01");
   expect(await counted("gatehouse_device_heartbeats_total")).toBe(2);
 });

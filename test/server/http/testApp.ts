@@ -19,7 +19,7 @@ import { insertUser } from "../../../server/features/users/account/createUser.ts
 import { Gateway } from "../../../server/gateway/Gateway.ts";
 import { signUserToken } from "../../../server/http/access/tokens.ts";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/contract/openapi.ts";
-import { Enrolments } from "../../../server/http/limits/Enrolments.ts";
+import { Enrollments } from "../../../server/http/limits/Enrollments.ts";
 import type { Mail } from "../../../server/mail/mail.ts";
 import { makeMetrics } from "../../../server/metrics.ts";
 import { openPaymentGateway } from "../../../server/payments/openPaymentGateway.ts";
@@ -104,7 +104,7 @@ function signingKeys(): SigningKeys {
 // Of PASSWORD, by bcrypt's lowest cost: hashing is slow by design, and here of no interest.
 const PASSWORD_HASH = "$2b$04$3ftFzoWkFr8fnKjYZVVv5.E2rxfPjApGCskbnaBtYSs5s032k2Bbu";
 
-// Tests log in, enrol and list more often than people do.
+// Tests log in, enroll and list more often than people do.
 const SETTINGS: ServiceSettings = {
   ...readConfig({}, {}).settings,
   maximumPendingDevices: 0,
@@ -116,7 +116,7 @@ const SETTINGS: ServiceSettings = {
   loginsPerAddress: 0,
   loginsPerAccount: 0,
   reportsPerAddress: 0,
-  enrolmentsPerAddress: 0,
+  enrollmentsPerAddress: 0,
   listBacklog: 0,
   sshEnvironment: [],
   sshStartupsPerAddress: 0,
@@ -157,7 +157,7 @@ export async function startApp(
     heartbeats: new Heartbeats(database.client, (error) => {
       throw error;
     }),
-    enrolments: new Enrolments(),
+    enrollments: new Enrollments(),
     positionOf,
   };
   const gateway = new Gateway(services, { folder: tmpdir(), log: () => app.log });
@@ -311,8 +311,8 @@ export const reportOf = (tenant: string, hostname: string, more: object = {}) =>
   ...more,
 });
 
-/** Enrols a device; a new one for every MAC. */
-export async function enrol(app: TestApp, tenant: string, mac: string, more: object = {}): Promise<Body> {
+/** Enrolls a device; a new one for every MAC. */
+export async function enroll(app: TestApp, tenant: string, mac: string, more: object = {}): Promise<Body> {
   const answer = await app.call("authDevice", {
     body: {
       info: {
@@ -334,8 +334,8 @@ export async function enrol(app: TestApp, tenant: string, mac: string, more: obj
 
 const deviceKey = generateKeyPairSync("rsa", { modulusLength: 2048 });
 
-/** As {@link enrol}, with a proof of the private key. */
-export async function enrolProven(
+/** As {@link enroll}, with a proof of the private key. */
+export async function enrollProven(
   app: TestApp,
   tenant: string,
   mac: string,
@@ -343,7 +343,7 @@ export async function enrolProven(
 ): Promise<Body> {
   const { challenge } = (await app.call("challengeDevice")).body;
   const text = Buffer.from(devices.proofText(tenant, challenge));
-  return enrol(app, tenant, mac, {
+  return enroll(app, tenant, mac, {
     public_key: deviceKey.publicKey.export({ type: "pkcs1", format: "pem" }),
     proof: { challenge, signature: sign("sha256", text, deviceKey.privateKey).toString("base64") },
     ...more,

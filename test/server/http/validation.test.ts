@@ -3,14 +3,14 @@ import { request as httpRequest } from "node:http";
 import { text as textOf } from "node:stream/consumers";
 import { beforeAll, describe, expect, test } from "vitest";
 import { testApp, withSharedApp } from "./lab.ts";
-import { encodeFilter, enrol, operator, PASSWORD, PUBLIC_KEY, property, type TestUser } from "./testApp.ts";
+import { encodeFilter, enroll, operator, PASSWORD, PUBLIC_KEY, property, type TestUser } from "./testApp.ts";
 
 let ana: TestUser;
 let uid: string;
 const app = withSharedApp();
 beforeAll(async () => {
   ana = await app.user("ana", "lab");
-  ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01"));
+  ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01"));
 });
 
 const json = { "content-type": "application/json" };
@@ -66,7 +66,7 @@ describe("a body", () => {
   test("of an agent with as many sessions and as long a key as it may have is taken", async () => {
     const sessions = Array.from({ length: 1000 }, (_, n) => String(n).padStart(64, "0"));
     const more = { sessions, public_key: "k".repeat(4096) };
-    expect((await enrol(app, ana.tenant, "00:00:00:00:00:02", more)).uid).toMatch(/^[0-9a-f]{64}$/);
+    expect((await enroll(app, ana.tenant, "00:00:00:00:00:02", more)).uid).toMatch(/^[0-9a-f]{64}$/);
   });
 
   test("of any depth is read", async () => {

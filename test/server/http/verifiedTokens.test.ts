@@ -3,7 +3,7 @@ import { decodeJwt, decodeProtectedHeader, SignJWT } from "jose";
 import { expect, test } from "vitest";
 import { recallToken } from "../../../server/http/access/tokens.ts";
 import { withLab } from "./lab.ts";
-import { enrol } from "./testApp.ts";
+import { enroll } from "./testApp.ts";
 
 const { app, ana } = withLab();
 
@@ -52,7 +52,7 @@ test("a database that cannot be asked for the key is an error of the service, no
 test("tokens of users and of devices are, to the byte, what a library of JSON Web Tokens makes of their claims", async () => {
   const { kid, privateKey } = app.services.keys;
   const header = { alg: "RS256", typ: "JWT", kid };
-  const device = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  const device = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   for (const token of [ana.token, device.token]) {
     expect(decodeProtectedHeader(token)).toEqual(header);
     const claims = decodeJwt(token);

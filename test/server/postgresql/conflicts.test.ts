@@ -5,7 +5,7 @@ import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { inTransaction } from "../../../server/db/sql/transaction.ts";
 import { passGate } from "../../../server/db/sql/transactionGate.ts";
 import { answerTo } from "../../../server/errors.ts";
-import { DENY_RULE, enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { DENY_RULE, enroll, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
 let app: TestApp;
 let ana: TestUser;
@@ -87,7 +87,7 @@ test("of many transactions that all conflict each one succeeds", async () => {
 
 test("what changes many devices in one statement does so too: reports, and the end of an instance", async () => {
   const { db, heartbeats } = app.services;
-  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   await db.device.update({ where: { uid }, data: { instanceId: app.gateway.instances.id } });
   // As if every other change of devices met another one that holds their rows in another order.
   await db.$executeRaw`CREATE SEQUENCE "deadlocks"`;

@@ -34,14 +34,14 @@ async function makeNamespace(client: Client): Promise<void> {
   );
 }
 
-const ENROL = `INSERT INTO "public"."Device" ("uid", "tenantId", "name", "mac", "infoId", "infoPrettyName", "infoVersion",
+const ENROLL = `INSERT INTO "public"."Device" ("uid", "tenantId", "name", "mac", "infoId", "infoPrettyName", "infoVersion",
   "infoArch", "infoPlatform", "publicKey", "status", "statusUpdatedAt", "createdAt", "lastSeen")
   VALUES ($1, $2, $1, $1, '', '', '', '', $3, '', 'pending', $4, $4, $4)`;
 const ACCEPT = `UPDATE "public"."Device" SET "status" = 'accepted', "statusUpdatedAt" = $2 WHERE "uid" = $1`;
 const DELETE = 'DELETE FROM "public"."Device" WHERE "uid" = $1';
 
-const enrol = (client: Client, uid: string, platform = "native") =>
-  client.query(ENROL, [uid, TENANT, platform, NOW]);
+const enroll = (client: Client, uid: string, platform = "native") =>
+  client.query(ENROLL, [uid, TENANT, platform, NOW]);
 
 /** Transactions one after the other, until it is told to end. */
 function goOn(client: Client, name: string) {
@@ -51,7 +51,7 @@ function goOn(client: Client, name: string) {
     const uid = `${name}-${n}`;
     await client.query("BEGIN ISOLATION LEVEL SERIALIZABLE");
     await client.query('LOCK TABLE "_migration" IN ROW SHARE MODE');
-    await enrol(client, uid, n % 3 === 0 ? "connector" : "native");
+    await enroll(client, uid, n % 3 === 0 ? "connector" : "native");
     if (n % 2 === 0) await client.query(ACCEPT, [uid, NOW]);
     if (n % 5 === 0) await client.query(DELETE, [uid]);
     await client.query("COMMIT");
@@ -97,12 +97,12 @@ async function withNamespace() {
   return { url, client };
 }
 
-test("devices that enrol at a time do not wait for each other to be counted", async () => {
+test("devices that enroll at a time do not wait for each other to be counted", async () => {
   const { url, client } = await withNamespace();
   const other = await connect(url);
   for (const each of [client, other]) await each.query("BEGIN ISOLATION LEVEL SERIALIZABLE");
-  await enrol(client, "a");
-  await enrol(other, "b");
+  await enroll(client, "a");
+  await enroll(other, "b");
   for (const each of [client, other]) await each.query("COMMIT");
   await expectExactCounts(await open(url));
 });
@@ -110,11 +110,11 @@ test("devices that enrol at a time do not wait for each other to be counted", as
 test("what ended connections counted is folded, by any number of instances at a time", async () => {
   const { url, client } = await withNamespace();
   const ENDED = 4;
-  await enrol(client, "a");
+  await enroll(client, "a");
   for (let n = 0; n < ENDED; n += 1) {
     const other = new Client(url);
     await other.connect();
-    await enrol(other, `other-${n}`, n % 2 === 0 ? "connector" : "native");
+    await enroll(other, `other-${n}`, n % 2 === 0 ? "connector" : "native");
     await other.query(ACCEPT, [`other-${n}`, NOW]);
     await other.end();
   }
@@ -137,7 +137,7 @@ test("a namespace whose deletion is under way is left alone by the folding, whic
   const { url, client } = await withNamespace();
   const other = new Client(url);
   await other.connect();
-  await enrol(other, "a");
+  await enroll(other, "a");
   await other.end();
   const db = await open(url);
   await client.query("BEGIN");

@@ -207,7 +207,7 @@ const reportOf = (tenant: string, mac: string) => ({
   tenant_id: tenant,
 });
 
-test("a device that enrols at one is there, and online, at the others", async () => {
+test("a device that enrolls at one is there, and online, at the others", async () => {
   const { token, tenant } = await session();
   const device = reportOf(tenant, "00:00:00:00:00:01");
   const enrolled = await call(here, "POST /api/devices/auth", { body: device });

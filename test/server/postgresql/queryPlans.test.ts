@@ -7,7 +7,7 @@
 import type { Operations } from "@gatehouse-access/sdk/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startInternalApp, type TestInternalApp } from "../http/internalTestApp.ts";
-import { enrol, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { enroll, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 import { fill, uidOf } from "../plans/fill.ts";
 import { LISTS } from "../plans/forms.ts";
 import type { RecordingDatabase } from "../plans/recording.ts";
@@ -67,10 +67,10 @@ describe.each(Object.entries(LISTS))("%s", (id, forms) => {
   });
 });
 
-test("neither does a device that enrols, reports or is accepted, nor a login to one", async () => {
+test("neither does a device that enrolls, reports or is accepted, nor a login to one", async () => {
   let uid = "";
   const report = async () => {
-    ({ uid } = await enrol(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
+    ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));
   };
   const query = { domain: "lab", name: "web-1", username: "root", ip_address: "10.0.0.7" };
   const steps = [

@@ -56,7 +56,7 @@ const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
   ["loginsPerAddress", 60, "30", 30],
   ["loginsPerAccount", 30, "0", 0],
   ["reportsPerAddress", 60_000, "100", 100],
-  ["enrolmentsPerAddress", 2000, "0", 0],
+  ["enrollmentsPerAddress", 2000, "0", 0],
   ["listBacklog", 500, "250", 250],
   ["metricsAddress", undefined, "[::1]:9464", { host: "::1", port: 9464 }],
   ["metricsTokenFile", undefined, "/run/token", "/run/token"],

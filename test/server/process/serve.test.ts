@@ -87,8 +87,8 @@ describe("a running service", () => {
 });
 
 describe("the listener for internal operations", () => {
-  const authorised = (token: string) => ({ headers: { "X-Internal-Token": token } });
-  const ask = async (url: string, token: string) => (await fetch(url, authorised(token))).status;
+  const authorized = (token: string) => ({ headers: { "X-Internal-Token": token } });
+  const ask = async (url: string, token: string) => (await fetch(url, authorized(token))).status;
 
   test("takes its token from a file, logs it nowhere, and has its port for itself", async () => {
     const file = join(testFolder(), "token");

@@ -61,11 +61,11 @@ describe("stopping", () => {
 
   test("waits for all listeners together no longer than it may, and cuts off what is in flight then", async () => {
     const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "1" });
-    const authorised = [`X-Internal-Token: ${internalToken}`];
+    const authorized = [`X-Internal-Token: ${internalToken}`];
     const session = { uid: "0".repeat(64) };
     const hanging = [
       await slowLogin(service),
-      await slowRequest(portOf(internalUrl(service)), "/internal/sessions", session, authorised),
+      await slowRequest(portOf(internalUrl(service)), "/internal/sessions", session, authorized),
       await slowRequest(join(service.dataDir, "admin.sock"), "/users", { username: "ann" }),
     ];
     expect(await service.stop()).toBe(0);

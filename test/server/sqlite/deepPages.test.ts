@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { enrol, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
+import { enroll, startApp, type TestApp, type TestUser, valuesOf } from "../http/testApp.ts";
 import type { RecordingDatabase } from "../plans/recording.ts";
 import { openRecordingSqlite } from "./queryPlans.ts";
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
     return database;
   });
   ana = await app.user("ana", "lab");
-  const { uid: deviceUid } = await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  const { uid: deviceUid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   const now = Math.floor(app.services.now().getTime() / 1000);
   // By one statement each: row by row it takes a hundred times as long. Of each two of one time the ids decide.
   await app.services.db.$executeRaw`

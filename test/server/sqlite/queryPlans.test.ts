@@ -1,7 +1,7 @@
 import { type Operation, type Operations, operations } from "@gatehouse-access/sdk/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { trimSessions } from "../../../server/features/sessions/retention.ts";
-import { encodeFilter, enrol, property, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
+import { encodeFilter, enroll, property, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 import { fill, uidOf } from "../plans/fill.ts";
 import { LISTS } from "../plans/forms.ts";
 import type { RecordingDatabase } from "../plans/recording.ts";
@@ -33,7 +33,7 @@ afterAll(() => app.stop());
 
 test("a new device is known to be new, and the waiting ones are counted, by an index alone", async () => {
   database.takeQueries();
-  await enrol(app, ana.tenant, "00:00:00:00:00:01");
+  await enroll(app, ana.tenant, "00:00:00:00:00:01");
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
   const counts = plans.filter((plan) => /^SELECT COUNT/.test(plan.text));
   expect(counts).toHaveLength(1);
@@ -42,7 +42,7 @@ test("a new device is known to be new, and the waiting ones are counted, by an i
 });
 
 test("a device is accepted without reading the namespace's other devices", async () => {
-  const { uid } = await enrol(app, ana.tenant, "00:00:00:00:00:02");
+  const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:02");
   await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { maxDevices: -1 } });
   database.takeQueries();
   expect((await ana.call("acceptDevice", { params: { uid } })).status).toBe(200);

@@ -116,8 +116,8 @@ export async function startPostgresql(
   const folder = newFolder(tmpdir());
   const programs = OTHER_PROGRAMS || copyPrograms(folder);
   const data = newFolder(settings.fsync === "off" ? folderForData(ROOM) : folder);
-  const initialise = ["-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"];
-  const made = spawnSync(join(programs, "initdb"), initialise, { ...asUser, cwd: folder, encoding: "utf8" });
+  const initialize = ["-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"];
+  const made = spawnSync(join(programs, "initdb"), initialize, { ...asUser, cwd: folder, encoding: "utf8" });
   if (made.status !== 0)
     throw new Error(`initdb ended with ${made.status}: ${made.stderr}${made.error ?? ""}`);
 

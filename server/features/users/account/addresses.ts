@@ -190,7 +190,7 @@ export async function confirmNamed(
 
 /**
  * Checks, as a part of a transaction, that the user still has the addresses and the second factor by which the request
- * was authorised.
+ * was authorized.
  * @throws BusyError they have changed
  */
 export async function checkAsJudged(tx: Transaction, user: User): Promise<void> {

@@ -24,7 +24,7 @@ const WAITING = 10;
 export const mfaCounter = (userId: string) => ({ source: "mfa", subject: userId });
 
 /**
- * The time step of a code: the present one or one of its neighbours; null for a wrong code.
+ * The time step of a code: the present one or one of its neighbors; null for a wrong code.
  * @param secret base32
  */
 export function matchingStep(services: Services, secret: string, code: string): number | null {
@@ -140,7 +140,7 @@ function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null
 }
 
 /**
- * How far the last used step may be ahead of a right code's step, in steps: two between neighbours, and two between the
+ * How far the last used step may be ahead of a right code's step, in steps: two between neighbors, and two between the
  * clocks of instances. A step further ahead was used by a clock that was wrong.
  */
 const AHEAD = 4;

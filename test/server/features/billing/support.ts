@@ -1,5 +1,5 @@
 import type { PaymentGateway } from "../../../../server/payments/paymentGateway.ts";
-import { enrol, startApp, type TestApp, type TestUser } from "../../http/testApp.ts";
+import { enroll, startApp, type TestApp, type TestUser } from "../../http/testApp.ts";
 
 /** A payment method as the ledger takes it. */
 export const VISA = "pm_visa_4242_209910_a1";
@@ -11,13 +11,13 @@ export const startCloud = (timeout = 10_000): Promise<TestApp> =>
 
 let devices = 0;
 
-/** Enrols devices; answers their uids. */
+/** Enrolls devices; answers their uids. */
 export async function fleet(app: TestApp, tenant: string, count: number): Promise<string[]> {
   const uids: string[] = [];
   for (let n = 0; n < count; n += 1) {
     devices += 1;
     const mac = `02:01:00:00:${[devices >> 8, devices & 255].map((byte) => byte.toString(16).padStart(2, "0")).join(":")}`;
-    uids.push((await enrol(app, tenant, mac)).uid);
+    uids.push((await enroll(app, tenant, mac)).uid);
   }
   return uids;
 }

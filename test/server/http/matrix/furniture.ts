@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { expect } from "vitest";
-import { type CallOptions, enrol, type TestApp } from "../testApp.ts";
+import { type CallOptions, enroll, type TestApp } from "../testApp.ts";
 import type { Id } from "./requests.ts";
 import { newMac, type Place, type World } from "./world.ts";
 
@@ -36,9 +36,9 @@ export async function furnish({ app }: World, place: Place, name: string): Promi
     expect(answer.status, `${id} ${answer.text}`).toBe(200);
     return answer.body;
   };
-  const { uid: device } = await enrol(app, place.tenant, newMac());
+  const { uid: device } = await enroll(app, place.tenant, newMac());
   await make("acceptDevice", { params: { uid: device } });
-  const { uid: container } = await enrol(app, place.tenant, newMac(), { info: WEB });
+  const { uid: container } = await enroll(app, place.tenant, newMac(), { info: WEB });
   await make("createDeviceTag", { params: { uid: device }, body: { tag: name } });
   await make("createContainerTag", { params: { uid: container }, body: { tag: name } });
   const filter = { tags: [name] };

@@ -1,6 +1,6 @@
 import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
-import { enrolProven, type TestApp, type TestUser } from "../testApp.ts";
+import { enrollProven, type TestApp, type TestUser } from "../testApp.ts";
 
 /** A namespace with a member and an API key of every role, and a device. */
 export interface Place {
@@ -69,7 +69,7 @@ async function makePlace(app: TestApp, name: string): Promise<Place> {
     }
     keys.set(role, await makeKey(app, owner, role));
   }
-  const { uid, token: deviceToken } = await enrolProven(app, tenant, newMac());
+  const { uid, token: deviceToken } = await enrollProven(app, tenant, newMac());
   return { tenant, owner, members, keys, uid, deviceToken };
 }
 

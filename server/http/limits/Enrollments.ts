@@ -8,20 +8,20 @@ import { MemoryCounts } from "./memoryCounts.ts";
 const FULL = 5_000;
 /** Maximum number of namespaces remembered as full. */
 const REMEMBERED = 10_000;
-/** Enrolments that may wait in one namespace; the last of them waits for all the others. */
+/** Enrollments that may wait in one namespace; the last of them waits for all the others. */
 const WAITING = 500;
 
 interface Queue {
-  /** The enrolment at the end of the queue. */
+  /** The enrollment at the end of the queue. */
   last: Promise<unknown>;
   length: number;
 }
 
 /**
- * One process's memory of recent enrolments, so that enrolments of clients without a credential cost little: which
- * namespaces are full, how many devices enrolled from an address, and which enrolments wait.
+ * One process's memory of recent enrollments, so that enrollments of clients without a credential cost little: which
+ * namespaces are full, how many devices enrolled from an address, and which enrollments wait.
  */
-export class Enrolments {
+export class Enrollments {
   /** When a namespace no longer counts as full, in milliseconds since 1970. */
   readonly #full = new LRUCache<string, number>({ max: REMEMBERED });
   readonly #fromAddress = new MemoryCounts();
@@ -48,7 +48,7 @@ export class Enrolments {
   }
 
   /**
-   * Counts a device that enrols for the first time.
+   * Counts a device that enrolls for the first time.
    * @param most maximum per address and minute; 0: any number
    * @throws RateLimitedError too many devices came from the address
    */
@@ -57,17 +57,17 @@ export class Enrolments {
   }
 
   /**
-   * Runs an enrolment once all earlier ones of the namespace have ended. Each changes the count of pending devices: side
+   * Runs an enrollment once all earlier ones of the namespace have ended. Each changes the count of pending devices: side
    * by side most of them would only retry. In shared transactions, clients without a credential would delay other writes.
    * @throws BusyError too many wait already
    */
-  async inTurn<T>(tenantId: string, enrol: () => Promise<T>): Promise<T> {
+  async inTurn<T>(tenantId: string, enroll: () => Promise<T>): Promise<T> {
     const queue = this.#queues.get(tenantId) ?? { last: Promise.resolve(), length: 0 };
     if (queue.length > WAITING) {
       throw new BusyError("too many requests wait for the same namespace, try again", { "Retry-After": "2" });
     }
     // The caller of the previous one gets its error.
-    const run = queue.length === 0 ? enrol() : queue.last.then(enrol, enrol);
+    const run = queue.length === 0 ? enroll() : queue.last.then(enroll, enroll);
     queue.last = run;
     queue.length += 1;
     this.#queues.set(tenantId, queue);

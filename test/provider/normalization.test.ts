@@ -80,13 +80,13 @@ describe.each(cases)("%s inputs", (name, definition) => {
   });
 
   it("need what is required, and refuse what is no input", () => {
-    const { failures } = check(definition, { colour: "red" });
+    const { failures } = check(definition, { color: "red" });
     const reasons = failures.map(({ message }) => message);
     const required = Object.entries(definition.inputs).filter(([, field]) => field.required);
     for (const [field] of required) {
       expect(reasons).toContainEqual(expect.stringMatching(`^${name}\\.${field}: is required`));
     }
-    expect(reasons).toContainEqual(expect.stringMatching(`^${name}\\.colour: is not an input; inputs are `));
+    expect(reasons).toContainEqual(expect.stringMatching(`^${name}\\.color: is not an input; inputs are `));
   });
 });
 

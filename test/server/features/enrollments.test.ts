@@ -72,7 +72,7 @@ test("a namespace that is full refuses further devices for seconds without a tra
 });
 
 test("devices that are new have a limit of their own for each address, apart from reports", async () => {
-  await start({ enrolmentsPerAddress: 3 });
+  await start({ enrollmentsPerAddress: 3 });
   for (const name of ["one", "two", "three"]) expect((await report(name)).status).toBe(200);
   const refused = await report("four");
   expect(refused.status).toBe(429);
@@ -93,7 +93,7 @@ test("no more than 500 wait for their turn in a namespace: others are told to co
   const held = new Promise<void>((resolve) => {
     release = resolve;
   });
-  const line = Array.from({ length: 501 }, () => app.services.enrolments.inTurn(eve.tenant, () => held));
+  const line = Array.from({ length: 501 }, () => app.services.enrollments.inTurn(eve.tenant, () => held));
   const refused = await report("one");
   expect(refused.status).toBe(503);
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
