@@ -37,7 +37,7 @@ const linesOf = (section: string): string[] =>
 
 const readmeLines = [
   ...linesOf("The service"),
-  ...["A policy", "What is there already", "Who can reach what"].flatMap(linesOf),
+  ...["A policy", "Import an existing namespace", "Who can reach what"].flatMap(linesOf),
 ];
 
 /** A terminal of somebody who has nothing but Node.js, npm and ssh-keygen, and does what the README says. */
@@ -254,7 +254,7 @@ describe.skipIf(!ready)(
       await types("gatehouse up      policy --stack prod --skip-preview");
     });
 
-    it("what is there already", { timeout: 5 * MINUTE }, async () => {
+    it("imports an existing namespace", { timeout: 5 * MINUTE }, async () => {
       expect(await types("gatehouse import")).toContain("its preview is empty");
     });
 
