@@ -32,7 +32,6 @@ const PHRASES: readonly (readonly [phrase: RegExp, write: string])[] = [
   [/\b(takes?|took|taking) over\b/gi, "adopts"],
   [/\b(looks?|looked|looking) at\b/gi, "evaluates, checks, reads"],
   [/\bwhat is there\b/gi, "existing objects"],
-  [/\b(of|by|to|for) which\b/gi, "a sentence of its own"],
   [/\bcan not\b/gi, "cannot"],
 ];
 
