@@ -4,15 +4,15 @@ import type { Snapshots } from "./sqlite/snapshots.ts";
 /** An open database of the service. */
 export interface Database {
   readonly client: PrismaClient;
-  /** Names of the migrations that were applied when it was opened. */
+  /** Names of the migrations that were applied when the database was opened. */
   readonly migrated: readonly string[];
-  /** Why devices are searched by name without an index; undefined with one. */
+  /** The reason why device searches by name use no index; undefined if they use one. */
   readonly namesUnindexed: string | undefined;
-  /** Undefined on PostgreSQL, which has its own programs for backups. */
+  /** Snapshots of the database; undefined on PostgreSQL, which has its own programs for backups. */
   readonly snapshots: Snapshots | undefined;
-  /** Makes a durable write that changes nothing; rejects when the database cannot be written. */
+  /** Executes a durable write that changes nothing. Rejects if the database cannot be written. */
   tryWrite(): Promise<void>;
-  /** Closes the database after the running statements have ended; no statement can follow. */
+  /** Closes the database after the running statements have ended. No further statements are possible. */
   close(): Promise<void>;
 }
 
@@ -23,10 +23,10 @@ export type DatabaseLocation =
       readonly file: string;
     }
   | {
-      /** postgresql://…, with the password if one is needed. Several processes may use it. */
+      /** postgresql://…, with the password if one is needed. Several processes may use the database. */
       readonly url: string;
       /** Maximum number of connections that this process opens. */
       readonly connections: number;
-      /** How long the database may be silent, in milliseconds. @default `SILENCE_TIMEOUT` */
+      /** Time that the database may be silent, in milliseconds. @default `SILENCE_TIMEOUT` */
       readonly silence?: number;
     };

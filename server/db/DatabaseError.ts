@@ -1,6 +1,6 @@
 import { OperatorError } from "../OperatorError.ts";
 
-/** The database cannot be used; the message says why. */
+/** The error for a database that cannot be used. The message contains the reason. */
 export class DatabaseError extends OperatorError {
   override readonly name = "DatabaseError";
 }

@@ -2,8 +2,8 @@ import { DriverAdapterError } from "@prisma/driver-adapter-utils";
 import { Prisma } from "./generated/sqlite/client.ts";
 
 /**
- * Why the database fails a request: it is full or read-only, it does not answer or is gone, or other requests keep it
- * busy. No outage is the request's fault, and all of them pass without a restart of the service.
+ * The reason why the database fails a request: it is full or read-only, it does not respond, or other requests keep
+ * it busy. The request never causes an outage, and every outage passes without a restart of the service.
  */
 export type Outage = "unwritable" | "unreachable" | "busy";
 
@@ -14,9 +14,9 @@ const CODES: readonly (readonly [codes: RegExp, outage: Outage])[] = [
   [/^SQLITE_(FULL|READONLY|PERM|IOERR)/, "unwritable"],
   // Disk full, disk error, read-only transaction (on a standby, or on a server that becomes one).
   [/^(53100|58030|25006)$/, "unwritable"],
-  // Lock not available; a statement, and an idle transaction, that took too long; no memory.
+  // Lock not available; a statement or an idle transaction that took too long; out of memory.
   [/^(55P03|57014|25P03|53200)$/, "busy"],
-  // Connection exceptions, too many connections, shutdown, crash, start, the database dropped, the login refused.
+  // Connection exceptions, too many connections, shutdown, crash, start, the database dropped, the login rejected.
   [/^(08...|53300|57P0[1-5]|3D000|28000|28P01)$/, "unreachable"],
 ];
 
@@ -38,7 +38,7 @@ const CONNECTION =
 const NETWORK =
   /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN)$/;
 
-/** The outage behind an error; undefined for an error of another kind. */
+/** Returns the outage that caused an error; undefined for other errors. */
 export function outageOf(error: unknown): Outage | undefined {
   const { code, cause } = adapterErrorOf(error) ?? {};
   if (cause) return CODES.find(([codes]) => code !== undefined && codes.test(code))?.[1] ?? KINDS[cause.kind];
@@ -46,7 +46,7 @@ export function outageOf(error: unknown): Outage | undefined {
   return error instanceof Error && isOfConnection(error) ? "unreachable" : undefined;
 }
 
-/** The adapter's error behind a failed statement, whether or not Prisma has wrapped it. */
+/** Returns the adapter's error behind a failed statement, whether or not Prisma has wrapped it. */
 export function adapterErrorOf(
   error: unknown,
 ): { readonly code: string | undefined; readonly cause: DriverAdapterError["cause"] } | undefined {
@@ -56,10 +56,13 @@ export function adapterErrorOf(
   return { code: inner.cause.originalCode, cause: inner.cause };
 }
 
-/** For a host with several addresses, `pg` passes on an aggregate error with the code of one of them. */
+/**
+ * Returns true if an error concerns the connection. For a host with several addresses, `pg` passes on an aggregate
+ * error with the code of one of them.
+ */
 function isOfConnection(error: Error): boolean {
   if (!("code" in error)) return CONNECTION.test(error.message);
-  // A Unix socket that is gone.
+  // The Unix socket no longer exists.
   if (error.code === "ENOENT") return "syscall" in error && error.syscall === "connect";
   return NETWORK.test(String(error.code));
 }

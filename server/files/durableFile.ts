@@ -13,7 +13,7 @@ import { dirname } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Writes a file that only its user can read. It appears once it is complete and on disk, or not at all. */
+/** Writes a file that only its owner can read. The file appears once it is complete and on disk, or not at all. */
 export function writeDurably(file: string, text: string): void {
   const unfinished = `${file}.unfinished`;
   rmSync(unfinished, { force: true });
@@ -22,14 +22,14 @@ export function writeDurably(file: string, text: string): void {
 }
 
 /**
- * Like {@link writeDurably}, but keeps an existing file. If several processes do this at once, one writes the file, and
- * all of them find the same file afterwards.
+ * Writes a file like {@link writeDurably}, but keeps an existing file. If several processes do this at once, one
+ * writes the file, and all of them find the same file afterwards.
  */
 export function createDurably(file: string, text: string): void {
   const unfinished = `${file}.${randomUUID()}.unfinished`;
   try {
     writeNew(unfinished, text);
-    // Unlike a rename, a link fails where another file has the name.
+    // Unlike a rename, a link fails if the name exists.
     linkSync(unfinished, file);
     syncFolder(file);
   } catch (error) {
@@ -49,7 +49,7 @@ function writeNew(file: string, text: string): void {
   }
 }
 
-/** Like {@link writeDurably}, for streamed content; if the stream breaks off, nothing is left of the file. */
+/** Writes streamed content like {@link writeDurably}. If the stream fails, no part of the file remains. */
 export async function streamDurably(file: string, content: Readable): Promise<void> {
   const unfinished = `${file}.unfinished`;
   rmSync(unfinished, { force: true });
@@ -62,14 +62,14 @@ export async function streamDurably(file: string, content: Readable): Promise<vo
   }
 }
 
-/** Flushes a complete file to disk and then renames it, replacing a file with the new name. */
+/** Flushes a complete file to disk and then renames it. Replaces a file with the new name. */
 export function moveDurably(from: string, to: string): void {
   sync(from);
   renameSync(from, to);
   syncFolder(to);
 }
 
-/** Flushes the names in a file's folder to disk. */
+/** Flushes the file names of the folder to disk. */
 function syncFolder(file: string): void {
   // Windows cannot open folders.
   if (process.platform !== "win32") sync(dirname(file));

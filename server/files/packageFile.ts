@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 const folder = dirname(createRequire(import.meta.url).resolve("@gatehouse-access/server/package.json"));
 
 /**
- * The absolute path of a file of this package, for modules that do not know whether they run compiled or from source.
+ * Returns the absolute path of a file of this package, for modules that run compiled or from source.
  * @param path relative to the package's folder
  */
 export const packageFile = (path: string): string => join(folder, path);

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
 
 /**
- * The secret in a file, without the line break at its end.
- * @throws OperatorError when the file cannot be read or is empty
+ * Returns the secret in a file, without the line break at its end.
+ * @throws OperatorError the file cannot be read or is empty
  */
 export function readSecretFile(file: string): string {
   let text: string;

@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { OperatorError } from "../OperatorError.ts";
 
-/** Longest path of a unix socket that every system takes, in bytes (macOS: 103, Linux: 107). */
+/** Maximum length of a unix socket's path on all systems, in bytes (macOS: 103, Linux: 107). */
 const LONGEST_PATH = 103;
 
 const fits = (path: string): boolean => Buffer.byteLength(path) <= LONGEST_PATH;
 
 /**
- * A path for a unix socket: in the data folder or, if that path would be too long, in a new private folder among the
- * temporary files.
+ * Returns a path for a unix socket in the data folder. If that path is too long, it returns a path in a new private
+ * folder among the temporary files.
  * @param purpose names the socket in errors
  * @throws OperatorError the temporary folder's path is too long as well
  */
@@ -21,7 +21,7 @@ export function placeSocket(folder: string, name: string, purpose: string): stri
   if (fits(short)) return short;
   rmdirSync(dirname(short));
   throw new OperatorError(
-    `The paths of the data folder and of the temporary folder (TMPDIR) are too long for the ${purpose}: one of ` +
-      `${path} and ${short} must have at most ${LONGEST_PATH} bytes`,
+    `The paths of the data folder and of the temporary folder (TMPDIR) are too long for the ${purpose}. Shorten one of ` +
+      `${path} and ${short} to at most ${LONGEST_PATH} bytes`,
   );
 }

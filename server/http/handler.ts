@@ -13,7 +13,10 @@ type ResultOf<O extends Operation> = O["success"]["body"] extends z.ZodType
   ? z.input<O["success"]["body"]> | (true extends O["success"]["mayBeEmpty"] ? undefined : never)
   : undefined;
 
-/** By its parts instead of by its operation, so that operations of the same form can share a handler. */
+/**
+ * The input of a handler, typed by its parts instead of by its operation. Operations of the same form can share a
+ * handler.
+ */
 interface RequestContext<Params, Query, Body, Identity> {
   readonly services: Services;
   readonly params: Params;
@@ -21,20 +24,20 @@ interface RequestContext<Params, Query, Body, Identity> {
   readonly body: Body;
   readonly identity: Identity;
   readonly request: RequestFacts;
-  /** Digest of the request's Idempotency-Key; null without one, and for an operation that does not take it. */
+  /** Digest of the request's Idempotency-Key; null if the header is absent or the operation does not accept it. */
   readonly creationKey: string | null;
-  /** The resource of a program that the request says it is of: a hint, by which nothing may be decided. */
+  /** The program resource that the request claims to declare, or null. It is a hint; no decision may depend on it. */
   readonly declaration: Declaration | null;
-  /** To be called when an earlier request with the same key made the object. */
+  /** Reports that an earlier request with the same key created the object. */
   repeated(): void;
-  /** Aborted when the caller hangs up. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
   readonly log: FastifyBaseLogger;
   /** Sets a response header. */
   header(name: string, value: string | number): void;
 }
 
-/** The input of a handler; every value is validated against the contract. */
+/** The input of a handler. Every value is validated against the contract. */
 export type Context<O extends Operation> = RequestContext<
   z.output<O["params"]>,
   z.output<O["query"]>,
@@ -43,8 +46,9 @@ export type Context<O extends Operation> = RequestContext<
 >;
 
 /**
- * Behavior of an operation: its result becomes the response's body, an error the error response. A body too long for
- * memory is a stream of text with its `Content-Type` set; for a WebSocket, the result is what happens over it.
+ * The behavior of an operation. Its result becomes the response body; an error becomes the error response. A body
+ * that is too long for memory is a stream of text with its `Content-Type` set. For a WebSocket, the result handles
+ * the connection.
  */
 export type Handler<O extends Operation> = (
   context: Context<O>,
@@ -53,19 +57,20 @@ export type Handler<O extends Operation> = (
 /** The input of an {@link ObjectWrite}. */
 export type WriteContext<O extends Operation, Row = unknown> = Omit<Context<O>, "services"> & {
   readonly services: SqlServices;
-  /** The row of the object before the operation, as its kind finds it; null where there is none. */
+  /** The object's row before the operation, as its kind finds it; null if no such object exists. */
   readonly found: Row | null;
   /**
-   * Takes the object's declared fields after the operation, null once it is deleted. They are then not read again.
-   * @param id of the object, where it is to be looked up otherwise
+   * Reports the object's declared fields after the operation, or null after a deletion. The service then does not
+   * read them again.
+   * @param id the object's id; by default, the object's kind looks it up
    */
   became(declared: Readonly<Record<string, unknown>> | null, id?: string): void;
 };
 
 /**
- * Behavior of an operation that changes an object which people declare. Its statements are SQL alone, which costs a
- * fifth of the same work by Prisma's client. It shares its transaction and its COMMIT with others, so it must wait for
- * its own statements only, and it may run twice.
+ * The behavior of an operation that changes a declared object. It uses SQL statements only, which cost a fifth of the
+ * same work with Prisma's client. The operation shares its transaction and its COMMIT with others, so it must wait
+ * for its own statements only. It may run twice.
  */
 export type ObjectWrite<O extends Operation, Row = unknown> = (
   context: WriteContext<O, Row>,
@@ -79,13 +84,13 @@ type BehaviorOf<O extends Operation> = O["object"] extends ObjectKind
   : Handler<O>;
 /** Operations by their ids. */
 export type Operations = Readonly<Record<string, Operation>>;
-/** The behavior of each operation; a missing one is a type error. */
+/** The behavior of each operation. A missing handler is a type error. */
 export type Handlers<T> = { readonly [Id in keyof T]: T[Id] extends Operation ? BehaviorOf<T[Id]> : never };
 
 /** A request that changes a declared object. */
 export interface ObjectRequest {
   readonly operation: Operation & { readonly object: ObjectKind };
-  /** Who sends the request, and for which namespace; what the sender may do, the transaction asks anew. */
+  /** The sender of the request and the namespace. The transaction reads the sender's permissions again. */
   readonly sender: Caller | Member;
   readonly params: object;
   readonly body: object | undefined;
@@ -93,7 +98,7 @@ export interface ObjectRequest {
   readonly creationKey: string | null;
   readonly declaration: Declaration | null;
   readonly facts: Pick<RequestFacts, "id" | "address">;
-  /** Authenticates and authorizes the caller, as of the transaction. */
+  /** Authenticates and authorizes the caller with the data of the transaction. */
   identify(services: SqlServices): Promise<Caller | Member>;
   /** Runs the operation in the transaction of its write. */
   run(services: SqlServices, identity: Caller | Member, report: WriteReport): Promise<unknown>;
@@ -108,16 +113,16 @@ export interface Written {
   readonly revision: string | undefined;
 }
 
-/** The behavior of operations, which the features implement and the routes are given. */
+/** The behavior of operations. The features implement it, and the routes receive it. */
 export interface Behavior {
   /** A handler for each operation, under its id. */
   readonly handlers: object;
   /**
-   * Called before an operation runs.
+   * Checks billing before an operation runs.
    * @throws PaymentError billing refuses the operation
    * @throws PaymentGatewayError the payment gateway failed
    */
   checkBilling(operation: string, context: Context<Operation>): Promise<void>;
-  /** Runs a write of an object as one transaction. */
+  /** Runs the write of an object in one transaction. */
   write(services: Services, request: ObjectRequest): Promise<Written>;
 }

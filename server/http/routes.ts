@@ -25,7 +25,9 @@ import { Conversation, openWebSocket, WebSocketHandler } from "./listener/webSoc
 
 const EDITIONS: readonly Edition[] = ["community", "enterprise", "cloud"];
 
-/** The operations that an instance of the edition serves; others have no route (rules section 19). */
+/**
+ * Returns the operations that an instance of the edition serves; other operations have no route (rules section 19).
+ */
 export function servedOperations(operations: Operations, edition: Edition): Operation[] {
   const level = EDITIONS.indexOf(edition);
   return Object.values(operations).filter(
@@ -33,11 +35,11 @@ export function servedOperations(operations: Operations, edition: Edition): Oper
   );
 }
 
-/** The paths of an operation in the router's syntax. */
+/** Returns the paths of an operation in the router's syntax. */
 const routesOf = ({ path, aliases }: Operation): string[] =>
   [path, ...aliases].map((url) => url.replaceAll(/\{([^}]+)\}/g, (_, name: string) => `:${routeName(name)}`));
 
-/** Paths that only other editions serve, in the router's syntax. */
+/** Returns the paths that only other editions serve, in the router's syntax. */
 export function absentPaths(operations: Operations, edition: Edition): string[] {
   const served = new Set(servedOperations(operations, edition));
   return Object.values(operations)
@@ -76,7 +78,7 @@ export function serveOperations(
   }
 }
 
-/** A parameter's name in a route: to the router a hyphen ends the name. */
+/** Returns a parameter's name in a route. The router ends a name at a hyphen. */
 const routeName = (name: string): string => name.replaceAll("-", "_");
 
 /** Renames the router's path parameters to the names of the contract. */
@@ -90,7 +92,7 @@ function paramNames(operation: Operation): (given: unknown) => unknown {
 /** Runs an operation for a request. */
 type Runner = (context: Context<Operation>, request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
-/** The behavior of an operation; the compiler has checked that it is the operation's. */
+/** The behavior of an operation. The compiler has checked that it belongs to the operation. */
 type AnyHandler = (context: unknown) => Promise<unknown>;
 
 interface Served {
@@ -115,14 +117,14 @@ async function respond(
     services,
     params,
     query,
-    // Its type depends on the operation's schema, which is unknown here.
+    // The type depends on the operation's schema, which is unknown here.
     body: body as BodyOf<Operation>,
     identity: request.identity as IdentityOf<Operation>,
     request: request.facts,
     creationKey: readCreationKey(operation, request.headers),
     declaration: readDeclaration(operation, request.headers),
     repeated: () => {},
-    // Made on access, since few handlers need it.
+    // Created on access, since few handlers need it.
     get signal() {
       return request.signal;
     },
@@ -143,9 +145,9 @@ async function respond(
 }
 
 /**
- * The digest of the request's Idempotency-Key, the only form in which it is stored; null without one, and for an
- * operation that does not take it.
- * @throws InvalidError not 1 to 255 visible ASCII characters
+ * Returns the digest of the request's Idempotency-Key, the only form in which the key is stored. Returns null if the
+ * header is absent or the operation does not accept it.
+ * @throws InvalidError the key is not 1 to 255 visible ASCII characters
  */
 function readCreationKey(operation: Operation, headers: IncomingHttpHeaders): string | null {
   const value = headers[IDEMPOTENCY_KEY.toLowerCase()];
@@ -154,9 +156,9 @@ function readCreationKey(operation: Operation, headers: IncomingHttpHeaders): st
 }
 
 /**
- * The resource of a program that the request says it is of; null where it says nothing, and for an operation that does
- * not take it.
- * @throws InvalidError not a value that the header may have
+ * Returns the program resource that the request claims to declare. Returns null if the header is absent or the
+ * operation does not accept it.
+ * @throws InvalidError the value does not match the header's schema
  */
 function readDeclaration(operation: Operation, headers: IncomingHttpHeaders): Declaration | null {
   const value = headers[DECLARED_BY.toLowerCase()];
@@ -164,13 +166,13 @@ function readDeclaration(operation: Operation, headers: IncomingHttpHeaders): De
   return declarationOf(parse(declaredByHeader, value, DECLARED_BY));
 }
 
-/** Adds a request header on which the response depends; `Vary` may name others already. */
+/** Adds a request header on which the response depends to the names that `Vary` already lists. */
 function addVary(reply: FastifyReply, name: string): void {
   const named = reply.getHeader("Vary");
   reply.header("Vary", named === undefined ? name : `${String(named)}, ${name}`);
 }
 
-/** Runs a handler as the write of an object. */
+/** Wraps a handler so that it runs as the write of an object. */
 function writerOf(
   operation: Operation & { readonly object: ObjectKind },
   behavior: Behavior,
@@ -180,7 +182,7 @@ function writerOf(
     const { services, params, body, creationKey, declaration } = context;
     const { result, revision } = await behavior.write(services, {
       operation,
-      // An operation that changes an object is for no stranger.
+      // An operation that changes an object is never public, so the request has an identity.
       sender: request.identity as Caller | Member,
       params,
       body: body as object | undefined,
@@ -189,7 +191,8 @@ function writerOf(
       declaration,
       facts: context.request,
       identify: (inside) => identify(inside, operation, request),
-      // A copy would make the signal, which is made on access. The identity has the form that the operation's scope says.
+      // A copy would create the signal, which is created on access. The identity has the form that the operation's
+      // scope defines.
       run: (inside, identity, report) =>
         handler(Object.assign(Object.create(context), report, { services: inside, identity })),
     });
@@ -202,7 +205,7 @@ function setRevision(reply: FastifyReply, revision: string | undefined): void {
   if (revision !== undefined) reply.header("ETag", `"${revision}"`);
 }
 
-/** The revision in the response of an operation that returns an object. */
+/** Returns the revision in the response of an operation that returns an object. */
 function revisionIn(result: unknown): string | undefined {
   return (result as { readonly revision?: string } | undefined)?.revision;
 }

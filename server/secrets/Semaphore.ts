@@ -1,13 +1,13 @@
 import { BusyError } from "../errors.ts";
 
-/** Lets a limited number of jobs run at once, in the order of their calls; a limited number may wait. */
+/** Runs a limited number of jobs at once, in the order of their calls. A limited number of jobs may wait. */
 export class Semaphore {
   #free: number;
   readonly #maximumWaiting: number;
   readonly #refusal: string;
   readonly #waiting = new Set<() => void>();
 
-  /** @param refusal the message for a job that finds too many jobs waiting */
+  /** @param refusal error message for a job that exceeds the number of waiting jobs */
   constructor(count: number, maximumWaiting: number, refusal: string) {
     this.#free = count;
     this.#maximumWaiting = maximumWaiting;
@@ -15,6 +15,7 @@ export class Semaphore {
   }
 
   /**
+   * Runs a job as soon as a slot is free.
    * @param signal drops the job if it still waits when the signal is aborted
    * @throws BusyError too many jobs wait already
    */

@@ -1,11 +1,11 @@
 import { hash, timingSafeEqual } from "node:crypto";
 
-/** The SHA-256 digest, in hex, under which a random secret (API key, MFA token, recovery code) is stored. */
+/** Returns the SHA-256 digest, in hex, under which a random secret (API key, MFA token, recovery code) is stored. */
 export function digestOf(secret: string): string {
   return hash("sha256", secret);
 }
 
-/** Compares two secrets in constant time. Their digests, which are compared, have the same length. */
+/** Compares two secrets in constant time. It compares their digests, which have the same length. */
 export function isSameSecret(left: string, right: string): boolean {
   return timingSafeEqual(Buffer.from(digestOf(left)), Buffer.from(digestOf(right)));
 }

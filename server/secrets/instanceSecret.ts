@@ -7,10 +7,10 @@ import { readSecretFile } from "../files/readSecretFile.ts";
 import { OperatorError } from "../OperatorError.ts";
 
 /**
- * The secret that seals others in the database: the configured one, else that of the data folder, which the first start
- * creates. Of several instances that start at once on one folder, one creates it. All instances on one database need
- * the same secret.
- * @throws OperatorError users other than the file's own may read it, so that it is no secret
+ * Returns the secret that seals other secrets in the database: the configured one, else the secret of the data
+ * folder. The first start creates that file. If several instances start at once on one folder, one creates it. All
+ * instances on one database need the same secret.
+ * @throws OperatorError users other than the file's owner may read it
  */
 export function instanceSecret(folder: string, configured: string | undefined): string {
   const known = knownSecret(folder, configured);
@@ -20,8 +20,8 @@ export function instanceSecret(folder: string, configured: string | undefined): 
 }
 
 /**
- * The instance secret, without creating it: undefined if there is none yet.
- * @throws OperatorError users other than the file's own may read it
+ * Returns the instance secret without creating it; undefined if none exists.
+ * @throws OperatorError users other than the file's owner may read it
  */
 export function knownSecret(folder: string, configured: string | undefined): string | undefined {
   if (configured !== undefined) return configured;
@@ -29,7 +29,7 @@ export function knownSecret(folder: string, configured: string | undefined): str
   if (!existsSync(file)) return undefined;
   if (openToOthers(file, othersMayDoAnything)) {
     throw new OperatorError(
-      `Others than its user may read or write the secret ${file}: run \`chmod 600 ${file}\` if nobody else can have read it`,
+      `Users other than the owner may read or write the secret ${file}. If no other user can have read it, run \`chmod 600 ${file}\``,
     );
   }
   return readSecretFile(file);

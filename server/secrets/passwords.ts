@@ -5,19 +5,22 @@ import { Semaphore } from "./Semaphore.ts";
 /** bcrypt cost (rules section 11). */
 const COST = 10;
 
-/** The hash of a password that nobody knows: verified for users that do not exist, so that it takes the same time. */
+/**
+ * The hash of a password that is not known. The service verifies it for users that do not exist, so that the check
+ * takes the same time.
+ */
 export const DUMMY_HASH = "$2b$10$BRITdGgaCbR5A82Is9c0FeNeu99MDP0yxI.wHzYUMS/427PK/jFuy";
 
-/** Maximum number of waiting passwords: some seconds' work of two cores. */
+/** Maximum number of waiting passwords: some seconds of work for two cores. */
 const MAXIMUM_WAITING = 100;
 
-// bcrypt runs in libuv's thread pool (4 threads by default), which signing and file access use too: a flood of
-// logins must leave room for them.
+// bcrypt runs in libuv's thread pool (4 threads by default), which signing and file access also use. A flood of
+// logins must leave them a thread.
 const threads = Math.max(1, Math.min(3, availableParallelism()));
-const semaphore = new Semaphore(threads, MAXIMUM_WAITING, "too many logins at once, try again");
+const semaphore = new Semaphore(threads, MAXIMUM_WAITING, "too many logins at once; try again");
 
 /**
- * The bcrypt hash of a password, computed off the main thread.
+ * Computes the bcrypt hash of a password off the main thread.
  * @param signal see {@link Semaphore.run}
  * @throws BusyError too many passwords wait already
  */
@@ -26,7 +29,7 @@ export function hashPassword(password: string, signal?: AbortSignal): Promise<st
 }
 
 /**
- * True when the password matches the hash; compared off the main thread.
+ * Returns true if the password matches the hash. It compares off the main thread.
  * @param signal see {@link Semaphore.run}
  * @throws BusyError too many passwords wait already
  */

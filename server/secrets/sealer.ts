@@ -5,23 +5,28 @@ const CIPHER = "aes-256-gcm";
 const NONCE = 12;
 const TAG = 16;
 
-/** Encrypts the secrets in the database that the service itself needs in clear. */
+/** Encrypts secrets in the database that the service itself needs in plaintext. */
 export interface Sealer {
   /**
-   * @param purpose kind and owner of the secret; another purpose does not open it, so that moving it to another row is
-   * useless
+   * Encrypts a secret.
+   * @param purpose kind and owner of the secret. `open` fails with another purpose, so that moving the sealed secret
+   * to another row is useless.
    */
   seal(text: string, purpose: string): string;
-  /** @throws OperatorError the text was sealed by another secret or for another purpose, or has changed since */
+  /**
+   * Decrypts a secret.
+   * @throws OperatorError the secret was sealed with another instance secret or for another purpose, or the sealed
+   * text has changed
+   */
   open(sealed: string, purpose: string): string;
   /**
-   * A keyed digest, 64 lower-case hex characters, which nobody can compute without the secret; the same for the same
-   * text and purpose.
+   * Returns a keyed digest, 64 lower-case hex characters, which cannot be computed without the secret. It is the same
+   * for the same text and purpose.
    */
   mark(text: string, purpose: string): string;
 }
 
-/** Makes a sealer (AES-256-GCM) whose key derives from the instance's secret. */
+/** Creates a sealer (AES-256-GCM) whose key derives from the instance's secret. */
 export function sealerOf(secret: string): Sealer {
   const key = Buffer.from(hkdfSync("sha256", secret, "", "gatehouse database secrets", 32));
   const markKey = Buffer.from(hkdfSync("sha256", secret, "", "gatehouse marks", 32));
@@ -45,8 +50,8 @@ export function sealerOf(secret: string): Sealer {
         return decipher.update(bytes.subarray(NONCE + TAG), undefined, "utf8") + decipher.final("utf8");
       } catch {
         throw new OperatorError(
-          "A secret in the database was sealed by another instance secret: give every instance of the service the " +
-            "same GATEHOUSE_SECRET_FILE (or GATEHOUSE_SECRET), that of the instance that made the database",
+          "A secret in the database was sealed with another instance secret. Set GATEHOUSE_SECRET_FILE (or " +
+            "GATEHOUSE_SECRET) of every instance to the secret of the instance that created the database",
         );
       }
     },

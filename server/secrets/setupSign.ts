@@ -2,8 +2,8 @@ import { createHash, sign } from "node:crypto";
 import type { SigningKeys } from "./signingKeys.ts";
 
 /**
- * The secret of the setup link: hex SHA-256 of the RSA PKCS#1 v1.5 SHA-256 signature of the text `shellhub` (rules
- * section 11). It stays the same as long as the key.
+ * Returns the secret of the setup link: hex SHA-256 of the RSA PKCS#1 v1.5 SHA-256 signature of the text `shellhub`
+ * (rules section 11). It stays the same until the key changes.
  */
 export function setupSign(keys: SigningKeys): string {
   return createHash("sha256")

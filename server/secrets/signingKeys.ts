@@ -5,18 +5,18 @@ import { inTransaction, type Transaction } from "../db/sql/transaction.ts";
 import type { Sealer } from "./sealer.ts";
 
 const MODULUS = 2048;
-/** How long a retired key is trusted, in milliseconds: until the last user token that it signed has expired. */
+/** Time for which a retired key is trusted, in milliseconds: until the last user token that it signed has expired. */
 const RETIRED_LIFE = 72 * 60 * 60_000;
-/** Minimum interval between look-ups of unknown keys, which another instance may have made, in milliseconds. */
-const LOOK_AGAIN = 1000;
+/** Minimum interval between lookups of unknown keys, which another instance may have created, in milliseconds. */
+const LOOKUP_INTERVAL = 1000;
 
-/** RSA keys that sign tokens (RS256); the present one also signs the setup link. */
+/** RSA keys that sign tokens (RS256). The present key also signs the setup link. */
 export interface SigningKeys {
   /** Id of the present key. */
   readonly kid: string;
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
-  /** The public half of a trusted signing key, current or older; undefined for an unknown id. */
+  /** Returns the public key of a trusted signing key, current or older; undefined for an unknown id. */
   find(kid: string): Promise<KeyObject | undefined>;
 }
 
@@ -33,7 +33,7 @@ interface KeyPair {
 
 const purposeOf = (kid: string): string => `signing key ${kid}`;
 
-/** The id of a key: a digest of its public half. */
+/** Returns the id of a key, a digest of the public key. */
 function kidOf(publicKey: KeyObject): string {
   const der = publicKey.export({ type: "spki", format: "der" });
   return createHash("sha256").update(der).digest("base64url").slice(0, 22);
@@ -45,28 +45,28 @@ async function insertKey({ sealer, now }: Surroundings, tx: Transaction, pair: K
   await tx.signingKey.create({ data: { kid, sealed: sealer.seal(pem, purposeOf(kid)), createdAt: now() } });
 }
 
-/** The keys that sign tokens, stored in the database, which all instances share. */
+/** The keys that sign tokens. They are stored in the database, which all instances share. */
 export class DatabaseSigningKeys implements SigningKeys {
   readonly #surroundings: Surroundings;
   #keys = new Map<string, KeyPair>();
   #current = "";
-  #lookedAt = 0;
-  #looking: Promise<void> | undefined;
+  #lastLookup = 0;
+  #lookup: Promise<void> | undefined;
 
   private constructor(surroundings: Surroundings) {
     this.#surroundings = surroundings;
   }
 
   /**
-   * Reads the keys, and makes the first one if there is none.
-   * @throws OperatorError the keys were sealed by another secret
+   * Reads the keys, and creates the first key if none exists.
+   * @throws OperatorError the keys were sealed with another secret
    */
   static async load(surroundings: Surroundings): Promise<DatabaseSigningKeys> {
     const keys = new DatabaseSigningKeys(surroundings);
     if ((await surroundings.db.signingKey.count()) === 0) {
       const pair = await promisify(generateKeyPair)("rsa", { modulusLength: MODULUS });
       await inTransaction(surroundings, async (tx) => {
-        // Of several instances that start at once, one makes the key.
+        // If several instances start at once, one creates the key.
         if ((await tx.signingKey.count()) === 0) await insertKey(surroundings, tx, pair);
       });
     }
@@ -88,28 +88,28 @@ export class DatabaseSigningKeys implements SigningKeys {
 
   get #pair(): KeyPair {
     const pair = this.#keys.get(this.#current);
-    if (pair === undefined) throw new Error("the database holds no signing key");
+    if (pair === undefined) throw new Error("the database contains no signing key");
     return pair;
   }
 
   async find(kid: string): Promise<KeyObject | undefined> {
     if (!this.#keys.has(kid)) {
-      if (Date.now() - this.#lookedAt > LOOK_AGAIN) {
-        this.#lookedAt = Date.now();
-        this.#looking = this.refresh();
+      if (Date.now() - this.#lastLookup > LOOKUP_INTERVAL) {
+        this.#lastLookup = Date.now();
+        this.#lookup = this.refresh();
       }
-      // Requests with a token of the same key share one look-up.
-      await this.#looking;
+      // Requests with a token of the same key share one lookup.
+      await this.#lookup;
     }
     return this.#keys.get(kid)?.publicKey;
   }
 
-  /** Reads the changes of other instances; to be called every few seconds. */
+  /** Reads the changes of other instances. Must be called every few seconds. */
   async refresh(): Promise<void> {
     const { db, now, sealer } = this.#surroundings;
-    const believed = new Date(now().getTime() - RETIRED_LIFE);
+    const trustedSince = new Date(now().getTime() - RETIRED_LIFE);
     const rows = await db.signingKey.findMany({
-      where: { OR: [{ retiredAt: null }, { retiredAt: { gt: believed } }] },
+      where: { OR: [{ retiredAt: null }, { retiredAt: { gt: trustedSince } }] },
       orderBy: [{ createdAt: "asc" }, { kid: "asc" }],
     });
     this.#keys = new Map(
@@ -119,8 +119,8 @@ export class DatabaseSigningKeys implements SigningKeys {
   }
 
   /**
-   * Makes a new key that signs from now on. Tokens signed by older keys stay valid until they expire or, if the keys
-   * are revoked, become void: every login ends, and agents enroll again with their next report.
+   * Creates a new key that signs from now on. Tokens signed by older keys stay valid until they expire, unless the
+   * keys are revoked. After a revocation, every login ends, and agents enroll again with their next report.
    * @returns id of the new key
    */
   async rotate({ revoke }: { readonly revoke: boolean }): Promise<string> {
@@ -139,7 +139,7 @@ export class DatabaseSigningKeys implements SigningKeys {
 
 /**
  * Opens a signing key of the database.
- * @throws OperatorError the key was sealed by another secret
+ * @throws OperatorError the key was sealed with another secret
  */
 export function openSigningKey(sealer: Sealer, { kid, sealed }: Pick<SigningKey, "kid" | "sealed">): KeyPair {
   const privateKey = createPrivateKey(sealer.open(sealed, purposeOf(kid)));

@@ -1,8 +1,8 @@
 // Writes the next migration of each database: `node server/db/migrations/diff.ts <name>`, for developers only.
 //
 // It compares the models with those of the last commit that changed a migration, and writes
-// `<database>/<number>_<name>.sql`. Review the SQL before you commit it: a rename looks like a column dropped and
-// another one added, and only you know which rows need a value.
+// `<database>/<number>_<name>.sql`. Review the SQL before you commit it. A rename appears as a dropped column and a
+// new column, and only you know which rows need a value.
 import { execFileSync } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,14 +10,14 @@ import { databases, difference } from "./schemas.ts";
 
 const name = process.argv[2];
 if (!name || !/^[a-z0-9_]+$/.test(name)) {
-  console.error("Usage: node server/db/migrations/diff.ts <name>, where the name is made of a-z, 0-9 and _");
+  console.error("Usage: node server/db/migrations/diff.ts <name>, where <name> consists of a-z, 0-9 and _");
   process.exit(2);
 }
 
 const git = (...words: string[]): string =>
   execFileSync("git", words, { cwd: import.meta.dirname, encoding: "utf8" }).trim();
 if (git("status", "--porcelain", "--", ...databases) !== "") {
-  console.error("A migration is not committed yet: delete it, or commit it together with its models");
+  console.error("A migration is not committed. Delete it, or commit it together with its models.");
   process.exit(2);
 }
 const commit = git("log", "-1", "--format=%H", "--", ...databases.map((database) => `${database}/*.sql`));
@@ -26,7 +26,7 @@ const models = git("show", `${commit}:server/db/models.prisma`);
 for (const database of databases) {
   const sql = await difference(database, models);
   if (sql === "") {
-    console.log(`${database}: nothing to do`);
+    console.log(`${database}: no changes`);
     continue;
   }
   const folder = join(import.meta.dirname, database);

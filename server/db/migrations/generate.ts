@@ -12,15 +12,15 @@ const prisma = join(
 );
 
 for (const database of databases) {
-  // Prisma reads schemas from files alone.
+  // Prisma reads schemas only from files.
   const schema = join(folder, `.${database}.generate.prisma`);
   mkdirSync(join(folder, "generated"), { recursive: true });
   writeFileSync(schema, schemaOf(database));
   try {
     execFileSync(process.execPath, [prisma, "generate", "--no-hints", "--schema", schema], {
       cwd: folder,
-      // `generate` does not use the schema engine, but downloads it unless one is named. A failing program is named, so
-      // that a command that does use the engine fails.
+      // `generate` does not use the schema engine, but downloads it unless a path is set. The path is a failing
+      // program, so that a command that does use the engine fails.
       env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: "/bin/false", PRISMA_HIDE_UPDATE_MESSAGE: "1" },
       stdio: ["ignore", "pipe", "inherit"],
     });

@@ -4,20 +4,20 @@ import { join } from "node:path";
 import { packageFile } from "../../files/packageFile.ts";
 import { DatabaseError } from "../DatabaseError.ts";
 
-/** One step from an older schema of the database to a newer one. */
+/** A migration from an older schema of the database to a newer one. */
 export interface Migration {
-  /** File name without its extension; migrations are applied in the order of their names. */
+  /** File name without its extension. Migrations are applied in the order of their names. */
   readonly name: string;
   readonly sql: string;
   /** SHA-256 of the SQL, to detect a migration that changed after it was applied. */
   readonly checksum: string;
 }
 
-/** The folder of a database's migrations, which come with the package. */
+/** Returns the folder of a database's migrations, which the package contains. */
 export const migrationsFolder = (database: "sqlite" | "postgresql"): string =>
   packageFile(`db/migrations/${database}`);
 
-/** All migrations of a folder, in order. */
+/** Reads all migrations of a folder, in order. */
 export function readMigrations(folder: string): Migration[] {
   return readdirSync(folder)
     .filter((file) => file.endsWith(".sql"))
@@ -39,9 +39,9 @@ export interface AppliedMigration {
 }
 
 /**
- * The migrations that a database lacks.
+ * Returns the migrations that a database lacks.
  * @param database name of the database in messages
- * @throws DatabaseError when the database comes from a newer version, or when an applied migration has changed
+ * @throws DatabaseError the database comes from a newer version, or an applied migration has changed
  */
 export function pendingMigrations(
   database: string,
@@ -58,7 +58,7 @@ export function pendingMigrations(
     }
     if (known.checksum !== checksum) {
       throw new DatabaseError(
-        `The migration ${name} of this version is not the one that ${lowerFirst(database)} was made with. ` +
+        `The migration ${name} of this version differs from the one that created ${lowerFirst(database)}. ` +
           "Start the version that wrote it.",
       );
     }

@@ -7,15 +7,18 @@ import {
 } from "@prisma/driver-adapter-utils";
 import { type DiffTarget, SchemaEngine } from "@prisma/schema-engine-wasm";
 
-/** The databases that the service is made for; both share the models of `models.prisma`. */
+/** The databases that the service supports. Both share the models of `models.prisma`. */
 export const databases = ["sqlite", "postgresql"] as const;
 
 export type DatabaseName = (typeof databases)[number];
 
-/** The folder `server/db`, which has the models and the generated clients. */
+/** The folder `server/db`, which contains the models and the generated clients. */
 export const folder = join(import.meta.dirname, "..");
 
-/** The Prisma schema of one database: its client, and the models. The path of the client is relative to `folder`. */
+/**
+ * Returns the Prisma schema of one database: its client and the models. The path of the client is relative to
+ * `folder`.
+ */
 export const schemaOf = (
   database: DatabaseName,
   models: string = readFileSync(join(folder, "models.prisma"), "utf8"),
@@ -26,7 +29,7 @@ export const schemaOf = (
   runtime             = "nodejs"
   moduleFormat        = "esm"
   importFileExtension = "ts"
-  // Half the memory: plans are kept, so few queries are ever compiled anew.
+  // Needs half the memory. Plans are cached, so few queries are compiled again.
   compilerBuild       = "small"
 }
 
@@ -37,8 +40,8 @@ datasource db {
 ${models}`;
 
 /**
- * The connection that the engine wants at its start, although it compares schemas as text. It only answers PostgreSQL's
- * queries for the version and for the existence of the schema.
+ * Creates the connection that the engine requires at its start, although it compares schemas as text. The connection
+ * only answers PostgreSQL's queries for the version and for the existence of the schema.
  */
 function connectionOf(database: DatabaseName): object {
   const factory = mockMigrationAwareAdapterFactory(database === "sqlite" ? "sqlite" : "postgres");
@@ -56,8 +59,8 @@ function connectionOf(database: DatabaseName): object {
 }
 
 /**
- * SQL that migrates a database from older models to those of today; empty where they are equal. The official engine
- * makes it, in its WebAssembly form, which needs no download (its version is pinned).
+ * Returns SQL that migrates a database from older models to the present ones; empty if they are equal. The official
+ * engine generates the SQL. Its WebAssembly form needs no download, and its version is pinned.
  * @param from the older models; undefined: an empty database
  */
 export async function difference(database: DatabaseName, from: string | undefined): Promise<string> {

@@ -14,7 +14,7 @@ import { SILENCE_TIMEOUT, shownUrl, unusable } from "./openDatabase.ts";
 /** Rows per INSERT statement. */
 const BATCH = 1000;
 
-/** Tables that triggers fill while the rows of the others arrive. */
+/** Tables that triggers fill while the rows of the other tables are inserted. */
 const DERIVED: ReadonlySet<string> = new Set(["DeviceCount"]);
 
 /** A table that was copied completely, with its number of rows. */
@@ -23,15 +23,15 @@ export interface CopiedTable {
   readonly rows: number;
 }
 
-/** Called after each batch with the number of rows copied so far, and the number in the table. */
+/** Receives progress after each batch: the number of rows copied so far, and the number in the table. */
 export type Progress = (table: string, done: number, total: number) => void;
 
 /**
- * Copies all data of the service from a SQLite database into an empty PostgreSQL database, whose schema is created or
- * migrated first. All rows are copied, or none.
- * @param sqlite must not be written to meanwhile
- * @throws DatabaseError when the SQLite database has another version, or when the PostgreSQL database cannot be used,
- * is not empty or refuses a row
+ * Copies all data of the service from a SQLite database into an empty PostgreSQL database. First creates or migrates
+ * the schema. Copies all rows, or none.
+ * @param sqlite must not be written to during the copy
+ * @throws DatabaseError the SQLite database has another version, or the PostgreSQL database cannot be used, is not
+ * empty or rejects a row
  */
 export async function copyToPostgresql(
   sqlite: Sqlite.Database,
@@ -41,7 +41,7 @@ export async function copyToPostgresql(
   checkVersion(sqlite);
   const config = { connectionString: url, connectionTimeoutMillis: SILENCE_TIMEOUT };
   const client = new Client({ ...config, application_name: "gatehouse" });
-  // A broken connection also fails the statement in flight, which reports the error.
+  // A broken connection also fails the running statement, which reports the error.
   client.on("error", () => {});
   try {
     await migratePostgresql(config, readMigrations(migrationsFolder("postgresql")));
@@ -69,8 +69,8 @@ function checkVersion(sqlite: Sqlite.Database): void {
   const pending = pendingMigrations(`The database ${sqlite.name}`, applied as AppliedMigration[], migrations);
   if (pending.length === 0) return;
   throw new DatabaseError(
-    `The database ${sqlite.name} comes from an older version of the service: start this version on it once, which ` +
-      "brings it up to date",
+    `The database ${sqlite.name} comes from an older version of the service. Start this version on it once to ` +
+      "migrate it",
   );
 }
 
@@ -82,7 +82,7 @@ async function checkTarget(client: Client, url: string, tables: readonly SqliteT
     const { rowCount } = await client.query(`SELECT 1 FROM "${name}" LIMIT 1`);
     if (rowCount === 0) continue;
     throw new DatabaseError(
-      `The database ${shownUrl(url)} is not empty: the table ${name} has rows. Name a new database`,
+      `The database ${shownUrl(url)} is not empty: the table ${name} has rows. Specify a new database`,
     );
   }
 }
@@ -104,12 +104,12 @@ async function copyTable(
     progress(name, done, total);
   }
   if (sequence) {
-    // Ids are never used again, not even those of deleted rows.
+    // Ids are never used again, not even the ids of deleted rows.
     const { column, last } = sequence;
     await client.query("SELECT setval(pg_get_serial_sequence($1, $2), $3)", [`"${name}"`, column, last]);
   }
   const { rows } = await client.query<{ count: string }>(`SELECT count(*) FROM "${name}"`);
   const arrived = Number(rows[0]?.count);
-  if (arrived !== total) throw new Error(`of ${total} rows of ${name}, ${arrived} arrived`);
+  if (arrived !== total) throw new Error(`the target received ${arrived} of ${total} rows of ${name}`);
   return { name, rows: total };
 }

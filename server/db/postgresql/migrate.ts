@@ -3,15 +3,15 @@ import { reasonOf } from "../../OperatorError.ts";
 import { DatabaseError } from "../DatabaseError.ts";
 import { type AppliedMigration, type Migration, pendingMigrations } from "../migrations/migrations.ts";
 
-/** Key of the advisory lock that a migrating process holds; an arbitrary number that nobody else uses. */
+/** Key of the advisory lock that a migrating process holds; an arbitrary number that no other program uses. */
 const LOCK = 4_727_466;
 
 /**
- * Applies the migrations that the database lacks, each completely or not at all. Of several processes that start at
- * once, one applies them, and the others wait.
+ * Applies the migrations that the database lacks, each completely or not at all. If several processes start at once,
+ * one applies them, and the others wait.
  * @returns names of the applied migrations
- * @throws DatabaseError when the database comes from a newer version, when an applied migration has changed, or when a
- * migration fails; the database is then as it was before that migration
+ * @throws DatabaseError the database comes from a newer version, an applied migration has changed, or a migration
+ * fails; the database is then in its state before that migration
  */
 export async function migratePostgresql(
   config: ClientConfig,
@@ -30,7 +30,7 @@ export async function migratePostgresql(
   });
 }
 
-/** Changes the layout of a database while no other process does. */
+/** Runs work that changes the schema of a database, in one process at a time. */
 export async function inMigrationTurn<T>(
   config: ClientConfig,
   work: (client: Client) => Promise<T>,
@@ -41,7 +41,7 @@ export async function inMigrationTurn<T>(
     await client.query("SELECT pg_advisory_lock($1)", [LOCK]);
     return await work(client);
   } finally {
-    // The end of the session frees the lock.
+    // The end of the session releases the lock.
     await client.end();
   }
 }
@@ -49,7 +49,8 @@ export async function inMigrationTurn<T>(
 async function apply(client: Client, { name, sql, checksum }: Migration): Promise<void> {
   try {
     await client.query("BEGIN");
-    // First, since this waits for a transaction of a running instance that runs alone, which may want any other table.
+    // This statement comes first. It waits for a running instance's transaction that runs alone, which may use any
+    // other table.
     await client.query('INSERT INTO "_migration" ("name", "checksum", "appliedAt") VALUES ($1, $2, $3)', [
       name,
       checksum,

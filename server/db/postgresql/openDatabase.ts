@@ -12,13 +12,16 @@ import { inMigrationTurn, migratePostgresql } from "./migrate.ts";
 import { endSilence } from "./silence.ts";
 import { beginSerializable, type NameOf, postgresqlSql, WIRE_TYPES } from "./sql.ts";
 
-/** Prepared statements per connection; further ones (with lists of ids of any length) are parsed each time. */
+/**
+ * Maximum number of prepared statements per connection. Further statements (with lists of ids of any length) are
+ * parsed each time.
+ */
 const MAXIMUM_PREPARED = 300;
 
 /**
- * Names the prepared statements, so that PostgreSQL parses and plans each once per connection. Those without values,
- * which begin and end transactions, are parsed faster than they are prepared. A search by a pattern is planned anew:
- * whether the index of patterns helps depends on how many rows of all namespaces match.
+ * Names the prepared statements, so that PostgreSQL parses and plans each once per connection. Statements without
+ * values, which begin and end transactions, are parsed faster than they are prepared. A search by a pattern is
+ * planned each time: the benefit of the pattern index depends on the number of matching rows in all namespaces.
  * @returns a function from a statement to its name; empty for a statement that is not prepared
  */
 function statementNames(): NameOf {
@@ -35,23 +38,26 @@ function statementNames(): NameOf {
 }
 
 /**
- * How long PostgreSQL may be silent, in milliseconds. After that, connecting fails, and so does every read and write
+ * Time that PostgreSQL may be silent, in milliseconds. After that, connecting fails, and so does every read and write
  * that waits on an open connection.
  */
 export const SILENCE_TIMEOUT = 10_000;
-/** After how many milliseconds the database cancels a statement, so that none can hold a connection for ever. */
+/** Time after which the database cancels a statement, in milliseconds. No statement can hold a connection forever. */
 const STATEMENT_TIMEOUT = 60_000;
-/** After how many milliseconds the database ends a transaction that its process leaves idle. */
+/** Time after which the database ends an idle transaction, in milliseconds. */
 const IDLE_TRANSACTION_TIMEOUT = 60_000;
 
 /**
- * Uses an index instead of a sequential scan wherever one exists. A serializable transaction that scans a table
- * conflicts with every write to it, in any namespace. PostgreSQL would scan small tables, and large ones by plans made
- * while they were small.
+ * Makes PostgreSQL use an index instead of a sequential scan if one exists. A serializable transaction that scans a
+ * table conflicts with every write to it, in any namespace. By default, PostgreSQL would scan small tables, and also
+ * large tables with plans from a time when they were small.
  */
 const PLANNER = "-c enable_seqscan=off";
 
-/** See `openDatabase`. PostgreSQL's default settings make acknowledged transactions durable. */
+/**
+ * Opens the PostgreSQL database; see `openDatabase`. PostgreSQL's default settings make acknowledged transactions
+ * durable.
+ */
 export async function openPostgresqlDatabase(location: {
   readonly url: string;
   readonly connections: number;
@@ -106,7 +112,7 @@ export async function openPostgresqlDatabase(location: {
   };
 }
 
-/** The URL of a database without password and parameters, as messages may show it. */
+/** Returns the URL of a database without password and parameters, for messages. */
 export function shownUrl(url: string): string {
   const shown = new URL(url);
   shown.password = "";
@@ -114,7 +120,7 @@ export function shownUrl(url: string): string {
   return shown.toString();
 }
 
-/** The error for the operator when a PostgreSQL database cannot be used. */
+/** Returns the error for the operator when a PostgreSQL database cannot be used. */
 export function unusable(url: string, error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
   const text =

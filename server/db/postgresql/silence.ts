@@ -3,21 +3,21 @@ import { Client, DatabaseError, type Pool, type PoolClient } from "pg";
 
 /** Maximum silence, in milliseconds. */
 interface Bounds {
-  /** Of the whole database. */
+  /** Maximum silence of the whole database. */
   readonly database: number;
-  /** Of one connection in use while the database itself answers. */
+  /** Maximum silence of one connection in use while the database itself responds. */
   readonly connection: number;
 }
 
 /**
  * Limits how long statements on a pool's connections wait for a database that hangs because its process is stopped or
- * its packets are lost. A slow statement goes on: when nothing has come for half of the time, the database is asked for
- * another connection, and any answer proves that it is alive.
- * @param url of the pool's database
+ * its packets are lost. A slow statement continues. If no data has arrived for half of the time, another connection
+ * to the database is opened. Any response proves that the database is alive.
+ * @param url URL of the pool's database
  */
 export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
   const half = bounds.database / 2;
-  const ask = together(() => askForLife(url, half));
+  const check = together(() => checkAlive(url, half));
   const inUse = new WeakSet<PoolClient>();
 
   const watch = (client: PoolClient) => {
@@ -26,7 +26,7 @@ export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
     socket.on("timeout", async () => {
       const now = performance.now();
       if (socket.bytesRead !== silence.bytes) silence = { bytes: socket.bytesRead, since: now };
-      const lost = now - silence.since >= bounds.connection ? new Error("a lost connection") : await ask();
+      const lost = now - silence.since >= bounds.connection ? new Error("a lost connection") : await check();
       if (!inUse.has(client) || socket.bytesRead !== silence.bytes) return;
       if (lost === undefined) socket.setTimeout(half);
       else socket.destroy(new Error("Connection terminated: the database is silent", { cause: lost }));
@@ -46,10 +46,13 @@ export function endSilence(pool: Pool, url: string, bounds: Bounds): void {
 // A TCP, TLS or Unix socket, which `pg` declares as a stream.
 const socketOf = (client: PoolClient): Socket => client.connection.stream as Socket;
 
-/** The error if the database does not answer; undefined if it does, even if it only refuses the connection. */
-async function askForLife(url: string, timeout: number): Promise<Error | undefined> {
+/**
+ * Checks whether the database responds. Returns the error if it does not; undefined if it does, even if it only
+ * refuses the connection.
+ */
+async function checkAlive(url: string, timeout: number): Promise<Error | undefined> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: timeout });
-  // Errors after the answer do not matter.
+  // Errors after the response do not matter.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -63,12 +66,12 @@ async function askForLife(url: string, timeout: number): Promise<Error | undefin
 }
 
 /** Makes calls share one result while a call is pending. */
-function together<T>(ask: () => Promise<T>): () => Promise<T> {
-  let asked: Promise<T> | undefined;
+function together<T>(check: () => Promise<T>): () => Promise<T> {
+  let pending: Promise<T> | undefined;
   return () => {
-    asked ??= ask().finally(() => {
-      asked = undefined;
+    pending ??= check().finally(() => {
+      pending = undefined;
     });
-    return asked;
+    return pending;
   };
 }

@@ -4,7 +4,7 @@ import { type SharedTransaction, Unsettled } from "../sql/groupCommit.ts";
 import type { Sql, SqlClient } from "../sql/sql.ts";
 import { gate } from "../sql/transactionGate.ts";
 
-/** Gives the name under which a statement is prepared; empty for one that is not. */
+/** Returns the name under which a statement is prepared; empty for a statement that is not prepared. */
 export type NameOf = (query: { readonly sql: string; readonly args: readonly unknown[] }) => string;
 
 type Parsers = Readonly<Record<number, (text: string) => unknown>>;
@@ -13,23 +13,23 @@ const typesOf = (parsers: Parsers): CustomTypesConfig => ({
   getTypeParser: (oid, format) => parsers[oid] ?? types.getTypeParser(oid, format),
 });
 
-/** A time of the database, `2026-01-02 03:04:05.67` in UTC, as the wire has it. */
+/** Converts a time of the database, `2026-01-02 03:04:05.67` in UTC, to the format of the API. */
 const wireTime = (text: string): string =>
   `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20).padEnd(3, "0")}Z`;
 
-/** The values of columns as Prisma's client gives them. */
+/** Parsers that return column values as Prisma's client does. */
 const TYPES = typesOf({
   [types.builtins.INT8]: BigInt,
   [types.builtins.TIMESTAMP]: (text) => new Date(wireTime(text)),
 });
 
-/** With times as the wire has them. */
+/** Parsers that return times in the format of the API. */
 export const WIRE_TYPES = typesOf({ [types.builtins.INT8]: BigInt, [types.builtins.TIMESTAMP]: wireTime });
 
 const toPostgresql = (value: unknown): unknown =>
   value instanceof Date ? value.toISOString().slice(0, -1) : value;
 
-/** SQL for PostgreSQL without Prisma's client and its adapter, whose errors it gives. */
+/** Executes SQL on PostgreSQL without Prisma's client and its adapter. Throws the adapter's errors. */
 export function postgresqlSql(
   connection: Pick<PoolClient, "query">,
   nameOf: NameOf,
@@ -52,7 +52,10 @@ export function postgresqlSql(
   };
 }
 
-/** PostgreSQL's codes of errors that have a meaning here: a serialization failure, a deadlock, a unique value, a reference. */
+/**
+ * PostgreSQL's error codes that the service distinguishes: a serialization failure, a deadlock, a unique value, a
+ * reference.
+ */
 const KINDS: Readonly<
   Record<string, "TransactionWriteConflict" | "UniqueConstraintViolation" | "ForeignKeyConstraintViolation">
 > = {
@@ -62,7 +65,7 @@ const KINDS: Readonly<
   "23503": "ForeignKeyConstraintViolation",
 };
 
-/** The adapter's error for one of PostgreSQL; one of the connection stays as it is. */
+/** Converts an error of PostgreSQL to the adapter's error. An error of the connection stays unchanged. */
 function adapterError(error: unknown): unknown {
   if (!(error instanceof DatabaseError)) return error;
   const { code = "", severity = "ERROR", message, detail, column, hint } = error;
@@ -75,10 +78,10 @@ function adapterError(error: unknown): unknown {
   );
 }
 
-/** For errors that are told otherwise. */
+/** For errors that are reported elsewhere. */
 const ignore = () => {};
 
-/** The connection's statements of one turn of the event loop go to PostgreSQL together. */
+/** Sends the connection's statements of one turn of the event loop to PostgreSQL together. */
 function inOneWrite(connection: PoolClient): Pick<PoolClient, "query"> {
   const { stream } = connection.connection;
   return {
@@ -91,8 +94,8 @@ function inOneWrite(connection: PoolClient): Pick<PoolClient, "query"> {
 }
 
 /**
- * Begins a serializable transaction on a connection of the pool, without waiting for it: the first statement follows at
- * once, and nothing is committed where it could not begin.
+ * Begins a serializable transaction on a connection of the pool, without waiting for it. The first statement follows
+ * at once. If the transaction could not begin, nothing is committed.
  * @param alone see {@link gate}
  */
 export async function beginSerializable(
@@ -101,7 +104,7 @@ export async function beginSerializable(
   alone: boolean,
 ): Promise<SharedTransaction> {
   const connection = await pool.connect();
-  // Whoever waits for a statement is told what befalls the connection.
+  // A caller that waits for a statement receives the connection's error.
   connection.on("error", ignore);
   const release = (broken: boolean) => {
     connection.off("error", ignore);
@@ -124,18 +127,18 @@ export async function beginSerializable(
       committed.catch(ignore);
       await sent.settle();
       const { command } = await committed;
-      // Else one of the statements had failed, and somebody went on all the same.
-      if (command !== "COMMIT") throw new Error(`PostgreSQL answered COMMIT with ${command}`);
+      // Otherwise a statement had failed, and a job continued regardless.
+      if (command !== "COMMIT") throw new Error(`PostgreSQL returned ${command} for COMMIT`);
       release(false);
     },
     async rollback(cause) {
-      // A connection on which that fails is lost, and PostgreSQL rolls back by itself.
+      // If the rollback fails, the connection is lost, and PostgreSQL rolls back by itself.
       const broken = await connection.query("ROLLBACK").then(
         () => false,
         () => true,
       );
       release(broken);
-      // What failed first is why all that came after it failed.
+      // The first failure caused all later failures.
       await begun;
       await sent.settle();
       throw cause;

@@ -1,72 +1,81 @@
 import { BusyError, isWriteConflict } from "../../errors.ts";
 import type { SqlClient } from "./sql.ts";
 
-/** A transaction that work shares. Statements run in the order in which they are sent. */
+/** A transaction that several jobs share. Statements run in the order in which they are sent. */
 export interface SharedTransaction {
   readonly sql: SqlClient;
-  /** Sends a statement about savepoints. */
+  /** Sends a savepoint statement. */
   send(statement: string): void;
   /**
-   * Waits for what was sent, and for what was left to the COMMIT.
-   * @throws DriverAdapterError of the first that failed
+   * Waits for all statements that were sent or deferred to the COMMIT.
+   * @throws DriverAdapterError the error of the first statement that failed
    */
   settle(): Promise<void>;
-  /** @throws DriverAdapterError nothing is committed, unless the connection was lost just then */
+  /**
+   * Commits the transaction.
+   * @throws DriverAdapterError nothing is committed, unless the connection was lost during the COMMIT
+   */
   commit(): Promise<void>;
-  /** Undoes everything, and throws the cause, or what failed before it. */
+  /** Undoes all changes. Throws the first earlier error, or else the cause. */
   rollback(cause: unknown): Promise<never>;
 }
 
-/** What was sent to a database and is waited for later. */
+/** Statements that were sent to a database and are awaited later. */
 export class Unsettled {
   #sent: Promise<unknown>[] = [];
 
   add(sent: Promise<unknown>): void {
-    // Its error is thrown by `settle`.
+    // `settle` throws its error.
     sent.catch(() => {});
     this.#sent.push(sent);
   }
 
-  /** @throws the error of the first that failed, in the order in which they were sent */
+  /**
+   * Waits for all statements.
+   * @throws the error of the first statement that failed, in the order of sending
+   */
   async settle(): Promise<void> {
     const sent = this.#sent;
     this.#sent = [];
-    for (const one of sent) await one;
+    for (const statement of sent) await statement;
   }
 }
 
-/** Work that waits for its transaction. */
+/** A job that waits for its transaction. */
 interface Job {
   readonly work: (tx: SqlClient) => Promise<unknown>;
-  /** Whether it shall run beside no other transaction. */
+  /** True if no other transaction may run at the same time. */
   readonly alone: boolean;
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Tells a job how it ended, once its transaction has been committed. */
+/** Resolves or rejects a job's promise after its transaction has been committed. */
 type Outcome = () => void;
 
-/** Jobs of one transaction at most: on SQLite, statements of other requests wait for as long as it lasts. */
+/**
+ * Maximum number of jobs in one transaction. On SQLite, statements of other requests wait until the transaction ends.
+ */
 const LARGEST = 64;
-/** Jobs that may wait in a lane; the last of them waits for all the others. */
+/** Maximum number of jobs that wait in a lane. The last of them waits for all the others. */
 const WAITING = 2000;
 
 /**
- * Runs work in transactions that it shares with other work, since beginning and committing one costs more than most
- * work: the COMMIT waits for the disk. Work of one lane that comes in one turn of the event loop, or while the lane's
- * transaction before runs, shares the next one. Each job sees the changes of those before it, so that they never
- * conflict; one that fails is undone by itself. Nobody learns how a job ended before the COMMIT.
+ * Runs jobs in shared transactions, since beginning and committing a transaction costs more than most jobs: the
+ * COMMIT waits for the disk. Jobs of one lane share the next transaction if they arrive in one turn of the event
+ * loop, or during the lane's previous transaction. Each job sees the changes of the jobs before it, so that they
+ * never conflict. A job that fails is undone separately. No caller receives a result before the COMMIT.
  */
 export class GroupCommit {
   readonly #begin: (alone: boolean) => Promise<SharedTransaction>;
   readonly #oneLane: boolean;
-  /** The jobs that wait, by lane; a lane with none, while a transaction of it runs, has an empty list. */
+  /** The waiting jobs, by lane. A lane whose transaction runs without waiting jobs has an empty list. */
   readonly #lanes = new Map<string, Job[]>();
 
   /**
-   * @param begin begins a transaction; if alone, it waits until all open ones have ended, and no other begins
-   * @param oneLane whether the database runs one transaction at a time anyway
+   * @param begin begins a transaction; if `alone`, it waits until all open transactions have ended, and no other
+   * begins
+   * @param oneLane true if the database runs one transaction at a time anyway
    */
   constructor(begin: (alone: boolean) => Promise<SharedTransaction>, { oneLane = false } = {}) {
     this.#begin = begin;
@@ -74,10 +83,11 @@ export class GroupCommit {
   }
 
   /**
-   * Work that waits for anything but its own statements keeps its whole lane waiting.
-   * @param key names the lane
+   * Runs a job in a shared transaction of its lane. A job that waits for anything but its own statements delays its
+   * whole lane.
+   * @param key name of the lane
    * @throws BusyError too many jobs wait already
-   * @throws DriverAdapterError the database refuses a statement, or the COMMIT
+   * @throws DriverAdapterError the database rejects a statement or the COMMIT
    */
   run<T>(key: string, work: (tx: SqlClient) => Promise<T>, alone: boolean): Promise<T> {
     const lane = this.#oneLane ? "" : key;
@@ -88,14 +98,14 @@ export class GroupCommit {
         this.#lanes.set(lane, [job]);
         setImmediate(() => void this.#empty(lane));
       } else if (waiting.length < WAITING) waiting.push(job);
-      else reject(new BusyError("too many changes wait, try again", { "Retry-After": "2" }));
+      else reject(new BusyError("too many changes wait; try again", { "Retry-After": "2" }));
     });
   }
 
   async #empty(lane: string): Promise<void> {
     for (let jobs = this.#next(lane); jobs.length > 0; jobs = this.#next(lane)) {
       await this.#commit(jobs);
-      // A crowd must not keep the event loop for itself.
+      // A crowd of jobs must not monopolize the event loop.
       await new Promise(setImmediate);
     }
     this.#lanes.delete(lane);
@@ -115,7 +125,10 @@ export class GroupCommit {
   }
 }
 
-/** @throws DriverAdapterError, Error no job has changed anything */
+/**
+ * Runs all jobs and commits.
+ * @throws DriverAdapterError, Error no job has changed anything
+ */
 async function runAll(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
   try {
     const outcomes = jobs.length === 1 ? await runOnly(transaction, jobs) : await runEach(transaction, jobs);
@@ -126,7 +139,7 @@ async function runAll(transaction: SharedTransaction, jobs: readonly Job[]): Pro
   }
 }
 
-/** Jobs that need no savepoint: if one fails, nothing is left of the transaction. */
+/** Runs jobs without savepoints. If one fails, the whole transaction is undone. */
 async function runOnly({ sql }: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   for (const { work, resolve } of jobs) {
@@ -136,7 +149,7 @@ async function runOnly({ sql }: SharedTransaction, jobs: readonly Job[]): Promis
   return outcomes;
 }
 
-/** Undoes what fails by itself. */
+/** Runs jobs with savepoints. Each failed job is undone separately. */
 async function runEach(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   transaction.send("SAVEPOINT job");
@@ -146,11 +159,11 @@ async function runEach(transaction: SharedTransaction, jobs: readonly Job[]): Pr
       outcomes.push(() => resolve(value as never));
       transaction.send("RELEASE SAVEPOINT job; SAVEPOINT job");
     } catch (error) {
-      // After a conflict, PostgreSQL commits nothing of the transaction any more.
+      // After a conflict, PostgreSQL commits nothing of the transaction.
       if (isWriteConflict(error)) throw error;
       outcomes.push(() => reject(error));
       transaction.send("ROLLBACK TO SAVEPOINT job");
-      // Where that fails, the database has undone the whole transaction, as SQLite does when the disk is full.
+      // If the rollback fails, the database has undone the whole transaction, as SQLite does when the disk is full.
       await transaction.settle();
     }
   }

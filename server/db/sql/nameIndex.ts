@@ -2,12 +2,14 @@ import type Sqlite from "better-sqlite3";
 import { type Client, DatabaseError } from "pg";
 
 /**
- * Makes the index of devices' names by any three of their characters, the table `DeviceName`, and triggers that keep it.
- * It is temporary, and made anew whenever the database is opened: so neither the file nor a copy of it has it, and it
- * needs no migration. Of 100,000 devices it takes 2 MB of memory, and a fifth of a second at the start.
+ * Creates the index of device names by any three of their characters: the table `DeviceName`, and triggers that
+ * update it. The index is temporary, and is recreated whenever the database is opened. Neither the file nor a copy of
+ * it contains the index, and it needs no migration. For 100,000 devices, it takes 2 MB of memory, and a fifth of a
+ * second at the start.
  */
 export function indexNamesOnSqlite(sqlite: Sqlite.Database): void {
-  // In the order of the rows, which FTS5 takes best, but not along the rows: an index on the names is much smaller.
+  // Inserts in the order of the rows, which is fastest for FTS5, but does not read the rows themselves: an index on
+  // the names is much smaller.
   sqlite.exec(`
     CREATE VIRTUAL TABLE temp."DeviceName"
       USING fts5("name", content = '', contentless_delete = 1, detail = none, tokenize = 'trigram');
@@ -21,7 +23,7 @@ export function indexNamesOnSqlite(sqlite: Sqlite.Database): void {
     CREATE TEMP TRIGGER "DeviceName_delete" AFTER DELETE ON main."Device" BEGIN
       DELETE FROM "DeviceName" WHERE rowid = OLD.rowid;
     END;`);
-  // The cache is full of pages that were read for this alone.
+  // The cache is full of pages that were read only for this index.
   sqlite.pragma("shrink_memory");
 }
 
@@ -29,10 +31,10 @@ export function indexNamesOnSqlite(sqlite: Sqlite.Database): void {
 const INDEX = "Device_name_trgm_idx";
 
 /**
- * Makes the index of devices' names on PostgreSQL, where that may and can have the extension `pg_trgm`. Without it names
- * are searched one by one. New entries wait in a list of at most a megabyte, which each search reads: to enter them at
- * once makes reports of devices, which change every index, three times as slow.
- * @returns why there is no index; undefined if there is one
+ * Creates the index of device names on PostgreSQL, if the extension `pg_trgm` is available and permitted. Without the
+ * index, a search checks the names one by one. New entries wait in a list of at most a megabyte, which each search
+ * reads. Without the list, device reports, which change every index, would take three times as long.
+ * @returns the reason why no index exists; undefined if it exists
  */
 export async function indexNamesOnPostgresql(client: Client): Promise<string | undefined> {
   const { rowCount } = await client.query(

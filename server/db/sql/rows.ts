@@ -1,22 +1,22 @@
 import type { Prisma } from "../generated/sqlite/client.ts";
 import { readRows, type Sql, type SqlClient, sql } from "./sql.ts";
 
-/** A model, whose table has its name. */
+/** A model. Its table has the same name. */
 type Model = Prisma.ModelName;
 
 /** A row of a model's table. */
 export type RowOf<M extends Model> = Prisma.TypeMap["model"][M]["payload"]["scalars"];
 
-/** Columns by which rows are found, and their values; there must be at least one, and none is null. */
+/** Columns that identify rows, and their values. At least one column is required, and no value is null. */
 type Key<M extends Model> = Partial<RowOf<M>>;
 
 const equalities = (columns: object): Sql[] =>
   Object.entries(columns).map(([name, value]) => sql`${sql.column(name)} = ${value}`);
 
-/** True for the rows with a key. */
+/** Returns the condition for rows with a key. */
 export const hasKey = <M extends Model>(key: Key<M>): Sql => sql.join(equalities(key), " AND ");
 
-/** The row with a key that only one row has; null without one. */
+/** Returns the only row with a unique key; null if no such row exists. */
 export async function findRow<M extends Model>(
   db: SqlClient,
   model: M,
@@ -27,8 +27,8 @@ export async function findRow<M extends Model>(
 }
 
 /**
- * The number of the rows that meet a condition.
- * @param most the count ends there
+ * Returns the number of rows that meet a condition.
+ * @param most maximum at which the count stops
  */
 export async function countRows(
   db: SqlClient,
@@ -44,7 +44,7 @@ export async function countRows(
   return Number(counted?.count);
 }
 
-/** The statement that {@link insertRows} executes; there must be at least one row. */
+/** Returns the statement that {@link insertRows} executes. At least one row is required. */
 export function insertion<M extends Model>(model: M, rows: readonly Partial<RowOf<M>>[]): Sql {
   const columns = Object.keys(rows[0] ?? {}).map(sql.column);
   const values = rows.map((row) => sql`(${sql.list(Object.values(row))})`);
@@ -53,8 +53,8 @@ export function insertion<M extends Model>(model: M, rows: readonly Partial<RowO
 }
 
 /**
- * Inserts rows with the same columns; columns that are left out have their defaults.
- * @returns false if a unique value of theirs is taken; rows without one are inserted all the same
+ * Inserts rows with the same columns. Omitted columns have their defaults.
+ * @returns false if a unique value of a row is taken; rows without such a value are still inserted
  */
 export async function insertRows<M extends Model>(
   db: SqlClient,
@@ -65,9 +65,9 @@ export async function insertRows<M extends Model>(
 }
 
 /**
- * Changes the row with a key, or inserts it where there is none.
+ * Updates the row with a key, or inserts it if it does not exist.
  * @param key the columns of a unique key
- * @param inserted columns that only a new row gets
+ * @param inserted columns that only a new row receives
  */
 export async function putRow<M extends Model>(
   db: SqlClient,
@@ -86,8 +86,8 @@ export async function putRow<M extends Model>(
 }
 
 /**
- * Changes the row with a key.
- * @returns false if there is none
+ * Updates the row with a key.
+ * @returns false if no such row exists
  */
 export async function updateRow<M extends Model>(
   db: SqlClient,
@@ -100,8 +100,8 @@ export async function updateRow<M extends Model>(
 }
 
 /**
- * Deletes the rows with a key, with all that belongs to them.
- * @returns false if there is none
+ * Deletes the rows with a key, and all rows that belong to them.
+ * @returns false if no such row exists
  */
 export async function deleteRows<M extends Model>(db: SqlClient, model: M, key: Key<M>): Promise<boolean> {
   return (await db.$executeRaw(sql`DELETE FROM ${sql.column(model)} WHERE ${hasKey(key)}`)) > 0;

@@ -9,18 +9,19 @@ import { passGate } from "./transactionGate.ts";
 export type Transaction = Prisma.TransactionClient;
 
 /**
- * Attempts that run beside other transactions; later ones run alone, and conflict with no other. PostgreSQL sees a
- * conflict even where two transactions only touch the same page of an index, so under load all of these may fail.
+ * Attempts that run concurrently with other transactions. Later attempts run alone, and conflict with no other
+ * transaction. PostgreSQL detects a conflict even if two transactions only touch the same page of an index, so under
+ * load all concurrent attempts may fail.
  */
 const TOGETHER = 2;
 
-/** Clients of the transactions that are open. */
+/** Clients of the open transactions. */
 const open = new WeakSet<object>();
 
 /** An object with a client of the database, such as the services. */
 type With<Db> = { readonly db: Db };
 
-/** The services for work inside of a transaction: whatever uses their database is a part of it. */
+/** Returns the services for work inside a transaction. All use of their database belongs to the transaction. */
 export function within<S extends With<PrismaClient>>(services: S, tx: Transaction): S;
 export function within<S extends With<SqlClient>>(
   services: S,
@@ -31,12 +32,13 @@ export function within(services: With<SqlClient>, tx: SqlClient): object {
   return { ...services, db: tx };
 }
 
-/** True for services inside of a transaction. */
+/** Returns true for services inside a transaction. */
 export const isInTransaction = (services: With<SqlClient>): boolean => open.has(services.db);
 
 /**
- * Runs work as one transaction, isolated from all others, so that what it checked still holds when it writes. The work
- * may run more than once, so it must only use the transaction. Inside of a transaction, it becomes a part of that.
+ * Runs work in one transaction, isolated from all others, so that its checks are still valid when it writes. The work
+ * may run more than once, so it must only use the transaction. Inside a transaction, the work becomes part of that
+ * transaction.
  */
 export async function inTransaction<T>(
   services: With<PrismaClient>,
@@ -46,16 +48,19 @@ export async function inTransaction<T>(
   return retryConflicts((attempt) => begin(services, work, attempt > TOGETHER));
 }
 
-/** What runs transactions of each client's database without the client, which costs ten times what the statements do. */
+/**
+ * The group commit of each client's database, which bypasses the client. The client costs ten times as much as the
+ * statements.
+ */
 const direct = new WeakMap<object, GroupCommit>();
 
-/** Lets {@link inSqlTransaction} pass by a client. */
+/** Lets {@link inSqlTransaction} bypass a client. */
 export function writeDirectly(client: object, groups: GroupCommit): void {
   direct.set(client, groups);
 }
 
 /**
- * Runs work like {@link inTransaction}, with SQL alone. It may share its transaction with other work, so it must wait
+ * Runs work like {@link inTransaction}, with SQL only. It may share its transaction with other work, so it must wait
  * for its own statements only.
  * @param lane work of one lane shares transactions, and never conflicts
  */
@@ -81,16 +86,16 @@ function begin<T>(
   return db.$transaction(run, { isolationLevel: "Serializable", maxWait: 20_000, timeout: 20_000 });
 }
 
-/** Attempts at what conflicts with others. */
+/** Maximum number of attempts for conflicting transactions. */
 const ATTEMPTS = 12;
-/** Longest wait before the second attempt, in milliseconds; it doubles with each attempt. */
+/** Maximum wait before the second attempt, in milliseconds; it doubles with each attempt. */
 const FIRST_WAIT = 4;
 const LONGEST_WAIT = 400;
 
 /**
- * Runs a transaction again, as long as it conflicts with others. A statement by itself is one too: where it changes
+ * Runs a transaction again while it conflicts with others. A single statement is a transaction too. If it changes
  * several rows, PostgreSQL locks them in the order in which it finds them, so that two such statements may deadlock.
- * @param run gets the number of the attempt, from 1
+ * @param run receives the number of the attempt, from 1
  */
 export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -98,7 +103,7 @@ export async function retryConflicts<T>(run: (attempt: number) => Promise<T>): P
       return await run(attempt);
     } catch (error) {
       if (attempt === ATTEMPTS || !isWriteConflict(error)) throw error;
-      // Random, so that transactions that conflicted do not conflict again.
+      // The wait is random, so that transactions that conflicted do not conflict again.
       await wait(Math.random() * Math.min(FIRST_WAIT * 2 ** (attempt - 1), LONGEST_WAIT));
     }
   }

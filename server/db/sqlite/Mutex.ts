@@ -6,7 +6,7 @@ export class Mutex {
 
   /**
    * Waits for the lock. The caller releases it with the returned function; later calls of that function do nothing.
-   * @param overtakes goes before callers that do not; for callers that hold it for a short time
+   * @param overtakes true to precede callers that do not overtake; for callers that hold the lock briefly
    */
   async acquire(overtakes = false): Promise<() => void> {
     const queue = overtakes ? this.#overtaking : this.#waiting;

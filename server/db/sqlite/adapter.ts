@@ -17,22 +17,22 @@ import { Mutex } from "./Mutex.ts";
 
 const adapterName = "gatehouse-better-sqlite3";
 
-/** Cached prepared statements; Prisma writes the same SQL for the same call, so misses are rare. */
+/** Maximum number of cached prepared statements. Prisma writes the same SQL for the same call, so misses are rare. */
 const preparedStatements = 200;
 
 /**
- * Statements with more values are not cached: their lists have any length, and each length gives another text. One with
- * 250 values takes 60 kB of memory, but is prepared in a fifth of a millisecond.
+ * Statements with more values are not cached. Their lists have any length, and each length results in another text. A
+ * statement with 250 values takes 60 kB of memory, but is prepared in a fifth of a millisecond.
  */
 const mostValues = 120;
 
-/** A statement's columns; they stay the same, since tables do not change while the service runs. */
+/** A statement's columns. They stay the same, since tables do not change while the service runs. */
 interface Columns {
   readonly names: string[];
   readonly declarations: (string | null)[];
 }
 
-/** One connection with its prepared statements. Every call runs to its end before it returns. */
+/** One connection with its prepared statements. Every call completes before it returns. */
 class SqliteConnection {
   readonly sqlite: Sqlite.Database;
   readonly #statements = new Map<string, Sqlite.Statement>();
@@ -65,7 +65,7 @@ class SqliteConnection {
     return columns;
   }
 
-  /** Number of rows changed. */
+  /** Executes a statement, and returns the number of changed rows. */
   execute(query: SqlQuery): number {
     return this.#run(query, (statement, values) =>
       statement.reader ? statement.all(values).length : statement.run(values).changes,
@@ -91,7 +91,7 @@ class SqliteConnection {
     }
   }
 
-  /** The least recently used statement makes room for a new one. */
+  /** Returns the prepared statement of a text. A new statement replaces the least recently used one. */
   #prepared(sql: string): Sqlite.Statement {
     const known = this.#statements.get(sql);
     const statement = known ?? this.sqlite.prepare(sql);
@@ -107,11 +107,11 @@ class SqliteConnection {
   }
 }
 
-/** An open transaction. It holds the mutex, so no other statement runs between its own. */
+/** An open transaction. It holds the mutex, so that no other statement runs between its statements. */
 class SqliteTransaction implements Transaction {
   readonly provider = "sqlite";
   readonly adapterName = adapterName;
-  // Prisma then leaves COMMIT and ROLLBACK to the methods below.
+  // With this option, Prisma leaves COMMIT and ROLLBACK to the methods below.
   readonly options = { usePhantomQuery: true };
   readonly #connection: SqliteConnection;
   readonly #release: () => void;
@@ -135,7 +135,7 @@ class SqliteTransaction implements Transaction {
     try {
       connection.exec("COMMIT");
     } finally {
-      // A COMMIT that failed (disk full) leaves the transaction open; the next user must not inherit it.
+      // A COMMIT that failed (disk full) leaves the transaction open. The next transaction must not inherit it.
       this.#end();
     }
   }
@@ -157,7 +157,7 @@ class SqliteTransaction implements Transaction {
   }
 
   /**
-   * The connection, while the transaction lasts; a later statement would become a part of another transaction.
+   * Returns the connection until the transaction ends. A later statement would become part of another transaction.
    * @throws DriverAdapterError the transaction has ended
    */
   #open(): SqliteConnection {
@@ -172,7 +172,7 @@ class SqliteTransaction implements Transaction {
     if (this.#ended) return;
     this.#ended = true;
     try {
-      // SQLite itself rolls back on some errors; then no transaction is left to end.
+      // SQLite itself rolls back on some errors. No transaction is open then.
       if (this.#connection.sqlite.inTransaction) this.#connection.exec("ROLLBACK");
     } finally {
       this.#release();
@@ -181,8 +181,8 @@ class SqliteTransaction implements Transaction {
 }
 
 /**
- * Statements outside of a transaction wait for an open transaction, else they would become a part of it. They do not
- * wait for transactions that have yet to begin.
+ * Executes statements and transactions on one connection. Statements outside a transaction wait for an open
+ * transaction, else they would become part of it. They do not wait for transactions that have not begun.
  */
 class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
   readonly provider = "sqlite";
@@ -235,15 +235,15 @@ class SqliteAdapter implements SqlDriverAdapter, SqlQueryable {
 }
 
 /**
- * Prisma driver adapter over an open SQLite connection: our own, since no other one meets all requirements.
- * Compared with Prisma 7.10; `test/server/sqlite` tests the reasons of the choice.
+ * Creates a Prisma driver adapter over an open SQLite connection. No other adapter meets all requirements.
+ * Compared with Prisma 7.10; `test/server/sqlite` tests the reasons for the choice.
  *
- * | choice | install | acknowledged writes | memory after 100,000 writes |
+ * | Adapter | Installation | Acknowledged writes | Memory after 100,000 writes |
  * |---|---|---|---|
- * | this, over better-sqlite3 13 | 1 s, prebuilt for eight platforms | kept | 240 MB |
+ * | this adapter, over better-sqlite3 13 | 1 s, prebuilt for eight platforms | kept | 240 MB |
  * | @prisma/adapter-better-sqlite3 | 2 min: compiles better-sqlite3 12 | lost when another request rolls back | |
  * | @prisma/adapter-libsql | 3 s, prebuilt | kept | 2,390 MB; a connection per transaction, without our pragmas |
- * | this, over node:sqlite | none | kept | about the same; but Node 22 calls it experimental |
+ * | this adapter, over node:sqlite | none | kept | about the same, but experimental in Node 22 |
  */
 export function sqliteAdapter(sqlite: Sqlite.Database): SqlDriverAdapterFactory {
   return { provider: "sqlite", adapterName, connect: async () => new SqliteAdapter(sqlite) };
@@ -264,7 +264,7 @@ function mapped(code: string, message: string): MappedError {
   return { kind: "sqlite", extendedCode: 1, message: `${code}: ${message}` };
 }
 
-/** Converts a SQLite error to the error that Prisma expects (P2002, P2003 and so on); other errors stay as they are. */
+/** Converts a SQLite error to the error that Prisma expects (P2002, P2003 and so on). Other errors stay unchanged. */
 function toPrismaError(error: unknown): unknown {
   if (!(error instanceof Sqlite.SqliteError)) return error;
   return new DriverAdapterError({
@@ -274,7 +274,9 @@ function toPrismaError(error: unknown): unknown {
   });
 }
 
-/** Column types that Prisma's migrations declare on SQLite; the type of any other column comes from its values. */
+/**
+ * Column types that Prisma's migrations declare on SQLite. The type of any other column is derived from its values.
+ */
 const declared: Readonly<Record<string, ColumnType>> = {
   TEXT: ColumnTypeEnum.Text,
   INTEGER: ColumnTypeEnum.Int32,
@@ -301,8 +303,9 @@ function typeOfValue(value: unknown): ColumnType {
 }
 
 /**
- * The type of each column: as declared, else (a count, an expression) that of its first value that is not null.
- * @param declarations declared types of the columns, null for an expression
+ * Returns the type of each column: the declared type or, for a count or an expression, the type of its first value
+ * that is not null.
+ * @param declarations declared types of the columns; null for an expression
  */
 export function columnTypes(
   declarations: readonly (string | null)[],
@@ -316,7 +319,7 @@ export function columnTypes(
   });
 }
 
-/** Converts a value to one that SQLite accepts. Times become ISO 8601 text in UTC, which sorts as time does. */
+/** Converts a value to one that SQLite accepts. Times become ISO 8601 text in UTC, which sorts chronologically. */
 function toSqlite(value: unknown, type: ArgType | undefined): unknown {
   if (typeof value === "boolean") return value ? 1 : 0;
   if (value instanceof Date) return timeText(value);

@@ -13,7 +13,7 @@ interface SealedKey {
   readonly sealed: string;
 }
 
-/** Row counts of a backup, for the person who restores it. */
+/** Row counts of a backup, for the operator who restores it. */
 export interface BackupContent {
   readonly users: number;
   readonly namespaces: number;
@@ -21,16 +21,17 @@ export interface BackupContent {
 }
 
 /**
- * Checks that a file is an intact database of this version or an older one, whose secrets can be opened.
- * @param file a copy that nobody else uses
+ * Checks that a file is an intact database of this version or an older one, and that the instance secret opens its
+ * secrets.
+ * @param file a copy that no other process uses
  * @param name name of the backup in messages
  * @param openKey throws when the instance secret does not open a key
- * @throws DatabaseError saying what is wrong
+ * @throws DatabaseError a check fails; the message contains the problem
  */
 export function checkBackup(file: string, name: string, openKey: (key: SealedKey) => void): BackupContent {
   const sqlite = new Sqlite(file, { fileMustExist: true });
   try {
-    // Otherwise a file in WAL mode would get `-wal` and `-shm` files that stay.
+    // Otherwise a file in WAL mode would leave `-wal` and `-shm` files behind.
     sqlite.pragma("locking_mode = EXCLUSIVE");
     checkWhole(sqlite, name);
     checkOrigin(sqlite, name);
@@ -40,7 +41,7 @@ export function checkBackup(file: string, name: string, openKey: (key: SealedKey
     return { users: count("User"), namespaces: count("Namespace"), devices: count("Device") };
   } catch (error) {
     if (!(error instanceof Sqlite.SqliteError)) throw error;
-    throw new DatabaseError(`${name} is no whole SQLite database: ${error.message}`, { cause: error });
+    throw new DatabaseError(`${name} is not an intact SQLite database: ${error.message}`, { cause: error });
   } finally {
     sqlite.close();
   }
@@ -52,7 +53,7 @@ function checkWhole(sqlite: Sqlite.Database, name: string): void {
   const [broken] = sqlite.pragma("foreign_key_check") as { table: string; parent: string }[];
   if (broken) {
     throw new DatabaseError(
-      `${name} is damaged: a row of ${broken.table} refers to none of ${broken.parent}`,
+      `${name} is damaged: a row of ${broken.table} refers to a missing row of ${broken.parent}`,
     );
   }
 }
@@ -73,8 +74,8 @@ function checkSecret(sqlite: Sqlite.Database, name: string, openKey: (key: Seale
     for (const key of keys) openKey(key);
   } catch (error) {
     throw new DatabaseError(
-      `${name} was written with another instance secret than the present one: give the command the secret that was ` +
-        "kept with it, as the file `secret` in the data folder or by GATEHOUSE_SECRET_FILE",
+      `${name} was written with another instance secret than the present one. Provide the secret that was stored ` +
+        "with it, as the file `secret` in the data folder or with GATEHOUSE_SECRET_FILE",
       { cause: error },
     );
   }

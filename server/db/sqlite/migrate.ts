@@ -6,15 +6,15 @@ import { DatabaseError } from "../DatabaseError.ts";
 import { type AppliedMigration, type Migration, pendingMigrations } from "../migrations/migrations.ts";
 
 /**
- * Applies the migrations that the database lacks, each completely or not at all, after copying a database that holds
- * data to `<file>.before-<first migration>`.
+ * Applies the migrations that the database lacks, each completely or not at all. First copies a database that
+ * contains data to `<file>.before-<first migration>`.
  *
- * Foreign keys are off meanwhile: a migration rebuilds a table by dropping it, which would silently delete the rows
- * that refer to it. SQLite ignores the switch inside of a transaction, so the migrations' own `PRAGMA foreign_keys=OFF`
- * has no effect, and foreign keys are switched off here.
+ * Foreign keys are off during the migrations. A migration rebuilds a table by dropping it, which would silently
+ * delete the rows that refer to it. SQLite ignores the switch inside a transaction, so the migrations' own `PRAGMA
+ * foreign_keys=OFF` has no effect. Foreign keys are therefore switched off here.
  * @returns names of the applied migrations
- * @throws DatabaseError when the database comes from a newer version, when an applied migration has changed, or when a
- * migration fails; the database is then as it was before that migration
+ * @throws DatabaseError the database comes from a newer version, an applied migration has changed, or a migration
+ * fails; the database is then in its state before that migration
  */
 export function migrateSqlite(sqlite: Sqlite.Database, migrations: readonly Migration[]): string[] {
   sqlite.exec(
@@ -43,7 +43,7 @@ function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): voi
     const [first] = broken;
     if (first) {
       throw new Error(
-        `${broken.length} rows would refer to nothing, the first in ${first.table} to ${first.parent}`,
+        `${broken.length} rows would refer to missing rows, the first from ${first.table} to ${first.parent}`,
       );
     }
     sqlite
@@ -59,13 +59,13 @@ function apply(sqlite: Sqlite.Database, { name, sql, checksum }: Migration): voi
 }
 
 /**
- * Copies the database into a file that only its user can read. The file appears, in place of an older one, once it is
- * complete and on disk, or not at all.
+ * Copies the database into a file that only its owner can read. The file replaces an older copy once it is complete
+ * and on disk. If the copy fails, no file appears.
  */
 function copySqlite(sqlite: Sqlite.Database, target: string): void {
   const unfinished = `${target}.unfinished`;
   rmSync(unfinished, { force: true });
-  // Reading the file from within this process would free its locks.
+  // Reading the file from within this process would release its locks.
   sqlite.prepare("VACUUM INTO ?").run(unfinished);
   chmodSync(unfinished, 0o600);
   moveDurably(unfinished, target);

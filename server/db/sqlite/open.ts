@@ -3,25 +3,25 @@ import Sqlite from "better-sqlite3";
 import { reasonOf } from "../../OperatorError.ts";
 import { DatabaseError } from "../DatabaseError.ts";
 
-/** How long to wait for another process to release the file, in milliseconds. */
+/** Time to wait for another process to release the file, in milliseconds. */
 const busyTimeout = 1000;
 
-/** Pragmas that the service relies on. Each is read back after it is set, since SQLite ignores what it cannot do. */
+/** Pragmas that the service relies on. Each is read back after it is set, since SQLite ignores unsupported values. */
 const pragmas: readonly [name: string, set: string, expected: string | number][] = [
-  // Locks are taken once and kept until the file is closed: the file has one owner, and the operating system
-  // frees it whatever way that process ends. Nothing else in this process may open the file and close it
-  // again, since that would free the locks (POSIX).
+  // Locks are taken once and kept until the file is closed. The file has one owner, and the operating system releases
+  // it however that process ends. No other code in this process may open the file and close it again, since that
+  // would release the locks (POSIX).
   ["locking_mode", "EXCLUSIVE", "exclusive"],
   ["journal_mode", "WAL", "wal"],
-  // FULL: a transaction is on the disk when it is acknowledged; WAL with NORMAL may lose the last ones.
+  // With FULL, a transaction is on the disk when it is acknowledged. WAL with NORMAL may lose the last transactions.
   ["synchronous", "FULL", 2],
   ["foreign_keys", "ON", 1],
   ["busy_timeout", String(busyTimeout), busyTimeout],
 ];
 
 /**
- * Opens a SQLite file for this process alone, readable by its user alone; creates a missing file.
- * @throws DatabaseError when another process has opened the file, or when it cannot be opened or is no database
+ * Opens a SQLite file for this process only, readable by its owner only. Creates a missing file.
+ * @throws DatabaseError another process has opened the file, or it cannot be opened or is not a database
  */
 export function openSqlite(file: string): Sqlite.Database {
   let sqlite: Sqlite.Database | undefined;
@@ -33,7 +33,7 @@ export function openSqlite(file: string): Sqlite.Database {
       sqlite.pragma(`${name} = ${value}`);
       const got = sqlite.pragma(name, { simple: true });
       if (got !== expected)
-        throw new DatabaseError(`SQLite does not take ${name}=${value} for ${file}: ${got}`);
+        throw new DatabaseError(`SQLite does not support ${name}=${value} for ${file}: it returned ${got}`);
     }
     sqlite.exec("BEGIN IMMEDIATE; COMMIT");
     return sqlite;
@@ -47,7 +47,7 @@ export function openSqlite(file: string): Sqlite.Database {
 function reason(file: string, error: unknown): string {
   const code = error instanceof Sqlite.SqliteError ? error.code : "";
   if (code.startsWith("SQLITE_BUSY"))
-    return `The database ${file} is in use by another process: one service at a time may run on it`;
+    return `The database ${file} is in use by another process. Only one service at a time may use it; stop the other one`;
   if (code === "SQLITE_NOTADB") return `${file} is not a SQLite database`;
   return `Cannot open the database ${file}: ${reasonOf(error)}`;
 }

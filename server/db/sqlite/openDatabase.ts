@@ -12,7 +12,7 @@ import { migrateSqlite } from "./migrate.ts";
 import { openSqlite } from "./open.ts";
 import { snapshotsOf } from "./snapshots.ts";
 
-/** See `openDatabase`. */
+/** Opens the SQLite database; see `openDatabase`. */
 export async function openSqliteDatabase(file: string): Promise<Database> {
   const sqlite = openSqlite(file);
   try {
@@ -22,7 +22,7 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
     const adapter = await factory.connect();
     const client = new PrismaClient({
       adapter: { ...factory, connect: async () => adapter },
-      // The longer formats quote the arguments of a failed call, and with them secrets, in the message.
+      // The longer formats quote the arguments of a failed call, including secrets, in the message.
       errorFormat: "minimal",
     });
     readDirectly(client, readingBy(adapter));
@@ -33,13 +33,14 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
       namesUnindexed: undefined,
       snapshots: snapshotsOf(client, file),
       async tryWrite() {
-        // Writes a page of the file but no row, which would count as missing from a snapshot. Nothing uses the number.
+        // This statement writes a page of the file but no row, which would count as missing from a snapshot. The
+        // number has no other use.
         await client.$executeRaw`PRAGMA user_version = 0`;
-        await findRoom(`${file}.room`);
+        await checkFreeSpace(`${file}.room`);
       },
       async close() {
         await client.$disconnect();
-        // Prisma does not close a connection that it has not used yet.
+        // Prisma does not close a connection that it has not used.
         sqlite.close();
       },
     };
@@ -49,13 +50,13 @@ export async function openSqliteDatabase(file: string): Promise<Database> {
   }
 }
 
-/** Begins a transaction; no other one runs beside it anyway. */
+/** Begins a transaction. No other transaction runs at the same time anyway. */
 export async function beginOnSqlite(adapter: SqlDriverAdapter): Promise<SharedTransaction> {
   const transaction = await adapter.startTransaction();
   const sent = new Unsettled();
   return {
     sql: directClient(transaction),
-    // Each statement runs when it is sent, before the next job's.
+    // Each statement runs when it is sent, before the statements of the next job.
     send(script) {
       for (const sql of script.split("; ")) sent.add(transaction.executeRaw({ sql, args: [], argTypes: [] }));
     },
@@ -68,16 +69,16 @@ export async function beginOnSqlite(adapter: SqlDriverAdapter): Promise<SharedTr
   };
 }
 
-/** Bytes that must be free on the disk: most requests write less, to the log and once more to the database. */
-const ROOM = 256 * 1024;
+/** Bytes that must be free on the disk. Most requests write less, once to the log and once to the database. */
+const FREE_SPACE = 256 * 1024;
 
 /**
- * Checks that the disk has room, since after a failed write the rest often suffices for a small one. The file is
- * removed before it reaches the disk: file systems report missing room at once.
+ * Checks that the disk has free space, since the space after a failed write often suffices for a small one. The file
+ * is removed before it reaches the disk, because file systems report missing space at once.
  */
-async function findRoom(file: string): Promise<void> {
+async function checkFreeSpace(file: string): Promise<void> {
   try {
-    await writeFile(file, Buffer.alloc(ROOM), { mode: 0o600 });
+    await writeFile(file, Buffer.alloc(FREE_SPACE), { mode: 0o600 });
   } finally {
     await rm(file, { force: true });
   }

@@ -5,19 +5,19 @@ import { reasonOf } from "../../OperatorError.ts";
 import { DatabaseError } from "../DatabaseError.ts";
 import { openSqlite } from "./open.ts";
 
-/** Files that SQLite keeps beside a database; beside another database they would corrupt it. */
+/** Files that SQLite keeps next to a database. Next to another database, they would corrupt it. */
 const COMPANIONS = ["-wal", "-shm", "-journal"];
 
 /**
- * Replaces a SQLite database that nobody uses by another file, and keeps the old database under another name. However
- * this ends, one of the two is in place and intact.
+ * Replaces an unused SQLite database by another file, and keeps the old database under another name. After any
+ * failure, one of the two is in place and intact.
  * @param file the database's path; the file may be missing
  * @param kept new path of the old database
- * @throws DatabaseError when a process uses the database, or when the files cannot be renamed
+ * @throws DatabaseError a process uses the database, or the files cannot be renamed
  */
 export function replaceSqlite(file: string, replacement: string, kept: string): void {
   const existed = existsSync(file);
-  const owned = takeOver(file);
+  const owned = lock(file);
   try {
     if (existed) linkSync(file, kept);
     for (const suffix of COMPANIONS) {
@@ -29,13 +29,16 @@ export function replaceSqlite(file: string, replacement: string, kept: string): 
     const reason = reasonOf(error);
     throw new DatabaseError(`Cannot replace the database ${file}: ${reason}`, { cause: error });
   } finally {
-    // Kept open until now, so that no service can start on the old database, and go on writing to it unnoticed.
+    // The database stays open until now, so that no service can start on the old database and write to it unnoticed.
     owned?.close();
   }
 }
 
-/** Locks a database and removes its companion files; undefined for a damaged one, which no service can use. */
-function takeOver(file: string): Sqlite.Database | undefined {
+/**
+ * Locks a database and removes its companion files. Returns undefined for a damaged database, which no service can
+ * use.
+ */
+function lock(file: string): Sqlite.Database | undefined {
   let sqlite: Sqlite.Database | undefined;
   try {
     sqlite = openSqlite(file);

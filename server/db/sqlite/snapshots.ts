@@ -6,28 +6,31 @@ import type { PrismaClient } from "../generated/sqlite/client.ts";
 import { adapterErrorOf, outageOf } from "../outage.ts";
 import { Mutex } from "./Mutex.ts";
 
-/** The database as it was at one moment, as a SQLite file that has no name. */
+/** A copy of the database at one moment, as a SQLite file without a name. */
 export interface Snapshot {
-  /** The caller must close it, which frees its space on the disk. */
+  /** The caller must close this file, which frees its disk space. */
   readonly file: FileHandle;
-  /** In bytes. */
+  /** Size of the file, in bytes. */
   readonly size: number;
-  /** {@link Snapshots.changes} before the snapshot, which has none of the changes counted later. */
+  /** {@link Snapshots.changes} before the snapshot. The snapshot may lack changes that are counted later. */
   readonly changes: number;
 }
 
 /** Snapshots of a database in use. */
 export interface Snapshots {
-  /** @throws DatabaseError the disk has no room for the snapshot; the message names the folder and the size */
+  /**
+   * Takes a snapshot.
+   * @throws DatabaseError the disk has no space for the snapshot; the message contains the folder and the size
+   */
   take(): Promise<Snapshot>;
-  /** Number of rows written since the database was opened. */
+  /** Returns the number of rows written since the database was opened. */
   changes(): Promise<number>;
 }
 
 /**
- * Makes the snapshots of an open SQLite database. Other statements wait while one is made, at about the speed of the
- * disk.
- * @param file the database's path; a snapshot takes as much space beside it
+ * Returns the snapshots of an open SQLite database. Other statements wait while a snapshot is taken, at about the
+ * speed of the disk.
+ * @param file the database's path; a snapshot takes as much space next to it
  */
 export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
   const copy = `${file}.snapshot`;
@@ -37,17 +40,18 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
     return Number(rows[0]?.changes);
   };
   const take = async (): Promise<Snapshot> => {
-    // Before the snapshot: a row written in between counts as missing although the copy has it, which is harmless.
+    // Counted before the snapshot: a row written in between counts as missing although the copy contains it, which is
+    // harmless.
     const before = await changes();
     try {
-      // By the client, so that it waits for open transactions: reading the file would free its locks.
+      // Uses the client, so that the copy waits for open transactions. Reading the file would release its locks.
       await client.$executeRaw`VACUUM INTO ${copy}`.catch(async (error: unknown) => {
-        throw outageOf(error) === "unwritable" ? await withoutRoom(client, copy, error) : error;
+        throw outageOf(error) === "unwritable" ? await noSpaceError(client, copy, error) : error;
       });
       const handle = await open(copy, "r");
       return { file: handle, size: (await handle.stat()).size, changes: before };
     } finally {
-      // The open file stays readable without its name, and vanishes however this process ends.
+      // The open file stays readable without its name, and disappears however this process ends.
       rmSync(copy, { force: true });
     }
   };
@@ -66,8 +70,8 @@ export function snapshotsOf(client: PrismaClient, file: string): Snapshots {
   };
 }
 
-/** The error for a snapshot that found no room on the disk. */
-async function withoutRoom(client: PrismaClient, copy: string, error: unknown): Promise<DatabaseError> {
+/** Returns the error for a snapshot that found no space on the disk. */
+async function noSpaceError(client: PrismaClient, copy: string, error: unknown): Promise<DatabaseError> {
   const folder = dirname(copy);
   const [row] = await client.$queryRaw<
     { size: bigint }[]
@@ -75,7 +79,7 @@ async function withoutRoom(client: PrismaClient, copy: string, error: unknown): 
     FROM pragma_page_count, pragma_freelist_count, pragma_page_size`;
   const { bavail, bsize } = await statfs(folder);
   return new DatabaseError(
-    `Cannot copy the database in the folder ${folder}: the copy needs ${row?.size} bytes there, and ` +
+    `Cannot copy the database in the folder ${folder}: the copy needs ${row?.size} bytes, and ` +
       `${bavail * bsize} are free (${adapterErrorOf(error)?.code})`,
     { cause: error },
   );

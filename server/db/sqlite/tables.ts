@@ -1,9 +1,9 @@
 import type Sqlite from "better-sqlite3";
 
-/** A column of a SQLite database that Prisma's migrations made. */
+/** A column of a SQLite database that Prisma's migrations created. */
 interface SqliteColumn {
   readonly name: string;
-  /** As declared: TEXT, INTEGER, BIGINT, REAL, BOOLEAN or DATETIME. */
+  /** The declared type: TEXT, INTEGER, BIGINT, REAL, BOOLEAN or DATETIME. */
   readonly type: string;
 }
 
@@ -16,13 +16,13 @@ export interface SqliteTable {
 }
 
 interface TableInfo extends SqliteColumn {
-  /** Position in the primary key, from 1; 0: not a part of it. */
+  /** Position in the primary key, from 1; 0 if the column is not part of it. */
   readonly pk: number;
 }
 
 /**
- * All tables of the service, referenced tables before the tables that refer to them. The list comes from the database,
- * so that a new model cannot be forgotten.
+ * Returns all tables of the service, referenced tables before the tables that refer to them. The list comes from the
+ * database, so that no new model is missing.
  */
 export function sqliteTables(sqlite: Sqlite.Database): SqliteTable[] {
   const names = sqlite
@@ -49,7 +49,10 @@ function parentsOf(sqlite: Sqlite.Database, name: string): string[] {
   return keys.map(({ table }) => table);
 }
 
-/** Undefined for a table whose ids SQLite does not assign, and for one that never had a row. */
+/**
+ * Returns the last id that SQLite assigned; undefined for a table whose ids SQLite does not assign, and for one that
+ * never had a row.
+ */
 function lastId(sqlite: Sqlite.Database, name: string): number | undefined {
   return sqlite.prepare("SELECT seq FROM sqlite_sequence WHERE name = ?").pluck().get(name) as
     | number
@@ -69,8 +72,8 @@ function inOrder(names: readonly string[], parents: (name: string) => readonly s
 }
 
 /**
- * The rows of a table in batches, with values in the JSON form that PostgreSQL reads: true and false, times in ISO
- * 8601, and numbers of 64 bits as text.
+ * Returns the rows of a table in batches, with values in the JSON form that PostgreSQL reads: true and false, times
+ * in ISO 8601, and 64-bit numbers as text.
  */
 export function* rowsOf(
   sqlite: Sqlite.Database,

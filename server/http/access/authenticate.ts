@@ -13,17 +13,18 @@ import { KEPT_LIFE, type TokenClaims, verifyToken } from "./tokens.ts";
 type UserClaims = TokenClaims & { readonly claims: "user" };
 type DeviceClaims = TokenClaims & { readonly claims: "device" };
 
-/** The error for a credential that is not accepted. */
+/** Returns the error for a credential that is not accepted. */
 export const credentialRefusal = () => new UnauthenticatedError("missing or malformed jwt or API token");
 
-/** The credential of a request, before the database says whose it is and whether it is still accepted. */
+/** The credential of a request. The database lookup that finds its owner and validity comes later. */
 export type Credential =
   | { readonly kind: "apikey"; readonly digest: string }
   | { readonly kind: "token"; readonly claims: TokenClaims };
 
 /**
- * Reads the credential of a request, and verifies a token's signature. An API key wins over a token, even if the key is
- * not valid; an empty header counts as none; a token without `Bearer` is accepted too (rules section 1).
+ * Reads the credential of a request, and verifies a token's signature. An API key takes precedence over a token, even
+ * if the key is not valid. An empty header counts as absent. A token without `Bearer` is accepted too (rules section
+ * 1).
  * @throws UnauthenticatedError no credential, or a token that is not valid
  */
 export async function readCredential(services: Services, headers: IncomingHttpHeaders): Promise<Credential> {
@@ -36,9 +37,9 @@ export async function readCredential(services: Services, headers: IncomingHttpHe
 }
 
 /**
- * The sender of a request with a credential.
- * @throws UnauthenticatedError for an unknown or expired credential, for a user who is no longer a member of the token's
- * namespace, and for a deleted device
+ * Returns the sender of a request with a credential.
+ * @throws UnauthenticatedError the credential is unknown or expired, the user is no longer a member of the token's
+ * namespace, or the device was deleted
  */
 export async function authenticate(services: SqlServices, credential: Credential): Promise<Caller> {
   if (credential.kind === "apikey") return authenticateKey(services, credential.digest);
@@ -63,8 +64,8 @@ async function authenticateUser(services: SqlServices, claims: UserClaims): Prom
 }
 
 /**
- * A device's token ends with the enrollment that it was given for. In a namespace that requires a proof of the private key,
- * it is void without one.
+ * Authenticates a device. Its token is void after the device enrolls again. In a namespace that requires a proof of
+ * the private key, a token without the proof is void.
  */
 async function authenticateDevice(
   services: SqlServices,
@@ -78,7 +79,7 @@ async function authenticateDevice(
       WHERE "Device"."uid" = ${uid} AND "Device"."tenantId" = ${tenant}`,
   );
   if (!device || device.status === "removed") throw credentialRefusal();
-  // Tokens of earlier versions know the second of their issue alone.
+  // Tokens of earlier versions contain only the second of the enrollment.
   if (Math.floor(device.createdAt.getTime() / 1000) * 1000 > enrolledAt.getTime()) throw credentialRefusal();
   if (device.deviceProof === "required" && !proven) throw credentialRefusal();
   return { kind: "device", tenant, uid, proven, expired };
@@ -94,9 +95,9 @@ interface CallerRow {
 }
 
 /**
- * The present state of a token's user, with the role in the token's namespace (null without a membership). Read with
- * every request, so that changes count at once. Undefined for a void token: user deleted or unconfirmed, or tokens
- * revoked.
+ * Returns the present state of a token's user, with the role in the token's namespace (null without a membership).
+ * The service reads it with every request, so that changes take effect at once. Returns undefined for a void token:
+ * the user is deleted or unconfirmed, or the tokens are revoked.
  */
 async function presentUser(
   services: SqlServices,
@@ -119,13 +120,13 @@ async function presentUser(
   return { tokenVersion, token: { id: jti, endsAt, isKept }, role };
 }
 
-/** Until when a kept token of an earlier version is valid; undefined for any other token. */
+/** Returns the time until which a kept token of an earlier version is valid; undefined for any other token. */
 function keptUntil({ keptToken, keptUntil: end }: CallerRow, jti: string, now: Date): Date | undefined {
   if (keptToken !== jti || end === null) return undefined;
   return hasEnded(end.getTime(), now.getTime(), KEPT_LIFE) ? undefined : end;
 }
 
-/** The user's role in a namespace; null for a non-member and for a pending member (rules Q6). */
+/** Returns the user's role in a namespace; null for a non-member and for a pending member (rules Q6). */
 export async function roleIn(services: SqlServices, tenantId: string, userId: string): Promise<Role | null> {
   const [member] = await readRows<Pick<Membership, "role" | "status">>(
     services.db,

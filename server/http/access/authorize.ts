@@ -6,7 +6,7 @@ import type { Services, SqlServices } from "../../services.ts";
 import { authenticate, type Credential, credentialRefusal, readCredential, roleIn } from "./authenticate.ts";
 import type { Caller, DeviceCaller, Member, NamedTenant } from "./identity.ts";
 
-/** Operations that answer 404 to a token without a namespace; others answer 403 (rules section 1.5). */
+/** Operations that return 404 for a token without a namespace; others return 403 (rules section 1.5). */
 const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
   "getTags",
   "renameTag",
@@ -15,8 +15,8 @@ const NOT_FOUND_WITHOUT_NAMESPACE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Operations that take a device's token whose time is over. Agents of 0.19 keep the token of their start for signatures,
- * and never ask for another one when a tunnel is refused.
+ * Operations that accept an expired device token. Agents of 0.19 use the token of their start for signatures, and
+ * never request another token when a tunnel is refused.
  */
 const WITH_EXPIRED_TOKEN: ReadonlySet<string> = new Set(["deviceConnection", "authSshPublicKey"]);
 
@@ -26,11 +26,11 @@ const kindOf = (caller: Caller) => (caller.kind === "user" ? "jwt" : caller.kind
 
 /**
  * Checks that the caller may use the operation, by its `auth`, `scope` and `minRole`.
- * @param tenant the `{tenant}` of the path; undefined without one, and for an id that no namespace can have
+ * @param tenant the `{tenant}` of the path; undefined if the path has none or no namespace can have the id
  * @param uid the `{uid}` of the path, unvalidated
  * @returns the handler's identity: the caller, or for an operation of a namespace the member
- * @throws ForbiddenError wrong kind of credential, other namespace, other device, role too low
- * @throws NotFoundError no such namespace
+ * @throws ForbiddenError wrong kind of credential, other namespace, other device, or role too low
+ * @throws NotFoundError the namespace does not exist
  */
 export async function authorize(
   services: SqlServices,
@@ -47,7 +47,7 @@ export async function authorize(
   }
   if (operation.scope === "user" || operation.scope === "public") return caller;
   if (operation.scope === "device" && caller.kind === "device") return ownDevice(caller, uid);
-  // The path names a session; the handler searches only the device's own sessions.
+  // The path contains a session id. The handler searches only the device's own sessions.
   if (operation.scope === "session" && caller.kind === "device") return caller;
   const member =
     operation.scope === "member"
@@ -99,7 +99,7 @@ async function memberOfPath(
 
 const roleOf = (caller: Caller): Role | null => (caller.kind === "device" ? null : caller.role);
 
-/** 404 for a namespace that does not exist, else 403 (rules section 5.5). */
+/** Returns the error for another namespace: 404 if it does not exist, else 403 (rules section 5.5). */
 async function otherNamespace(
   services: SqlServices,
   tenantId: string | undefined,
@@ -115,11 +115,11 @@ const unknownNamespace = () => new NotFoundError("no such namespace");
 declare module "fastify" {
   interface FastifyRequest {
     /**
-     * The authorized sender of the request; null for a public operation. On the private listener, the namespace that
-     * the request is about.
+     * The authorized sender of the request; null for a public operation. On the private listener, it is the namespace
+     * of the request.
      */
     identity: Caller | Member | NamedTenant | null;
-    /** What the sender proved to be; null where nobody has to prove anything. */
+    /** The verified credential of the sender; null if the operation needs none. */
     credential: Credential | null;
   }
 }
@@ -146,16 +146,16 @@ export async function identify(
 }
 
 /**
- * Authenticates and authorizes every request before its body is read. Values are validated after that, so that a
- * stranger learns nothing about them (rules section 8); only the path's tenant is needed here already.
+ * Authenticates and authorizes every request before its body is read. Values are validated later, so that a client
+ * without access learns nothing about them (rules section 8). This step needs only the tenant of the path.
  */
 export function authorizeRequests(app: FastifyInstance, services: Services): void {
   app.decorateRequest("identity", null);
   app.decorateRequest("credential", null);
   app.addHook("onRequest", async (request) => {
     const { operation } = request.routeOptions.config;
-    // A public operation ignores credentials (clients section 2). A path that is not served has no operation either,
-    // and answers 404.
+    // A public operation ignores credentials (clients section 2). An unserved path has no operation either; its
+    // response is 404.
     if (operation === undefined || operation.scope === "public") return;
     request.credential = await readCredential(services, request.headers);
     request.identity = await identify(services, operation, request);

@@ -17,15 +17,15 @@ const EXPOSED = [
 const PREFLIGHT_AGE = 600;
 
 /**
- * Lets pages of the given origins call the service; without any origins, no page of another origin may. The service has
- * no cookies: a page must have a token or an API key to send.
+ * Allows pages of the given origins to call the service. Without origins, no page of another origin may call it. The
+ * service sets no cookies, so a page must send a token or an API key.
  */
 export async function allowOrigins(app: FastifyInstance, origins: readonly string[]): Promise<void> {
   if (origins.length === 0) return;
   app.addHook("onRoute", (route) => {
-    // The plugin's own route for preflight requests, for which it cannot declare access.
+    // The plugin adds its own route for preflight requests, and cannot declare access for it.
     if (route.method === "OPTIONS" && route.url === "*") {
-      route.config = { ...route.config, publicBecause: "a browser's question which origins may call" };
+      route.config = { ...route.config, publicBecause: "browser preflight request for the allowed origins" };
     }
   });
   await app.register(fastifyCors, {

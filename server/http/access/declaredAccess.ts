@@ -3,9 +3,9 @@ import type { FastifyInstance } from "fastify";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The contract's operation that the route serves; it declares who may call it. */
+    /** The contract's operation that the route serves. It declares the credentials and roles that may call it. */
     operation?: Operation;
-    /** Declares a route that is not an operation as open to everybody, with the reason. */
+    /** The reason why a route that is not an operation is open to every client. */
     publicBecause?: string;
     /** Rate limit of a route that is not an operation. */
     limit?: Pick<RequestLimit, "kind">;
@@ -13,16 +13,16 @@ declare module "fastify" {
 }
 
 /**
- * Deny by default: from now on a new route without declared access throws, so that a forgotten check keeps the server
- * from starting instead of leaving the route open.
+ * Denies by default: a route that is added later without declared access throws. A forgotten check prevents the
+ * server's start instead of leaving the route open.
  */
 export function requireDeclaredAccess(app: FastifyInstance): void {
   app.addHook("onRoute", (route) => {
     const { operation, publicBecause } = route.config ?? {};
     if (operation === undefined && !publicBecause) {
       throw new Error(
-        `Route ${route.method} ${route.url} does not declare who may call it: give it config.operation, ` +
-          "or config.publicBecause with the reason why it is open to everybody",
+        `Route ${route.method} ${route.url} has no declared access. Set config.operation, ` +
+          "or set config.publicBecause to the reason why the route is public",
       );
     }
   });

@@ -1,11 +1,14 @@
 import type { Operation, Role } from "@gatehouse-access/sdk/contract";
 
 export interface UserToken {
-  /** Its id, `jti`. */
+  /** The token's id, `jti`. */
   readonly id: string;
-  /** When it ends. */
+  /** Time at which the token expires. */
   readonly endsAt: Date;
-  /** True if the token survived the change of password that it made, which ended all others. It is not renewed. */
+  /**
+   * True if the token survived the password change that was made with it and that ended all other tokens. The service
+   * does not renew it.
+   */
   readonly isKept: boolean;
 }
 
@@ -13,17 +16,17 @@ export interface UserCaller {
   readonly kind: "user";
   readonly userId: string;
   readonly username: string;
-  /** The user's token version when the token was accepted; once the user has a newer version, the token is void. */
+  /** The user's token version when the token was accepted. The token is void once the user has a newer version. */
   readonly tokenVersion: number;
-  /** Null if something other than a token has authenticated the user. */
+  /** The user's token; null if another credential authenticated the user. */
   readonly token: UserToken | null;
   /** The token's namespace; empty if it has none. */
   readonly tenant: string;
-  /** The user's present role in that namespace; null without one. */
+  /** The user's present role in that namespace; null without a role. */
   readonly role: Role | null;
 }
 
-/** An API key; it belongs to one namespace and to no user. */
+/** An API key. It belongs to one namespace and to no user. */
 export interface KeyCaller {
   readonly kind: "apikey";
   readonly name: string;
@@ -36,9 +39,9 @@ export interface DeviceCaller {
   readonly kind: "device";
   readonly tenant: string;
   readonly uid: string;
-  /** Whether the token was given for a proof of the device's private key. */
+  /** True if the agent received the token for a proof of the device's private key. */
   readonly proven: boolean;
-  /** Whether the token's time is over; then it only opens tunnels and has logins signed. */
+  /** True if the token has expired. The agent can then only open tunnels and have logins signed. */
   readonly expired: boolean;
 }
 
@@ -53,21 +56,21 @@ interface CallerKinds {
   internal: never;
 }
 
-/** A caller with the operation's namespace, and the caller's role in it. */
+/** A caller with the operation's namespace and the caller's role in that namespace. */
 export interface Member<C extends Caller = Caller> {
   readonly caller: C;
   readonly tenant: string;
   readonly role: Role;
 }
 
-/** The namespace that a trusted service asks about; it may not exist. */
+/** The namespace in a trusted service's request. It may not exist. */
 export interface NamedTenant {
   readonly tenant: string;
 }
 
 type CallerOf<O extends Operation> = CallerKinds[O["auth"][number]];
 
-/** The identity that a handler gets, by the operation's scope and credentials. */
+/** The identity that a handler receives, by the operation's scope and credentials. */
 export type IdentityOf<O extends Operation> = O["scope"] extends "public" | "internal"
   ? null
   : O["scope"] extends "user"

@@ -6,11 +6,14 @@ import { digestOf } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 import type { UserToken } from "./identity.ts";
 
-/** Maximum life of a token after its change of password ended the user's others, in milliseconds (rules D48). */
+/**
+ * Maximum life of a token after it was kept at a password change that ended the user's other tokens, in milliseconds
+ * (rules D48).
+ */
 export const KEPT_LIFE = 60 * 60_000;
 /** Life of a user's token in seconds (rules section 2). */
 const USER_TOKEN_LIFE = 72 * 60 * 60;
-/** Life of a device's token in seconds. Agents get a new one with each report, and reports come every ten minutes. */
+/** Life of a device's token in seconds. Agents receive a new token with each report, every ten minutes. */
 export const DEVICE_TOKEN_LIFE = 7 * 24 * 60 * 60;
 
 /** The claims of a valid token. */
@@ -22,21 +25,21 @@ export type TokenClaims =
       readonly tenant: string;
       readonly version: number;
       readonly jti: string;
-      /** Unix second. */
+      /** Unix second at which the token expires. */
       readonly expires: number;
     }
   | ({
       readonly claims: "device";
-      /** Whether its time is over. Tokens of earlier versions have no end, and count as expired. */
+      /** True if the token has expired. Tokens of earlier versions have no expiry, and count as expired. */
       readonly expired: boolean;
     } & TokenDevice);
 
 export interface TokenDevice {
   readonly uid: string;
   readonly tenant: string;
-  /** Whether the device has proven its private key. */
+  /** True if the device has proven its private key. */
   readonly proven: boolean;
-  /** When it enrolled: a device that is deleted and enrolls again has another token. */
+  /** Time of the enrollment. A device that is deleted and enrolls again has another token. */
   readonly enrolledAt: Date;
 }
 
@@ -48,18 +51,19 @@ interface UserTokenSubject {
   readonly username: string;
   readonly mfa: boolean;
   readonly tokenVersion: number;
-  /** Empty without a namespace. */
+  /** The token's namespace; empty without a namespace. */
   readonly tenant: string;
 }
 
-/** Version of a kept token, which is valid by its id alone. */
+/** Version of a kept token. Its id alone makes it valid. */
 const NO_VERSION = -1;
 
-/** The services that sign a token. */
+/** The services that sign a token need. */
 type Signing = Pick<Services, "keys" | "now">;
 
 /**
- * Makes a token for 72 hours. It carries no role, which is read with every request (rules section 1.4).
+ * Creates a token for 72 hours. The token contains no role; the service reads the role with every request (rules
+ * section 1.4).
  * @param kept a token that is not renewed: the new token has its id and its expiry
  */
 export function signUserToken(
@@ -75,7 +79,7 @@ export function signUserToken(
   return sign(services, { ...claims, ver: tokenVersion }, { jti: randomUUID(), end });
 }
 
-/** Makes a token for a device's agent. */
+/** Creates a token for a device's agent. */
 function signDeviceToken(services: Services, device: TokenDevice): Promise<string> {
   const { uid, tenant, proven, enrolledAt } = device;
   const end = seconds(services.now()) + DEVICE_TOKEN_LIFE;
@@ -83,8 +87,8 @@ function signDeviceToken(services: Services, device: TokenDevice): Promise<strin
   return sign(services, claims, { jti: randomUUID(), end });
 }
 
-// Node's own function, in its thread pool: jose goes through Web Crypto, which takes 0.04 ms more of the event loop, an
-// eighth of a device's first report.
+// Uses Node's own function, which runs in its thread pool. jose uses Web Crypto, which takes 0.04 ms more of the
+// event loop, an eighth of a device's first report.
 const signBytes = promisify(signInPool);
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
@@ -109,12 +113,12 @@ async function sign(
 }
 
 /**
- * The claims of a token, if this service signed it, it is valid now and complete; else undefined.
- * @throws Error the database, which may have the token's key, cannot be read
+ * Returns the claims of a token that this service signed, if the token is complete and valid now; else undefined.
+ * @throws Error the service cannot read the database, which may contain the token's key
  */
 export async function verifyToken(services: Services, token: string): Promise<TokenClaims | undefined> {
   const kid = keyIdOf(token);
-  // Looked up for every token, even a cached one: a key that is no longer trusted ends its tokens.
+  // Every token needs this lookup, even a cached token: a key that is no longer trusted ends its tokens.
   const publicKey = kid === undefined ? undefined : await services.keys.find(kid);
   if (publicKey === undefined) return undefined;
   const second = seconds(services.now());
@@ -123,7 +127,8 @@ export async function verifyToken(services: Services, token: string): Promise<To
   try {
     return await checkToken(services, publicKey, token);
   } catch (error) {
-    // The caller learns only that the token is not accepted, not why. An expired one of a device still opens tunnels.
+    // The caller learns only that the token is not accepted, not the reason. A device's expired token still opens
+    // tunnels.
     const claims = error instanceof errors.JWTExpired ? claimsOf(error.payload, second) : undefined;
     return claims?.claims === "device" ? claims : undefined;
   }
@@ -143,7 +148,7 @@ async function checkToken(
   token: string,
 ): Promise<TokenClaims | undefined> {
   const { payload } = await jwtVerify(token, publicKey, {
-    // Fixed, so that no token can choose a weaker algorithm.
+    // The algorithm is fixed, so that no token can select a weaker one.
     algorithms: ["RS256"],
     currentDate: services.now(),
   });
@@ -176,12 +181,13 @@ interface VerifiedToken {
   readonly claims: TokenClaims;
   /** Unix second from which the token is valid. */
   readonly notBefore: number;
-  /** Unix second at which it expires; Infinity for a token that does not expire. */
+  /** Unix second at which the token expires; Infinity without an expiry. */
   readonly expires: number;
 }
 
 /**
- * A cache for each signing key, so that the tokens of a replaced key go with it.
+ * Returns a function that keeps one cache for each signing key. The cached tokens of a replaced key are freed with
+ * the key.
  * @param max entries per key
  */
 function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCache<string, Value> {
@@ -199,8 +205,8 @@ function cachePerKey<Value extends {}>(max: number): (key: KeyObject) => LRUCach
 const verifiedBy = cachePerKey<VerifiedToken>(20_000);
 
 /**
- * The claims of a token that the key has verified before, if it is valid now. Only the signature is cached: the
- * caller's permissions are still read from the database with every request.
+ * Returns the claims of a token that the key has verified before, if it is valid now. Only the signature is cached:
+ * the service still reads the caller's permissions from the database with every request.
  * @param second the present Unix second
  */
 export function recallToken(publicKey: KeyObject, token: string, second: number): TokenClaims | undefined {
@@ -212,8 +218,8 @@ export function recallToken(publicKey: KeyObject, token: string, second: number)
 const deviceTokens = cachePerKey<{ readonly token: string; readonly issued: number }>(100_000);
 
 /**
- * A token for a device: the last one that this process gave it, as long as its signing key is current and half of its
- * life is left, since a signature costs more than the rest of a report.
+ * Returns a token for a device. Returns the last token of this process while its signing key is current and half of
+ * its life is left, since a signature costs more than the rest of a report.
  */
 export async function deviceToken(services: Services, device: TokenDevice): Promise<string> {
   const tokens = deviceTokens(services.keys.privateKey);

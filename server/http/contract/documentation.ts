@@ -16,7 +16,7 @@ const pageAt = (assets: string) => `<!doctype html>
 </html>
 `;
 
-// Credentials that a reader types in stay in the page's memory, and no other site validates the document. The
+// Credentials that a reader enters stay in the page's memory, and no other site validates the document. The
 // document's address is relative to this script's folder, since the page has two addresses.
 const START = `SwaggerUIBundle({
   url: new URL("../openapi.json", document.currentScript.src).href,
@@ -28,7 +28,7 @@ const START = `SwaggerUIBundle({
 });
 `;
 
-/** The page loads its own files and calls this service; nothing else runs in it, and no page may frame it. */
+/** Headers that restrict the page to its own files and to calls of this service. No other page may frame it. */
 const PAGE_HEADERS = {
   "Content-Security-Policy": [
     "default-src 'none'",
@@ -43,12 +43,15 @@ const PAGE_HEADERS = {
   "Referrer-Policy": "no-referrer",
 };
 
-// Only the files of this package are used: its routes would not declare access. It contains Swagger UI without the
-// telemetry that Swagger UI's own package installs.
+// Only the package's files are used, because its routes would not declare access. The package contains Swagger UI
+// without the telemetry that Swagger UI's own package installs.
 const read = (name: string) =>
   readFileSync(fileURLToPath(import.meta.resolve(`@fastify/swagger-ui/static/${name}`)));
 
-/** Serves `/docs` and `/docs/`, a page that shows the OpenAPI document; everything on it comes from this service. */
+/**
+ * Serves `/docs` and `/docs/`, a page that shows the OpenAPI document. All content of the page comes from this
+ * service.
+ */
 export function serveDocumentation(app: FastifyInstance): void {
   const files = [
     ["/docs", "text/html; charset=utf-8", pageAt("docs")],
@@ -60,7 +63,7 @@ export function serveDocumentation(app: FastifyInstance): void {
   for (const [url, type, content] of files) {
     app.get(
       url,
-      { config: { publicBecause: "shows the OpenAPI document, which is public; holds no data" } },
+      { config: { publicBecause: "shows the OpenAPI document, which is public; contains no user data" } },
       async (_request, reply) => reply.headers(PAGE_HEADERS).type(type).send(content),
     );
   }

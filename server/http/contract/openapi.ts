@@ -28,9 +28,9 @@ const securitySchemes = {
     type: "http",
     scheme: "bearer",
     bearerFormat: "JWT",
-    description: "Token of a login, for 72 hours",
+    description: "Token of a login, valid for 72 hours",
   },
-  apiKey: { type: "apiKey", in: "header", name: "X-API-KEY", description: "Wins over a token sent with it" },
+  apiKey: { type: "apiKey", in: "header", name: "X-API-KEY", description: "Takes precedence over a token in the same request" },
   device: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "Token of a device's agent" },
 };
 
@@ -41,20 +41,20 @@ const headers = {
     schema: { type: "string", format: "uuid" },
   },
   [TOTAL_COUNT]: {
-    description: "How many there are in all pages",
+    description: "Number of objects in all pages",
     required: true,
     schema: { type: "integer", minimum: 0 },
   },
   "X-Account-Lockout": {
-    description: "Unix second at which the lockout of source and user ends, 0 without one",
+    description: "Unix second at which the lockout of source and user ends; 0 without a lockout",
     schema: { type: "integer", minimum: 0 },
   },
   ETag: {
-    description: "Revision of the object; absent when the operation removed it",
+    description: "Revision of the object; absent when the operation deleted it",
     schema: { type: "string", pattern: '^"[^"]+"$' },
   },
   Vary: {
-    description: "Names `Accept` among others: it chooses between the types of the answer",
+    description: "Includes `Accept`, which selects the media type of the response",
     required: true,
     schema: { type: "string" },
   },
@@ -63,16 +63,16 @@ const headers = {
     schema: { type: "integer", minimum: 0 },
   },
   "X-MFA-Token": {
-    description: "With 401: the password is right, a second factor is needed",
+    description: "With 401: the password is correct, and a second factor is required",
     schema: { type: "string", format: "uuid" },
   },
 };
 
 const DESCRIPTION =
   "Access policy as code: remote SSH access to devices. Errors are `{message}`. A method that a path does not " +
-  "have is 405, a path that is not served 404.";
+  "support returns 405. An unknown path returns 404.";
 
-/** The OpenAPI 3.1 document of the operations, made from the contract alone. */
+/** Builds the OpenAPI 3.1 document of the operations from the contract alone. */
 export function openApiDocument(operations: readonly Operation[]): Json {
   const components = new Components();
   const error = components.schemaOf(z.array(message), "output").items as Json;
@@ -107,7 +107,7 @@ const content = (schema: Json, mediaType = JSON_TYPE, texts: readonly string[] =
   },
 });
 
-/** An operation id for a path: ids must be unique in the document, and an alias is another entry. */
+/** Returns an operation id for a path. Ids must be unique in the document, and each alias is a separate entry. */
 function operationId({ id, aliases }: Operation, path: string): string {
   const alias = aliases.indexOf(path);
   if (alias < 0) return id;
@@ -120,7 +120,7 @@ function describe(operation: Operation, path: string, components: Components, er
     operationId: operationId(operation, path),
     tags: [operation.part],
     summary: operation.summary,
-    ...(minRole && { description: `Needs the role ${minRole} or above.` }),
+    ...(minRole && { description: `Requires the role ${minRole} or above.` }),
     parameters: [
       ...parameters("path", operation.params.shape, components),
       ...parameters("query", operation.query.shape, components),
@@ -142,7 +142,7 @@ function describe(operation: Operation, path: string, components: Components, er
 
 function describeSuccess({ status, mayBeEmpty }: Operation["success"]): string {
   if (status === 101) return "A WebSocket";
-  return mayBeEmpty ? "Done; the body may be left out" : "Done";
+  return mayBeEmpty ? "Done; the body may be absent" : "Done";
 }
 
 function responses(operation: Operation, components: Components, error: Json): Json {
@@ -183,7 +183,7 @@ function responses(operation: Operation, components: Components, error: Json): J
   };
 }
 
-/** Body of errors by Node and Fastify, which add their own fields to the message. */
+/** Body of errors that Node and Fastify return. They add their own fields to the message. */
 const CONNECTION_ERROR = {
   type: "object",
   properties: { message: { type: "string" } },
@@ -219,40 +219,40 @@ function parameterSchema(name: string, schema: Json): Json {
   const { minimum, maximum, ...rest } = schema;
   return {
     ...rest,
-    description: `${rest.description}; ${minimum} to ${maximum}, others are moved into that`,
+    description: `${rest.description}; ${minimum} to ${maximum}; other values are clamped to these limits`,
   };
 }
 
 const MALFORMED = "a value is not allowed, or the request is malformed";
-const NOT_ALLOWED = "the credential is of a kind, for a namespace or of a role that may not do this";
-const GONE = "what the request refers to does not exist, or not any more";
-const CONTENT_TYPE = "the body has another content type than application/json, or a malformed one";
-const TOO_MANY = "too many requests; Retry-After says for how many seconds";
+const NOT_ALLOWED = "permission denied for the credential's kind, namespace or role";
+const NOT_FOUND = "an object that the request refers to does not exist";
+const CONTENT_TYPE = "the body's content type is malformed or not application/json";
+const TOO_MANY = "too many requests; retry after the seconds in Retry-After";
 const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
 
 /**
- * Errors of HTTP itself, which every operation may return: their meaning, by status. They come before the request is
- * known, so they have no `X-Request-ID`; only a 503 may come later.
+ * Errors of HTTP itself, which every operation may return: their descriptions, by status. They occur before the
+ * request is read, so they have no `X-Request-ID`. Only a 503 may occur later.
  */
 export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
   408: "the request took longer than 30 seconds to arrive",
   431: "request line and headers are larger than 64 KiB",
-  503: "the database cannot be used now, or there is too much to do: Retry-After says for how many seconds; or the service is being stopped",
+  503: "the database is unavailable or the service is overloaded: retry after the seconds in Retry-After; or the service is stopping",
 };
 
 /**
- * Errors that an operation may return beside those that its contract lists for clients to tell apart: their meaning, by
- * status (rules sections 1, 6 and 8).
+ * Returns the errors that an operation may return besides those in its contract: their descriptions, by status (rules
+ * sections 1, 6 and 8). The contract lists the errors that clients need to distinguish.
  */
 export function commonErrors(operation: Operation): Readonly<Record<number, string>> {
   const errors: Record<number, string> = { 400: MALFORMED };
   if (operation.limit) errors[429] = TOO_MANY;
   if (operation.scope !== "public") {
     errors[403] = NOT_ALLOWED;
-    if (operation.method !== "GET") errors[404] = GONE;
+    if (operation.method !== "GET") errors[404] = NOT_FOUND;
   }
-  if (namesObject(operation)) errors[404] = GONE;
-  // Bodies are read even if the operation has none.
+  if (namesObject(operation)) errors[404] = NOT_FOUND;
+  // The service reads bodies even if the operation has none.
   if (operation.method !== "GET") {
     errors[413] = `the body is larger than ${operation.bodyLimit / 1024} KiB`;
     errors[415] = CONTENT_TYPE;
@@ -264,7 +264,7 @@ export function commonErrors(operation: Operation): Readonly<Record<number, stri
 /** A part of the OpenAPI document. */
 export type Json = Record<string, unknown>;
 
-/** Converts zod schemas to those of the OpenAPI document, and collects the named ones. */
+/** Converts zod schemas to schemas of the OpenAPI document, and collects the named schemas. */
 export class Components {
   readonly schemas: Json = {};
 
@@ -280,7 +280,8 @@ export class Components {
       unrepresentable: "any",
       override: ({ zodSchema, jsonSchema }) => {
         if (zodSchema._zod.def.type === "catch") dropLimits(jsonSchema);
-        // Descriptions, and the rules of refinements, are in zod's own registry, not in that of the models.
+        // zod's own registry contains the descriptions and the rules of refinements; the registry of the models does
+        // not.
         Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
       },
     });
@@ -289,12 +290,12 @@ export class Components {
   }
 }
 
-/** Removes the limits of a value that is replaced instead of refused: no client can run into them. */
+/** Removes the limits of a value that the service replaces instead of rejecting. No client can violate them. */
 function dropLimits(schema: z.core.JSONSchema.BaseSchema): void {
   delete schema.enum;
 }
 
-/** Rewrites references to named schemas from zod's place for these to OpenAPI's. */
+/** Changes zod's references to named schemas into OpenAPI's references. */
 function named(schema: object): Json {
   const text = JSON.stringify(schema, (key, value) =>
     key === "id" && typeof value === "string" ? undefined : value,

@@ -7,9 +7,9 @@ type Serializer = (body: unknown) => string;
 const serializers = new WeakMap<z.ZodType, Serializer>();
 
 /**
- * Makes the serializer of a response, several times faster than zod. It leaves out keys that the contract does not
- * have, and throws when a body lacks one. Compiled at its first use: few instances use all, and compiling all takes a
- * fifth of the start.
+ * Creates the serializer of a response, which is several times faster than zod. It omits keys that the contract does
+ * not have, and throws when a body lacks a required key. The serializer is compiled at its first use: few instances
+ * use all serializers, and compiling all takes a fifth of the start.
  */
 export function serializerOf(schema: z.ZodType): Serializer {
   return (body) => {
@@ -27,8 +27,8 @@ function responseSchema(schema: z.ZodType): JsonSchema {
 }
 
 /**
- * Reduces a schema to its shape: checks of values (formats, patterns, limits) would cost time in every response, and
- * the tests compare responses with the whole contract instead.
+ * Reduces a schema to its shape. Checks of values (formats, patterns, limits) would cost time in every response; the
+ * tests compare responses with the whole contract instead.
  */
 function shapeOf(schema: JsonSchema): JsonSchema {
   if (schema.anyOf) {
@@ -46,14 +46,14 @@ function shapeOf(schema: JsonSchema): JsonSchema {
       ...(schema.required && { required: schema.required }),
     };
   }
-  // An object with any keys: Fastify's serializer would leave all of them out.
+  // An object with any keys. Fastify's serializer would omit all of them.
   if (schema.additionalProperties) return {};
   if (schema.items) return { type: "array", items: shapeOf(schema.items as JsonSchema) };
   const type = typeOf(schema);
   return type ? { type } : {};
 }
 
-/** JSON type of a single value's schema, from its type, constant or list of constants. */
+/** Returns the JSON type of a single value's schema, from its type, constant or list of constants. */
 function typeOf(schema: JsonSchema): JsonSchema["type"] {
   if (schema.type) return schema.type;
   const example = schema.const ?? schema.enum?.[0];

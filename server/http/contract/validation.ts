@@ -15,12 +15,12 @@ export const FIELD_NAME_ERRORS: ReadonlySet<string> = new Set([
   "registerUser",
 ]);
 
-/** Operations that answer any invalid body with 422 (rules section 8). */
+/** Operations that return 422 for any invalid body (rules section 8). */
 const UNPROCESSABLE_BODIES: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord"]);
 
 /**
- * Operations that accept any text, which they store as JSON: the output of a device must not be able to prevent its own
- * recording.
+ * Operations that accept any text, which they store as JSON. The output of a device must not be able to prevent its
+ * own recording.
  */
 const ANY_TEXT: ReadonlySet<string> = new Set(["recordSession", "storeSessionRecord", "addSessionEvent"]);
 
@@ -31,14 +31,14 @@ function jsonType(value: unknown): string {
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-/** The most specific issue: of a union, that of its first variant, the regular one. */
+/** Returns the most specific issue. For a union, that is the issue of the first variant, which is the regular one. */
 function innermost(issue: Issue): Issue {
   if (issue.code !== "invalid_union") return issue;
   const first = issue.errors[0]?.[0];
   return first ? innermost({ ...first, path: [...issue.path, ...first.path] } as Issue) : issue;
 }
 
-/** True if the value has none of the allowed JSON types (rules section 8: 422). */
+/** Returns true if the value has none of the allowed JSON types (rules section 8: 422). */
 function isWrongType(issue: Issue): boolean {
   const value = issue.input;
   if (value === undefined) return false;
@@ -59,9 +59,9 @@ function isWrongType(issue: Issue): boolean {
 // PostgreSQL cannot store NUL, and neither database returns half of a surrogate pair unchanged.
 const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed();
 
-const NOT_STORABLE = "must hold neither NUL nor half of a surrogate pair";
+const NOT_STORABLE = "must contain neither NUL nor half of a surrogate pair";
 
-/** Path of a text that holds NUL or half of a surrogate pair; undefined without such a text. */
+/** Returns the path of a text that contains NUL or half of a surrogate pair; undefined without such a text. */
 function pathOfIllegalText(value: unknown): string[] | undefined {
   if (typeof value === "string") return isStorable(value) ? undefined : [];
   if (typeof value !== "object" || value === null) return undefined;
@@ -73,11 +73,11 @@ function pathOfIllegalText(value: unknown): string[] | undefined {
 }
 
 /**
- * Refuses text that the databases cannot store. `parse` calls it for every value.
+ * Rejects text that the databases cannot store. `parse` calls it for every value.
  * @param value of limited depth, such as the result of a schema
  * @param name name of the value in messages; "" if the names of its fields are enough
  * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
- * @throws InvalidError, InvalidFieldsError a text holds NUL or half of a surrogate pair
+ * @throws InvalidError, InvalidFieldsError a text contains NUL or half of a surrogate pair
  */
 export function checkTexts(value: unknown, name: string, fieldNames = false): void {
   const path = pathOfIllegalText(value);
@@ -92,7 +92,7 @@ export function checkTexts(value: unknown, name: string, fieldNames = false): vo
  * @param name name of the value in messages; "" if the names of its fields are enough
  * @param fieldNames makes the response an array of the names of invalid fields (rules section 8)
  * @throws WrongTypeError a value has the wrong JSON type
- * @throws InvalidError, InvalidFieldsError a value is missing or not allowed, or see {@link checkTexts}
+ * @throws InvalidError, InvalidFieldsError a value is missing, is not allowed, or fails {@link checkTexts}
  */
 export function parse<T extends z.ZodType>(
   schema: T,
@@ -106,17 +106,19 @@ export function parse<T extends z.ZodType>(
   return result.data;
 }
 
-/** True for a path parameter that selects one of a few actions; any other one identifies an object. */
+/**
+ * Returns true for a path parameter that selects one of a few actions. Any other path parameter identifies an object.
+ */
 const isChoice = (schema: z.ZodType | undefined): boolean => schema?.def.type === "enum";
 
-/** True if the operation's path names an object, which may not exist. */
+/** Returns true if the operation's path identifies an object, which may not exist. */
 export const namesObject = ({ params }: Pick<Operation, "params">): boolean =>
   Object.values<z.ZodType>(params.shape).some((schema) => !isChoice(schema));
 
 /**
  * Validates the path parameters of an operation.
- * @throws NotFoundError one of them is an id that no object can have (rules D49)
- * @throws InvalidError one that selects among a few values has another value
+ * @throws NotFoundError a parameter is an id that no object can have (rules D49)
+ * @throws InvalidError a parameter that selects one of a few actions has another value
  */
 export function parseParams(
   operation: Pick<Operation, "params">,
@@ -135,7 +137,7 @@ export function parseParams(
   return result.data;
 }
 
-const noSuchObject = (name: string, rule: string): string => `${name}: no object can have it, it ${rule}`;
+const noSuchObject = (name: string, rule: string): string => `${name}: no such object; the value ${rule}`;
 
 /**
  * Validates an operation's body. A missing body counts as an empty object, which suffices for an operation without
@@ -166,23 +168,24 @@ function refusal(issues: readonly Issue[], name: string, fieldNames: boolean): S
   return new InvalidError(issues.map(text).join("; "));
 }
 
-/** The parameters of a list that are moved into their limits instead of being refused (rules section 6). */
+/** The parameters of a list that are clamped to their limits instead of being rejected (rules section 6). */
 const PAGING: Readonly<Record<string, (value: number) => number | undefined>> = {
   page: (value) => Math.min(Math.max(value, 1), 1_000_000),
   per_page: (value) => (value === 0 ? undefined : Math.min(Math.max(value, 1), 100)),
 };
 
-/** Names of the parameters whose limits refuse no request. */
+/** Names of the parameters whose limits reject no request. */
 export const MOVED_INTO_BOUNDS: ReadonlySet<string> = new Set(Object.keys(PAGING));
 
-/** True for an operation that gives a list in pages. */
+/** Returns true for an operation that returns a list in pages. */
 export const isList = ({ query }: Operation): boolean =>
   Object.keys(PAGING).some((name) => name in query.shape);
 
 /**
- * The query, validated by the operation's schema; unknown parameters are ignored, an empty one counts as absent.
+ * Validates the query by the operation's schema and returns it. Unknown parameters are ignored. An empty parameter
+ * counts as absent.
  * @throws WrongTypeError page or per_page is not a whole number
- * @throws InvalidError a value is not allowed, or a parameter is given twice
+ * @throws InvalidError a value is not allowed, or a parameter occurs twice
  */
 export function readQuery<O extends Operation>(operation: O, query: unknown): z.output<O["query"]> {
   const given = query as Record<string, string | string[]>;
@@ -190,8 +193,8 @@ export function readQuery<O extends Operation>(operation: O, query: unknown): z.
   for (const name of Object.keys(operation.query.shape)) {
     const value = given[name];
     if (value === undefined || value === "") continue;
-    // The intended one of two values is unknown; a proxy may have checked the other one.
-    if (Array.isArray(value)) throw new InvalidError(`${name}: must be given once`);
+    // The intended value of two is unknown, and a proxy may have checked the other value.
+    if (Array.isArray(value)) throw new InvalidError(`${name}: must occur once`);
     values[name] = PAGING[name] ? PAGING[name](wholeNumber(name, value)) : value;
   }
   return parse<O["query"]>(operation.query, values, "");

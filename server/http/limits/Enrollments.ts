@@ -4,11 +4,11 @@ import { hasEnded } from "../../hasEnded.ts";
 import { limitInMemory } from "./limitInMemory.ts";
 import { MemoryCounts } from "./memoryCounts.ts";
 
-/** How long a namespace counts as full without another look at the database, in milliseconds. */
+/** Time for which a namespace counts as full without another database read, in milliseconds. */
 const FULL = 5_000;
 /** Maximum number of namespaces remembered as full. */
 const REMEMBERED = 10_000;
-/** Enrollments that may wait in one namespace; the last of them waits for all the others. */
+/** Enrollments that may wait in one namespace. The last of them waits for all the others. */
 const WAITING = 500;
 
 interface Queue {
@@ -18,29 +18,29 @@ interface Queue {
 }
 
 /**
- * One process's memory of recent enrollments, so that enrollments of clients without a credential cost little: which
- * namespaces are full, how many devices enrolled from an address, and which enrollments wait.
+ * Tracks the recent enrollments of one process, so that enrollments of clients without a credential cost little. It
+ * stores full namespaces, the number of devices that enrolled from each address, and waiting enrollments.
  */
 export class Enrollments {
-  /** When a namespace no longer counts as full, in milliseconds since 1970. */
+  /** Time at which a namespace no longer counts as full, in milliseconds since 1970. */
   readonly #full = new LRUCache<string, number>({ max: REMEMBERED });
   readonly #fromAddress = new MemoryCounts();
-  /** By namespace. */
+  /** Waiting enrollments, by namespace. */
   readonly #queues = new Map<string, Queue>();
 
-  /** Whether the namespace had as many pending devices as it may have, a moment ago. */
+  /** Returns true if the namespace had the maximum number of pending devices a moment ago. */
   isFull(tenantId: string, now: Date): boolean {
     const end = this.#full.get(tenantId);
     return end !== undefined && !hasEnded(end, now.getTime(), FULL);
   }
 
-  /** Remembers that the namespace has as many pending devices as it may have. */
+  /** Records that the namespace has the maximum number of pending devices. */
   noteFull(tenantId: string, now: Date): void {
     this.#full.set(tenantId, now.getTime() + FULL);
   }
 
   /**
-   * To be called when a device of the namespace is accepted, rejected or deleted. Before the commit, or on another
+   * Records that a device of the namespace was accepted, rejected or deleted. Before the commit, or on another
    * instance, the namespace may still count as full for some seconds.
    */
   noteFreedQuota(tenantId: string): void {
@@ -49,24 +49,25 @@ export class Enrollments {
 
   /**
    * Counts a device that enrolls for the first time.
-   * @param most maximum per address and minute; 0: any number
-   * @throws RateLimitedError too many devices came from the address
+   * @param most maximum per address and minute; 0: no limit
+   * @throws RateLimitedError too many devices enrolled from the address
    */
   count(network: string, most: number, now: Date): void {
     limitInMemory(this.#fromAddress, network, most, now.getTime());
   }
 
   /**
-   * Runs an enrollment once all earlier ones of the namespace have ended. Each changes the count of pending devices: side
-   * by side most of them would only retry. In shared transactions, clients without a credential would delay other writes.
-   * @throws BusyError too many wait already
+   * Runs an enrollment after all earlier enrollments of the namespace have ended. Each enrollment changes the count
+   * of pending devices, so most concurrent enrollments would only retry. In shared transactions, clients without a
+   * credential would delay other writes.
+   * @throws BusyError too many enrollments wait already
    */
   async inTurn<T>(tenantId: string, enroll: () => Promise<T>): Promise<T> {
     const queue = this.#queues.get(tenantId) ?? { last: Promise.resolve(), length: 0 };
     if (queue.length > WAITING) {
-      throw new BusyError("too many requests wait for the same namespace, try again", { "Retry-After": "2" });
+      throw new BusyError("too many requests wait for the same namespace; try again", { "Retry-After": "2" });
     }
-    // The caller of the previous one gets its error.
+    // The caller of the previous enrollment receives its error.
     const run = queue.length === 0 ? enroll() : queue.last.then(enroll, enroll);
     queue.last = run;
     queue.length += 1;

@@ -1,39 +1,43 @@
 import { LRUCache } from "lru-cache";
 
 /**
- * How long lists may take of one turn of the event loop before further ones wait, in milliseconds: a dozen short ones,
- * which waiting would make slower, also on a machine that has other work.
+ * Time that lists may take in one turn of the event loop before further lists wait, in milliseconds. It allows a
+ * dozen short lists, which waiting would slow down, even on a machine that runs other work.
  */
 const TOGETHER = 50;
-/** A turn of the event loop that is shorter than this had nothing to do, in milliseconds. */
+/** A turn of the event loop that is shorter than this had no work, in milliseconds. */
 const IDLE = 0.1;
 
-/** Begins a list; `end` is to be called once its response is made. */
+/** Begins a list. The list calls `end` after its response is complete. */
 type Begin = (end: () => void) => void;
 
 /**
- * Lets lists begin in turn, so that those of one owner do not hold up everybody. On SQLite a list is found and made
- * within one turn of the event loop, which handles all that has arrived: with a dozen lists of 50 ms everybody waits for
- * most of a second. So once lists have taken 50 ms of a turn, further ones wait. A turn begins one of them, of the owner
- * whose lists took the least lately; after it everything else has as much time, unless there is nothing else to do. An
- * owner with more waiting lists than can be made soon is refused further ones. On PostgreSQL the event loop turns while a
- * list waits for the database, so a list counts nothing, and none waits.
+ * Schedules lists so that the lists of one owner do not delay all other requests. On SQLite, a list is read and built
+ * within one turn of the event loop, and the turn handles all requests that have arrived. A dozen lists of 50 ms
+ * would delay every request for most of a second.
+ *
+ * Once lists have taken 50 ms of a turn, further lists wait. Each later turn begins one waiting list, from the owner
+ * whose recent lists took the least time. After that list, other work gets the same amount of time, unless no other
+ * work exists. If an owner has more waiting lists than can soon be built, its further lists are refused.
+ *
+ * On PostgreSQL, the event loop continues while a list waits for the database. The list's time counts as 0, and no
+ * list waits.
  */
 export class ListTurns {
   readonly #longest: number;
   readonly #now: () => number;
   readonly #times = new ListTimes();
   readonly #waiting = new Map<string, Begin[]>();
-  /** Number of the present turn, and when it began. */
+  /** Number of the present turn, and the time at which it began. */
   #turn = 0;
   #turnBegan = 0;
   #endIsAwaited = false;
-  /** What lists took of the present turn. */
+  /** Time that lists have taken in the present turn, in milliseconds. */
   #taken = 0;
 
   /**
-   * @param longest how long the waiting lists of one owner may take in all, in milliseconds; 0: any time
-   * @param now the time in milliseconds, by a clock that never goes back
+   * @param longest maximum total time of one owner's waiting lists, in milliseconds; 0: no limit
+   * @param now the time in milliseconds, by a monotonic clock
    */
   constructor(longest: number, now: () => number = () => performance.now()) {
     this.#longest = longest;
@@ -41,8 +45,8 @@ export class ListTurns {
   }
 
   /**
-   * Begins a list, now or later. The first waiting list of an owner is never refused.
-   * @returns false if the owner has too many waiting lists; then the list will not begin
+   * Begins a list now or later. The first waiting list of an owner is never refused.
+   * @returns false if the owner has too many waiting lists; then the list does not begin
    */
   begin(owner: string, list: Begin): boolean {
     this.#awaitEnd();
@@ -63,7 +67,7 @@ export class ListTurns {
     const began = this.#now();
     list(() => {
       const ended = this.#now();
-      // If the event loop has turned since, others were not held up.
+      // If the event loop has turned since the start, the list delayed no other request.
       const taken = turn === this.#turn ? ended - began : 0;
       this.#times.add(owner, taken, ended);
       this.#taken += taken;
@@ -90,8 +94,9 @@ export class ListTurns {
   };
 
   /**
-   * The waiting owner whose lists took the least lately; of owners alike, the one that has waited longest.
-   * @param wasIdle whether those count too after whose last list not enough time has gone by
+   * Returns the waiting owner whose recent lists took the least time. Among equal owners, it returns the owner that
+   * has waited longest.
+   * @param wasIdle true to include owners whose rest after their last list is not over
    */
   #nextOwner(now: number, wasIdle: boolean): string | undefined {
     let next: string | undefined;
@@ -112,14 +117,14 @@ export class ListTurns {
   }
 }
 
-/** Time after which a list counts half as much as at first, in milliseconds. */
+/** Time after which a list's cost counts half, in milliseconds. */
 const HALF_LIFE = 5_000;
-/** How far the expectation moves toward each list. */
+/** Fraction by which each list moves the expected time. */
 const STEP = 1 / 16;
 /** Maximum number of owners remembered. */
 const REMEMBERED = 10_000;
 
-/** The figures of one owner, in milliseconds, as of the end of its last list. */
+/** The figures of one owner at the end of its last list, in milliseconds. */
 interface Figures {
   readonly endedAt: number;
   readonly last: number;
@@ -129,10 +134,7 @@ interface Figures {
 
 const NONE: Figures = { endedAt: Number.NEGATIVE_INFINITY, last: 0, sum: 0, expected: 0 };
 
-/**
- * What the lists of each owner took of the event loop lately. Times are in milliseconds, of a clock that never goes
- * back.
- */
+/** Records the event-loop time of each owner's recent lists. Times are in milliseconds, by a monotonic clock. */
 export class ListTimes {
   readonly #figures = new LRUCache<string, Figures>({ max: REMEMBERED });
 
@@ -147,21 +149,24 @@ export class ListTimes {
     });
   }
 
-  /** What the owner's lists took lately: the sum of their times, which halves every five seconds. */
+  /**
+   * Returns the weighted sum of the times of the owner's recent lists. The weight of a list halves every five
+   * seconds.
+   */
   recent(owner: string, now: number): number {
     const { sum, endedAt } = this.#of(owner);
     return sum * 0.5 ** ((now - endedAt) / HALF_LIFE);
   }
 
   /**
-   * What the owner's next list may take: a mean of the last ones that begins at 0, so that a slow one among others, such
-   * as the first one after a start, counts little.
+   * Returns the expected time of the owner's next list: a moving average of the last lists, starting at 0. A single
+   * slow list, such as the first list after a start, counts little.
    */
   expected(owner: string): number {
     return this.#of(owner).expected;
   }
 
-  /** When the owner has been without a list for as long as its last one took. */
+  /** Returns the time at which the owner's rest ends. The rest is as long as the owner's last list. */
   restedAt(owner: string): number {
     const { endedAt, last } = this.#of(owner);
     return endedAt + last;

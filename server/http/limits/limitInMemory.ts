@@ -3,7 +3,7 @@ import type { MemoryCounts } from "./memoryCounts.ts";
 
 /**
  * Counts a request in this process.
- * @param most maximum per window; 0: any number
+ * @param most maximum per window; 0: no limit
  * @param time in milliseconds since 1970
  * @throws RateLimitedError the maximum is exceeded
  */
@@ -14,12 +14,12 @@ export function limitInMemory(counts: MemoryCounts, key: string, most: number, t
 }
 
 /**
- * The error for a request over its rate limit.
- * @param endsAt when a retry is allowed, in milliseconds since 1970, like `time`
+ * Returns the error for a request over its rate limit.
+ * @param endsAt time from which a retry is allowed, in milliseconds since 1970, like `time`
  */
 export function tooMany(endsAt: number, time: number): RateLimitedError {
   const seconds = Math.max(1, Math.ceil((endsAt - time) / 1000));
-  return new RateLimitedError(`too many requests, try again in ${seconds} s`, {
+  return new RateLimitedError(`too many requests; try again in ${seconds} s`, {
     "Retry-After": String(seconds),
   });
 }

@@ -7,13 +7,13 @@ import type { Services } from "../../services.ts";
 import { isList } from "../contract/validation.ts";
 import { ListTurns } from "./ListTurns.ts";
 
-/** After how long without a refusal the lists of an owner count as taken again, in milliseconds. */
+/** Time without a refusal after which an owner's lists count as accepted again, in milliseconds. */
 const CALM = 10_000;
 
 /**
- * Lets lists take turns (see {@link ListTurns}), each for the namespace of its credential, or for the user of one
- * without a namespace. Whoever has too many waiting lists gets 503 with `Retry-After`. Lists that need no credential are
- * left out: nobody could tell whose they are. To be called before the routes of the lists are added.
+ * Schedules lists by owner (see {@link ListTurns}). The owner is the namespace of the credential, or the user if the
+ * credential has no namespace. An owner with too many waiting lists receives 503 with `Retry-After`. Public lists are
+ * exempt, since they have no owner. Must be called before the routes of the lists are added.
  */
 export function limitLists(app: FastifyInstance, { settings, metrics }: Services): void {
   const turns = new ListTurns(settings.listBacklog);
@@ -24,7 +24,7 @@ export function limitLists(app: FastifyInstance, { settings, metrics }: Services
     onRequest(request, _reply, done) {
       const owner = ownerOf(request);
       const begins = turns.begin(owner, (end) => {
-        // Whoever hung up while the list waited does not get it.
+        // A client that disconnected while the list waited does not receive it.
         if (request.socket.destroyed) return;
         ends.set(request, end);
         done();
@@ -32,7 +32,7 @@ export function limitLists(app: FastifyInstance, { settings, metrics }: Services
       if (begins) return;
       metrics.refusedLists.inc();
       refusals.add(owner);
-      done(new BusyError("too many lists wait for their turn, try again", { "Retry-After": "1" }));
+      done(new BusyError("too many lists wait for their turn; try again", { "Retry-After": "1" }));
     },
     onSend(request, _reply, payload, done) {
       ends.get(request)?.();
@@ -47,14 +47,14 @@ export function limitLists(app: FastifyInstance, { settings, metrics }: Services
 
 const hasOwner = ({ scope }: Operation): boolean => scope !== "public";
 
-/** Whose list it is. A user's token may have no namespace. */
+/** Returns the owner of a list. A user's token may have no namespace. */
 function ownerOf({ identity }: FastifyRequest): string {
-  if (identity === null) throw new Error("a list of nobody");
+  if (identity === null) throw new Error("the list has no owner");
   const { tenant } = identity;
   return tenant === "" && "userId" in identity ? `user ${identity.userId}` : tenant;
 }
 
-/** Says in the log from when to when lists are refused, once for each owner. */
+/** Logs the start and the end of a period of refused lists, once for each owner. */
 class Refusals {
   readonly #log: FastifyBaseLogger;
   readonly #ongoing = new Map<string, { count: number; readonly calm: NodeJS.Timeout }>();
@@ -70,9 +70,9 @@ class Refusals {
       known.calm.refresh();
       return;
     }
-    this.#log.warn({ owner }, "lists are refused: too many of the same owner wait");
+    this.#log.warn({ owner }, "refusing lists: too many lists of the same owner wait");
     const calm = setTimeout(() => {
-      this.#log.info({ owner, refused: this.#ongoing.get(owner)?.count }, "lists are no longer refused");
+      this.#log.info({ owner, refused: this.#ongoing.get(owner)?.count }, "accepting lists again");
       this.#ongoing.delete(owner);
     }, CALM).unref();
     this.#ongoing.set(owner, { count: 1, calm });

@@ -3,14 +3,14 @@ import { hasEnded } from "../../hasEnded.ts";
 /** The number of requests under one key in the present window. */
 export interface Counted {
   readonly count: number;
-  /** When the window ends, in milliseconds since 1970. */
+  /** Time at which the window ends, in milliseconds since 1970. */
   readonly endsAt: number;
 }
 
 /** Length of a window, in milliseconds; it begins with the first counted request. */
 export const WINDOW = 60_000;
 
-/** Counters in this process alone, for requests too frequent for a write to the database each. */
+/** Counters in this process only, for requests that are too frequent for one database write each. */
 export class MemoryCounts {
   readonly #counts = new Map<string, number>();
   #endsAt = 0;
@@ -28,13 +28,14 @@ export class MemoryCounts {
   }
 }
 
-/** Cache of keys over their limit, so that a flood of refused requests costs no writes. */
+/** Cache of keys over their limit, so that a flood of refused requests causes no database writes. */
 export class Exhausted {
   readonly #until = new Map<string, number>();
 
   add(key: string, endsAt: number, time: number): void {
     for (const [known, end] of this.#until) {
-      // In the order of adding: an ended key behind a living one stays until that one ends, a window at most.
+      // Entries are in insertion order. An ended key behind a current key stays until the current key ends, at most
+      // one window.
       if (!hasEnded(end, time, WINDOW)) break;
       this.#until.delete(known);
     }
@@ -42,7 +43,10 @@ export class Exhausted {
     this.#until.set(key, endsAt);
   }
 
-  /** When the key may be used again, in milliseconds since 1970; undefined if it may be used now. */
+  /**
+   * Returns the time from which the key may be used again, in milliseconds since 1970; undefined if it may be used
+   * now.
+   */
   endOf(key: string, time: number): number | undefined {
     const end = this.#until.get(key);
     return end !== undefined && !hasEnded(end, time, WINDOW) ? end : undefined;

@@ -5,8 +5,8 @@ import type { Services } from "../../services.ts";
 import { type Counted, WINDOW } from "./memoryCounts.ts";
 
 /**
- * Counts a request in the database, for all instances of the service. One statement, so that concurrent requests are
- * counted one by one.
+ * Counts a request in the database, for all instances of the service. It uses one statement, so that concurrent
+ * requests are counted one by one.
  * @param window length of the window, in milliseconds; always the same for one key
  */
 export async function countInDatabase(
@@ -24,21 +24,21 @@ export async function countInDatabase(
         "endsAt" = CASE WHEN ${ended} THEN ${end} ELSE "RateLimit"."endsAt" END
       RETURNING "count", "endsAt"`,
   );
-  if (row === undefined) throw new Error("the database counted a request and told no count");
+  if (row === undefined) throw new Error("the database counted a request and returned no count");
   const counted = { count: Number(row.count), endsAt: Number(row.endsAt) };
-  // Otherwise a stranger who tries many names could fill the disk.
+  // Otherwise an attacker who tries many names could fill the disk.
   if (counted.count === 1) await db.rateLimit.deleteMany({ where: { endsAt: { lte: start } } });
   return counted;
 }
 
-/** How long a network stays known for an account after a login with the right password, in milliseconds. */
+/** Time for which a network stays known for an account after a login with the correct password, in milliseconds. */
 const KNOWN = 30 * 24 * 60 * 60_000;
 
-/** Key of a known network; the account is stored as a digest. */
+/** Returns the key of a known network. It contains the account as a digest. */
 const knownKey = (account: string, network: string): string =>
   `known ${digestOf(account.toLowerCase())} from ${network}`;
 
-/** Stores that a network sent the account's right password. */
+/** Stores that a network sent the account's correct password. */
 export async function rememberNetwork(
   { db, now }: Services,
   account: string,
@@ -49,7 +49,7 @@ export async function rememberNetwork(
   await db.rateLimit.upsert({ where: { key }, create: { key, ...row }, update: row });
 }
 
-/** True if the account's right password came from the network not too long ago. */
+/** Returns true if the network sent the account's correct password recently enough to stay known. */
 export async function isKnownNetwork(
   { db, now }: Services,
   account: string,

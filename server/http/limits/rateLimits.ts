@@ -8,9 +8,10 @@ import "../access/declaredAccess.ts";
 import "../listener/requestFacts.ts";
 
 /**
- * Limits the rate of requests for limited operations: 429 with `Retry-After`. Addresses are counted before anything
- * else of the request is read, accounts once the body is read. A network that recently sent an account's right password
- * has its own limit for that account. Lockouts (rules section 9) count wrong logins independently.
+ * Limits the rate of requests for limited operations: 429 with `Retry-After`. Requests are counted by address before
+ * the service reads anything else, and by account after it has read the body. A network that recently sent an
+ * account's correct password has its own limit for that account. Lockouts (rules section 9) count wrong logins
+ * independently.
  */
 export function limitRequests(app: FastifyInstance, services: Services): void {
   const { loginsPerAddress, loginsPerAccount, reportsPerAddress } = services.settings;
@@ -40,9 +41,9 @@ export function limitRequests(app: FastifyInstance, services: Services): void {
     const field = routeOptions.config.operation?.limit?.account;
     const account = field && (body as Record<string, unknown> | null | undefined)?.[field];
     if (typeof account !== "string" || account === "" || loginsPerAccount <= 0) return;
-    // Otherwise strangers could lock out the user, who comes from a network that sent the right password before.
+    // Otherwise attackers could lock out a user whose network has sent the correct password before.
     const known = await isKnownNetwork(services, account, facts.network);
-    // A digest, since it may be a token, and a name may have any length.
+    // The account is stored as a digest, since it may be a token, and a name may have any length.
     const key = `login as ${digestOf(account.toLowerCase())}`;
     await limitLogins(known ? `${key} from ${facts.network}` : key, loginsPerAccount);
   });

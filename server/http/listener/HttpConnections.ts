@@ -1,7 +1,10 @@
 import { IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** Requests that may wait on a connection while an earlier one is answered; with more the connection is destroyed. */
+/**
+ * Requests that may wait on a connection during the response to an earlier request. One more request destroys the
+ * connection.
+ */
 const WAITING = 32;
 
 interface PendingRequest {
@@ -9,16 +12,16 @@ interface PendingRequest {
   readonly response: ServerResponse;
 }
 
-/** The state of a connection: whether a request is being answered, and the requests that wait for that. */
+/** The state of a connection: whether a request is being answered, and the requests that wait. */
 interface ConnectionState {
   answering: boolean;
   readonly waiting: PendingRequest[];
 }
 
 /**
- * The open connections of servers. Node would begin all requests that a client sends on one connection at once, and
- * keep every response until the client reads it. Here a connection has one request answered at a time, and the next one
- * begins once the client's system has received the response. Requests of a closed connection are not begun.
+ * Manages the open connections of servers. Node would begin all requests of a connection at once, and keep every
+ * response until the client reads it. Here, a connection has one request answered at a time. The next request begins
+ * after the client's system has received the response. Requests of a closed connection are not begun.
  */
 export class HttpConnections {
   readonly #states = new Map<Socket, ConnectionState>();
@@ -27,15 +30,15 @@ export class HttpConnections {
   #closing = false;
 
   /**
-   * The class of a server's requests. A client can send thousands in one packet, and Node parses all of them first. It
-   * stops only at a request for another protocol (an upgrade), and closes the connection if nothing listens for
-   * upgrades. So this class makes the first request too many look like an upgrade.
+   * The class of a server's requests. A client can send thousands of requests in one packet, and Node parses all of
+   * them first. Node stops only at a request for another protocol (an upgrade), and closes the connection if nothing
+   * listens for upgrades. So this class makes the first request above the limit look like an upgrade.
    */
   readonly Request: typeof IncomingMessage = requestClass(
     (socket) => (this.#states.get(socket)?.waiting.length ?? 0) >= WAITING,
   );
 
-  /** Wraps a server's handler so that it gets the requests of a connection one by one. */
+  /** Wraps a server's handler so that it receives the requests of a connection one by one. */
   oneAtATime(handler: RequestListener): RequestListener {
     return (request, response) => {
       const state = this.#states.get(request.socket);
@@ -58,18 +61,18 @@ export class HttpConnections {
       state.answering = false;
       if (this.#closing) socket.destroySoon();
     });
-    // Reads do not wait for all writes: a write takes several times as long.
+    // Reads do not wait for all writes, since a write takes several times as long.
     const reads = request.method === "GET" || request.method === "HEAD";
     this.#turns.begin(reads, () => {
       if (!socket.destroyed) handler(request, response);
     });
   }
 
-  /** Tracks the server's connections from now on. */
+  /** Tracks the server's new connections. */
   watch(server: Server, secure: boolean): void {
     server.on(secure ? "secureConnection" : "connection", (socket: Socket) => this.#add(socket));
     if (!secure) return;
-    // The handshake has a socket of its own; the peer's address relates it to the secure socket that follows.
+    // The handshake has its own socket. The peer's address relates it to the secure socket that follows.
     server.on("connection", (socket: Socket) => {
       const peer = peerOf(socket);
       this.#handshakes.set(peer, socket);
@@ -89,8 +92,8 @@ export class HttpConnections {
   }
 
   /**
-   * Hands over a connection that goes on with another protocol; the new holder closes it.
-   * @returns false while one of its requests is being answered, whose response still needs the connection
+   * Releases a connection that continues with another protocol. The new owner closes it.
+   * @returns false while one of its requests is being answered; the response still needs the connection
    */
   release(socket: Socket): boolean {
     if (this.#states.get(socket)?.answering) return false;
@@ -108,41 +111,42 @@ export class HttpConnections {
 
 function requestClass(isTooMany: (socket: Socket) => boolean): typeof IncomingMessage {
   return class extends IncomingMessage {
-    declare asksForUpgrade: boolean | null;
+    declare isUpgrade: boolean | null;
 
-    // Node sets it after parsing a request's head, and reads it before and after it begins the request.
+    // Node sets this property after parsing a request's head. It reads the property before and after it begins the
+    // request.
     get upgrade(): boolean | null {
-      return this.asksForUpgrade;
+      return this.isUpgrade;
     }
 
-    set upgrade(asked: boolean | null) {
-      this.asksForUpgrade = isTooMany(this.socket) || asked;
+    set upgrade(value: boolean | null) {
+      this.isUpgrade = isTooMany(this.socket) || value;
     }
   };
 }
 
 const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-/** Jobs that begin at once in one turn of the event loop; further ones get a turn each. */
+/** Jobs that begin at once in one turn of the event loop. Each further job gets its own turn. */
 const CROWD = 32;
-/** Jobs that may overtake a waiting one. */
+/** Jobs that may overtake a waiting job. */
 const OVERTAKING = 4;
 
 /**
  * Spreads jobs over the turns of the event loop. A turn accepts one new connection, and begins all requests that have
- * arrived on others: if each takes a millisecond, several hundred busy clients make a turn so long that a new
- * connection waits for seconds. So a crowd of jobs begins one by one, each in a turn of its own, overtaking jobs first.
- * This costs some throughput, so jobs in small numbers begin at once.
+ * arrived on others. If each request takes a millisecond, several hundred busy clients make a turn so long that a new
+ * connection waits for seconds. So a crowd of jobs begins one by one, each in its own turn, overtaking jobs first.
+ * This reduces throughput slightly, so jobs in small numbers begin at once.
  */
 export class LoopTurns {
   readonly #overtaking: (() => void)[] = [];
   readonly #waiting: (() => void)[] = [];
-  /** Jobs that have overtaken the first waiting one. */
+  /** Jobs that have overtaken the first waiting job. */
   #overtook = 0;
   /** Jobs that arrived in the present turn. */
   #came = 0;
 
-  /** @param overtakes goes before jobs that do not overtake, a few at a time */
+  /** @param overtakes true to run the job before jobs that do not overtake, up to a few at a time */
   begin(overtakes: boolean, job: () => void): void {
     if (this.#came === 0) setImmediate(this.#endTurn);
     this.#came += 1;

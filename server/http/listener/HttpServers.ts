@@ -4,18 +4,24 @@ import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyServerFactory } from "fastify";
 import { HttpConnections } from "./HttpConnections.ts";
 
-/** Maximum size of the request line with headers, in bytes: room for the longest filter, percent-encoded. */
+/** Maximum size of the request line with headers, in bytes. It fits the longest filter, percent-encoded. */
 const HEADER_LIMIT = 64 * 1024;
-/** Maximum number of headers; Node ignores those that follow. */
+/** Maximum number of headers. Node ignores further headers. */
 const HEADER_COUNT = 200;
-/** How long a request's headers, and all of it, may take to arrive, in milliseconds. */
+/** Maximum time for the arrival of a request's headers, and of the whole request, in milliseconds. */
 const HEADERS_TIMEOUT = 15_000;
 const REQUEST_TIMEOUT = 30_000;
-/** How often Node checks these two timeouts, in milliseconds. */
+/** Interval at which Node checks these two timeouts, in milliseconds. */
 const CHECK_INTERVAL = 5_000;
-/** How long a connection may wait for its next request, in milliseconds: longer than the minute that proxies wait. */
+/**
+ * Time that a connection may wait for its next request, in milliseconds. It is longer than the minute that proxies
+ * wait.
+ */
 const KEEP_ALIVE_TIMEOUT = 72_000;
-/** How long a connection in use may be silent, in milliseconds: a client that does not read its response is cut off. */
+/**
+ * Time that a connection in use may be silent, in milliseconds. A client that does not read its response is
+ * disconnected.
+ */
 const SILENCE_TIMEOUT = 120_000;
 
 const bounds: http.ServerOptions = {
@@ -26,7 +32,7 @@ const bounds: http.ServerOptions = {
   keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
 };
 
-/** The certificate and key by which a server identifies itself. */
+/** The certificate and key with which a server identifies itself. */
 export interface TlsIdentity {
   readonly cert: Buffer;
   readonly key: Buffer;
@@ -34,20 +40,20 @@ export interface TlsIdentity {
 }
 
 /**
- * Makes the HTTP servers of an app: Fastify wants one for each address of the host's name, and all of them have the
- * same limits and the same certificate.
+ * Creates the HTTP servers of an app. Fastify needs one server for each address of the host's name; all servers have
+ * the same limits and the same certificate.
  */
 export class HttpServers {
   #tls: TlsIdentity | undefined;
   readonly #secure: https.Server[] = [];
   readonly #connections = new HttpConnections();
 
-  /** @param tls by default none: plain HTTP */
+  /** @param tls default: none, which serves plain HTTP */
   constructor(tls?: TlsIdentity) {
     this.#tls = tls;
   }
 
-  /** Fastify's `serverFactory`. */
+  /** Creates a server; Fastify's `serverFactory`. */
   readonly make: FastifyServerFactory = (handler) => {
     const oneAtATime = this.#connections.oneAtATime(handler);
     const options = { ...bounds, IncomingMessage: this.#connections.Request };
@@ -55,7 +61,8 @@ export class HttpServers {
       ? this.#makeSecure({ ...options, ...this.#tls }, oneAtATime)
       : http.createServer(options, oneAtATime);
     this.#connections.watch(server, this.secure);
-    // Otherwise an upgrade request would hang on the second of two addresses, where Fastify listens for it.
+    // Otherwise an upgrade request would hang on the second of two addresses, since Fastify listens for upgrades
+    // there.
     Object.assign(server, { shouldUpgradeCallback: () => false });
     server.maxHeadersCount = HEADER_COUNT;
     return server.setTimeout(SILENCE_TIMEOUT);
@@ -67,7 +74,7 @@ export class HttpServers {
     return server;
   }
 
-  /** Makes idle connections close as soon as the app is told to close. */
+  /** Closes idle connections as soon as the app begins to close. */
   closeWith(app: FastifyInstance): void {
     app.addHook("preClose", async () => this.#connections.close());
   }
@@ -77,12 +84,12 @@ export class HttpServers {
     return this.#connections.release(socket);
   }
 
-  /** True when the servers speak TLS. */
+  /** True if the servers use TLS. */
   get secure(): boolean {
     return this.#tls !== undefined;
   }
 
-  /** New connections get the new certificate; open ones go on. */
+  /** Replaces the certificate for new connections. Open connections keep the old certificate. */
   renewTls(tls: TlsIdentity): void {
     this.#tls = tls;
     for (const server of this.#secure) server.setSecureContext(tls);

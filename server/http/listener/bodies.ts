@@ -4,8 +4,9 @@ import { ContentTypeError, WrongTypeError } from "../../errors.ts";
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Reads JSON bodies. An empty body counts as none, whatever its content type: clients send `application/json` without a
- * body on PATCH and DELETE. The body of an operation that has none is ignored (rules D17, D18).
+ * Reads JSON bodies. An empty body counts as absent, whatever its content type, because clients send
+ * `application/json` without a body on PATCH and DELETE. A body is ignored if the operation takes none (rules D17,
+ * D18).
  */
 export function readBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -21,7 +22,7 @@ export function readBodies(app: FastifyInstance): void {
       }
     },
   );
-  // The rules do not define other content types; a guess could read a form as something else.
+  // The rules do not define other content types; a guess could misread a form.
   app.addContentTypeParser(
     "*",
     { parseAs: "buffer" as const },

@@ -2,17 +2,17 @@ import type { FastifyInstance } from "fastify";
 import { outageOf } from "../../db/outage.ts";
 import { answerTo, PaymentGatewayError } from "../../errors.ts";
 
-/** Answers every error as `{message}`, or as an array of field names; an unexpected error goes to the log only. */
+/** Sends every error as `{message}`, or as an array of field names. An unexpected error goes to the log only. */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(async (error, request, reply) => {
     const answer = answerTo(error);
     if (request.signal.aborted && error === request.signal.reason) {
-      request.log.info("the caller hung up, its request was dropped");
+      request.log.info("the client disconnected; its request was dropped");
     } else if (answer === undefined) {
-      // The logger carries the request id, which the caller has too (X-Request-ID).
+      // The logger includes the request id, which the caller also receives (X-Request-ID).
       request.log.error({ err: error }, "request failed");
     } else if (["unwritable", "unreachable"].includes(outageOf(error) ?? "")) {
-      request.log.error({ err: error }, "the database fails");
+      request.log.error({ err: error }, "database unavailable");
     } else if (error instanceof PaymentGatewayError) {
       request.log.warn({ err: error.cause, code: error.code }, "the payment gateway failed");
     }
@@ -21,7 +21,7 @@ export function answerErrors(app: FastifyInstance): void {
       body: { message: "internal error" },
       headers: {},
     };
-    // Sent as text: the route's serializer may have another schema for this status.
+    // Sent as text, because the route's serializer may have another schema for this status.
     return reply
       .code(status)
       .headers(headers)

@@ -6,23 +6,23 @@ import { InvalidError } from "../../errors.ts";
 import type { ServiceSettings } from "../../settings/readConfig.ts";
 
 /**
- * The origin and the target of a request. This is the one place that reads the headers of proxies; only those of
- * trusted proxies count, since anybody could send such headers (rules section 3).
+ * The origin and the target of a request. Only this module reads the headers of proxies. Only headers of trusted
+ * proxies count, since any client could send such headers (rules section 3).
  */
 export interface RequestFacts {
-  /** The request's id, which the response carries as X-Request-ID, and the log has too. */
+  /** The request's id, in the X-Request-ID header of the response and in the log. */
   readonly id: string;
-  /** IP address of the client, IPv4 in dotted form; empty if the connection is closed already. */
+  /** IP address of the client, IPv4 in dotted form; empty if the connection is already closed. */
   readonly address: string;
-  /** The address as lockouts and rate limits count it: of IPv6 the /64. */
+  /** The network that lockouts and rate limits count: the address, or for IPv6 its /64. */
   readonly network: string;
   /** Scheme, host and port at which clients reach the service: the configured ones, else those of the request. */
   readonly origin: URL;
-  /** Media types of `Accept`, in lower case and without parameters, with their weights: 0 to 1. */
+  /** Media types of `Accept`, in lower case and without parameters, with their weights (0 to 1). */
   readonly accept: ReadonlyMap<string, number>;
-  /** The header `Authorization`, for operations that need no credential and still use one; undefined without it. */
+  /** The header `Authorization`, for operations that use a credential but do not need one; undefined if absent. */
   readonly authorization: string | undefined;
-  /** True if clients reach the service by TLS, here or at a proxy. */
+  /** True if clients reach the service by TLS, directly or through a proxy. */
   readonly secure: boolean;
 }
 
@@ -33,12 +33,12 @@ declare module "fastify" {
 }
 
 /**
- * Refuses a request with more than one `Host` (RFC 9112, section 3.2): a proxy may have used another one than the
- * service would. Node refuses requests of HTTP/1.1 without `Host`.
+ * Rejects a request with more than one `Host` (RFC 9112, section 3.2), since a proxy may have used another value than
+ * the service would. Node rejects requests of HTTP/1.1 without `Host`.
  */
 export function requireOneHost(app: FastifyInstance): void {
   app.addHook("onRequest", (request, _reply, done) => {
-    done(hostsOf(request.raw.rawHeaders) > 1 ? new InvalidError("Host: must be given once") : undefined);
+    done(hostsOf(request.raw.rawHeaders) > 1 ? new InvalidError("Host: must occur once") : undefined);
   });
 }
 
@@ -52,7 +52,7 @@ function hostsOf(headers: readonly string[]): number {
   return hosts;
 }
 
-/** Gives every request its `facts`. */
+/** Adds `facts` to every request. */
 export function gatherFacts(app: FastifyInstance, settings: ServiceSettings): void {
   const { publicUrl } = settings;
   const isTrusted = addressMatcher(settings.trustedProxies);
@@ -92,7 +92,7 @@ function factsOf(request: FastifyRequest, isTrusted: Test, publicUrl: string | u
   };
 }
 
-/** Reads `Accept` (RFC 9110, section 12.5.1). A malformed weight counts as 0, since its meaning is unknown. */
+/** Parses `Accept` (RFC 9110, section 12.5.1). A malformed weight counts as 0. */
 function acceptedTypes(accept: string): Map<string, number> {
   return new Map(
     accept.split(",").map((range) => {
@@ -104,11 +104,13 @@ function acceptedTypes(accept: string): Map<string, number> {
 }
 
 /**
- * The client's address as the proxies report it. X-Real-IP wins, the wire's own header for it (rules section 3:
- * X-Real-IP, else the peer). Otherwise it is the last address of X-Forwarded-For that is not a trusted proxy, since the
- * entries before it may be forged. If both are missing or malformed, the last trusted proxy counts as the client. A
- * trusted proxy must set or remove both headers: one that appends to X-Forwarded-For but passes on X-Real-IP lets its
- * clients choose their address.
+ * Returns the client's address as the proxies report it. X-Real-IP takes precedence, since it is the API's own header
+ * for the address (rules section 3: X-Real-IP, else the peer). Otherwise the client is the last address of
+ * X-Forwarded-For that is not a trusted proxy; the entries before it may be forged. If both headers are missing or
+ * malformed, the last trusted proxy counts as the client.
+ *
+ * A trusted proxy must set or remove both headers. A proxy that appends to X-Forwarded-For but forwards X-Real-IP
+ * lets its clients choose their address.
  */
 function clientAddress(headers: IncomingHttpHeaders, peer: string, isTrusted: Test): string {
   const realIp = normalAddress(single(headers, "x-real-ip") ?? "");
@@ -142,7 +144,7 @@ function originOf(scheme: Scheme, headers: IncomingHttpHeaders, proxied: boolean
   const host = forwarded("x-forwarded-host") ?? single(headers, "host") ?? "";
   const port = forwarded("x-forwarded-port") ?? "";
   const given = readHost(scheme, host);
-  // A port in the host header is the client's own.
+  // A port in the host header was sent by the client.
   const complete =
     /^\d{1,5}$/.test(port) && !/:\d+$/.test(host) ? readHost(scheme, `${host}:${port}`) : given;
   return complete ?? given ?? new URL(`${scheme}://localhost`);
@@ -155,7 +157,7 @@ function readHost(scheme: Scheme, host: string): URL | undefined {
     : undefined;
 }
 
-/** The entry of the nearest proxy in a list that proxies append to. */
+/** Returns the nearest proxy's entry in a list to which proxies append. */
 function nearestOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   return single(headers, name)?.split(",").at(-1)?.trim() || undefined;
 }

@@ -2,8 +2,8 @@ import type { FastifyInstance } from "fastify";
 import "./requestFacts.ts";
 
 /**
- * Headers of every response, for browsers: responses are data, and must not be stored. Written by hand, since most
- * headers of ready-made collections are about pages. The few pages allow more by a policy of their own.
+ * Headers of every response, for browsers: responses are data and must not be stored. They are listed here because
+ * most headers of ready-made collections apply to pages. The few pages have their own, less strict policy.
  */
 const ALWAYS = {
   "X-Content-Type-Options": "nosniff",
@@ -15,7 +15,10 @@ const ALWAYS = {
 /** A year, in seconds. */
 const HSTS = "max-age=31536000";
 
-/** @param secure whether clients reach the service by TLS */
+/**
+ * Returns the headers of a response.
+ * @param secure true if clients reach the service by TLS
+ */
 export function securityHeaders(requestId: string, secure: boolean): Record<string, string> {
   return {
     "X-Request-ID": requestId,
@@ -24,7 +27,7 @@ export function securityHeaders(requestId: string, secure: boolean): Record<stri
   };
 }
 
-/** Adds the headers to every response; to be registered before any hook that may refuse the request. */
+/** Adds the headers to every response. Must be registered before any hook that may reject the request. */
 export function sendSecurityHeaders(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     reply.headers(securityHeaders(request.id, request.facts.secure));

@@ -6,10 +6,11 @@ interface ServedPath {
 }
 
 /**
- * Answers requests that no route serves: 405 with `Allow` if the path has other methods (RFC 9110, section 15.5.6),
- * else 404. The methods of a path are no secret, since the OpenAPI document lists them. As in that document, a literal
- * path takes precedence over one with a parameter. Must be registered before the routes.
- * @param absent paths that only other editions serve: here they have no method, even if a path with a parameter matches
+ * Responds to requests that no route serves: 405 with `Allow` if the path has other methods (RFC 9110, section
+ * 15.5.6), else 404. The methods of a path are no secret, since the OpenAPI document lists them. As in that document,
+ * a literal path takes precedence over a path with a parameter. Must be registered before the routes.
+ * @param absent paths that only other editions serve: here they have no method, even if a path with a parameter
+ * matches
  */
 export function answerUnservedPaths(app: FastifyInstance, absent: readonly string[] = []): void {
   const served = new Map<string, ServedPath>();
@@ -27,7 +28,7 @@ export function answerUnservedPaths(app: FastifyInstance, absent: readonly strin
   app.addHook("onRoute", ({ url, method }) => {
     if (!url.includes("*")) add(url, [method].flat());
   });
-  // A hook, because Fastify checks content type and body before it calls a not-found handler.
+  // Uses a hook, because Fastify checks content type and body before it calls a not-found handler.
   app.addHook("onRequest", async (request, reply) => {
     if (!request.is404 && !shadowed.has(request.routeOptions.url ?? "")) return;
     const methods = methodsOf([...served.values()], request.url.split("?", 1)[0] ?? "");
@@ -41,19 +42,19 @@ export function answerUnservedPaths(app: FastifyInstance, absent: readonly strin
   });
 }
 
-/** Methods of the best path: of those that match, the one with the earliest literal segment. */
+/** Returns the methods of the best matching path, which has the earliest literal segment. */
 function methodsOf(served: readonly ServedPath[], path: string): ReadonlySet<string> {
-  const [meant] = served
+  const [best] = served
     .filter(({ segments }) => matches(segments, path.split("/")))
     .sort((one, other) => rank(one.segments).localeCompare(rank(other.segments)));
-  return meant?.methods ?? new Set();
+  return best?.methods ?? new Set();
 }
 
 const isParameter = (segment: string) => segment.startsWith(":");
 const rank = (segments: readonly string[]) =>
   segments.map((text) => (isParameter(text) ? "1" : "0")).join("");
 
-/** Whether a route matches a path; a parameter matches any value that is not empty. */
+/** Returns true if a route matches a path. A parameter matches any value that is not empty. */
 function matches(route: readonly string[], path: readonly string[]): boolean {
   return (
     route !== path &&

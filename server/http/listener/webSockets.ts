@@ -5,23 +5,23 @@ import { type RawData, type WebSocket, WebSocketServer } from "ws";
 import { BusyError, InvalidError } from "../../errors.ts";
 import type { HttpServers } from "./HttpServers.ts";
 
-/** Limits of a listener's WebSockets. */
+/** The limits of a listener's WebSockets. */
 export interface WebSocketLimits {
   /** Maximum number of open WebSockets. */
   readonly most: number;
-  /** How often a silent conversation is checked for its end, in milliseconds. */
+  /** Interval at which a silent conversation is checked for its end, in milliseconds. */
   readonly silence: number;
 }
 
 const LIMITS: WebSocketLimits = { most: 5000, silence: 5 * 60_000 };
-/** Silence after which TCP probes whether the other end is alive, in milliseconds. */
+/** Silence after which TCP checks whether the peer is alive, in milliseconds. */
 const TCP_KEEPALIVE = 30_000;
-/** How long the other end may take to answer the closing handshake, in milliseconds. */
+/** Time that the peer may take for the closing handshake, in milliseconds. */
 const END_TIMEOUT = 1000;
-/** How long stopping waits for messages that are being handled, in milliseconds. */
+/** Time that stopping waits for messages that are being handled, in milliseconds. */
 const STOP_TIMEOUT = 5000;
 
-/** Codes with which a WebSocket is closed (RFC 6455, section 7.4.1). */
+/** Codes with which the service closes a WebSocket (RFC 6455, section 7.4.1). */
 const CLOSE = {
   normal: 1000,
   goingAway: 1001,
@@ -32,31 +32,31 @@ const CLOSE = {
   tryLater: 1013,
 };
 
-/** Ends a WebSocket. The reason goes to the other end and to the log, so it must not quote messages. */
+/** Ends a WebSocket. The peer and the log receive the reason, so it must not quote messages. */
 export class EndOfConversation extends Error {
   readonly code: number;
 
-  /** @param why `invalid`: a message is malformed; `refused`: messages cannot be used any more */
+  /** @param why `invalid`: a message is malformed; `refused`: the service can no longer use messages */
   constructor(why: "invalid" | "refused", reason: string) {
     super(reason);
     this.code = CLOSE[why];
   }
 }
 
-/** The result of an operation that opens a WebSocket: it receives the messages. */
+/** The result of an operation that opens a WebSocket. It receives the messages. */
 export abstract class Conversation {
   /**
-   * Handles a text message; the next message waits until it is done.
+   * Handles a text message. The next message waits until this one is handled.
    * @throws EndOfConversation to end the WebSocket
    */
   abstract receive(message: string): Promise<void>;
-  /** Called after a time without messages; true if no more messages can come. */
+  /** Called after a time without messages. Returns true if no more messages can arrive. */
   abstract isOver(): Promise<boolean>;
 }
 
 /** The result of an operation that opens a WebSocket for messages of any kind, in both directions. */
 export abstract class WebSocketHandler {
-  /** Takes the open WebSocket over. It is closed when the app stops. */
+  /** Takes ownership of the open WebSocket. The service closes it when the app stops. */
   abstract begin(webSocket: WebSocket): void;
 }
 
@@ -72,12 +72,12 @@ interface Upgrade {
   readonly connections: OpenWebSockets;
 }
 
-/** Upgrade requests that are not answered yet. */
+/** Upgrade requests without a response so far. */
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
 /**
- * Lets operations of the app answer with WebSockets. Upgrade requests pass through hooks and routes, and are refused by
- * HTTP, like all others. Stopping the app closes open WebSockets.
+ * Lets operations of the app respond with WebSockets. Like all other requests, upgrade requests pass through hooks
+ * and routes, and are rejected by HTTP. Stopping the app closes open WebSockets.
  * @param servers the app's HTTP servers
  * @param limits replaces some of the default limits, for tests
  */
@@ -88,10 +88,10 @@ export function acceptWebSockets(
 ): void {
   const connections = new OpenWebSockets({ ...LIMITS, ...limits });
   const server = app.server as Server & { shouldUpgradeCallback?: (request: IncomingMessage) => boolean };
-  // Node before 22.21 does not call this, and answers upgrade requests to HTTP/2 as if they had no body.
+  // Node before 22.21 does not call this function, and handles upgrade requests to HTTP/2 as if they had no body.
   server.shouldUpgradeCallback = ({ headers }) => headers.upgrade?.toLowerCase() === "websocket";
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    // A client that is gone needs no response; without a listener the error would end the process.
+    // A disconnected client needs no response. Without a listener, the error would end the process.
     socket.on("error", () => socket.destroy());
     if (!servers.release(socket)) {
       socket.destroy();
@@ -121,9 +121,9 @@ export function openWebSocket(
 ): FastifyReply {
   const upgrade = upgrades.get(request.raw);
   if (upgrade === undefined)
-    throw new InvalidError("the request must be for a WebSocket: Upgrade: websocket");
+    throw new InvalidError("the request is not for a WebSocket: send the header Upgrade: websocket");
   const { socket, head, connections } = upgrade;
-  if (opened instanceof Conversation) connections.makeRoom();
+  if (opened instanceof Conversation) connections.closeForNew();
   else connections.refuseWhenStopping();
   upgrades.delete(request.raw);
   reply.hijack();
@@ -136,7 +136,7 @@ export function openWebSocket(
   return reply;
 }
 
-/** What does the handshakes of WebSockets, by the maximum size of their messages. */
+/** Servers that perform the handshakes of WebSockets, by the maximum size of their messages. */
 const handshakes = new Map<number, WebSocketServer>();
 
 function serverFor(limit: number): WebSocketServer {
@@ -165,27 +165,28 @@ class OpenWebSockets {
   }
 
   /**
-   * At the limit, closes the oldest WebSocket without a message: strangers who open idle ones keep nobody out.
-   * @throws BusyError all of them have received messages, or the app stops
+   * Closes the oldest WebSocket without a message if the limit is reached. An attacker who opens idle WebSockets
+   * cannot keep other clients out.
+   * @throws BusyError all WebSockets have received messages, or the app stops
    */
-  makeRoom(): void {
+  closeForNew(): void {
     this.refuseWhenStopping();
     if (this.#open.size < this.#limits.most) return;
     for (const connection of this.#open) {
       if (connection.received > 0) continue;
       this.#open.delete(connection);
-      connection.makeRoom();
+      connection.closeForNew();
       return;
     }
-    throw new BusyError("there are too many WebSockets");
+    throw new BusyError("too many WebSockets are open");
   }
 
   /** @throws BusyError the app stops */
   refuseWhenStopping(): void {
-    if (this.#stopping) throw new BusyError("the service is being stopped");
+    if (this.#stopping) throw new BusyError("the service is stopping");
   }
 
-  /** Lets a handler begin; stopping closes its WebSocket. */
+  /** Starts a handler. Stopping the app closes its WebSocket. */
   keep(webSocket: WebSocket, handler: WebSocketHandler): void {
     this.#handled.add(webSocket);
     webSocket.on("close", () => this.#handled.delete(webSocket));
@@ -198,7 +199,7 @@ class OpenWebSockets {
     connection.done.finally(() => this.#open.delete(connection));
   }
 
-  /** Closes all of them; messages being handled may finish. */
+  /** Closes all WebSockets. Messages that are being handled may finish. */
   async stop(): Promise<void> {
     this.#stopping = true;
     for (const webSocket of this.#handled) {
@@ -217,9 +218,9 @@ class OpenWebSockets {
 }
 
 /**
- * One WebSocket. While a message is handled nothing is read, so that only messages received in one piece wait here. It
- * sends no pings: some senders never read, and unread data would turn their end of the connection into a reset, which
- * may lose their last messages.
+ * One WebSocket. While a message is handled, the service reads nothing, so that only messages received in one piece
+ * wait here. The service sends no pings. Some senders never read, and unread data would turn their end of the
+ * connection into a reset, which may lose their last messages.
  */
 class WebSocketConnection {
   readonly #socket: WebSocket;
@@ -234,7 +235,7 @@ class WebSocketConnection {
   #finish: () => void = () => {};
   /** Number of messages received. */
   received = 0;
-  /** Settled once it is closed and no message is being handled. */
+  /** Resolves once the WebSocket is closed and no message is being handled. */
   readonly done = new Promise<void>((resolve) => {
     this.#finish = resolve;
   });
@@ -244,10 +245,10 @@ class WebSocketConnection {
     this.#conversation = conversation;
     this.#log = log;
     log.info("WebSocket open");
-    this.#timer = setInterval(() => void this.#lookIfOver(), silence).unref();
+    this.#timer = setInterval(() => void this.#endIfOver(), silence).unref();
     socket.on("message", (data: RawData, binary: boolean) => this.#take(data, binary));
     socket.on("error", ({ message }) =>
-      log.warn({ reason: message }, "WebSocket is not spoken as it must be"),
+      log.warn({ reason: message }, "WebSocket protocol error"),
     );
     socket.on("close", (code: number) => {
       clearInterval(this.#timer);
@@ -257,7 +258,7 @@ class WebSocketConnection {
     });
   }
 
-  /** Closes it; waiting messages are dropped. */
+  /** Closes the WebSocket. Waiting messages are dropped. */
   end(code: number, reason: string): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -267,15 +268,15 @@ class WebSocketConnection {
     setTimeout(() => this.#socket.terminate(), END_TIMEOUT).unref();
   }
 
-  /** Closes it in favor of another one. */
-  makeRoom(): void {
-    this.#log.warn("there are too many WebSockets: one on which nothing came ends");
-    this.end(CLOSE.tryLater, "there are too many");
+  /** Closes the WebSocket in favor of a new one. */
+  closeForNew(): void {
+    this.#log.warn("too many WebSockets are open: closing one without messages");
+    this.end(CLOSE.tryLater, "too many WebSockets are open");
   }
 
-  /** Closes it without waiting for the other end. */
+  /** Closes the WebSocket without waiting for the peer. */
   stop(): void {
-    this.end(CLOSE.goingAway, "the service is being stopped");
+    this.end(CLOSE.goingAway, "the service is stopping");
     setImmediate(() => this.#socket.terminate());
   }
 
@@ -308,24 +309,24 @@ class WebSocketConnection {
   }
 
   #refuse(code: number, reason: string): void {
-    this.#log.warn({ code, reason }, "a message of a WebSocket is refused");
+    this.#log.warn({ code, reason }, "WebSocket message rejected");
     this.end(code, reason);
   }
 
   #fail(error: unknown): void {
-    this.#log.error({ err: error }, "a message of a WebSocket could not be handled");
+    this.#log.error({ err: error }, "cannot handle a WebSocket message");
     this.end(CLOSE.failed, "internal error");
   }
 
-  async #lookIfOver(): Promise<void> {
+  async #endIfOver(): Promise<void> {
     const { received } = this;
-    const heard = received > this.#receivedBefore;
+    const hasReceived = received > this.#receivedBefore;
     this.#receivedBefore = received;
-    if (heard || this.#working) return;
+    if (hasReceived || this.#working) return;
     try {
-      if (await this.#conversation.isOver()) this.end(CLOSE.normal, "nothing more can come");
+      if (await this.#conversation.isOver()) this.end(CLOSE.normal, "no more messages can arrive");
     } catch (error) {
-      this.#log.warn({ err: error }, "it could not be seen whether a WebSocket is still of use");
+      this.#log.warn({ err: error }, "cannot check whether a WebSocket is still in use");
     }
   }
 }
