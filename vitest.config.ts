@@ -3,12 +3,12 @@ import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config
 import { beforeSparse, ofBuilt, onPostgresql, throughPlugin, throughTerraform } from "./test/projects.ts";
 import { SHORT_LIVED } from "./test/support/nodeFlags.ts";
 
-// Tests start hundreds of processes of the same few programs; Node need not compile them each time.
+// Tests start hundreds of processes of the same few programs; the cache prevents Node from compiling them each time.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules", ".cache", "node");
 
 const source = (path: string) => join(import.meta.dirname, path);
 
-/** The packages' sources, instead of what was built of them last. The longer names first. */
+/** The packages' sources, instead of the last build. The longer names come first. */
 const packages = {
   "@gatehouse-access/sdk/contract": source("sdk/contract/index.ts"),
   "@gatehouse-access/sdk/errors": source("sdk/errors.ts"),
@@ -34,19 +34,20 @@ const project = (
 export default defineConfig({
   resolve: { alias: packages },
   test: {
-    // One more than the cores of a small machine: tests wait for processes and answers a part of their time.
+    // One more than the cores of a small machine, since tests spend part of their time waiting for processes and
+    // responses.
     maxWorkers: 3,
     reporters: ["default"],
     setupFiles: ["test/support/properties.ts"],
     testTimeout: 60_000,
-    // Hooks install packages, apply programs and remove folders of 50,000 files, also on a slow disk.
+    // Hooks install packages, apply programs and remove folders of 50,000 files, sometimes on a slow disk.
     hookTimeout: 300_000,
-    // What is waited for comes at once where the machine has time; one second is too short where it has none.
+    // On an idle machine, expected states occur at once. On a busy machine, one second is too short.
     expect: { poll: { timeout: 20_000 } },
     execArgv: SHORT_LIVED,
-    // What is loaded and compiled, is so once for all files. They share its modules, as instances in one process would.
+    // Files of a worker share modules, as instances in one process would. Each module is loaded and compiled once.
     isolate: false,
-    tags: [{ name: "long", description: "Slow by nature, or the same many times: see CONTRIBUTING.md" }],
+    tags: [{ name: "long", description: "Slow or repetitive tests: see CONTRIBUTING.md" }],
     projects: [
       project("sources", {
         include: ["test/**/*.test.ts"],
@@ -54,7 +55,8 @@ export default defineConfig({
       }),
       project("processes", { include: ofBuilt, globalSetup: BUILD }),
       project("postgresql", { include: onPostgresql, ...POSTGRESQL }),
-      // What ran above, once more: on the other database, before another service, through the plugin, by Terraform.
+      // These projects repeat the tests above: on PostgreSQL, with a sparse service, through the plugin, and with
+      // Terraform.
       project("again-postgresql", {
         include: ["test/server/**/*.test.ts"],
         exclude: ["test/server/sqlite/**", ...onPostgresql],

@@ -1,5 +1,5 @@
-// Measures what a healthy client notices during attacks: `npm run bench:attack [-- --database … --cases … --output FILE]`.
-// Each case has a service to itself. The healthy client sends one request after another.
+// Measures the effect of attacks on a healthy client: `npm run bench:attack [-- --database … --cases … --output
+// FILE]`. Each case uses a separate service. The healthy client sends one request after another.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,12 +19,12 @@ const { database, cases, gateway, seconds, ...options } = readOptions("bench:att
 });
 
 const report = new Report();
-report.print(`# What others notice of an attack
+report.print(`# Effect of attacks on a healthy client
 
-\`npm run bench:attack\`, ${seconds} s each, on ${processors()} that the attacker shares. A healthy client asks \`${HEALTH}\` or
-\`${LIST}\` meanwhile, one request after another.
+\`npm run bench:attack\`, ${seconds} s each, on ${processors()} shared with the attacker. Meanwhile, a healthy client requests \`${HEALTH}\` or
+\`${LIST}\` without concurrency.
 
-| Database | Attack | median (ms) | p99 (ms) | worst (ms) | most memory (MB) | answers to the attacker |
+| Database | Attack | median (ms) | p99 (ms) | worst (ms) | peak memory (MB) | responses to the attacker |
 | --- | --- | --- | --- | --- | --- | --- |`);
 for (const name of database) {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-attack-"));
@@ -33,7 +33,7 @@ for (const name of database) {
     await seed(url, ["many", "fleet"]);
     for (const attack of cases) {
       const { times, megabytes, answers } = await measureApi(folder, url, attack, seconds);
-      const counts = Object.entries(answers).map(([status, count]) => `${count} times ${status}`);
+      const counts = Object.entries(answers).map(([status, count]) => `${count} × ${status}`);
       const figures = times.map((time) => time.toFixed(1));
       report.row(
         name,
@@ -50,15 +50,15 @@ for (const name of database) {
 }
 if (gateway.length > 0) {
   report.print(`
-# What others notice of an attack on the SSH gateway
+# Effect of attacks on the SSH gateway
 
-SQLite; the attacker comes from another address. Memory: the most that the API's process and the gateway process have held.
+SQLite. The attacker uses another address. Memory: the peaks of the API's process and of the gateway process.
 
 | Attack | GET: median (ms) | p99 | worst | API (MB) | gateway (MB) | login: median (ms) | worst | failed |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |`);
   for (const attack of gateway) {
     const { get, login, api, gateway } = await measureGateway(attack, seconds);
-    const times = get?.map((time) => time.toFixed(1)) ?? ["no answer", "", ""];
+    const times = get?.map((time) => time.toFixed(1)) ?? ["no response", "", ""];
     const memory = [Math.round(api), Math.round(gateway) || "–"];
     const logins = [login.p50.toFixed(0), login.worst.toFixed(0), login.failed];
     report.row(SSH_ATTACKS[attack].title, ...times, ...memory, ...logins);

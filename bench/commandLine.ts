@@ -2,12 +2,13 @@ import { parseArgs } from "node:util";
 
 /** An option of a command. */
 export interface Option<T> {
-  /** The value, as the usage shows it; undefined: a flag, which has none. */
+  /** The placeholder of the value in the usage; undefined for a flag, which has no value. */
   readonly value?: string;
   readonly description: string;
   /**
-   * @param text undefined: the command line does not have the option
-   * @throws Error with the rule that the text breaks
+   * Reads the option's value.
+   * @param text undefined: the command line does not contain the option
+   * @throws Error with the rule that the text violates
    */
   read(text: string | undefined): T;
 }
@@ -16,8 +17,8 @@ type Options = Readonly<Record<string, Option<unknown>>>;
 type Values<O extends Options> = { readonly [N in keyof O]: ReturnType<O[N]["read"]> };
 
 /**
- * Reads the options of the command line. `--help` prints the usage and ends the process. For a wrong option, the process
- * prints the error and the usage, and ends with exit code 2.
+ * Reads the options of the command line. `--help` prints the usage and ends the process. For a wrong option, the
+ * process prints the error and the usage, and ends with exit code 2.
  * @param command the npm script
  * @param notes text below the options
  */
@@ -56,20 +57,20 @@ function usageOf(command: string, options: Options): string {
   return [`Usage: npm run ${command} [-- options]`, ...lines].join("\n");
 }
 
-/** A flag. */
+/** Defines a flag. */
 export const flag = (description: string): Option<boolean> => ({
   description,
   read: (text) => text !== undefined,
 });
 
-/** A text. */
+/** Defines a text option. */
 export const text = (value: string, description: string): Option<string | undefined> => ({
   value,
   description,
   read: (given) => given,
 });
 
-/** A number from `least` to 999999. */
+/** Defines an option for a whole number from `least` to 999999. */
 export const wholeNumber = (description: string, usual: number, least = 1): Option<number> => ({
   value: "N",
   description: `${description}, default ${usual}`,
@@ -79,7 +80,7 @@ export const wholeNumber = (description: string, usual: number, least = 1): Opti
   },
 });
 
-/** Some of the names, separated by commas. */
+/** Defines an option for some of the names, separated by commas. */
 export const names = <N extends string>(all: readonly N[]): Option<readonly N[]> => ({
   value: "A,B,…",
   description: `${all.join(", ")}; default: all`,
@@ -87,7 +88,7 @@ export const names = <N extends string>(all: readonly N[]): Option<readonly N[]>
     const chosen = given.split(",").filter(Boolean);
     const isKnown = (name: string): name is N => (all as readonly string[]).includes(name);
     if (chosen.every(isKnown)) return chosen;
-    throw new Error(`must be of ${all.join(", ")}`);
+    throw new Error(`must be a list of: ${all.join(", ")}`);
   },
 });
 
@@ -102,5 +103,5 @@ export const databases: Option<readonly ("sqlite" | "postgresql")[]> = {
   },
 };
 
-/** The file of the report. */
-export const output = text("FILE", "writes the report, as Markdown, to the file too");
+/** The option for the file of the report. */
+export const output = text("FILE", "also write the report to this file, as Markdown");

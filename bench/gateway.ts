@@ -1,5 +1,5 @@
-// What a login through the gateway costs beside a direct sshd: `npm run bench:gateway [-- --rounds N --held N --write]`.
-// Service, agent, sshd and clients share this machine's cores; the same client and cipher for both, in turn.
+// Compares logins through the gateway with a direct sshd: `npm run bench:gateway [-- --rounds N --held N --write]`.
+// Service, agent, sshd and clients share this machine's cores. Both targets use the same client and cipher, in turn.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, writeFileSync } from "node:fs";
@@ -23,12 +23,12 @@ import { coreTimeOf, median, memoryOf, repeat, secondsOf } from "./measuring.ts"
 import { NODE, Report, today } from "./report.ts";
 
 const { rounds, held, write } = readOptions("bench:gateway", {
-  rounds: wholeNumber("how often each case is measured", 7),
-  held: wholeNumber("connections of devices that are held; 0: none", 10_000, 0),
-  write: flag("writes the tables, as Markdown, to bench/GATEWAY.md too"),
+  rounds: wholeNumber("measurements of each case", 7),
+  held: wholeNumber("open device connections; 0: none", 10_000, 0),
+  write: flag("also write the tables to bench/GATEWAY.md, as Markdown"),
 });
 
-/** Bytes that are moved. */
+/** Bytes of a transfer. */
 const SIZE = 100_000_000;
 const UNLIMITED = ["reports", "enrollments"].flatMap((what) => [`--${what}-per-address`, "0"]);
 
@@ -41,7 +41,7 @@ await acceptWithKey(fleet, agent.uid, key);
 const sshd = await startSshd(folder.path, key);
 const report = new Report();
 
-/** Where a client logs in. */
+/** The target of a client's login. */
 interface Target {
   readonly to: string;
   readonly port: number;
@@ -50,7 +50,7 @@ const gateway: Target = { to: `root@${namespace}.edge-1`, port: fleet.port };
 
 const common = ["-F", "none", ...CLIENT, "-c", "aes128-gcm@openssh.com", "-i", key];
 
-/** Runs OpenSSH's client to its end, with its standard input from the file. */
+/** Runs OpenSSH's client to its end, with the file as its standard input. */
 function ssh({ to, port }: Target, args: readonly string[], input = "/dev/null"): void {
   const command = [...args.slice(0, -1), `${to}@127.0.0.1`, ...args.slice(-1)];
   const stdin = openSync(input, "r");
@@ -66,10 +66,10 @@ function sftp({ to, port }: Target, line: string): void {
 
 const file = join(folder.path, "bytes");
 writeFileSync(file, Buffer.alloc(SIZE, 0x61));
-// What agents write goes where everybody may.
+// Agents write to a folder that every user may write to.
 const far = `/tmp/gatehouse-bench-${process.pid}`;
 
-/** What is measured, and how much each moves. */
+/** The measured cases, and the bytes that each transfers. */
 const CASES: readonly { readonly name: string; readonly bytes: number; run(target: Target): void }[] = [
   { name: "login and `true`", bytes: 0, run: (target) => ssh(target, ["true"]) },
   { name: "login and a shell with a terminal", bytes: 0, run: (target) => ssh(target, ["-tt", "exec true"]) },
@@ -79,14 +79,14 @@ const CASES: readonly { readonly name: string; readonly bytes: number; run(targe
   { name: "sftp put, 100 MB", bytes: SIZE, run: (target) => sftp(target, `put ${file} ${far}-put`) },
 ];
 
-/** The process of the agent, for what it uses. */
+/** The process id of the agent, for its resource usage. */
 const agentPid = Number(
   execFileSync("pgrep", ["-f", `gatehouse-agent.js run --url ${service.url}`])
     .toString()
     .split("\n")[0],
 );
 
-/** Milliseconds of a core that the service has used, with its gateway process. */
+/** Returns the core time of the service with its gateway process, in milliseconds. */
 const serviceCore = (): number => {
   const gatewayPid = gatewayPidOf(service);
   return coreTimeOf(service.pid) + (gatewayPid === undefined ? 0 : coreTimeOf(gatewayPid));
@@ -109,7 +109,7 @@ async function measureCases(): Promise<void> {
   for (const { name, bytes, run } of CASES) {
     const ours: Awaited<ReturnType<typeof measure>>[] = [];
     const theirs: number[] = [];
-    // The first of each is not counted.
+    // The first run of each case is not counted.
     for (let round = 0; round <= rounds; round += 1) {
       const measured = await measure(() => run(gateway));
       if (round > 0) ours.push(measured);
@@ -120,16 +120,16 @@ async function measureCases(): Promise<void> {
     const middle = (figure: keyof (typeof ours)[number]) => median(ours.map((one) => one[figure]));
     const [seconds, direct] = [middle("seconds"), median(theirs)];
     const ratio = bytes === 0 ? seconds / direct : direct / seconds;
-    const beside = sshd === undefined ? ["not there", ""] : [shown(bytes, direct), ratio.toFixed(2)];
+    const beside = sshd === undefined ? ["not available", ""] : [shown(bytes, direct), ratio.toFixed(2)];
     const cores = [middle("serviceMs").toFixed(0), middle("agentMs").toFixed(0)];
     report.row(name, shown(bytes, seconds), ...beside, ...cores);
   }
 }
 
-/** Megabytes that the service holds before it has done much. */
+/** Memory of the service at its start, in megabytes. */
 const fresh = memoryOf(service.pid);
 
-/** Holds tunnels of devices, and prints what they cost the service. */
+/** Opens tunnels of devices, and prints their cost for the service. */
 async function measureHeld(count: number): Promise<void> {
   const tokens: string[] = [];
   await repeat(count, 16, async (index) => {
@@ -150,14 +150,14 @@ async function measureHeld(count: number): Promise<void> {
     }),
   );
   const cores = coreTimeOf(service.pid);
-  // Longer than the service takes to ask each of them.
+  // Longer than the service takes to check each of them.
   await sleep(60_000);
   const used = coreTimeOf(service.pid) - cores;
   const each = (from: number) => (((memoryOf(service.pid) - from) / count) * 1000).toFixed(1);
   report.print(
-    `\n${count} connections of devices held: ${each(before)} kB of resident memory each beside what the service held ` +
-      `before, ${each(fresh)} kB beside what it held when it was new, before it enrolled them (goal 30); opened in ` +
-      `${seconds.toFixed(1)} s; ${(used / 1000).toFixed(1)} s of a core in a minute.`,
+    `\n${count} open device connections. Resident memory per connection: ${each(before)} kB above the value before the ` +
+      `connections, ${each(fresh)} kB above the value at the start, before the enrollments (goal 30). Time to open: ` +
+      `${seconds.toFixed(1)} s. Core time: ${(used / 1000).toFixed(1)} s per minute.`,
   );
   for (const socket of sockets) socket.terminate();
 }

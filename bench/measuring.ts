@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The value that a share of the values does not exceed; 0 without values. */
+/** Returns the value that a share of the values does not exceed; 0 without values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
@@ -10,14 +10,14 @@ export const median = (values: readonly number[]): number => percentile(values, 
 
 export const sum = (values: Iterable<number>): number => [...values].reduce((all, value) => all + value, 0);
 
-/** Runs work to its end; gives the seconds that it took. */
+/** Runs work to its end. Returns its duration in seconds. */
 export async function secondsOf(work: () => Promise<unknown> | unknown): Promise<number> {
   const started = performance.now();
   await work();
   return (performance.now() - started) / 1000;
 }
 
-/** Calls work with the numbers below `count`, `atOnce` calls at a time. */
+/** Calls work with the numbers below `count`, with `atOnce` concurrent calls. */
 export async function repeat(
   count: number,
   atOnce: number,
@@ -31,8 +31,8 @@ export async function repeat(
 }
 
 /**
- * Megabytes that a process holds in memory, or the most that it has held so far. Linux only.
- * @throws Error when the process has ended
+ * Returns the memory of a process in megabytes, now or at its peak. Linux only.
+ * @throws Error the process has ended
  */
 export function memoryOf(pid: number, which: "now" | "peak" = "now"): number {
   const pattern = which === "now" ? /^VmRSS:\s+(\d+) kB/m : /^VmHWM:\s+(\d+) kB/m;
@@ -41,30 +41,31 @@ export function memoryOf(pid: number, which: "now" | "peak" = "now"): number {
   return (Number(kibibytes) * 1024) / 1e6;
 }
 
-/** Ticks in a second of the times that Linux reports of a process, on every architecture that Node.js runs on. */
+/** Ticks per second of the process times that Linux reports, on every architecture that Node.js supports. */
 const TICKS = 100;
 
 /**
- * Milliseconds of a core that a process has used so far. Linux only.
- * @throws Error when the process has ended
+ * Returns the core time that a process has used so far, in milliseconds. Linux only.
+ * @throws Error the process has ended
  */
 export function coreTimeOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // After the program's name in brackets, the state is the third field of the file; these are the 14th and 15th.
+  // The first field after the program's name in brackets is the state, the third field of the file. These are the
+  // 14th and 15th fields.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS;
 }
 
 /**
- * Calls a function ten times a second until the returned function is called. Errors count as nothing: the process that
- * is looked at has ended.
+ * Calls a function ten times a second until the returned function is called. Errors are ignored, since the measured
+ * process may have ended.
  */
-export function watch(look: () => void): () => void {
+export function watch(sample: () => void): () => void {
   const timer = setInterval(() => {
     try {
-      look();
+      sample();
     } catch {
-      // The process has ended, or is being restarted.
+      // The process has ended, or is restarting.
     }
   }, 100);
   return () => clearInterval(timer);
@@ -72,12 +73,12 @@ export function watch(look: () => void): () => void {
 
 /** The resources that a command and all its child processes have used. */
 export interface Usage {
-  /** The sum of the most that each process held. */
+  /** The sum of the peaks of all processes. */
   readonly megabytes: number;
   readonly coreSeconds: number;
 }
 
-/** Watches a process and its descendants; the returned function ends that and gives what they have used. */
+/** Watches a process and its descendants. The returned function ends the watch and returns their usage. */
 export function watchUsage(pid: number): () => Usage {
   const peaks = new Map<number, number>();
   const times = new Map<number, number>();
@@ -87,7 +88,7 @@ export function watchUsage(pid: number): () => Usage {
         times.set(one, coreTimeOf(one));
         peaks.set(one, memoryOf(one, "peak"));
       } catch {
-        // It has ended.
+        // The process has ended.
       }
     }
   });
@@ -97,7 +98,7 @@ export function watchUsage(pid: number): () => Usage {
   };
 }
 
-/** The process and all below it. */
+/** Returns the process and all its descendants. */
 function descendantsOf(pid: number): number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -105,7 +106,7 @@ function descendantsOf(pid: number): number[] {
       const [, parent] = /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${name}/status`, "utf8")) ?? [];
       parents.set(Number(name), Number(parent));
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
   const found = [pid];

@@ -1,5 +1,5 @@
-// What it takes to evaluate a policy: `npm run bench:policy [-- --parts … --rounds N --output FILE]`. Each operation has
-// a process to itself, and so has each size that a figure grows to.
+// Measures the evaluation of a policy: `npm run bench:policy [-- --parts … --rounds N --output FILE]`. Each operation
+// runs in a separate process, and so does each value of a growing figure.
 import { fileURLToPath } from "node:url";
 import type { PolicySize } from "../test/policy/largePolicy.ts";
 import { runCommand } from "../test/support/command.ts";
@@ -7,10 +7,10 @@ import { names, output, readOptions, wholeNumber } from "./commandLine.ts";
 import { type Measured, OPERATIONS, type OperationName, type Task } from "./policyOperations.ts";
 import { grouped, load, NODE, processors, Report, today } from "./report.ts";
 
-/** The fleet that is measured in full, and that the others differ from in one figure. */
+/** The fleet that is measured in full. The other fleets differ from it in one figure. */
 const FLEET: PolicySize = { devices: 10_000, keys: 1_000, rules: 200, logins: 8, addresses: 8 };
 
-/** The figures that grow. */
+/** The growing figures, with their values. */
 const GROWTH: Readonly<Record<keyof PolicySize, readonly number[]>> = {
   devices: [1_000, 10_000, 100_000],
   keys: [100, 1_000, 10_000],
@@ -20,18 +20,18 @@ const GROWTH: Readonly<Record<keyof PolicySize, readonly number[]>> = {
 };
 const FIGURES = Object.keys(GROWTH) as (keyof PolicySize)[];
 
-/** The operations that are measured of each size, all in one process. */
+/** The operations that are measured for each size, all in one process. */
 const GROWN = ["domain", "build", "grants", "changes", "explain"] as const;
 
 const options = readOptions("bench:policy", {
   parts: names(["fleet", ...FIGURES]),
-  rounds: wholeNumber("runs of each operation; the tables have the medians", 5),
+  rounds: wholeNumber("runs of each operation; the tables show the medians", 5),
   output,
 });
 const { rounds } = options;
 const report = new Report();
 
-/** Measures in a process of its own, so that memory is that of the task alone. */
+/** Measures in a separate process, so that only the task contributes to its memory. */
 async function measure(size: PolicySize, operations: readonly OperationName[]): Promise<Measured> {
   const task: Task = { size, rounds, operations };
   const command = fileURLToPath(new URL("./policyOperations.ts", import.meta.url));
@@ -40,7 +40,7 @@ async function measure(size: PolicySize, operations: readonly OperationName[]): 
   return JSON.parse(stdout) as Measured;
 }
 
-/** Three digits are more than is reproducible. */
+/** Formats milliseconds with three digits, since further digits are not reproducible. */
 const ms = (value = Number.NaN) =>
   Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 4 });
 
@@ -50,7 +50,7 @@ async function measureFleet(): Promise<void> {
   report.print(`
 ## ${grouped(devices)} devices, ${grouped(keys)} keys, ${grouped(rules)} rules, ${logins} logins, ${addresses} addresses: ${grouped(decisions)} decisions
 
-| operation | first ms | ms | core ms | what came out | MB at most | of it without | heap MB | load |
+| operation | first ms | ms | core ms | result | peak MB | MB before | heap MB | load |
 |---|---:|---:|---:|---|---:|---:|---:|---:|`);
   for (const name of Object.keys(OPERATIONS) as OperationName[]) {
     const { timed, megabytes, policyMegabytes, heapMegabytes } = await measure(FLEET, [name]);
@@ -64,7 +64,7 @@ async function measureGrowth(figure: keyof PolicySize): Promise<void> {
   report.print(`
 ## Growth: ${figure} (milliseconds of a core)
 
-| ${figure} | domainOf | build | grants | changes | explain, one | uids of the grants | MB at most | of it without | load |
+| ${figure} | domainOf | build | grants | changes | explain, one | uids of the grants | peak MB | MB before | load |
 |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|`);
   for (const value of GROWTH[figure]) {
     const { timed, megabytes, policyMegabytes } = await measure({ ...FLEET, [figure]: value }, GROWN);
@@ -76,11 +76,11 @@ async function measureGrowth(figure: keyof PolicySize): Promise<void> {
 
 const machine = [
   ...[today(), processors(), NODE, `medians of ${rounds} runs in one process`],
-  "load is that of the last minute, the benchmark's own being 1",
+  "load of the last minute, of which the benchmark itself is 1",
 ];
-report.print(`# What it takes to evaluate a policy
+report.print(`# Cost of evaluating a policy
 
-Written by \`npm run bench:policy -- --output FILE\`; [docs/benchmarks.md](../docs/benchmarks.md) says what is measured.
+Written by \`npm run bench:policy -- --output FILE\`; [docs/benchmarks.md](../docs/benchmarks.md) describes the measurements.
 
 ${machine.join("; ")}.`);
 for (const part of options.parts) await (part === "fleet" ? measureFleet() : measureGrowth(part));

@@ -20,15 +20,18 @@ interface Subject {
 
 interface Operation {
   readonly title: string;
-  /** Questions in one run; times are those of one question. @default 1 */
+  /** Questions in one run. Times are per question. @default 1 */
   readonly questions?: number;
-  /** @returns the result in words, for the table */
+  /**
+   * Runs the operation.
+   * @returns the result in words, for the table
+   */
   readonly run: (subject: Subject) => string;
 }
 
 const QUESTIONS = 100;
 
-/** Counts without keeping: what reads a generator to its end holds one of its items at a time. */
+/** Counts items without keeping them: a reader of a generator holds one item at a time. */
 function count(items: Iterable<{ readonly devices: readonly string[] }>, what: string): string {
   let [all, uids] = [0, 0];
   for (const { devices } of items) {
@@ -38,7 +41,7 @@ function count(items: Iterable<{ readonly devices: readonly string[] }>, what: s
   return `${all.toLocaleString("en")} ${what}, ${uids.toLocaleString("en")} uids`;
 }
 
-/** Questions about logins that are spread over the policy, the same ones in every run. */
+/** Returns questions about logins that are spread over the policy, the same in every run. */
 function questionsOf({ policy, domain }: Subject) {
   const below = randomNumbers(3);
   const one = <T>(all: readonly T[]): T => all[below(all.length)] as T;
@@ -70,7 +73,7 @@ export const OPERATIONS = {
     run: ({ policy, domain }) => count(grantsOf(new Access(policy, domain)), "grants"),
   },
   found: {
-    title: "the same over what `domainOf` finds",
+    title: "the same with the result of `domainOf`",
     run: ({ policy }) => count(grantsOf(new Access(policy, domainOf([policy]))), "grants"),
   },
   changes: {
@@ -82,7 +85,7 @@ export const OPERATIONS = {
     },
   },
   reach: {
-    title: "`new Access`, then what one key reaches by one login name from one address",
+    title: "`new Access`, then the devices that one key reaches with one login name from one address",
     questions: QUESTIONS,
     run: (subject) => {
       const access = new Access(subject.policy, subject.domain);
@@ -112,16 +115,16 @@ export type OperationName = keyof typeof OPERATIONS;
 /** Operations on a policy of one size. */
 export interface Task {
   readonly size: PolicySize;
-  /** Runs of each operation. */
+  /** Number of runs of each operation. */
   readonly rounds: number;
   readonly operations: readonly OperationName[];
 }
 
-/** Times are milliseconds for each question. */
+/** Times per question, in milliseconds. */
 interface Timed {
-  /** Of the first run: nothing is compiled yet. */
+  /** Time of the first run, in which no code is compiled yet. */
   readonly first: number;
-  /** Medians of all runs: on the clock, and of a core. */
+  /** Medians of all runs: wall clock time and core time. */
   readonly median: number;
   readonly core: number;
   readonly outcome: string;
@@ -129,10 +132,10 @@ interface Timed {
 
 export interface Measured {
   readonly timed: Readonly<Partial<Record<OperationName, Timed>>>;
-  /** Megabytes of the process: with the policy alone, and at most. */
+  /** Megabytes of the process: with only the policy, and at its peak. */
   readonly policyMegabytes: number;
   readonly megabytes: number;
-  /** Most megabytes of objects and of sets that were there after a run, garbage among them. */
+  /** Maximum megabytes of objects and sets after a run, including garbage. */
   readonly heapMegabytes: number;
 }
 
@@ -161,7 +164,7 @@ function measure({ size, rounds, operations }: Task): Measured {
   return {
     timed: Object.fromEntries(operations.map((name) => [name, time(name)])),
     policyMegabytes,
-    // Given in kibibytes.
+    // `maxRSS` is in kibibytes.
     megabytes: megabytes(process.resourceUsage().maxRSS * 1024),
     heapMegabytes: megabytes(heap),
   };

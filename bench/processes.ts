@@ -8,21 +8,21 @@ import { environmentWithout } from "../test/support/command.ts";
 const COUNTER = new URL("./server/countStatements.ts", import.meta.url).href;
 const SERVICE = fileURLToPath(new URL("../server/bin/gatehouse-server.js", import.meta.url));
 
-/** A server under load, as a process of its own. */
+/** A server under load, in a separate process. */
 export interface ServerProcess {
   readonly url: string;
   readonly pid: number;
-  /** SQL statements since the last call; only of a process that counts. */
+  /** Returns the number of SQL statements since the last call. Only a counting process supports it. */
   statements(): Promise<number>;
-  /** Ends the process by SIGTERM. */
+  /** Ends the process with SIGTERM. */
   stop(): Promise<void>;
 }
 
 interface ProcessOptions {
-  /** File that takes what the process writes, as a journal would; no other process reads it meanwhile. */
+  /** File that receives the output of the process, like a journal. No other process reads it during the run. */
   readonly log: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Count SQL statements; it slows the process, so measured runs go without it. */
+  /** True to count SQL statements. Counting slows the process, so measured runs omit it. */
   readonly counting?: boolean;
 }
 
@@ -32,8 +32,8 @@ export const startService = (folder: string, options: ProcessOptions): Promise<S
 
 /**
  * Starts a server and waits until it logs the line `listening` with its address.
- * @param args of Node.js
- * @throws Error with the log, when the process ends before
+ * @param args arguments of Node.js
+ * @throws Error the process ended before; the message contains the log
  */
 export async function startServer(
   args: readonly string[],
@@ -42,7 +42,7 @@ export async function startServer(
   const output = openSync(log, "w");
   const child = spawn(process.execPath, [...(counting ? ["--import", COUNTER] : []), ...args], {
     env: { ...environmentWithout("GATEHOUSE_"), ...env },
-    // With a channel to its parent the service does not bound its memory.
+    // With a channel to its parent, the service does not limit its memory.
     stdio: ["ignore", output, output, ...(counting ? (["ipc"] as const) : [])],
   });
   closeSync(output);
@@ -58,9 +58,9 @@ export async function startServer(
     url,
     pid: child.pid ?? 0,
     async statements() {
-      const answer = once(child, "message");
+      const response = once(child, "message");
       child.send("statements");
-      return Number((await answer)[0]);
+      return Number((await response)[0]);
     },
     async stop() {
       if (child.exitCode === null) child.kill("SIGTERM");

@@ -1,5 +1,5 @@
-// What the provider and the service cost beside a program that does nothing: `npm run bench:provider [-- N …]`.
-// Each command is run with public keys of a real service and with as many resources that do nothing, in turn.
+// Compares the provider and the service with resources that do nothing: `npm run bench:provider [-- N …]`. Each
+// command runs with public keys of a real service and with the same number of do-nothing resources, in turn.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -17,18 +17,18 @@ const COMMAND = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.met
 const PROGRAM = fileURLToPath(new URL("./programs/keys", import.meta.url));
 const STACK = "bench";
 
-/** The commands, in this order on one state. */
+/** The commands, in this order, on one state. */
 const RUNS = [
   ["first up", ["up", "--yes"]],
   ["no-op up", ["up", "--yes"]],
   ["preview", ["preview"]],
-  // The do-nothing program has the keys beside it, which are none of its own.
+  // The namespace of the do-nothing program contains the keys, which it does not manage.
   ["drift", ["drift", "--unmanaged", "ignore"]],
   ["up --refresh", ["up", "--yes", "--refresh"]],
   ["destroy", ["destroy", "--yes"]],
 ] as const;
 
-/** Runs a command to its end; gives what it and the service used meanwhile. */
+/** Runs a command to its end. Returns the usage of the command and of the service. */
 async function run(
   { service, env }: Fleet,
   [command = "", ...flags]: readonly string[],
@@ -101,7 +101,7 @@ async function measure(report: Report, count: number): Promise<void> {
 const sizes = process.argv.slice(2).map(Number);
 if (sizes.some((size) => !Number.isInteger(size) || size < 1)) {
   console.error(
-    "Usage: npm run bench:provider [-- N …], N being numbers of resources; default: 100 1000 10000",
+    "Usage: npm run bench:provider [-- N …], where N is a number of resources; default: 100 1000 10000",
   );
   process.exit(2);
 }

@@ -15,7 +15,7 @@ export class Report {
     this.print(`| ${cells.join(" | ")} |`);
   }
 
-  /** Writes the printed lines to the file as well, if there is one. */
+  /** Writes the printed lines to the file, if one is given. */
   write(file: string | undefined): void {
     if (file !== undefined) writeFileSync(file, `${this.#lines.join("\n")}\n`);
   }
@@ -28,8 +28,8 @@ export const processors = (): string => `${cpus().length} cores (${cpus()[0]?.mo
 /** The Node.js that runs the benchmark. */
 export const NODE = `Node ${process.version}`;
 
-/** A number with separators of thousands. */
+/** Formats a number with thousands separators. */
 export const grouped = (value: number): string => value.toLocaleString("en");
 
-/** The load of the machine in the last minute. */
+/** Returns the load of the machine in the last minute. */
 export const load = (): string => (loadavg()[0] ?? 0).toFixed(1);

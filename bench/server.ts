@@ -1,5 +1,6 @@
-// What the service can do: `npm run bench:server [-- --database … --cases … --output FILE]`. Each case has the
-// service to itself, as a new process; in turn with it is measured what a bare route with one read can do here.
+// Measures the throughput of the service: `npm run bench:server [-- --database … --cases … --output FILE]`. Each case
+// runs alone on a new service process. In turn with each case, the benchmark measures the floor: a bare route with
+// one read.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,24 +14,27 @@ import { contentsOf, FLOOR_NAMESPACE, NAMESPACE_NAMES, type NamespaceName } from
 
 const options = readOptions("bench:server", {
   database: databases,
-  "database-url": text("URL", "an empty PostgreSQL database, instead of one that is started for the run"),
+  "database-url": text("URL", "an empty PostgreSQL database; default: a server that is started for the run"),
   cases: names(Object.keys(CASES)),
   seconds: wholeNumber("length of each measured run", 5),
-  rounds: wholeNumber("runs of each case; the table has the medians", 3),
+  rounds: wholeNumber("runs of each case; the table shows the medians", 3),
   output,
 });
 const { seconds, rounds } = options;
 const cases = options.cases.flatMap((name) => CASES[name] ?? []);
 const report = new Report();
 
-/** Whether the cases need a namespace: those of the writer are of one case each, and take long to seed. */
+/**
+ * Returns true if the cases need a namespace. Each namespace of the writer belongs to one case, and takes long to
+ * seed.
+ */
 function isNeeded(namespace: NamespaceName): boolean {
   const { owner } = contentsOf(namespace);
   if (owner === "writer") return cases.some(({ namespaces }) => namespaces?.includes(namespace));
   return owner !== "fleet";
 }
 
-/** Measures all cases in a database of their own. */
+/** Measures all cases in a separate database. */
 async function measureOn(name: DatabaseName): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
   const { url, floorUrl, stop } = await startDatabase(name, folder, options["database-url"]);
@@ -68,13 +72,13 @@ const machine = [
   ...[today(), `${processors()}, load generator and database included`, NODE, `${CONNECTIONS} connections`],
   `medians of ${rounds} runs of ${seconds} s, in turn with the floor`,
 ];
-report.print(`# What the service can do
+report.print(`# Throughput of the service
 
-Written by \`npm run bench:server -- --output FILE\`; [docs/benchmarks.md](../docs/benchmarks.md) says what is measured.
+Written by \`npm run bench:server -- --output FILE\`; [docs/benchmarks.md](../docs/benchmarks.md) describes the measurements.
 
 ${machine.join("; ")}.
 
-| database | case | req/s | floor then | ratio | core ms/request | floor core ms | p50 ms | p99 ms | RSS MB | SQL statements/request |
+| database | case | req/s | floor req/s | ratio | core ms/request | floor core ms | p50 ms | p99 ms | RSS MB | SQL statements/request |
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|`);
 for (const name of options.database) await measureOn(name);
 report.write(options.output);

@@ -1,5 +1,6 @@
-// What the Terraform provider costs beside resources that do nothing: `npm run bench:terraform [-- --sizes N,N,… --write]`.
-// The provider is installed as people install it, and its rules are those of a service on this machine.
+// Compares the Terraform provider with resources that do nothing: `npm run bench:terraform [-- --sizes N,N,…
+// --write]`. The provider is installed with the same function as for users. Its rules belong to a service on this
+// machine.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -19,13 +20,13 @@ import { flag, type Option, readOptions } from "./commandLine.ts";
 import { median, secondsOf } from "./measuring.ts";
 import { grouped, load, NODE, processors, Report, today } from "./report.ts";
 
-/** Starts of the provider. */
+/** Number of starts of the provider. */
 const STARTS = 5;
-/** Runs of each plan, of which the fastest counts. */
+/** Runs of each plan. The fastest one counts. */
 const PLANS = 2;
-/** Rules on a page of the service's list. */
+/** Number of rules on a page of the service's list. */
 const PAGE = 100;
-/** Requests of a refresh beside the pages: a login, and what it asks first. */
+/** Maximum requests of a refresh besides the pages: a login and the first requests of the provider. */
 const BESIDE = 5;
 
 const sizes: Option<readonly number[]> = {
@@ -34,22 +35,22 @@ const sizes: Option<readonly number[]> = {
   read(text = "100,500,2000") {
     const given = text.split(",");
     if (!given.every((size) => /^[1-9]\d{0,5}$/.test(size)))
-      throw new Error("must be whole numbers from 1 on");
+      throw new Error("must be whole numbers of at least 1");
     return [...new Set(given.map(Number))].sort((a, b) => a - b);
   },
 };
 
 const options = readOptions("bench:terraform", {
   sizes,
-  write: flag("writes the tables, as Markdown, to bench/TERRAFORM.md too"),
+  write: flag("also write the tables to bench/TERRAFORM.md, as Markdown"),
 });
-if (!hasTerraform) throw new Error("there is no terraform on the PATH");
-if (!existsSync(PROVIDER)) throw new Error("there is no provider: node scripts/release/bundle.ts makes it");
+if (!hasTerraform) throw new Error("terraform is not on the PATH: install it");
+if (!existsSync(PROVIDER)) throw new Error("the provider is missing: run node scripts/release/bundle.ts");
 
-/** The two sides of the comparison: rules of a service, and as many resources that do nothing. */
+/** The two sides of the comparison: rules of a service, and the same number of resources that do nothing. */
 type Kind = "gatehouse" | "builtin";
 
-/** The PATH of the provider: it starts with the Node that runs the benchmark. */
+/** The PATH of the provider, so that it starts with the Node that runs the benchmark. */
 const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
 
 const folder = mkdtempSync(join(tmpdir(), "gatehouse-bench-"));
@@ -57,7 +58,7 @@ const fleet = await startFleet();
 const report = new Report();
 
 const INDEX = "$" + "{count.index}";
-/** The values that each resource declares, in both kinds, for the number that Terraform counts. */
+/** The values that each resource of both kinds declares. Terraform inserts its count. */
 const INPUTS = {
   action: "allow",
   priority: INDEX,
@@ -68,12 +69,12 @@ const INPUTS = {
 const configurationOf = (kind: Kind, count: number) =>
   kind === "gatehouse"
     ? { resource: { gatehouse_firewall_rule: { bench: { count, ...INPUTS, filter: { hostname: ".*" } } } } }
-    : // Without `required_providers`: a provider that is named there is started, needed or not.
+    : // Without `required_providers`, since Terraform starts each provider listed there even if no resource needs it.
       { terraform: {}, resource: { terraform_data: { bench: { count, input: INPUTS } } } };
 
 type Command = "plan (create)" | "apply" | "plan (no-op)" | "destroy";
 
-/** The arguments of a command on so many resources, and the line that Terraform prints at its end. */
+/** Returns the arguments of a command for a number of resources, and the line that Terraform prints at its end. */
 const commandsOn = (
   count: number,
 ): Readonly<Record<Command, readonly [args: string[], outcome: string]>> => ({
@@ -83,10 +84,10 @@ const commandsOn = (
   destroy: [["destroy", "-auto-approve"], `Destroy complete! Resources: ${count} destroyed.`],
 });
 
-/** Runs a command; gives its seconds. */
+/** Runs a command. Returns its duration in seconds. */
 type TimedModule = (command: Command) => Promise<number>;
 
-/** Creates a root module with so many resources of one kind, and initializes it. */
+/** Creates a root module with a number of resources of one kind, and initializes it. */
 async function makeModule(
   kind: Kind,
   count: number,
@@ -106,9 +107,9 @@ async function makeModule(
   };
 }
 
-/** The requests that the service has answered so far, without their queries. */
+/** Returns the requests that the service has answered so far, without their queries. */
 async function answeredRequests(): Promise<string[]> {
-  // The log of the service comes through a pipe.
+  // The log of the service arrives through a pipe.
   await sleep(200);
   const lines = fleet.service.logs().filter(({ msg }) => msg === "request");
   return lines
@@ -119,7 +120,7 @@ async function answeredRequests(): Promise<string[]> {
 /** Seconds of a command on both modules. */
 type Pair = Readonly<Record<Kind, number>>;
 
-/** The figures of one number of resources. */
+/** The figures for one number of resources. */
 interface Measured {
   readonly size: number;
   readonly apply: Pair;
@@ -128,11 +129,11 @@ interface Measured {
   readonly requests: readonly string[];
 }
 
-/** Measures all commands with so many resources. */
+/** Measures all commands for a number of resources. */
 async function measure(size: number, env: Readonly<Record<string, string>>): Promise<Measured> {
   const own = await makeModule("gatehouse", size, { ...env, ...fleet.env });
   const other = await makeModule("builtin", size, env);
-  /** Runs a command on both modules in turn; the fastest of each counts. */
+  /** Runs a command on both modules in turn. The fastest run of each counts. */
   const compare = async (command: Command, times: number): Promise<Pair> => {
     const pair = { gatehouse: Number.POSITIVE_INFINITY, builtin: Number.POSITIVE_INFINITY };
     for (let time = 0; time < times; time += 1) {
@@ -154,17 +155,17 @@ async function measure(size: number, env: Readonly<Record<string, string>>): Pro
   return { size, apply, noOp, requests };
 }
 
-/** The variables that Terraform gives to its plugins. */
+/** The variables that Terraform passes to its plugins. */
 const HANDSHAKE = {
   TF_PLUGIN_MAGIC_COOKIE: "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2",
   PLUGIN_PROTOCOL_VERSIONS: "5,6",
-  // Any certificate works: no client connects, but the provider creates its own certificate for it.
+  // Any certificate works. No client connects, but the provider creates its own certificate for it.
   PLUGIN_CLIENT_CERT: rootCertificates[0] ?? "",
-  // The socket is left in the folder by a process that is killed.
+  // A killed process leaves its socket in this folder.
   PLUGIN_UNIX_SOCKET_DIR: folder,
 };
 
-/** Milliseconds from the start of the provider's process to the line that Terraform waits for. */
+/** Returns the milliseconds from the start of the provider's process to the line that Terraform waits for. */
 async function startOf(provider: string): Promise<number> {
   const started = performance.now();
   const child = spawn(provider, [], {
@@ -182,9 +183,9 @@ async function startOf(provider: string): Promise<number> {
   throw new Error("the provider exited without output");
 }
 
-/** Prints the goals, with what was measured of them. @param all the smallest number of resources first */
+/** Prints the goals with the measured values. @param all the smallest number of resources first */
 function printGoals(start: number, all: readonly Measured[]): void {
-  report.print("\n## Goals\n\n| what | measured | goal | met |\n|---|---:|---:|---|");
+  report.print("\n## Goals\n\n| Figure | measured | goal | met |\n|---|---:|---:|---|");
   const goal = (what: string, measured: string, limit: string, isMet: boolean) =>
     report.row(what, measured, limit, isMet ? "yes" : "no");
   goal("start of the provider, median of 5", `${Math.round(start)} ms`, "at most 500 ms", start <= 500);
@@ -194,7 +195,7 @@ function printGoals(start: number, all: readonly Measured[]): void {
     const each = (kind: Kind) => ((last.noOp[kind] - first.noOp[kind]) * 1000) / (last.size - first.size);
     const [own, other] = [each("gatehouse"), each("builtin")];
     goal(
-      `one resource more in a no-op plan, from ${grouped(first.size)} to ${grouped(last.size)}`,
+      `one more resource in a no-op plan, from ${grouped(first.size)} to ${grouped(last.size)}`,
       `${own.toFixed(2)} / ${other.toFixed(2)} ms = ${(own / other).toFixed(2)}`,
       "ratio at most 2",
       own / other <= 2,
@@ -227,11 +228,11 @@ try {
     ...[today(), processors(), `Terraform ${terraform.terraform_version}`, `provider ${packageVersion()}`],
     ...[NODE, "service on SQLite on the same machine"],
   ];
-  report.print(`# What Terraform's provider costs
+  report.print(`# Cost of the Terraform provider
 
-Written by \`npm run bench:terraform -- --write\`. N firewall rules by the installed provider, and N \`terraform_data\` with
-the same values by Terraform itself, in turn. Of plans the faster of two counts, the others run once; load is that of the
-last minute, the benchmark's own being 1 to 2.
+Written by \`npm run bench:terraform -- --write\`. The benchmark compares N firewall rules of the installed
+provider with N \`terraform_data\` with the same values, in turn. Plans run twice, and the faster run counts. Other commands
+run once. Load is that of the last minute, of which the benchmark itself is 1 to 2.
 
 ${machine.join("; ")}.
 

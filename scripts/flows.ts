@@ -20,7 +20,7 @@ const SOURCES = new Set(
     .split("\n"),
 );
 
-/** The modules of a flow. */
+/** The executed and loaded modules of a flow. */
 class Modules {
   readonly executed = new Set<string>();
   readonly loaded = new Set<string>();
@@ -28,7 +28,7 @@ class Modules {
   addLoaded(url: string): string | undefined {
     if (!url.startsWith("file:")) return undefined;
     const path = relative(ROOT, fileURLToPath(url.replace(/[?#].*/, "")));
-    // The compiler writes each module to the same path below dist.
+    // The compiler writes each module to the same path below `dist`.
     const source = path.replace(/^(\w+)\/dist\/(.*)\.js$/, "$1/$2.ts");
     if (SOURCES.has(source)) this.loaded.add(source);
     else if (source !== path && !source.includes("/generated/"))
@@ -46,7 +46,7 @@ class Modules {
   }
 }
 
-/** As V8 reports it. The first range of a function is all of it. */
+/** The coverage that V8 reports for a script. A function's first range is the whole function. */
 interface ScriptCoverage {
   readonly url: string;
   readonly functions: readonly {
@@ -55,10 +55,10 @@ interface ScriptCoverage {
   }[];
 }
 
-/** Makes SIGTERM a normal exit: a process that a signal ends writes no coverage. */
+/** Makes SIGTERM a normal exit, since a process that a signal ends writes no coverage. */
 const EXIT_ON_SIGTERM = "--import=data:text/javascript,process.once('SIGTERM',()=>process.exit(143))";
 
-/** Measures the Node.js processes that are started with an environment. */
+/** Measures the Node.js processes that a run starts with an environment. */
 async function ofProcesses(
   folder: string,
   run: (env: Record<string, string>) => Promise<unknown>,
@@ -78,14 +78,14 @@ interface Inspector {
   close(): void;
 }
 
-/** Opens the inspector of a process of the service. The process prints the address to the service's standard error. */
+/** Opens the inspector of a service process. The process prints the address to the service's standard error. */
 async function openInspector(service: TestService, pid: number): Promise<Inspector> {
   const before = service.output().length;
   const printed = () =>
     /Debugger listening on (ws:\S+)|Starting inspector .*/.exec(service.output().slice(before));
   process.kill(pid, "SIGUSR1");
   for (let tries = 0; printed() === null && tries < 100; tries += 1) await sleep(100);
-  const [line = `process ${pid} has not opened its inspector within 10 s`, address] = printed() ?? [];
+  const [line = `Process ${pid} did not open its inspector within 10 s`, address] = printed() ?? [];
   if (address === undefined) throw new Error(line);
 
   const socket = new WebSocket(address);
@@ -119,7 +119,7 @@ async function openInspector(service: TestService, pid: number): Promise<Inspect
   };
 }
 
-/** Measures running processes during a call, which is called once before. */
+/** Measures running processes during a call. One call runs before the measurement. */
 async function ofCall(inspectors: readonly Inspector[], call: () => Promise<unknown>): Promise<Modules> {
   await call();
   for (const inspector of inspectors) await inspector.start();
@@ -140,7 +140,8 @@ function print(flow: string, { executed, loaded }: Modules): void {
 /** Prints a table of the flows. */
 export async function printFlows(): Promise<void> {
   const { path: folder, remove } = fleets.openFolder();
-  // The service's inspector listens on a free port. The gateway process gets no environment, so its inspector uses 9229.
+  // The service's inspector listens on a free port. The gateway process receives no environment, so its inspector
+  // uses 9229.
   const fleet = await fleets.startSshService({ env: { NODE_OPTIONS: "--inspect-port=0" } });
   const { service, tenant, user } = fleet;
   const env = {
@@ -155,7 +156,7 @@ export async function printFlows(): Promise<void> {
     if (hasTerraform) {
       const run = (coverage: Record<string, string>) => terraformCreate(folder, { ...env, ...coverage });
       print("Terraform create", await ofProcesses(folder, run));
-    } else console.error("Terraform create is not measured: there is no terraform on the PATH.");
+    } else console.error("Terraform create is not measured: terraform is not on the PATH.");
     await printCalls(folder, fleet);
   } finally {
     await fleet.stop();
@@ -201,13 +202,13 @@ async function printCalls(folder: string, fleet: fleets.SshService): Promise<voi
     };
     print("SSH login", await ofCall(opened, login));
   } finally {
-    // A process waits for its debuggers before it ends.
+    // A process waits for its debuggers before it exits.
     for (const inspector of opened) inspector.close();
     await agent?.stop();
   }
 }
 
-/** Makes Terraform start the provider from its modules: coverage cannot separate the modules of the bundle. */
+/** Makes Terraform start the provider from its modules, since coverage cannot separate the modules of the bundle. */
 async function terraformCreate(folder: string, env: Record<string, string>): Promise<void> {
   const config = join(folder, "terraform.rc");
   writeFileSync(

@@ -1,5 +1,5 @@
-// `npm run release`: makes everything that a release consists of, checks it, and tries it. It publishes nothing:
-// docs/releasing.md says how a person does.
+// `npm run release`: builds all artifacts of a release, checks them, and tests their installation. It publishes
+// nothing: docs/releasing.md describes the publication.
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -31,32 +31,32 @@ import {
 
 const HELP = `Usage: npm run release -- [--dry-run] [--out <folder>] [--no-trial]
 
-Makes the packages, the plugin's archives, the Terraform provider's archives with their checksums, bills of materials and
-checksums of all; checks versions, changelog, fixtures, documents and licenses; installs what it made into empty folders
-and does there what the README says. It publishes nothing (docs/releasing.md).
+Builds the packages, the plugin's archives, the Terraform provider's archives with their checksums, bills of materials
+and checksums of all artifacts. Checks versions, changelog, fixtures, documents and licenses. Installs the artifacts into
+empty folders and follows the README there. It publishes nothing (docs/releasing.md).
 
-  --dry-run        name what is put right on the day of the release (the changelog's title, the tag), and go on
-  --out <folder>   where to put it: a new or an empty folder, or an earlier release's, which is replaced
-                   (default: dist/release/<version>, whatever it has)
-  --no-trial       do not install and try what was made
+  --dry-run        report tasks of the release day (the changelog's title, the tag) without failing
+  --out <folder>   output folder: a new or empty folder, or one with an earlier release, which is replaced
+                   (default: dist/release/<version>, which is always replaced)
+  --no-trial       do not install and test the artifacts
 
-Exit codes: 0 fine; 2 something stands against a release; 1 an error.`;
+Exit codes: 0 = OK, 2 = blocking findings, 1 = error`;
 
-/** The exit code where something stands against a release. */
-const OBJECTED = 2;
+/** The exit code for blocking findings. */
+const BLOCKED = 2;
 
-const say = (line: string) => process.stderr.write(`${line}\n`);
+const log = (line: string) => process.stderr.write(`${line}\n`);
 
-/** Does a step, and says how long it took. */
+/** Runs a step, and prints its duration. */
 async function step<T>(title: string, work: () => Promise<T> | T): Promise<T> {
   const started = Date.now();
-  say(`${title} …`);
+  log(`${title} …`);
   const result = await work();
-  say(`${title}: ${((Date.now() - started) / 1000).toFixed(1)} s`);
+  log(`${title}: ${((Date.now() - started) / 1000).toFixed(1)} s`);
   return result;
 }
 
-/** Makes all artifacts in a folder. */
+/** Builds all artifacts in a folder. */
 async function make(out: string, version: string): Promise<Finding[]> {
   await rm(out, { recursive: true, force: true });
   await mkdir(out, { recursive: true });
@@ -67,23 +67,23 @@ async function make(out: string, version: string): Promise<Finding[]> {
     [PLUGIN, packPlugin],
     [TERRAFORM_PROVIDER, packTerraformProvider],
   ] as const) {
-    const bill = await step(`Making ${name}`, () => pack(out, version));
+    const bill = await step(`Building ${name}`, () => pack(out, version));
     await writeBill(out, name, bill);
     found.push(...licenseFindings(bill.components, true));
     programs.push(bill);
   }
   for (const name of PACKAGES) {
     const carried = name === "provider" ? programs[1] : undefined;
-    const bill = await step(`Asking what ${name} brings with it`, () => billOfPackage(packed, name, carried));
+    const bill = await step(`Listing the dependencies of ${name}`, () => billOfPackage(packed, name, carried));
     await writeBill(out, name, bill);
     found.push(...licenseFindings(bill.components, false));
   }
   await writeFile(join(out, "SHA256SUMS"), await sums(out, (await readdir(out)).sort()));
-  // A library may be in several bills.
+  // Several bills may contain the same library.
   return [...new Map(found.map((finding) => [finding.what, finding])).values()];
 }
 
-/** What the repository itself says against a release. */
+/** Returns the findings about the repository. */
 async function check(version: string): Promise<Finding[]> {
   return [
     ...versionFindings(await readManifests(), version),
@@ -96,8 +96,8 @@ async function check(version: string): Promise<Finding[]> {
 }
 
 /**
- * Refuses a folder whose files nobody would expect to lose.
- * @throws Error
+ * Rejects a folder whose files do not belong to an earlier release.
+ * @throws Error the folder is not replaceable
  */
 async function assertReplaceable(out: string): Promise<void> {
   if (!existsSync(out) || (await readdir(out)).length === 0) return;
@@ -105,12 +105,12 @@ async function assertReplaceable(out: string): Promise<void> {
   const made = existsSync(checksums) ? await readFile(checksums, "utf8") : "";
   if (/ gatehouse-access-sdk-\S+\.tgz$/m.test(made)) return;
   throw new Error(
-    `--out ${out}: this folder is not empty, and no release's (it has no SHA256SUMS of one); ` +
-      "name a new or an empty folder, or one with an earlier release, which is replaced",
+    `--out ${out}: the folder is not empty and contains no release (no matching SHA256SUMS). ` +
+      "Specify a new or empty folder, or one with an earlier release, which is replaced",
   );
 }
 
-/** Prints what was made. */
+/** Prints the artifacts with their sizes. */
 async function list(out: string): Promise<void> {
   for (const name of (await readdir(out)).sort()) {
     const kib = (await stat(join(out, name))).size / 1024;
@@ -138,7 +138,7 @@ async function main(): Promise<number> {
   const found = await step("Checking the repository", () => check(version));
   found.push(...(await make(out, version)));
   const tried = values.trial
-    ? await step("Installing and trying it", async () => {
+    ? await step("Installing and testing the artifacts", async () => {
         const { tryRelease } = await import("./release/trial.ts");
         return tryRelease(out);
       })
@@ -146,24 +146,24 @@ async function main(): Promise<number> {
   found.push(...(tried?.findings ?? []));
 
   await list(out);
-  console.log(`\nAll of it is in ${out}`);
-  console.log(tried ? `Tried: ${tried.passed} tests pass.` : "Not tried: --no-trial.");
-  for (const name of tried?.untried ?? []) console.log(`Not tried here: ${name}`);
+  console.log(`\nOutput folder: ${out}`);
+  console.log(tried ? `Trial: ${tried.passed} tests passed.` : "No trial: --no-trial.");
+  for (const name of tried?.untried ?? []) console.log(`Skipped: ${name}`);
   const isOpen = ({ isOfTheDay = false }: Finding) => values["dry-run"] && isOfTheDay;
   for (const { what } of found.filter(isOpen)) console.log(`Before publishing: ${what}`);
-  const against = found.filter((finding) => !isOpen(finding));
-  for (const { what } of against) console.log(`Against it: ${what}`);
+  const blocking = found.filter((finding) => !isOpen(finding));
+  for (const { what } of blocking) console.log(`Blocking: ${what}`);
   console.log(
-    against.length > 0
-      ? `${against.length} ${against.length === 1 ? "thing stands" : "things stand"} against release ${version}.`
-      : `Nothing stands against release ${version}. docs/releasing.md says how it is published.`,
+    blocking.length > 0
+      ? `Release ${version} has ${blocking.length} blocking ${blocking.length === 1 ? "finding" : "findings"}.`
+      : `Release ${version} has no blocking findings. To publish it, follow docs/releasing.md.`,
   );
-  return against.length > 0 ? OBJECTED : 0;
+  return blocking.length > 0 ? BLOCKED : 0;
 }
 
 try {
   process.exitCode = await main();
 } catch (error) {
-  say(`error: ${error instanceof Error ? error.message : error}`);
+  log(`error: ${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;
 }

@@ -1,6 +1,6 @@
-// Entry of every npm script. Runs on Node 20 or newer, so that a fresh clone needs nothing else: it installs
-// the dependencies (among them the Node that the project runs on), generates code, builds, and then runs the
-// command with that Node first on the PATH.
+// Entry of every npm script. It runs on Node 20 or newer, so that a fresh clone needs nothing else. It installs the
+// dependencies (including the Node version of the project), generates code, and builds. Then it runs the command with
+// that Node first on the PATH.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -26,7 +26,7 @@ const bin = join(modules, ".bin");
 const path = [bin, process.env.PATH].join(delimiter);
 const windows = process.platform === "win32";
 
-/** Runs a command to its end, with its output; when it fails, ends with its exit code. */
+/** Runs a command to its end, and shows its output. If the command fails, this process ends with its exit code. */
 async function run(command, args, { stdio = "inherit" } = {}) {
   const env = { ...process.env, PATH: path };
   const child = spawn(command, args, { cwd: root, env, shell: windows, stdio });
@@ -38,10 +38,10 @@ async function run(command, args, { stdio = "inherit" } = {}) {
   process.exit(code ?? 1);
 }
 
-/** Runs a step of the set-up, whose output is of interest when it fails. */
+/** Runs a step of the setup. Its output is shown only if the step fails. */
 async function step(title, command, args) {
   const started = Date.now();
-  // Steps may run side by side: each says when it begins and when it has ended, in a line of its own.
+  // Steps may run concurrently, so each prints its start and its end in a separate line.
   process.stderr.write(`${title} …\n`);
   await run(command, args, { stdio: ["ignore", "pipe", "pipe"] });
   process.stderr.write(`${title}: ${((Date.now() - started) / 1000).toFixed(1)} s\n`);
@@ -52,7 +52,7 @@ const digest = (...files) =>
     .reduce((hash, file) => hash.update(readFileSync(join(root, file))), createHash("sha256"))
     .digest("hex");
 
-/** Does a step only when what it was made from has changed since. */
+/** Runs a step only if its inputs have changed since its last run. */
 async function once(name, key, work) {
   const stamp = join(modules, ".gatehouse", name);
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === key) return;
@@ -61,23 +61,25 @@ async function once(name, key, work) {
   writeFileSync(stamp, key);
 }
 
-/** The Node that the project runs on: the package for this machine, else this one where it is new enough. */
+/**
+ * Returns the Node that the project runs on: the package for this machine, else the present Node if it is new enough.
+ */
 function node() {
   const name = `node-${windows ? "win" : process.platform}-${process.arch}`;
   const installed = join(modules, name, "bin", windows ? "node.exe" : "node");
   if (existsSync(installed)) return installed;
   const [major, minor] = process.versions.node.split(".").map(Number);
   if (major > 22 || (major === 22 && minor >= 19)) return process.execPath;
-  console.error(`There is no package of Node 22 for ${name}: Node 22.19 or newer is needed to go on.`);
+  console.error(`No package of Node 22 exists for ${name}. Install Node 22.19 or newer.`);
   process.exit(1);
 }
 
 const tsc = (title, ...args) => step(title, node(), [join(modules, "typescript-7", "bin", "tsc"), ...args]);
 
-/** The command's own work, with the project's Node. */
+/** Runs the command's script with the project's Node. */
 const script = (file, args = []) => run(node(), [file, ...args]);
 
-/** Whether this process may create a folder, or write to it where it exists. */
+/** Returns true if this process may create a folder, or write to an existing one. */
 function isWritable(folder) {
   let existing = folder;
   while (!existsSync(existing)) existing = dirname(existing);
@@ -96,7 +98,7 @@ const install = () =>
     const usual = process.env.npm_config_cache ?? join(homedir(), ".npm");
     if (windows || isWritable(usual)) return step(title, "npm", ci);
     process.stderr.write(
-      `Cannot write npm's cache ${usual}: using a temporary one. Set npm_config_cache to keep it.\n`,
+      `Cannot write to npm's cache ${usual}: using a temporary one. Set npm_config_cache to use a permanent one.\n`,
     );
     const cache = mkdtempSync(join(tmpdir(), "gatehouse-npm-"));
     process.once("exit", () => rmSync(cache, { recursive: true, force: true }));
@@ -116,8 +118,8 @@ async function generateClasses() {
 }
 
 /**
- * Does work that only one process at a time may do in this clone: others wait. The lock is a local socket, which the
- * system closes with the process that holds it.
+ * Runs work that only one process at a time may do in this clone; other processes wait. The lock is a local socket.
+ * The system closes it with the process that holds it.
  */
 async function exclusively(work) {
   const name = `gatehouse-setup-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`;
@@ -138,11 +140,11 @@ async function exclusively(work) {
     await new Promise((resolve) => {
       const holder = connect(path);
       holder.on("connect", () => {
-        if (!hasWaited) process.stderr.write("Waiting for another run that sets this clone up …\n");
+        if (!hasWaited) process.stderr.write("Waiting for another run that sets up this clone …\n");
         hasWaited = true;
       });
       holder.on("error", ({ code }) => {
-        // A socket file stays where its process was killed.
+        // A killed process leaves its socket file behind.
         if (onDisk && code === "ECONNREFUSED") rmSync(path, { force: true });
       });
       holder.on("close", resolve).resume();
@@ -166,7 +168,7 @@ async function build() {
 const [command = "help", ...args] = process.argv.slice(2);
 const major = Number(process.versions.node.split(".")[0]);
 if (major < 20) {
-  console.error(`Gatehouse needs Node 20 or newer to set itself up; this is Node ${process.versions.node}.`);
+  console.error(`The setup of Gatehouse needs Node 20 or newer; this is Node ${process.versions.node}.`);
   process.exit(1);
 }
 
@@ -174,11 +176,11 @@ const REPORTERS = ["--reporter=default", "--reporter=test/support/durations.ts"]
 const vitest = (...flags) =>
   script("node_modules/vitest/vitest.mjs", ["run", ...REPORTERS, ...flags, ...args]);
 
-/** What the tests' projects and tags are: see CONTRIBUTING.md. */
+/** Filters of Vitest's projects; CONTRIBUTING.md describes the projects and tags. */
 const ONCE = "--project=!again-*";
 const AGAIN = "--project=again-*";
 
-/** Files with tests of that tag: Vitest would load all others to see that they have none. */
+/** Returns the files that contain tests with the tag. Without this list, Vitest would load all files. */
 const taggedLong = () =>
   readdirSync(join(root, "test"), { recursive: true })
     .filter((file) => file.endsWith(".test.ts"))
@@ -192,7 +194,7 @@ const commands = {
   test: () => vitest(ONCE, "--tags-filter=!long"),
   async "test:rest"() {
     await vitest(ONCE, "--tags-filter=long", ...taggedLong());
-    // What is slow ran once, just now, and pages are the same on every database.
+    // The slow tests have just run once, and pages are the same on every database.
     await vitest(AGAIN, "--tags-filter=!long", "--exclude=test/server/pages/**");
   },
   "test:all": () => vitest(),

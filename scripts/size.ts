@@ -1,4 +1,5 @@
-// `npm run size [-- --flows]`: prints the lines of code by folder, and how many modules six flows execute (flows.ts).
+// `npm run size [-- --flows]`: prints the lines of code by folder, and the number of modules that six flows execute
+// (flows.ts).
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -16,10 +17,10 @@ Prints the lines of the tracked *.ts, *.mjs, *.js and *.css files as a Markdown 
 "Directly" is the number of files in the folder itself, without its subfolders.
 
 A module is a tracked source file of ${PACKAGES.join(", ")}. A flow executes a module if one of the
-module's functions runs. The top level and static fields are no functions, so a flow never executes a module that has only
-types or constants. A flow loads a module if one of its processes has loaded it. Commands and Terraform are measured from
+module's functions runs. The top level and static fields are not functions, so a flow never executes a module that has only
+types or constants. A flow loads a module if one of its processes loads it. Commands and Terraform are measured from
 the start of their processes to the end. POST and SSH login are measured in the processes of the service, from the start
-of a second call to its end. Timers of the service that run meanwhile are included.`;
+of a second call to its end. Timers of the service that run during the call are included.`;
 
 const description =
   "also count the modules that six flows execute, with the built packages: starts a service, an agent, the gatehouse " +
@@ -50,7 +51,7 @@ function codeOfCss(text: string): Set<number> {
   return new Set(bare.split("\n").flatMap((line, index) => (line.trim() === "" ? [] : [index])));
 }
 
-/** Lines that have a token, or a part of one. */
+/** Returns the lines that contain a token or a part of one. */
 function codeOfScript(file: string, text: string): Set<number> {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const lines = new Set<number>();

@@ -1,5 +1,5 @@
-// The attacks on the API. In a thread, this file carries out the attack of its order, so that the measuring thread has its
-// time to itself.
+// The attacks on the API. In a thread, this file executes the attack of its order, so that the measuring thread is
+// not slowed down.
 import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
 import { isMainThread, parentPort, workerData } from "node:worker_threads";
@@ -14,12 +14,14 @@ interface Attack {
   readonly connections: number;
   /** Path of the healthy client's requests. */
   readonly healthy: string;
-  /** @default the healthy client's */
+  /** User of the attacker. @default the healthy client's user */
   readonly attacker?: Username;
   readonly env?: Readonly<Record<string, string>>;
-  /** Requests that each connection sends without waiting for answers; `unread`: nor reading them. */
+  /**
+   * Requests that each connection sends without waiting for responses; with `unread`, it does not read them either.
+   */
   readonly pipelined?: { readonly path: string; readonly requests: number; readonly unread?: true };
-  /** The request that each connection sends when it has the answer before. */
+  /** The request that each connection sends after each response. */
   readonly request?: (token: string) => Omit<Parameters<Pool["request"]>[0], "origin">;
 }
 
@@ -28,7 +30,7 @@ const get = (path: string) => (token: string) => ({
   headers: { authorization: `Bearer ${token}` },
 });
 
-/** A filter that every device must be looked at for. */
+/** A filter that must be evaluated for every device. */
 const SEARCH = JSON.stringify([
   { type: "property", params: { name: "info.pretty_name", operator: "contains", value: "4242" } },
 ]);
@@ -52,19 +54,19 @@ const enrollment = {
 
 /** The attacks by their names on the command line. */
 export const ATTACKS: Readonly<Record<string, Attack>> = {
-  quiet: { title: "nobody", connections: 0, healthy: LIST },
+  quiet: { title: "no attack", connections: 0, healthy: LIST },
   pipelined: {
     title: "1,800 pipelined `GET /info` on each of 100 connections",
     ...{ connections: 100, healthy: HEALTH },
     pipelined: { path: "/info", requests: 1800 },
   },
   unread: {
-    title: "1,600 `GET /openapi.json` on each of 100 connections, whose answers nobody reads",
+    title: "1,600 `GET /openapi.json` on each of 100 connections, with unread responses",
     ...{ connections: 100, healthy: HEALTH },
     pipelined: { path: "/openapi.json", requests: 1600, unread: true },
   },
   full: {
-    title: "300 connections that enroll in a namespace where as many devices wait as may",
+    title: "300 connections that enroll in a namespace with the maximum number of pending devices",
     ...enrollment,
   },
   enroll: {
@@ -89,16 +91,16 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   },
 };
 
-/** The data that a thread is started with. */
+/** The data with which a thread starts. */
 export interface Order {
   /** Name of the attack. */
   readonly attack: string;
   readonly url: string;
-  /** Of the attacker. */
+  /** Token of the attacker. */
   readonly token: string;
 }
 
-function carryOut({ attack, url, token }: Order): void {
+function execute({ attack, url, token }: Order): void {
   const { connections = 0, pipelined, request } = ATTACKS[attack] ?? {};
   const answers: Record<number, number> = {};
   parentPort?.on("message", () => parentPort?.postMessage(answers));
@@ -124,4 +126,4 @@ function carryOut({ attack, url, token }: Order): void {
   }
 }
 
-if (!isMainThread) carryOut(workerData);
+if (!isMainThread) execute(workerData);

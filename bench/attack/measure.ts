@@ -21,17 +21,20 @@ import type { SshOrder } from "./sshAttacker.ts";
 
 /** The user of the healthy client. */
 const HEALTHY = "fleet";
-/** How long an answer may take, in milliseconds; then the service does not answer at all. */
+/** Maximum time of a response, in milliseconds. After that, the service counts as unresponsive. */
 const PATIENCE = 60_000;
 
-/** The median, the 99th percentile and the longest of some times, in milliseconds. */
+/** Returns the median, the 99th percentile and the maximum of some times, in milliseconds. */
 const spread = (times: readonly number[]): readonly [p50: number, p99: number, worst: number] => [
   percentile(times, 0.5),
   percentile(times, 0.99),
   percentile(times, 1),
 ];
 
-/** Answers of a healthy client that sends a request as soon as it has the answer before, in milliseconds. */
+/**
+ * Returns the response times of a healthy client that sends each request soon after the last response, in
+ * milliseconds.
+ */
 async function healthyTimes(url: string, path: string, token: string, seconds: number): Promise<number[]> {
   const client = new Client(url, { headersTimeout: PATIENCE, bodyTimeout: PATIENCE });
   const headers = { authorization: `Bearer ${token}` };
@@ -41,7 +44,7 @@ async function healthyTimes(url: string, path: string, token: string, seconds: n
     const started = performance.now();
     const { statusCode, body } = await client.request({ method: "GET", path, headers });
     await body.dump();
-    if (statusCode !== 200) throw new Error(`${path} answered ${statusCode}`);
+    if (statusCode !== 200) throw new Error(`${path} returned ${statusCode}`);
     times.push(performance.now() - started);
     await sleep(5);
   }
@@ -49,7 +52,7 @@ async function healthyTimes(url: string, path: string, token: string, seconds: n
   return times;
 }
 
-/** Runs an attack on a service of its own, with a healthy client beside it. @param url of the database */
+/** Runs an attack on a separate service, and measures a healthy client at the same time. @param url of the database */
 export async function measureApi(folder: string, url: string, attack: string, seconds: number) {
   const { healthy = LIST, attacker: username = HEALTHY, env: more } = ATTACKS[attack] ?? {};
   const env = { GATEHOUSE_DATABASE_URL: url, ...more };
@@ -59,7 +62,7 @@ export async function measureApi(folder: string, url: string, attack: string, se
     await healthyTimes(service.url, healthy, token, 1);
     const order: Order = { attack, url: service.url, token: await login(service.url, username) };
     const attacker = new Worker(new URL("./attacker.ts", import.meta.url), { workerData: order });
-    // From when all connections are there.
+    // The measurement starts when all connections are open.
     await sleep(1000);
     let megabytes = 0;
     const unwatch = watch(() => {
@@ -77,11 +80,14 @@ export async function measureApi(folder: string, url: string, attack: string, se
   }
 }
 
-/** Runs an attack on a service of its own, with an agent, and a healthy client of the API and of SSH beside it. */
+/**
+ * Runs an attack on a separate service with an agent, and measures a healthy client of the API and of SSH at the same
+ * time.
+ */
 export async function measureGateway(attack: SshOrder["attack"], seconds: number) {
   const folder = openFolder();
   const key = newKey(folder.path, "key");
-  // Limits by address as they are: the attacker has an address of its own.
+  // The limits by address apply, since the attacker has a separate address.
   const fleet = await startSshService({
     dataDir: join(folder.path, "data"),
     flags: ["--ssh-refusals-per-address", "60", "--ssh-startups-per-address", "100"],
@@ -106,9 +112,9 @@ export async function measureGateway(attack: SshOrder["attack"], seconds: number
       gateway = Math.max(gateway, memoryOf(gatewayPidOf(service) ?? 0));
     });
     const logins: number[] = [];
-    let [failed, goesOn] = [0, true];
+    let [failed, isRunning] = [0, true];
     const logIn = async () => {
-      while (goesOn) {
+      while (isRunning) {
         const begun = performance.now();
         if ((await ssh(login)).code === 0) logins.push(performance.now() - begun);
         else failed += 1;
@@ -116,9 +122,9 @@ export async function measureGateway(attack: SshOrder["attack"], seconds: number
       }
     };
     const loggingIn = logIn();
-    // Without times, the service ended.
+    // Undefined if the service ended.
     const times = await healthyTimes(url, LIST, token, seconds).catch(() => undefined);
-    goesOn = false;
+    isRunning = false;
     // A login at a service that hangs would never end.
     await Promise.race([loggingIn, sleep(15_000)]);
     unwatch();

@@ -1,4 +1,4 @@
-// The attacks on the SSH gateway. In a thread, this file carries out the attack of its order.
+// The attacks on the SSH gateway. In a thread, this file executes the attack of its order.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -7,19 +7,19 @@ import { isMainThread, workerData } from "node:worker_threads";
 import ssh2 from "ssh2";
 import { WebSocket } from "ws";
 
-/** The data that a thread is started with. */
+/** The data with which a thread starts. */
 export interface SshOrder {
   readonly attack: keyof typeof SSH_ATTACKS;
   readonly port: number;
   readonly url: string;
-  /** `login@namespace.device`, and the path of the key that gets in. */
+  /** `login@namespace.device`, and the path of the key that the device accepts. */
   readonly to: string;
   readonly key: string;
-  /** Token of a device that waits to be accepted. */
+  /** Token of a pending device. */
   readonly pending: string;
 }
 
-/** The parts of the library's client that break the rules. */
+/** The methods of the library's client with which an attack violates the protocol. */
 interface Protocol {
   session(channel: number, window: number, packet: number): void;
   channelData(channel: number, data: Buffer): void;
@@ -27,7 +27,7 @@ interface Protocol {
 }
 
 const { attack, port, url, to, key, pending } = (workerData ?? {}) as SshOrder;
-/** Another address than that of healthy clients. */
+/** An address that healthy clients do not use. */
 const FROM = "127.0.0.66";
 
 function open(localPort?: number): Socket {
@@ -36,7 +36,10 @@ function open(localPort?: number): Socket {
   return socket;
 }
 
-/** A connection with a key exchange that costs the server much and the client nothing: it sends a random value. */
+/**
+ * Opens a connection and starts a key exchange that is expensive for the server and free for the client, which sends
+ * a random value.
+ */
 function cheapExchange(algorithm: string, value: Buffer): void {
   const socket = open();
   const field = (data: Buffer | string) => {
@@ -64,7 +67,7 @@ function cheapExchange(algorithm: string, value: Buffer): void {
 
 const protocolOf = (client: ssh2.Client) => (client as unknown as { readonly _protocol: Protocol })._protocol;
 
-/** A client that is logged in. */
+/** Returns a client after its login. */
 async function login() {
   const client = new ssh2.Client().on("error", () => {});
   const socket = open();
@@ -74,7 +77,7 @@ async function login() {
   return { client, protocol: protocolOf(client), socket };
 }
 
-/** A channel with a command, or with a shell. */
+/** Opens a channel with a command, or with a shell. */
 const channelOf = (client: ssh2.Client, command?: string) =>
   new Promise<ssh2.ClientChannel>((resolve, reject) => {
     const opened: ssh2.ClientCallback = (error, channel) =>
@@ -85,11 +88,11 @@ const channelOf = (client: ssh2.Client, command?: string) =>
 
 interface SshAttack {
   readonly title: string;
-  /** Repeated without end. */
+  /** One run of the attack, repeated without end. */
   readonly run: () => unknown;
-  /** Runs at a time. @default 1 */
+  /** Number of concurrent runs. @default 1 */
   readonly parallel?: number;
-  /** Milliseconds between the runs, in which what a run has begun ends. @default 1 */
+  /** Milliseconds between the runs, in which the effects of a run end. @default 1 */
   readonly pause?: number;
 }
 
@@ -111,7 +114,7 @@ export const SSH_ATTACKS = {
     },
   },
   requestsBeforeLogin: {
-    title: "global requests before login, whose answers are never read, on 4 connections",
+    title: "global requests before login, with unread responses, on 4 connections",
     ...{ parallel: 4, pause: 50 },
     async run() {
       const client = new ssh2.Client();
@@ -130,7 +133,7 @@ export const SSH_ATTACKS = {
     },
   },
   finiteFields: {
-    title: "40 key exchanges by `diffie-hellman-group18-sha512` in a second, without a login",
+    title: "40 key exchanges by `diffie-hellman-group18-sha512` per second, without a login",
     pause: 100,
     run() {
       const value = Buffer.concat([Buffer.of(1), Buffer.alloc(1000, 7)]);
@@ -138,14 +141,14 @@ export const SSH_ATTACKS = {
     },
   },
   curves: {
-    title: "1,500 key exchanges by `curve25519-sha256` in a second, without a login",
+    title: "1,500 key exchanges by `curve25519-sha256` per second, without a login",
     pause: 20,
     run() {
       for (let index = 0; index < 30; index += 1) cheapExchange("curve25519-sha256", Buffer.alloc(32, 9));
     },
   },
   sizes: {
-    title: "100,000 sizes of a terminal in a second, by one login",
+    title: "100,000 terminal size changes per second, by one login",
     async run() {
       const { client } = await login();
       const shell = await channelOf(client);
@@ -174,7 +177,7 @@ export const SSH_ATTACKS = {
       const { client, protocol, socket } = await login();
       const channel = await channelOf(client, "sleep 60");
       const { outgoing } = channel as unknown as { readonly outgoing: { readonly id: number } };
-      // Not a whole number of windows: the library drops what comes when nothing at all is left.
+      // Not a whole number of windows: the library drops data that arrives when the window is exactly 0.
       for (let count = 0; count < 40_000 && !socket.destroyed; count += 1) {
         protocol.channelData(outgoing.id, Buffer.alloc(30_000));
         if (socket.writableLength > 4_000_000) await wait(5);
@@ -183,7 +186,7 @@ export const SSH_ATTACKS = {
     },
   },
   largeWindow: {
-    title: "4 channels with a window of 4 GB, on which nothing is read",
+    title: "4 channels with a window of 4 GB and unread data",
     parallel: 4,
     async run() {
       const { client, protocol, socket } = await login();
@@ -210,7 +213,7 @@ export const SSH_ATTACKS = {
     },
   },
   pendingDevice: {
-    title: "lines without end on the tunnel of a device that waits to be accepted",
+    title: "endless lines on the tunnel of a pending device",
     pause: 100,
     async run() {
       const socket = new WebSocket(`${url.replace("http", "ws")}/ssh/connection`, {
@@ -229,7 +232,7 @@ export const SSH_ATTACKS = {
     },
   },
   recordedOutput: {
-    title: "output without end in a recorded session",
+    title: "endless output in a recorded session",
     async run() {
       const { client } = await login();
       const shell = await channelOf(client);
@@ -247,7 +250,7 @@ if (!isMainThread) {
     try {
       await run();
     } catch {
-      // The other side has closed.
+      // The peer has closed the connection.
     }
     setTimeout(repeat, pause);
   };

@@ -23,18 +23,21 @@ export interface BenchRequest {
   readonly body?: string;
 }
 
-/** Requests of one kind, sent over and over. */
+/** Requests of one kind, which are sent repeatedly. */
 export interface Case {
   readonly title: string;
-  /** Requests are for these in turn, with a token of their owner, who is one user; omitted: they have no credential. */
+  /**
+   * The namespaces of the requests, in turn, with a token of their owner, who is one user. Omitted: the requests have
+   * no credential.
+   */
   readonly namespaces?: readonly NamespaceName[];
-  /** The request with the given number; numbers go on from 0 while the database lives. */
+  /** Returns the request with a number. Numbers continue from 0 during the life of the database. */
   readonly request: (index: number) => BenchRequest;
-  /** Requests that go before the measured ones, so that the service has met all that they are about. */
+  /** Number of requests before the measured ones. After them, the service has processed each of their objects. */
   readonly before?: number;
-  /** Whether each request changes an object of its namespace; if so, the audit trail must have as many changes. */
+  /** True if each request changes an object of its namespace. The audit trail must then contain as many changes. */
   readonly changes?: true;
-  /** Requests that are sent at the same time over half of the connections; they change nothing. */
+  /** Concurrent requests on half of the connections, which change nothing. */
   readonly beside?: Case;
 }
 
@@ -44,7 +47,7 @@ const get = (title: string, namespace: NamespaceName, path: string): Case => ({
   request: () => ({ method: "GET", path }),
 });
 
-/** A request with a body. */
+/** Returns a request with a body. */
 const send = (method: BenchRequest["method"], path: string, body: unknown): BenchRequest => ({
   method,
   path,
@@ -59,7 +62,7 @@ const filter = (name: string, value: unknown): string => {
   return encodeURIComponent(Buffer.from(JSON.stringify(filters)).toString("base64"));
 };
 
-/** Reports of each device in turn. All devices have reported before, as is so after the first minute of a service. */
+/** Reports of each device in turn. All devices have reported before, as in any service after its first minute. */
 const deviceAuth = (namespace: NamespaceName): Case => {
   const { devices = 0 } = contentsOf(namespace);
   return {
@@ -72,7 +75,7 @@ const deviceAuth = (namespace: NamespaceName): Case => {
 const deviceList = (title: string, query: string): Case =>
   get(`device list, 100,000 devices, ${title}`, "many", `/api/devices?per_page=100${query}`);
 
-/** Cases that change nothing which people declare. */
+/** Cases that change no declared objects. */
 const reads = {
   namespaces: get("namespace list", "keys", "/api/namespaces"),
   "namespaces-large": get("namespace list, 101,000 devices in them", "many", "/api/namespaces"),
@@ -98,7 +101,7 @@ const reads = {
 
 const ANY_DEVICE = { hostname: ".*" };
 
-/** A case each of whose requests changes something in a namespace. */
+/** Defines a case in which each request changes an object of a namespace. */
 const write = (title: string, namespace: NamespaceName, request: Case["request"]): Case => ({
   title,
   namespaces: [namespace],
@@ -114,7 +117,7 @@ const newKey = (index: number, filter: object): BenchRequest =>
     filter,
   });
 
-/** A rule whose priority is the number of the request, so that each request changes it. */
+/** Returns a rule whose priority is the number of the request, so that each request changes it. */
 const rule = (index: number) => ({
   action: "deny",
   active: true,
@@ -125,8 +128,8 @@ const rule = (index: number) => ({
 });
 
 /**
- * The value for a request that changes one of so many objects in turn. Of three values the next one changes the object
- * even if the request before was given up with its run, whether it reached the service or not.
+ * Returns the value for a request that changes one of the objects in turn. With three values, the next value changes
+ * the object even if the previous request was canceled at the end of its run.
  */
 const inTurn = <T>(values: readonly [T, T, T], objects: number, index: number): T =>
   values[Math.floor(index / objects) % 3] as T;
@@ -142,7 +145,7 @@ const { rules: RULES_UPDATED = 0 } = contentsOf("rules-updated");
 const { members: MEMBERS = 0 } = contentsOf("members-changed");
 const membersOf = (name: NamespaceName): string => `/api/namespaces/${tenantOf(name)}/members`;
 
-/** Cases that change what people declare. */
+/** Cases that change declared objects. */
 const writes = {
   "key-create": write("key create", "created", (index) => newKey(index, ANY_DEVICE)),
   "key-create-once": write("key create with an Idempotency-Key", "created", (index) => ({
@@ -167,7 +170,7 @@ const writes = {
   "rule-update": write("firewall rule update", "rules-updated", (index) =>
     send("PUT", `${RULES}/${ruleIdOf(index % RULES_UPDATED)}`, rule(index)),
   ),
-  "device-tags": write("tags of a device replaced", "devices-tagged", (index) =>
+  "device-tags": write("replace the tags of a device", "devices-tagged", (index) =>
     send("PUT", `/api/devices/${uidOf("devices-tagged", index % TAGGED)}/tags`, {
       tags: inTurn(TAGS, TAGGED, index),
     }),
@@ -177,8 +180,8 @@ const writes = {
     path: `/api/devices/${uidOf("devices-accepted", index)}/accept`,
   })),
   "member-add": {
-    title: "member added",
-    // The answer has all members of the namespace, which would become more and more in a single one.
+    title: "member add",
+    // The response contains all members of the namespace. In a single namespace, it would grow with each request.
     namespaces: TEAMS,
     changes: true,
     request: (index) =>
@@ -187,12 +190,12 @@ const writes = {
         role: "operator",
       }),
   },
-  "member-role": write("member's role changed", "members-changed", (index) =>
+  "member-role": write("member role change", "members-changed", (index) =>
     send("PATCH", `${membersOf("members-changed")}/${userOf(index % MEMBERS).id}`, {
       role: inTurn(GIVEN_ROLES, MEMBERS, index),
     }),
   ),
-  "api-key": write("API key made", "api-keys", (index) =>
+  "api-key": write("API key create", "api-keys", (index) =>
     send("POST", "/api/namespaces/api-key", { name: `key-${index}`, expires_at: 30, role: "observer" }),
   ),
 } as const satisfies Readonly<Record<string, Case>>;

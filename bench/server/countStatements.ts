@@ -1,5 +1,5 @@
-// Loaded into a server before all else (`node --import`): counts the SQL statements that reach the database, and
-// sends their number since the last time when the parent process asks for it.
+// Counts the SQL statements that reach the database. It is loaded into a server before all other modules (`node
+// --import`). When the parent process requests it, it sends the number since the last request.
 import { createRequire } from "node:module";
 import type Sqlite from "better-sqlite3";
 import type Postgresql from "pg";
@@ -15,7 +15,7 @@ function counted(prototype: object, names: readonly string[]): void {
   const methods = prototype as Record<string, (...values: unknown[]) => unknown>;
   for (const name of names) {
     const method = methods[name];
-    if (!method) throw new Error(`The database's library has no ${name} any more`);
+    if (!method) throw new Error(`The database's library has no method ${name}`);
     methods[name] = function (this: unknown, ...values) {
       count += 1;
       return method.apply(this, values);
@@ -33,5 +33,5 @@ process.on("message", () => {
   process.send?.(count);
   count = 0;
 });
-// The channel alone must not keep the process alive.
+// The channel must not keep the process alive.
 process.channel?.unref();

@@ -23,29 +23,30 @@ export type DatabaseName = "sqlite" | "postgresql";
 
 /**
  * Starts a database for one run.
- * @param folder of the run
- * @param given an empty PostgreSQL database, which is used instead of one that is started
- * @returns the URL for the service, and the one for the floor: it runs beside the service, and a SQLite file has one owner
+ * @param folder folder of the run
+ * @param given an empty PostgreSQL database, which replaces the one that is started by default
+ * @returns the URL for the service and the URL for the floor. The floor runs next to the service, and a SQLite file
+ * has one owner.
  */
 export async function startDatabase(name: DatabaseName, folder: string, given?: string) {
   if (name === "sqlite") {
     const fileUrl = (file: string) => `file:${join(folder, file)}`;
     return { url: fileUrl("gatehouse.db"), floorUrl: fileUrl("floor.db"), stop: async () => {} };
   }
-  // As PostgreSQL is set up by default: what it acknowledges is on the disk.
+  // PostgreSQL's default: acknowledged transactions are on the disk.
   const server = given === undefined ? await startPostgresql({ fsync: "on" }) : undefined;
   const url = given ?? server?.url ?? "";
   return { url, floorUrl: url, stop: async () => server?.stop() };
 }
 
-/** Opens the database at a URL with the service's own library, and as many connections as the service has by default. */
+/** Opens the database at a URL with the service's own module, and with the service's default number of connections. */
 export function openForBench(url: string): Promise<Database> {
   return openDatabase(
     url.startsWith("file:") ? { file: url.slice("file:".length) } : { url, connections: 10 },
   );
 }
 
-/** Rows that one statement carries. */
+/** Rows per statement. */
 const BATCH = 5000;
 
 type Row = Readonly<Record<string, string | number | boolean>>;
@@ -88,12 +89,12 @@ export async function seed(url: string, namespaces: readonly NamespaceName[]): P
     await insert("PublicKey", keys, (index) => keyRow(tenantId, index, now));
     await insert("FirewallRule", rules, (index) => ruleRow(tenantId, index));
   }
-  // Otherwise PostgreSQL does it by itself some time later, in the middle of what is measured.
+  // Otherwise PostgreSQL would start it later, during a measurement.
   if (!isSqlite) await client.$executeRawUnsafe("VACUUM ANALYZE");
   await close();
 }
 
-/** A time as both databases read it; SQLite has this text in its rows. */
+/** Formats a time so that both databases read it. SQLite stores this text. */
 const timeText = (milliseconds: number): string =>
   new Date(milliseconds).toISOString().replace("Z", "+00:00");
 
@@ -114,7 +115,7 @@ function deviceRow(name: NamespaceName, index: number, pending: boolean) {
     remoteAddr: "127.0.0.1",
     createdAt: timeText(Date.now()),
     statusUpdatedAt: timeText(Date.now()),
-    // Each at a time of its own, as devices report.
+    // Each device has a different time, as in real reports.
     lastSeen: timeText(Date.now() - index),
   };
 }

@@ -1,5 +1,5 @@
-// The floor that the service is compared with: a bare Fastify route that reads one row by its id through the same database
-// library. `node bench/server/floor.ts <database URL>`, a process of its own.
+// The floor of the comparison: a bare Fastify route that reads one row by its id through the same database module.
+// Run as a separate process: `node bench/server/floor.ts <database URL>`.
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
 import { openForBench } from "./databases.ts";

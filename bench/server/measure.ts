@@ -6,19 +6,19 @@ import { type ServerProcess, startServer, startService } from "../processes.ts";
 import type { BenchRequest, Case } from "./cases.ts";
 import { contentsOf, PASSWORD, tenantOf } from "./namespaces.ts";
 
-/** Requests that are open at a time, over all loads of a server. */
+/** Concurrent requests, over all loads of a server. */
 export const CONNECTIONS = 16;
 
-/** Before anything is measured: the compiler and the caches have done their work by then. */
+/** Seconds of load before a measurement, so that compilation and caches have settled. */
 const WARM_UP_SECONDS = 2;
-/** Longest measuring of the floor in a round. */
+/** Maximum duration of the floor's measurement in a round, in seconds. */
 const FLOOR_SECONDS = 3;
-/** Of the counted run, and of what goes before it. */
+/** Number of requests in the counted run, and in the run before it. */
 const COUNTED_REQUESTS = 48;
-/** Longest wait for an answer, in seconds. */
+/** Maximum time for a response, in seconds. */
 const TIMEOUT = 120;
 
-// All requests come from one address, and create more rules than a namespace may have.
+// All requests come from one address, and create more rules than a namespace may have by default.
 const WITHOUT_LIMITS = {
   GATEHOUSE_LOGINS_PER_ADDRESS: "0",
   GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
@@ -26,22 +26,22 @@ const WITHOUT_LIMITS = {
   GATEHOUSE_MAXIMUM_FIREWALL_RULES: "0",
 };
 
-/** Where and how long is measured. */
+/** The location and the duration of a measurement. */
 export interface Run {
-  /** Temporary: data folder, database and logs. */
+  /** Temporary folder for data, database and logs. */
   readonly folder: string;
-  /** Of the database. */
+  /** URL of the database. */
   readonly url: string;
   readonly seconds: number;
   readonly rounds: number;
-  /** The server that each case is compared with, which goes on all the time. */
+  /** The server for the comparison. It runs during all cases. */
   readonly floor: ServerProcess;
 }
 
 /** Requests to a server. */
 interface Target {
   readonly url: string;
-  /** Requests that are open at a time. */
+  /** Number of concurrent requests. */
   readonly connections: number;
   readonly next: () => BenchRequest;
 }
@@ -50,7 +50,7 @@ const targetsOf = (floor: ServerProcess): readonly Target[] => [
   { url: floor.url, connections: CONNECTIONS, next: () => ({ method: "GET", path: "/" }) },
 ];
 
-/** Starts the floor, with the flags of Node.js that the service takes for itself, and makes it ready to be measured. */
+/** Starts the floor with the flags of Node.js that the service uses for itself, and warms it up. */
 export async function startFloor(folder: string, url: string): Promise<ServerProcess> {
   const program = join(import.meta.dirname, "floor.ts");
   const { flags } = boundedStart([], {});
@@ -60,13 +60,14 @@ export async function startFloor(folder: string, url: string): Promise<ServerPro
 }
 
 /**
- * Measures a case, and the requests beside it: speed and memory of a service that is left alone, statements of one that
- * counts. Core time and statements are those of all requests, also of those that are sent beside the case.
+ * Measures a case and its concurrent requests. Speed and memory are measured without counting; statements are counted
+ * in a second service process. Core time and statements cover all requests, including the concurrent ones.
  * @returns medians of the rounds
  */
 export async function measureCase(run: Run, one: Case) {
   const cases = one.beside ? [one, one.beside] : [one];
-  // Numbers of requests go on from one service to the next: what one request has deleted, the next one cannot delete.
+  // The numbers of requests continue from one service to the next: a request cannot delete an object that an earlier
+  // request has deleted.
   const numbers = cases.map(() => 0);
   async function withService<T>(
     counting: boolean,
@@ -97,12 +98,12 @@ export async function measureCase(run: Run, one: Case) {
     await loadFor(targets, WARM_UP_SECONDS);
     const rounds = [];
     for (let round = 0; round < run.rounds; round += 1) {
-      // On a machine that others use, the floor is another one soon.
+      // On a shared machine, the floor changes over time.
       const floor = await timed(run.floor, targetsOf(run.floor), Math.min(run.seconds, FLOOR_SECONDS));
       const before = one.changes ? await changes() : 0;
       const { each, core } = await timed(server, targets, run.seconds);
       const changed = one.changes ? (await changes()) - before : 0;
-      // Otherwise what was measured is something else.
+      // Otherwise the measurement would cover another operation.
       if (one.changes && changed < (each[0]?.count ?? 0)) {
         throw new Error(
           `${one.title}: ${each[0]?.count} requests succeeded, but the audit trail has ${changed} more changes`,
@@ -124,18 +125,21 @@ export async function measureCase(run: Run, one: Case) {
     const middle = (name: keyof (typeof own)[number]) => median(own.map((round) => round[name]));
     return {
       title,
-      // Answers per second, of the service and in turn with it of the floor.
+      // Responses per second of the service, and of the floor in turn with it.
       ...{ rate: middle("rate"), floor: middle("floor"), ratio: middle("ratio") },
-      // Milliseconds of a core for each request: says more than the rate where others use the machine.
+      // Milliseconds of a core per request. On a shared machine, they are more reliable than the rate.
       ...{ core: middle("core"), floorCore: middle("floorCore") },
-      // Milliseconds until an answer.
+      // Milliseconds until a response.
       ...{ p50: middle("p50"), p99: middle("p99") },
       ...{ megabytes, statements },
     };
   });
 }
 
-/** The figures of each target, and of all targets together: answers per second, and milliseconds of a core for each request. */
+/**
+ * Returns the figures of each target, and of all targets together: responses per second, and milliseconds of a core
+ * per request.
+ */
 async function timed({ pid }: ServerProcess, targets: readonly Target[], seconds: number) {
   const before = coreTimeOf(pid);
   const each = await loadFor(targets, seconds);
@@ -143,13 +147,15 @@ async function timed({ pid }: ServerProcess, targets: readonly Target[], seconds
   return { each, rate: sum(each.map(({ rate }) => rate)), core: (coreTimeOf(pid) - before) / requests };
 }
 
-/** How long, in seconds, or how many requests. */
+/** The duration in seconds, or the number of requests. */
 type Limit = { readonly duration: number } | { readonly amount: number };
 
 const loadAll = (targets: readonly Target[], limit: Limit) =>
   Promise.all(targets.map((target) => load(target, limit)));
 
-/** Sends requests for so long, and waits for those that are open then: the next run must not pay for them. */
+/**
+ * Sends requests for a duration, and waits for the open ones at its end, so that they do not slow down the next run.
+ */
 async function loadFor(targets: readonly Target[], duration: number) {
   const measured = await loadAll(targets, { duration });
   await loadAll(targets, { amount: CONNECTIONS / targets.length });
@@ -157,8 +163,8 @@ async function loadFor(targets: readonly Target[], duration: number) {
 }
 
 /**
- * Sends requests over open connections, each the next as soon as its answer is there.
- * @throws Error when an answer was no success: what is measured would be something else
+ * Sends requests over open connections. Each connection sends the next request after the last response.
+ * @throws Error a response was not successful, so that the measurement would cover another operation
  */
 async function load({ url, connections, next }: Target, limit: Limit) {
   const times: number[] = [];
@@ -171,14 +177,14 @@ async function load({ url, connections, next }: Target, limit: Limit) {
   const result = await new Promise<autocannon.Result>((resolve, reject) => {
     const options = { url, connections, timeout: TIMEOUT, ...limit, requests: [{ setupRequest }] };
     const run = autocannon(options, (error, done) => (error ? reject(error) : resolve(done)));
-    // Its own histogram knows whole milliseconds only.
+    // autocannon's own histogram has only whole milliseconds.
     run.on("response", (_client, status, _bytes, milliseconds) => {
       times.push(milliseconds);
       if (status < 200 || status > 299) refused.set(status, (refused.get(status) ?? 0) + 1);
     });
   });
   if (refused.size > 0 || result.errors > 0) {
-    const statuses = [...refused].map(([status, count]) => `${count} times ${status}`).join(", ");
+    const statuses = [...refused].map(([status, count]) => `${count} × ${status}`).join(", ");
     throw new Error(`Not all requests succeeded: ${statuses || "none refused"}, ${result.errors} errors`);
   }
   const { length: count } = times;
@@ -194,7 +200,7 @@ interface Caller {
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** The callers of a case, with tokens as a person gets them. */
+/** Returns the callers of a case, with tokens from a login. */
 async function callersOf(url: string, { namespaces = [] }: Case): Promise<Caller[]> {
   const [first] = namespaces;
   if (first === undefined) return [];
@@ -208,7 +214,7 @@ async function callersOf(url: string, { namespaces = [] }: Case): Promise<Caller
   return callers;
 }
 
-/** Logs a seeded user in; gives the token. */
+/** Logs in a seeded user. Returns the token. */
 export async function login(url: string, username: string): Promise<string> {
   const headers = { "content-type": "application/json" };
   const body = JSON.stringify({ username, password: PASSWORD });
@@ -219,10 +225,10 @@ export async function login(url: string, username: string): Promise<string> {
 async function succeeded(answer: Promise<Response>): Promise<Response> {
   const response = await answer;
   if (response.ok) return response;
-  throw new Error(`${response.url} answered ${response.status}: ${await response.text()}`);
+  throw new Error(`${response.url} returned ${response.status}: ${await response.text()}`);
 }
 
-/** Entries in the audit trails of the callers' namespaces. */
+/** Returns the number of entries in the audit trails of the callers' namespaces. */
 async function changesOf(url: string, callers: readonly Caller[]): Promise<number> {
   let total = 0;
   for (const { tenant, headers } of callers) {

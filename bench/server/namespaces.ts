@@ -3,24 +3,26 @@ import { parseSshPublicKey } from "../../sdk/dist/contract/index.js";
 import { revisionOf } from "../../server/dist/changes/managedObject.js";
 import { deviceUid } from "../../server/dist/features/devices/authDevice.js";
 
-/** The users who own a namespace or more each. */
+/** The users who own namespaces. */
 export const USERNAMES = ["small", "large", "fleet", "writer"] as const;
 export type Username = (typeof USERNAMES)[number];
 export const PASSWORD = "correct-horse";
 
-/** How many objects of each kind a namespace holds; left out: none. */
+/** The number of objects of each kind in a namespace. Default: none. */
 interface Contents {
   readonly owner: Username;
   readonly devices?: number;
-  /** Whether all devices wait to be accepted, instead of every tenth. */
+  /** True if all devices are pending, instead of every tenth. */
   readonly pending?: true;
   readonly keys?: number;
   readonly rules?: number;
-  /** Beside the owner. */
+  /** Number of members besides the owner. */
   readonly members?: number;
 }
 
-/** Objects that can be changed or deleted once only: more than the requests of a run of the default length. */
+/**
+ * Number of objects that can be changed or deleted only once. It exceeds the requests of a run of the default length.
+ */
 const SUPPLY = 50_000;
 
 const named = {
@@ -29,9 +31,9 @@ const named = {
   one: { owner: "small", devices: 1 },
   thousand: { owner: "large", devices: 1000 },
   many: { owner: "large", devices: 100_000 },
-  // Of the attacks alone.
+  // Only the attacks use this namespace.
   fleet: { owner: "fleet", devices: 20_000 },
-  // Of one case each, so that no case meets what another one has left.
+  // One case uses each of these namespaces, so that no case depends on another one's changes.
   "keys-by-tags": { owner: "writer", devices: 100 },
   "keys-updated": { owner: "writer", keys: SUPPLY },
   "keys-deleted": { owner: "writer", keys: SUPPLY },
@@ -43,7 +45,7 @@ const named = {
   "api-keys": { owner: "writer" },
 } as const satisfies Readonly<Record<string, Contents>>;
 
-/** Namespaces that hold nothing. */
+/** Empty namespaces. */
 export const TEAMS = Array.from({ length: 200 }, (_, index) => `team-${index}` as const);
 const TEAM: Contents = { owner: "writer" };
 
@@ -51,7 +53,7 @@ type Named = keyof typeof named;
 export type NamespaceName = Named | (typeof TEAMS)[number];
 export const NAMESPACE_NAMES: readonly NamespaceName[] = [...(Object.keys(named) as Named[]), ...TEAMS];
 
-/** What a namespace holds at first. */
+/** Returns the initial content of a namespace. */
 export function contentsOf(name: NamespaceName): Contents {
   const contents: Readonly<Partial<Record<NamespaceName, Contents>>> = named;
   return contents[name] ?? TEAM;
@@ -60,11 +62,11 @@ export function contentsOf(name: NamespaceName): Contents {
 /** The namespace that the floor reads. */
 export const FLOOR_NAMESPACE = "keys";
 
-/** Tenant of a seeded namespace. */
+/** Returns the tenant id of a seeded namespace. */
 export const tenantOf = (name: NamespaceName): string =>
   `00000000-0000-4000-8000-${String(NAMESPACE_NAMES.indexOf(name)).padStart(12, "0")}`;
 
-/** Devices with this tag are one in a hundred, from the first on. */
+/** The tag of every hundredth device, starting with the first. */
 export const RARE_TAG = "edge";
 
 const AGENT_KEY = `-----BEGIN RSA PUBLIC KEY-----\n${randomBytes(270).toString("base64")}\n-----END RSA PUBLIC KEY-----\n`;
@@ -76,7 +78,7 @@ const INFO = {
   platform: "native",
 } as const;
 
-/** What the agent of a seeded device sends when it reports. */
+/** Returns the report that the agent of a seeded device sends. */
 export const reportOf = (name: NamespaceName, index: number) => ({
   info: INFO,
   identity: { mac: index.toString(16).padStart(12, "0") },
@@ -84,7 +86,7 @@ export const reportOf = (name: NamespaceName, index: number) => ({
   tenant_id: tenantOf(name),
 });
 
-/** Uid of a seeded device. */
+/** Returns the uid of a seeded device. */
 export function uidOf(name: NamespaceName, index: number): string {
   const { identity, public_key: publicKey, tenant_id: tenantId } = reportOf(name, index);
   return deviceUid({ mac: identity.mac, publicKey, tenantId });
@@ -94,13 +96,13 @@ const ED25519 = "ssh-ed25519";
 const BLOB_START = Buffer.from(`\0\0\0\x0b${ED25519}\0\0\0\x20`, "latin1");
 
 /**
- * An OpenSSH line of a public key that belongs to no private one: a real pair takes the load generator too long.
+ * Returns an OpenSSH line of a public key without a private key. Real pairs would take the load generator too long.
  * @param key 32 bytes
  */
 export const keyLine = (key: Buffer): string =>
   `${ED25519} ${Buffer.concat([BLOB_START, key]).toString("base64")}`;
 
-/** A seeded public key, the same in each namespace. */
+/** Returns a seeded public key, the same in each namespace. */
 export function keyOf(index: number) {
   const line = keyLine(hash("sha256", String(index), "buffer"));
   const declared = { name: `key-${index}`, username: "^(web|db)-[0-9]+$", filter: { hostname: ".*" } };
@@ -112,18 +114,18 @@ export function keyOf(index: number) {
   };
 }
 
-/** Id of a seeded rule, far from those that the database gives to others. */
+/** Returns the id of a seeded rule, which is far from the ids that the database assigns. */
 export const ruleIdOf = (index: number): number => 1_000_000 + index;
 
-/** Users who own nothing. */
+/** Number of users who own no namespace. */
 export const OTHER_USERS = 1000;
 
-/** One of the users who own nothing; the first of them are a namespace's members. */
+/** Returns a user who owns no namespace. The first of them are a namespace's members. */
 export const userOf = (index: number) => ({
   id: index.toString(16).padStart(24, "0"),
   username: `user-${index}`,
   email: `user-${index}@example.com`,
 });
 
-/** Roles that members are given in turn; seeded ones have the last. */
+/** Roles that members receive in turn. Seeded members have the last one. */
 export const GIVEN_ROLES = ["observer", "operator", "administrator"] as const;

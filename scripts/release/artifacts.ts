@@ -11,38 +11,41 @@ import { ZipFile } from "yazl";
 import { type Bill, readBill } from "./bills.ts";
 import { bundle, PLUGIN, ROOT, TERRAFORM_PROVIDER } from "./bundle.ts";
 
-/** The packages that a release has, by their folders; the first ones are needed by the others. */
+/** The folders of the packages in a release. Each package comes after the packages that it needs. */
 export const PACKAGES = ["sdk", "provider", "server", "agent"] as const;
 
-/** The platforms that archives are named for: their content is one and the same, a script. Windows starts none. */
+/**
+ * The platforms of the archives. All archives contain the same script. Windows is missing, since it cannot start a
+ * script.
+ */
 const PLATFORMS = ["linux", "darwin"].flatMap((os) => ["amd64", "arm64"].map((arch) => [os, arch] as const));
 
 /**
- * All files of archives have this time, which is npm's: two builds of the same sources are the same to the byte. A tar has
- * it in UTC, a zip as the clock on the wall shows it.
+ * The time of all files in archives, which is npm's. Two builds of the same sources are identical to the byte. A tar
+ * stores the time in UTC, a zip in local time.
  */
 const TIME = { tar: new Date(Date.UTC(1985, 9, 26, 8, 15)), zip: new Date(1985, 9, 26, 8, 15) };
 
-/** The version of Terraform's plugin protocol that the provider speaks. */
+/** The provider's version of Terraform's plugin protocol. */
 const PROTOCOL = "6.0";
 
 const execute = promisify(execFile);
 
-/** As a user's: npm hands its own settings on to what it runs. */
+/** Returns the environment of a user, without the settings that npm passes to its child processes. */
 const environment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
 
 /**
  * Runs npm to its end.
- * @returns what it wrote to its standard output
- * @throws Error with what it wrote beside it
+ * @returns npm's standard output
+ * @throws Error npm failed; the message includes its standard error
  */
 export async function npm(args: readonly string[], cwd: string): Promise<string> {
   const { stdout } = await execute("npm", args, { cwd, env: environment(), maxBuffer: 64 * 1024 * 1024 });
   return stdout;
 }
 
-/** Runs work with a new folder, which is removed at the end. */
+/** Runs work with a new folder, which is removed afterwards. */
 export async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), "gatehouse-release-"));
   try {
@@ -52,12 +55,12 @@ export async function withFolder<T>(work: (folder: string) => Promise<T>): Promi
   }
 }
 
-/** A package as it would be published. */
+/** A package in its published form. */
 export interface Packed {
   readonly name: string;
-  /** The archive. */
+  /** Path of the archive. */
   readonly file: string;
-  /** The files in it. */
+  /** Paths of the files in the archive. */
   readonly files: readonly string[];
 }
 
@@ -72,7 +75,8 @@ export async function pack(out: string): Promise<Packed[]> {
 }
 
 /**
- * Makes the plugin's archives, as the Pulumi CLI unpacks them: the program in the first folder, and beside it what it reads.
+ * Creates the plugin's archives in the layout that the Pulumi CLI unpacks: the program in the first folder, next to
+ * the files that it reads.
  * @returns the program's bill of materials
  */
 export async function packPlugin(out: string, version: string): Promise<Bill> {
@@ -94,7 +98,7 @@ export async function packPlugin(out: string, version: string): Promise<Bill> {
 }
 
 /**
- * Makes the Terraform provider's archives, and beside them the checksums and the manifest that its registry asks for.
+ * Creates the Terraform provider's archives, with the checksums and the manifest that the registry requires.
  * @returns the program's bill of materials
  */
 export async function packTerraformProvider(out: string, version: string): Promise<Bill> {
@@ -123,7 +127,7 @@ export async function packTerraformProvider(out: string, version: string): Promi
   });
 }
 
-/** Checksums as `sha256sum --check` reads them. */
+/** Returns checksums in the format of `sha256sum --check`. */
 export async function sums(folder: string, names: readonly string[]): Promise<string> {
   const lines = names.map(async (name) => `${await digest(join(folder, name))}  ${name}\n`);
   return (await Promise.all(lines)).join("");
@@ -134,7 +138,7 @@ const digest = async (file: string) =>
     .update(await readFile(file))
     .digest("hex");
 
-/** What a package.json contains. */
+/** The content of a package.json. */
 export interface Manifest {
   readonly name: string;
   readonly version: string;
@@ -146,14 +150,14 @@ export interface Manifest {
   readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
-/** The package.json of a folder of the repository. */
+/** Reads the package.json of a folder of the repository. */
 export const manifestOf = async (folder: string, root = ROOT): Promise<Manifest> =>
   JSON.parse(await readFile(join(root, folder, "package.json"), "utf8")) as Manifest;
 
 /**
- * Asks npm for the bill of what a package brings with it when it is installed today.
- * @param program the bill of a program that the package carries, which becomes part of it
- * @throws Error where npm's registry cannot be reached
+ * Returns npm's bill of materials for a package: the dependencies that an installation today would add.
+ * @param program the bill of a program in the package; it becomes part of the package's bill
+ * @throws Error npm's registry cannot be reached
  */
 export async function billOfPackage(packed: readonly Packed[], name: string, program?: Bill): Promise<Bill> {
   const { devDependencies: _, ...manifest } = await manifestOf(name);

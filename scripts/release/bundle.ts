@@ -1,37 +1,37 @@
-// Programs of the provider as one file each: `node scripts/release/bundle.ts` writes the Terraform provider into
-// provider/dist, which the build does; a release makes the plugin too.
+// Bundles each program of the provider into one file. `node scripts/release/bundle.ts` writes the Terraform provider
+// into provider/dist; the build runs it. A release also bundles the plugin.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { cyclonedxEsbuildPlugin } from "@cyclonedx/cyclonedx-esbuild";
 import { build } from "esbuild";
 import { type Bill, licenseTexts, readProgramBill } from "./bills.ts";
 
-/** The repository. */
+/** The root folder of the repository. */
 export const ROOT = join(import.meta.dirname, "..", "..");
 
 /** A program that is one file. */
 interface Program {
-  /** What it is called in messages. */
+  /** Name of the program in messages. */
   readonly name: string;
-  /** What is run, as TypeScript in the folder `provider`. */
+  /** Source of the entry module, as TypeScript in the folder `provider`. */
   readonly source: string;
 }
 
-/** What Terraform starts. */
+/** The program that Terraform starts. */
 export const TERRAFORM_PROVIDER: Program = {
   name: "terraform-provider-gatehouse",
   source: `import "./providers/terraform/main.ts";`,
 };
 
-/** What the Pulumi CLI starts. Beside it must be package.json and schemas/pulumi.json. */
+/** The program that the Pulumi CLI starts. It needs package.json and schemas/pulumi.json next to it. */
 export const PLUGIN: Program = {
   name: "pulumi-resource-gatehouse",
   source: `import { main } from "./providers/plugin/main.ts"; main(process.argv.slice(2));`,
 };
 
 /**
- * Around the bundle: it has no ending, so whether it is a CommonJS or an ECMAScript module depends on the folders that it
- * is copied to. Within this function it is neither.
+ * Returns the text before the bundle. The file has no extension, so its folder decides whether it is a CommonJS or an
+ * ECMAScript module. Within this function, the bundle works as either.
  */
 const banner = (name: string) => `#!/usr/bin/env node
 const [major, minor] = process.versions.node.split(".").map(Number);
@@ -46,16 +46,16 @@ const FOOTER = `})(
 );`;
 
 /**
- * Writes a program as one file, and beside it, as `<file>.LICENSES.txt`, the licenses of the libraries in it.
+ * Writes a program as one file. Writes the licenses of its libraries to `<file>.LICENSES.txt`.
  * @returns the program's bill of materials, with the texts of the licenses
  */
 export async function bundle({ name, source }: Program, file: string): Promise<Bill> {
   mkdirSync(dirname(file), { recursive: true });
-  // The rename below is atomic: a process that starts the program meanwhile reads a complete file.
+  // The rename below is atomic: a process that starts the program at that time reads a complete file.
   const written = `${file}.${process.pid}`;
   const outputFile = `${written}.cdx.json`;
   const { outputFiles } = await build({
-    // Any file of the provider: the plugin then lists the provider as what the program consists of.
+    // Any file of the provider works here; the plugin then lists the provider as the program's component.
     stdin: { contents: source, resolveDir: join(ROOT, "provider"), sourcefile: "package.json", loader: "ts" },
     outfile: file,
     absWorkingDir: ROOT,
@@ -89,6 +89,6 @@ export async function bundle({ name, source }: Program, file: string): Promise<B
 
 if (process.argv[1] === import.meta.filename) {
   const folder = join(ROOT, "provider", "dist", "terraform");
-  if (!existsSync(folder)) throw new Error("provider/dist is missing: build first");
+  if (!existsSync(folder)) throw new Error("provider/dist is missing: run npm run build");
   await bundle(TERRAFORM_PROVIDER, join(folder, TERRAFORM_PROVIDER.name));
 }

@@ -17,27 +17,27 @@ import { type Manifest, manifestOf, PACKAGES, type Packed } from "./artifacts.ts
 import { type Component, licenseOf, licenseTexts } from "./bills.ts";
 import { ROOT } from "./bundle.ts";
 
-/** Something that stands against a release. */
+/** A finding that blocks a release. */
 export interface Finding {
   readonly what: string;
-  /** True for what is put right on the day itself: a trial run names it, and does not fail. */
+  /** True for a task of the release day: a dry run reports it, and does not fail. */
   readonly isOfTheDay?: boolean;
 }
 
-/** All manifests by their folder, the root's under `.`, and what the lock file has of them. */
+/** All manifests by their folder, the root's under `.`, and the lock file's entries for them. */
 export interface Manifests {
   readonly own: Readonly<Record<string, Manifest>>;
   readonly locked: Readonly<Record<string, Manifest>>;
 }
 
-/** Reads them. */
+/** Reads the manifests and the lock file. */
 export async function readManifests(): Promise<Manifests> {
   const own = [".", ...PACKAGES].map(async (folder) => [folder, await manifestOf(folder)] as const);
   const { packages: locked } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
   return { own: Object.fromEntries(await Promise.all(own)), locked };
 }
 
-/** What is wrong with the versions of the packages, and with the ranges by which they need each other. */
+/** Checks the versions of the packages, and the ranges by which they need each other. */
 export function versionFindings({ own, locked }: Manifests, version: string): Finding[] {
   const names = new Map(PACKAGES.map((folder) => [own[folder]?.name, folder]));
   return Object.entries(own).flatMap(([folder, manifest]) => {
@@ -46,30 +46,32 @@ export function versionFindings({ own, locked }: Manifests, version: string): Fi
     if (manifest.version !== version) found.push(`${file}: version is ${manifest.version}, not ${version}`);
     const lock = locked[folder === "." ? "" : folder];
     if (lock?.version !== manifest.version) {
-      found.push(`package-lock.json: ${folder} is of version ${lock?.version}, not ${manifest.version}`);
+      found.push(`package-lock.json: ${folder} has version ${lock?.version}, not ${manifest.version}`);
     }
     for (const [name, range] of Object.entries(manifest.dependencies ?? {})) {
       if (names.has(name) && range !== `^${version}`) {
-        found.push(`${file}: ${name} is needed as ${range}, not as ^${version}`);
+        found.push(`${file}: the range of ${name} is ${range}, not ^${version}`);
       }
     }
     return found.map((what) => ({ what }));
   });
 }
 
-/** What is wrong with the changelog: it must have a section for the version, with its day. */
+/** Checks the changelog: it must have a section for the version, with its date. */
 export function changelogFindings(text: string, version: string): Finding[] {
   const titles = [...text.matchAll(/^## (.*)$/gm)].map(([, title = ""]) => title);
   const own = titles.find((title) => title.split(" ")[0] === version);
   if (own === undefined) {
     const isOfTheDay = titles[0] === "Unreleased";
-    return [{ what: `CHANGELOG.md: there is no section "## ${version} (YYYY-MM-DD)"`, isOfTheDay }];
+    return [{ what: `CHANGELOG.md: the section "## ${version} (YYYY-MM-DD)" is missing`, isOfTheDay }];
   }
   if (/^\S+ \(\d{4}-\d\d-\d\d\)$/.test(own)) return [];
-  return [{ what: `CHANGELOG.md: "## ${own}" is not written "## ${version} (YYYY-MM-DD)"` }];
+  return [{ what: `CHANGELOG.md: the title "## ${own}" must be "## ${version} (YYYY-MM-DD)"` }];
 }
 
-/** Licenses of libraries that go with an Apache-2.0 program, and ask for no more than that their text goes along. */
+/**
+ * Licenses of libraries that are compatible with an Apache-2.0 program, and require only that their text is included.
+ */
 const LICENSES = (
   "0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause BlueOak-1.0.0 CC0-1.0 CC-BY-3.0 CC-BY-4.0 ISC MIT MIT-0 Python-2.0 " +
   "Unlicense WTFPL Zlib"
@@ -77,13 +79,13 @@ const LICENSES = (
 
 /**
  * Checks the licenses of libraries.
- * @param inside whether they are inside a program, so that the texts of their licenses must go with it
+ * @param inside true if a program contains the libraries, so that it must include the texts of their licenses
  */
 export function licenseFindings(libraries: readonly Component[], inside: boolean): Finding[] {
   return libraries.flatMap((library) => {
     const license = licenseOf(library);
-    const found = isAgreedTo(license) ? [] : [`the license, ${license || "none"}, is not on the list`];
-    if (inside && licenseTexts(library).length === 0) found.push("no file of the package has the license");
+    const found = isAgreedTo(license) ? [] : [`the license ${license || "(none)"} is not allowed`];
+    if (inside && licenseTexts(library).length === 0) found.push("no file of the package contains the license");
     return found.map((what) => ({ what: `${library["bom-ref"].split("#")[0]}: ${what}` }));
   });
 }
@@ -92,42 +94,43 @@ function isAgreedTo(license: string): boolean {
   try {
     return satisfies(license, LICENSES);
   } catch {
-    // It is not written as SPDX says.
+    // The license is not an SPDX expression.
     return false;
   }
 }
 
-/** What is in a package that should not be, or is not there. */
+/** Checks a package for missing, unexpected and stale files. */
 export function packageFindings({ name, files }: Pick<Packed, "name" | "files">): Finding[] {
   const missing = ["LICENSE", "README.md", "package.json"].filter((file) => !files.includes(file));
   const strange = files.filter((file) =>
     /\.test\.|\.tsbuildinfo|(^|\/)test\/|(?<!\.d)\.ts$|\.env/.test(file),
   );
-  // The compiler leaves what it made of a file that is deleted since.
+  // The compiler keeps its output for source files that were deleted later.
   const stale = files.filter((file) => {
     const [, source] = /^dist\/(.*)\.js$/.exec(file) ?? [];
     return source !== undefined && !existsSync(join(ROOT, name, `${source}.ts`));
   });
   const found = [
     ...missing.map((file) => `${file} is not in the package`),
-    ...strange.map((file) => `${file} does not belong into the package`),
-    ...stale.map((file) => `${file} is made of a source that is gone: remove dist, and build anew`),
+    ...strange.map((file) => `${file} does not belong in the package`),
+    ...stale.map((file) => `${file} has no source file: remove dist, and build again`),
   ];
   return found.map((what) => ({ what: `${name}: ${what}` }));
 }
 
 /**
- * What is wrong with the fixtures of the version: later releases must go on with what this one leaves. They are made anew
- * for a release; until then, those of an older state of the version try what an upgrade does.
+ * Checks the fixtures of the version. Later releases must be able to continue with the state and database of this
+ * one. The fixtures are created again for a release. Until then, fixtures of an older state of the version test an
+ * upgrade.
  */
 export function fixtureFindings(version: string, root = ROOT): Finding[] {
   const folder = join("test/fixtures/releases", version);
-  const again = `node test/fixtures/make.ts ${version} makes them`;
+  const again = `run node test/fixtures/make.ts ${version}`;
   const missing = ["state.json", "settings.yaml", "program.json", "gatehouse.db", "secret"]
     .map((file) => join(folder, file))
     .filter((file) => !existsSync(join(root, file)));
   if (missing.length > 0) return missing.map((file) => ({ what: `${file} is missing; ${again}` }));
-  // To open a database writes files beside it.
+  // Opening a database writes files next to it.
   const copies = mkdtempSync(join(tmpdir(), "gatehouse-release-"));
   copyFileSync(join(root, folder, "gatehouse.db"), join(copies, "gatehouse.db"));
   const sqlite = new Sqlite(join(copies, "gatehouse.db"));
@@ -147,7 +150,7 @@ export function fixtureFindings(version: string, root = ROOT): Finding[] {
   }
 }
 
-/** The generated pages and schemas that are not what the definitions make of them now. */
+/** Finds generated pages and schemas that differ from the output of the present definitions. */
 export function docsFindings(): Finding[] {
   const isWritten = (file: string, text: string) =>
     existsSync(join(ROOT, file)) && readFileSync(join(ROOT, file), "utf8") === text;
@@ -156,42 +159,42 @@ export function docsFindings(): Finding[] {
       Object.entries(made).map(([name, text]) => [join(folder, name), text] as const),
     )
     .filter(([file, text]) => !isWritten(file, text))
-    .map(([file]) => ({ what: `${file} is not what the definitions say; npm run docs writes it` }));
+    .map(([file]) => ({ what: `${file} differs from the definitions: run npm run docs` }));
 }
 
-/** The versions of tools on the PATH, for those that are there. */
+/** The versions of the tools on the PATH; undefined for a missing tool. */
 export interface ToolVersions {
   readonly terraform?: string | undefined;
   readonly pulumi?: string | undefined;
 }
 
-/** Asks the tools on the PATH which versions they are of. */
+/** Returns the versions of the tools on the PATH. */
 export function toolVersions(env = process.env): ToolVersions {
-  const ask = (tool: string, ...args: string[]) => {
+  const versionOf = (tool: string, ...args: string[]) => {
     const { error, stdout } = spawnSync(tool, args, {
       env: { ...env, CHECKPOINT_DISABLE: "1", PULUMI_SKIP_UPDATE_CHECK: "true" },
       encoding: "utf8",
     });
     return error ? undefined : (/\d+\.\d+\.\d+[^\s"]*/.exec(stdout)?.[0] ?? "unknown");
   };
-  return { terraform: ask("terraform", "version", "-json"), pulumi: ask("pulumi", "version") };
+  return { terraform: versionOf("terraform", "version", "-json"), pulumi: versionOf("pulumi", "version") };
 }
 
-/** The tools that are not of the versions that docs/supported-versions.md says were tried, or are supported. */
+/** Finds tools whose versions differ from the tested or supported versions of docs/supported-versions.md. */
 export function toolFindings({ terraform, pulumi }: ToolVersions): Finding[] {
   const found: string[] = [];
   if (terraform !== undefined && terraform !== TERRAFORM_TRIED)
     found.push(
-      `terraform on the PATH is of version ${terraform}, and docs/supportedVersionsPage.ts says ${TERRAFORM_TRIED}`,
+      `terraform on the PATH has version ${terraform}, but docs/supportedVersionsPage.ts has ${TERRAFORM_TRIED}`,
     );
   if (pulumi !== undefined && !isWithin(pulumi, PULUMI_RANGE, { includePrerelease: true }))
     found.push(
-      `pulumi on the PATH is of version ${pulumi}, and what is supported is ${rangeText(PULUMI_RANGE)}`,
+      `pulumi on the PATH has version ${pulumi}, but the supported versions are ${rangeText(PULUMI_RANGE)}`,
     );
   return found.map((what) => ({ what, isOfTheDay: true }));
 }
 
-/** What git says against it: the tree must be what is tagged. */
+/** Checks the git repository: the tree must be clean, and the commit must have the version's tag. */
 export function gitFindings(version: string, root = ROOT): Finding[] {
   const git = (...args: string[]) => {
     const { status, stdout, stderr, error } = spawnSync("git", args, { cwd: root, encoding: "utf8" });
@@ -201,11 +204,11 @@ export function gitFindings(version: string, root = ROOT): Finding[] {
   const tag = `v${version}`;
   const found: string[] = [];
   try {
-    if (git("status", "--porcelain") !== "") found.push("there are changes that are not committed");
+    if (git("status", "--porcelain") !== "") found.push("the repository has uncommitted changes");
     if (!git("tag", "--points-at", "HEAD").split("\n").includes(tag))
       found.push(`the commit has no tag ${tag}`);
   } catch (error) {
-    found.push(`git does not say what is released: ${(error as Error).message}`);
+    found.push(`cannot read the git repository: ${(error as Error).message}`);
   }
   return found.map((what) => ({ what, isOfTheDay: true }));
 }

@@ -7,11 +7,11 @@ import type { Finding } from "./checks.ts";
 export interface Trial {
   readonly findings: readonly Finding[];
   readonly passed: number;
-  /** The tests that were skipped here. */
+  /** The tests that were skipped. */
   readonly untried: readonly string[];
 }
 
-/** Installs the release in a folder into empty folders, and follows the README there: the tests of packaging do both. */
+/** Installs the release of a folder into empty folders and follows the README there. The packaging tests do both. */
 export async function tryRelease(out: string): Promise<Trial> {
   process.env.GATEHOUSE_RELEASE = out;
   const options = { root: ROOT, project: "processes", watch: false, reporters: [{}] };
@@ -27,7 +27,7 @@ export async function tryRelease(out: string): Promise<Trial> {
 
 /**
  * Reads the result of a trial from its tests.
- * @param exitCode Vitest's: it does not throw if it cannot start, or fails at its end
+ * @param exitCode Vitest's exit code; Vitest does not throw if it cannot start or fails at its end
  */
 export function trialOf(
   modules: readonly TestModule[],
@@ -61,7 +61,7 @@ export function trialOf(
     findings: [
       ...failed,
       ...(unexplained
-        ? [{ what: `Vitest ended with exit code ${exitCode}, and no test has the reason` }]
+        ? [{ what: `Vitest ended with exit code ${exitCode}, but no test failed` }]
         : []),
       ...idle.map((one) => ({ what: `${one.relativeModuleId}: none of its tests ran`, isOfTheDay: true })),
       ...(passed.length === 0 ? [{ what: "no test of the trial passed" }] : []),

@@ -1,4 +1,4 @@
-// The same program twice: keys of the service, or resources that do nothing, by KIND.
+// A program with public keys of the service, or with resources that do nothing, depending on KIND.
 const { readFileSync } = require("node:fs");
 const pulumi = require("@pulumi/pulumi");
 

@@ -237,7 +237,7 @@ const WRONG_TYPE = "the body is not JSON, or a value has the wrong JSON type";
 export const CONNECTION_ERRORS: Readonly<Record<number, string>> = {
   408: "the request took longer than 30 seconds to arrive",
   431: "request line and headers are larger than 64 KiB",
-  503: "the database is unavailable or the service is overloaded: retry after the seconds in Retry-After; or the service is stopping",
+  503: "the database is unavailable or the service is overloaded: retry after the seconds in Retry-After; or the service is being stopped",
 };
 
 /**

@@ -183,7 +183,7 @@ class OpenWebSockets {
 
   /** @throws BusyError the app stops */
   refuseWhenStopping(): void {
-    if (this.#stopping) throw new BusyError("the service is stopping");
+    if (this.#stopping) throw new BusyError("the service is being stopped");
   }
 
   /** Starts a handler. Stopping the app closes its WebSocket. */
@@ -276,7 +276,7 @@ class WebSocketConnection {
 
   /** Closes the WebSocket without waiting for the peer. */
   stop(): void {
-    this.end(CLOSE.goingAway, "the service is stopping");
+    this.end(CLOSE.goingAway, "the service is being stopped");
     setImmediate(() => this.#socket.terminate());
   }
 
