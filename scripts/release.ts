@@ -74,7 +74,9 @@ async function make(out: string, version: string): Promise<Finding[]> {
   }
   for (const name of PACKAGES) {
     const carried = name === "provider" ? programs[1] : undefined;
-    const bill = await step(`Listing the dependencies of ${name}`, () => billOfPackage(packed, name, carried));
+    const bill = await step(`Listing the dependencies of ${name}`, () =>
+      billOfPackage(packed, name, carried),
+    );
     await writeBill(out, name, bill);
     found.push(...licenseFindings(bill.components, false));
   }

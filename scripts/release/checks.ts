@@ -85,7 +85,8 @@ export function licenseFindings(libraries: readonly Component[], inside: boolean
   return libraries.flatMap((library) => {
     const license = licenseOf(library);
     const found = isAgreedTo(license) ? [] : [`the license ${license || "(none)"} is not allowed`];
-    if (inside && licenseTexts(library).length === 0) found.push("no file of the package contains the license");
+    if (inside && licenseTexts(library).length === 0)
+      found.push("no file of the package contains the license");
     return found.map((what) => ({ what: `${library["bom-ref"].split("#")[0]}: ${what}` }));
   });
 }

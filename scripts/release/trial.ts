@@ -60,9 +60,7 @@ export function trialOf(
   return {
     findings: [
       ...failed,
-      ...(unexplained
-        ? [{ what: `Vitest ended with exit code ${exitCode}, but no test failed` }]
-        : []),
+      ...(unexplained ? [{ what: `Vitest ended with exit code ${exitCode}, but no test failed` }] : []),
       ...idle.map((one) => ({ what: `${one.relativeModuleId}: none of its tests ran`, isOfTheDay: true })),
       ...(passed.length === 0 ? [{ what: "no test of the trial passed" }] : []),
     ],

@@ -26,7 +26,9 @@ export function prepareDataFolder(folder: string): void {
     throw new OperatorError(`Cannot create the data folder ${folder}: ${reason}`, { cause: error });
   }
   if (openToOthers(folder, othersMayWrite)) {
-    throw new OperatorError(`Other users may write to the data folder ${folder}. Run \`chmod 700 ${folder}\``);
+    throw new OperatorError(
+      `Other users may write to the data folder ${folder}. Run \`chmod 700 ${folder}\``,
+    );
   }
 }
 

@@ -36,16 +36,16 @@ describe("what stands against a release", () => {
     const wrong = { ...own, sdk: { ...sdk, version: "0.0.9" } };
     expect(texts(versionFindings({ own: wrong, locked }, version))).toEqual([
       `sdk/package.json: version is 0.0.9, not ${version}`,
-      `package-lock.json: sdk is of version ${version}, not 0.0.9`,
+      `package-lock.json: sdk has version ${version}, not 0.0.9`,
     ]);
     const loose = { ...own, agent: { ...(own.agent as Manifest), dependencies: { [sdk.name]: "*" } } };
     expect(texts(versionFindings({ own: loose, locked }, version))).toEqual([
-      `agent/package.json: ${sdk.name} is needed as *, not as ^${version}`,
+      `agent/package.json: the range of ${sdk.name} is *, not ^${version}`,
     ]);
   });
 
   it("is a changelog without the version; one that is still to be named is for the day itself", () => {
-    const missing = 'CHANGELOG.md: there is no section "## 1.2.3 (YYYY-MM-DD)"';
+    const missing = 'CHANGELOG.md: the section "## 1.2.3 (YYYY-MM-DD)" is missing';
     expect(changelogFindings("# Changelog\n\n## 1.2.3 (2027-01-31)\n", "1.2.3")).toEqual([]);
     expect(changelogFindings("## Unreleased\n\n## 1.2.2 (2026-01-31)\n", "1.2.3")).toEqual([
       { what: missing, isOfTheDay: true },
@@ -54,7 +54,7 @@ describe("what stands against a release", () => {
       { what: missing, isOfTheDay: false },
     ]);
     expect(texts(changelogFindings("## 1.2.3 of today\n", "1.2.3"))).toEqual([
-      'CHANGELOG.md: "## 1.2.3 of today" is not written "## 1.2.3 (YYYY-MM-DD)"',
+      'CHANGELOG.md: the title "## 1.2.3 of today" must be "## 1.2.3 (YYYY-MM-DD)"',
     ]);
   });
 
@@ -73,12 +73,12 @@ describe("what stands against a release", () => {
       "Apache-2.0 WITH LLVM-exception",
     ]) {
       expect(found({ expression })).toEqual([
-        `lib@1.0.0: the license, ${expression || "none"}, is not on the list`,
+        `lib@1.0.0: the license ${expression || "(none)"} is not allowed`,
       ]);
     }
     const named = found({ license: { name: "SEE LICENSE IN LICENSE" } });
-    expect(named).toEqual(["lib@1.0.0: the license, SEE LICENSE IN LICENSE, is not on the list"]);
-    expect(found()).toEqual(["lib@1.0.0: the license, none, is not on the list"]);
+    expect(named).toEqual(["lib@1.0.0: the license SEE LICENSE IN LICENSE is not allowed"]);
+    expect(found()).toEqual(["lib@1.0.0: the license (none) is not allowed"]);
     expect(found({ license: { id: "MIT" } }, { license: { id: "GPL-3.0" } })).toHaveLength(1);
   });
 
@@ -86,7 +86,7 @@ describe("what stands against a release", () => {
     const licenses = [{ license: { id: "MIT" } }];
     expect(licenseFindings([library(licenses)], false)).toEqual([]);
     expect(texts(licenseFindings([library(licenses)], true))).toEqual([
-      "lib@1.0.0: no file of the package has the license",
+      "lib@1.0.0: no file of the package contains the license",
     ]);
     const content = Buffer.from("Copyright \u00a9 2026\n").toString("base64");
     const withText = library(licenses, {
@@ -135,17 +135,17 @@ describe("what stands against a release", () => {
     const strange = ["dist/index.test.js.map", "client.ts", "dist/.tsbuildinfo", ".env"];
     expect(texts(packageFindings({ name: "sdk", files: [...files.slice(1), ...strange] }))).toEqual([
       "sdk: LICENSE is not in the package",
-      ...strange.map((file) => `sdk: ${file} does not belong into the package`),
+      ...strange.map((file) => `sdk: ${file} does not belong in the package`),
     ]);
     expect(texts(packageFindings({ name: "sdk", files: [...files, "dist/policy/gone.js"] }))).toEqual([
-      "sdk: dist/policy/gone.js is made of a source that is gone: remove dist, and build anew",
+      "sdk: dist/policy/gone.js has no source file: remove dist, and build again",
     ]);
   });
 
   it("is a release without fixtures, or with those of an older schema", () => {
     const root = testFolder();
     expect(texts(fixtureFindings("9.9.9", root))).toContain(
-      "test/fixtures/releases/9.9.9/state.json is missing; node test/fixtures/make.ts 9.9.9 makes them",
+      "test/fixtures/releases/9.9.9/state.json is missing; run node test/fixtures/make.ts 9.9.9",
     );
     const fixtures = "test/fixtures/releases/0.1.0";
     cpSync(join(ROOT, fixtures), join(root, fixtures), { recursive: true });
@@ -161,7 +161,7 @@ describe("what stands against a release", () => {
     change(`INSERT OR IGNORE INTO "_migration" VALUES (?, ?, '2026-01-01')`, all);
     expect(fixtureFindings("0.1.0", root)).toEqual([]);
     change('DELETE FROM "_migration" WHERE name = ?', [[newest]]);
-    const what = `${fixtures}/gatehouse.db is older than the migration ${newest}; node test/fixtures/make.ts 0.1.0 makes them`;
+    const what = `${fixtures}/gatehouse.db is older than the migration ${newest}; run node test/fixtures/make.ts 0.1.0`;
     expect(fixtureFindings("0.1.0", root)).toEqual([{ what, isOfTheDay: true }]);
     expect(texts(fixtureFindings(version)).join()).not.toContain("is missing");
   });
@@ -175,8 +175,8 @@ describe("what stands against a release", () => {
     ]).toEqual([]);
     expect(found("1.999.0", "4.0.0")).toEqual(
       [
-        `terraform on the PATH is of version 1.999.0, and docs/supportedVersionsPage.ts says ${TERRAFORM_TRIED}`,
-        "pulumi on the PATH is of version 4.0.0, and what is supported is 3.260 and newer, before 4",
+        `terraform on the PATH has version 1.999.0, but docs/supportedVersionsPage.ts has ${TERRAFORM_TRIED}`,
+        "pulumi on the PATH has version 4.0.0, but the supported versions are 3.260 and newer, before 4",
       ].map((what) => ({ what, isOfTheDay: true })),
     );
     expect(found(undefined, "3.99.0")).toHaveLength(1);
@@ -190,9 +190,7 @@ describe("what stands against a release", () => {
     tool("pulumi", "v3.260.0");
     expect(toolVersions(env)).toEqual({ terraform: "1.12.0-rc1", pulumi: "3.260.0" });
     tool("pulumi", "I am broken");
-    expect(texts(toolFindings(toolVersions(env))).join()).toContain(
-      "pulumi on the PATH is of version unknown",
-    );
+    expect(texts(toolFindings(toolVersions(env))).join()).toContain("pulumi on the PATH has version unknown");
   });
 
   it("is a trial that failed, that was broken, or in which no test ran", () => {
@@ -226,7 +224,7 @@ describe("what stands against a release", () => {
     ]);
     expect(texts(trial([]).findings)).toEqual(["no test of the trial passed"]);
     expect(texts(trial([fine], [], 1).findings)).toEqual([
-      "Vitest ended with exit code 1, and no test has the reason",
+      "Vitest ended with exit code 1, but no test failed",
     ]);
     expect(trial([fine, failed], [], 1).findings).toHaveLength(1);
   });
@@ -235,12 +233,14 @@ describe("what stands against a release", () => {
     const repository = new TestRepository(testFolder());
     repository.write({ "a.txt": "a" });
     const found = () => texts(gitFindings("1.2.3", repository.root));
-    expect(found()).toContain("there are changes that are not committed");
+    expect(found()).toContain("the repository has uncommitted changes");
     repository.commit("All");
     expect(found()).toEqual(["the commit has no tag v1.2.3"]);
     repository.git("tag", "v1.2.3");
     expect(found()).toEqual([]);
-    expect(texts(gitFindings("1.2.3", join(testFolder(), "nowhere"))).join()).toMatch(/^git does not say/);
+    expect(texts(gitFindings("1.2.3", join(testFolder(), "nowhere"))).join()).toMatch(
+      /^cannot read the git repository/,
+    );
   });
 
   it("is none of the generated pages", () => {

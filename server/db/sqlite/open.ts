@@ -47,7 +47,7 @@ export function openSqlite(file: string): Sqlite.Database {
 function reason(file: string, error: unknown): string {
   const code = error instanceof Sqlite.SqliteError ? error.code : "";
   if (code.startsWith("SQLITE_BUSY"))
-    return `The database ${file} is in use by another process. Only one service at a time may use it; stop the other one`;
+    return `The database ${file} is in use by another process. Stop that process: only one service may use a database`;
   if (code === "SQLITE_NOTADB") return `${file} is not a SQLite database`;
   return `Cannot open the database ${file}: ${reasonOf(error)}`;
 }

@@ -30,7 +30,12 @@ const securitySchemes = {
     bearerFormat: "JWT",
     description: "Token of a login, valid for 72 hours",
   },
-  apiKey: { type: "apiKey", in: "header", name: "X-API-KEY", description: "Takes precedence over a token in the same request" },
+  apiKey: {
+    type: "apiKey",
+    in: "header",
+    name: "X-API-KEY",
+    description: "Takes precedence over a token in the same request",
+  },
   device: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "Token of a device's agent" },
 };
 

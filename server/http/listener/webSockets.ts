@@ -247,9 +247,7 @@ class WebSocketConnection {
     log.info("WebSocket open");
     this.#timer = setInterval(() => void this.#endIfOver(), silence).unref();
     socket.on("message", (data: RawData, binary: boolean) => this.#take(data, binary));
-    socket.on("error", ({ message }) =>
-      log.warn({ reason: message }, "WebSocket protocol error"),
-    );
+    socket.on("error", ({ message }) => log.warn({ reason: message }, "WebSocket protocol error"));
     socket.on("close", (code: number) => {
       clearInterval(this.#timer);
       log.info({ code, messages: this.received }, "WebSocket closed");

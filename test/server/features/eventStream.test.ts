@@ -171,7 +171,7 @@ describe("a WebSocket of events", () => {
     const plain = await internal.call("streamSessionEvents", { params: { uid } });
     expect([plain.status, plain.body.message]).toEqual([
       400,
-      "the request must be for a WebSocket: Upgrade: websocket",
+      "the request is not for a WebSocket: send the header Upgrade: websocket",
     ]);
   });
 
@@ -239,7 +239,7 @@ describe("a WebSocket of events", () => {
     socket.send(event("shell", null));
     expect(await closing(socket), what).toEqual([code, reason]);
     await expect.poll(() => lines.join("")).toContain("WebSocket closed");
-    expect(lines.join("")).toMatch(/is refused|is not spoken as it must be/);
+    expect(lines.join("")).toMatch(/WebSocket message rejected|WebSocket protocol error/);
     expect(lines.join("")).not.toMatch(/secret|AAAA/);
     if (code !== 1008) expect(await types()).toEqual([]);
     await logged.stop();
@@ -327,7 +327,7 @@ describe("a WebSocket of events", () => {
     waiting.send(event("shell", null));
     await expect.poll(types).toEqual(["shell"]);
     await internal.call("finishSession", { params: { uid } });
-    expect(await closing(waiting)).toEqual([1000, "nothing more can come"]);
+    expect(await closing(waiting)).toEqual([1000, "no more messages can arrive"]);
     await quick.stop();
   });
 

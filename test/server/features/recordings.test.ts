@@ -259,7 +259,7 @@ describe("nothing is recorded", () => {
   });
 
   test("at a seat that is no number from 0 to 9999", async () => {
-    const message = "seat: no object can have it, it must be a whole number from 0 to 9999";
+    const message = "seat: no such object; the value must be a whole number from 0 to 9999";
     for (const seat of ["x", "-1", "01", "10000"]) {
       const answer = await ana.call("recordSession", { params: { uid, seat }, body: chunk("x") });
       expect([answer.status, answer.body.message], seat).toEqual([404, message]);

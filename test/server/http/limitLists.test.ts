@@ -101,11 +101,11 @@ test("refusals are counted; the log says when they begin, and when there were no
   vi.advanceTimersByTime(9_000);
   const owner = "a";
   expect(logged).toEqual([
-    expect.objectContaining({ msg: "lists are refused: too many of the same owner wait", owner }),
+    expect.objectContaining({ msg: "refusing lists: too many lists of the same owner wait", owner }),
   ]);
   expect((await metrics.refusedLists.get()).values[0]?.value).toBe(before + 4);
   vi.advanceTimersByTime(1_000);
   expect(logged.slice(1)).toEqual([
-    expect.objectContaining({ msg: "lists are no longer refused", owner, refused: 4 }),
+    expect.objectContaining({ msg: "accepting lists again", owner, refused: 4 }),
   ]);
 });

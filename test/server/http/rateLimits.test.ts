@@ -30,7 +30,7 @@ describe("of one address", () => {
     app.pass(20);
     const refused = await login("ana", ip, PASSWORD);
     expect(refused.status).toBe(429);
-    expect(refused.body).toEqual({ message: expect.stringContaining("too many requests, try again in") });
+    expect(refused.body).toEqual({ message: expect.stringContaining("too many requests; try again in") });
     const seconds = Number(refused.headers.get("retry-after"));
     expect(seconds).toBe(40);
     expect(refused.headers.get("x-account-lockout")).toBeNull();

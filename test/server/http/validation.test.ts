@@ -98,7 +98,7 @@ const REPORT = {
   info: { id: "debian", pretty_name: "x", version: "1", arch: "amd64", platform: "native" },
   ...{ hostname: "gate", public_key: "k", tenant_id: "00000000-0000-4000-0000-000000000000" },
 };
-const NOT_STORED = "must hold neither NUL nor half of a surrogate pair";
+const NOT_STORED = "must contain neither NUL nor half of a surrogate pair";
 
 describe.each(UNSTORABLE)("a text with %s is 400 and named", (_, text) => {
   test.each([
@@ -122,7 +122,7 @@ describe.each(UNSTORABLE)("a text with %s is 400 and named", (_, text) => {
       const filter = encodeFilter([property("name", "contains", value)]);
       const { status, body } = await ana.call("getDevices", { query: { filter } });
       expect(status).toBe(400);
-      expect(body.message).toMatch(/^filter(\.1)?: must hold neither NUL/);
+      expect(body.message).toMatch(/^filter(\.1)?: must contain neither NUL/);
     }
   });
 });
@@ -135,7 +135,7 @@ test("NUL in a query is 400, in an id 404, and named; bytes that are no UTF-8 ne
   expect(await named("/api/devices?sort_by=a%00b")).toEqual([400, `sort_by: ${NOT_STORED}`]);
   expect(await named("/api/namespaces/api-key/a%00b", "DELETE")).toEqual([
     404,
-    `key: no object can have it, it ${NOT_STORED}`,
+    `key: no such object; the value ${NOT_STORED}`,
   ]);
   expect(await named("/api/namespaces/api-key/%ED%A0%80", "DELETE")).toEqual([
     400,
@@ -217,7 +217,7 @@ test("an id that no object can have is 404; what chooses among a few values is 4
   };
   expect(await get("GET", "/api/devices/nope")).toEqual([
     404,
-    "uid: no object can have it, it must be 64 lower-case hex characters",
+    "uid: no such object; the value must be 64 lower-case hex characters",
   ]);
   expect((await get("GET", `/api/firewall/rules/${"1".repeat(24)}`))[0]).toBe(404);
   const statuses = "status: must be one of accept, reject, pending, unused";
@@ -229,7 +229,7 @@ test("a tag beyond any length is refused by its rule, not by the router", async 
   const { status, body } = await ana.call("deleteTag", { params: { tag: "a".repeat(300) } });
   expect([status, body.message]).toEqual([
     404,
-    "tag: no object can have it, it must have at most 255 characters",
+    "tag: no such object; the value must have at most 255 characters",
   ]);
 });
 

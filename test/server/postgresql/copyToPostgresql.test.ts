@@ -231,7 +231,7 @@ test("a database of an older version has to be brought up to date before", async
   const { sqlite } = await source(async () => {});
   sqlite.exec('DELETE FROM "_migration"');
   const url = await target();
-  await expect(copyToPostgresql(sqlite, url, () => {})).rejects.toThrow("start this version on it once");
+  await expect(copyToPostgresql(sqlite, url, () => {})).rejects.toThrow("Start this version on it once");
   expect(await query(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).toEqual([]);
 });
 

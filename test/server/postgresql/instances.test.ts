@@ -284,7 +284,7 @@ test.each([
   const refused = await callServerCommand(["serve", "--data-dir", dataDir, "--port", "0"], { env });
   expect(refused.code).toBe(1);
   expect(refused.stderr).toMatch(
-    /^gatehouse-server: A secret in the database was sealed by another instance secret: [^\n]*GATEHOUSE_SECRET[^\n]*\n$/,
+    /^gatehouse-server: A secret in the database was sealed with another instance secret\. [^\n]*GATEHOUSE_SECRET[^\n]*\n$/,
   );
   expect(refused.stderr + refused.stdout).not.toContain(INSTANCE_SECRET);
   expect(await statuses("GET /readyz")).toEqual([200, 200, 200]);

@@ -210,7 +210,7 @@ describe("starting", () => {
     expect(await callServerCommand(["serve", "--data-dir", open, "--port", "0"])).toEqual({
       code: 1,
       stdout: "",
-      stderr: `gatehouse-server: Others may write into the data folder ${open}: run \`chmod 700 ${open}\`\n`,
+      stderr: `gatehouse-server: Other users may write to the data folder ${open}. Run \`chmod 700 ${open}\`\n`,
     });
     const file = join(testFolder(), "file");
     writeFileSync(file, "");

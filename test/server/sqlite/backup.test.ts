@@ -90,7 +90,7 @@ describe.skipIf(process.platform === "win32")("where there is no room, says so a
     const result = await backup(join(folder, "copy.db"), dataDir);
     expect(result).toMatchObject({ code: 1, stdout: "" });
     const [, where, needed, free] =
-      /^gatehouse-server: Cannot copy the database in the folder (.*): the copy needs (\d+) bytes there, and (\d+) are free \(SQLITE_[A-Z_]+\)\n$/.exec(
+      /^gatehouse-server: Cannot copy the database in the folder (.*): the copy needs (\d+) bytes, and (\d+) are free \(SQLITE_[A-Z_]+\)\n$/.exec(
         result.stderr,
       ) ?? [];
     expect([where, Number(free)]).toEqual([dataDir, expect.any(Number)]);

@@ -132,7 +132,7 @@ test("who floods the service with costly lists is refused some; others, and all 
   }
   expect(count(200) + count(503)).toBe(answers.length);
   expect(answers.every(({ status, retryAfter }) => retryAfter === (status === 503 ? "1" : null))).toBe(true);
-  const told = service.logs().filter(({ msg }) => msg.startsWith("lists are refused"));
+  const told = service.logs().filter(({ msg }) => msg.startsWith("refusing lists"));
   expect(told).toEqual([expect.objectContaining({ owner: large.tenant })]);
   const counters = await (await fetch(metrics)).text();
   expect(counters).toContain(`gatehouse_refused_lists_total ${count(503)}`);

@@ -99,7 +99,7 @@ test("a migration that would leave rows referring to nothing is refused", () => 
   const sqlite = withRows();
   const orphaning = migration("0002_orphans", `DELETE FROM "Parent";`);
   expect(() => migrateSqlite(sqlite, [tables, orphaning])).toThrow(
-    "2 rows would refer to nothing, the first in Child to Parent",
+    "2 rows would refer to missing rows, the first from Child to Parent",
   );
   expect(sqlite.prepare('SELECT count(*) FROM "Parent"').pluck().get()).toBe(1);
 });
@@ -115,7 +115,7 @@ test("a migration that was changed after it was applied is refused", () => {
   const sqlite = open();
   migrateSqlite(sqlite, [tables]);
   const changed = migration("0001_tables", `${tables.sql} -- changed`);
-  expect(() => migrateSqlite(sqlite, [changed])).toThrow(/0001_tables of this version is not the one/);
+  expect(() => migrateSqlite(sqlite, [changed])).toThrow(/0001_tables of this version differs from the one/);
 });
 
 test("the package's migrations lead to tables without broken references", () => {

@@ -104,9 +104,9 @@ describe("a service does not begin anew on a database that was emptied", () => {
     const refused = await serve(dataDir);
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused.stderr).toBe(
-      `gatehouse-server: The database ${database} is empty (0 bytes), but a service has run here: put a backup in its ` +
-        `place with \`gatehouse-server restore <file> --data-dir ${dataDir}\`. ` +
-        "If there never was any data, remove the empty file\n",
+      `gatehouse-server: The database ${database} is empty (0 bytes), but a service has run here. Restore a ` +
+        `backup with \`gatehouse-server restore <file> --data-dir ${dataDir}\`. ` +
+        "If no data ever existed, remove the empty file\n",
     );
     expect(readdirSync(dataDir).sort()).toEqual(["gatehouse.db", "secret"]);
     expect(statSync(database).size).toBe(0);
@@ -169,7 +169,11 @@ describe("is refused, and changes nothing", () => {
 
   test.each<[string, (folder: string) => string, string]>([
     ["a file that is not there", (folder) => join(folder, "none.db"), "ENOENT"],
-    ["a text", prepared((file) => writeFileSync(file, "text ".repeat(500))), "no whole SQLite database"],
+    [
+      "a text",
+      prepared((file) => writeFileSync(file, "text ".repeat(500))),
+      "is not an intact SQLite database",
+    ],
     ["an empty file", prepared((file) => truncateSync(file)), "is not a database of the service"],
     ["a part", prepared((file) => truncateSync(file, statSync(file).size - 20_000)), "changed.db is "],
     ["another database", sql('DROP TABLE "_migration"'), "is not a database of the service"],
@@ -181,7 +185,7 @@ describe("is refused, and changes nothing", () => {
     [
       "one with loose ends",
       sql(`INSERT INTO "RecoveryCode" ("userId", "digest") VALUES ('nobody', 'x')`),
-      "a row of RecoveryCode refers to none of User",
+      "a row of RecoveryCode refers to a missing row of User",
     ],
     [
       "a raw copy of a database in use",
