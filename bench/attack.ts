@@ -32,8 +32,8 @@ for (const name of database) {
   try {
     await seed(url, ["many", "fleet"]);
     for (const attack of cases) {
-      const { times, megabytes, answers } = await measureApi(folder, url, attack, seconds);
-      const counts = Object.entries(answers).map(([status, count]) => `${count} × ${status}`);
+      const { times, megabytes, responses } = await measureApi(folder, url, attack, seconds);
+      const counts = Object.entries(responses).map(([status, count]) => `${count} × ${status}`);
       const figures = times.map((time) => time.toFixed(1));
       report.row(
         name,

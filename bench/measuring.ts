@@ -109,7 +109,8 @@ function descendantsOf(pid: number): number[] {
       // The process has ended.
     }
   }
-  const found = [pid];
-  for (const one of found) for (const [child, parent] of parents) if (parent === one) found.push(child);
-  return found;
+  const descendants = [pid];
+  for (const one of descendants)
+    for (const [child, parent] of parents) if (parent === one) descendants.push(child);
+  return descendants;
 }

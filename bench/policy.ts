@@ -76,7 +76,7 @@ async function measureGrowth(figure: keyof PolicySize): Promise<void> {
 
 const machine = [
   ...[today(), processors(), NODE, `medians of ${rounds} runs in one process`],
-  "load of the last minute, of which the benchmark itself is 1",
+  "load of the last minute; the benchmark itself adds 1",
 ];
 report.print(`# Cost of evaluating a policy
 

@@ -72,7 +72,7 @@ export const OPERATIONS = {
     title: "`new Access`, then all `grantsOf` it",
     run: ({ policy, domain }) => count(grantsOf(new Access(policy, domain)), "grants"),
   },
-  found: {
+  computed: {
     title: "the same with the result of `domainOf`",
     run: ({ policy }) => count(grantsOf(new Access(policy, domainOf([policy]))), "grants"),
   },
@@ -122,7 +122,7 @@ export interface Task {
 
 /** Times per question, in milliseconds. */
 interface Timed {
-  /** Time of the first run, in which no code is compiled yet. */
+  /** Time of the first run. No code is compiled at its start. */
   readonly first: number;
   /** Medians of all runs: wall clock time and core time. */
   readonly median: number;

@@ -232,7 +232,7 @@ try {
 
 Written by \`npm run bench:terraform -- --write\`. The benchmark compares N firewall rules of the installed
 provider with N \`terraform_data\` with the same values, in turn. Plans run twice, and the faster run counts. Other commands
-run once. Load is that of the last minute, of which the benchmark itself is 1 to 2.
+run once. Load is that of the last minute; the benchmark itself adds 1 to 2.
 
 ${machine.join("; ")}.
 

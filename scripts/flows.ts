@@ -89,17 +89,17 @@ async function openInspector(service: TestService, pid: number): Promise<Inspect
   if (address === undefined) throw new Error(line);
 
   const socket = new WebSocket(address);
-  const answers: ((result: never) => void)[] = [];
+  const resolvers: ((result: never) => void)[] = [];
   const urls: string[] = [];
   socket.onmessage = ({ data }) => {
     const { id, result, method, params } = JSON.parse(data);
     if (method === "Debugger.scriptParsed") urls.push(params.url);
-    else answers[id]?.(result as never);
+    else resolvers[id]?.(result as never);
   };
   await once(socket, "open");
   const send = <T>(method: string, params = {}) =>
     new Promise<T>((resolve) => {
-      const id = answers.push(resolve) - 1;
+      const id = resolvers.push(resolve) - 1;
       socket.send(JSON.stringify({ id, method, params }));
     });
   return {

@@ -57,11 +57,11 @@ async function step<T>(title: string, work: () => Promise<T> | T): Promise<T> {
 }
 
 /** Builds all artifacts in a folder. */
-async function make(out: string, version: string): Promise<Finding[]> {
+async function buildArtifacts(out: string, version: string): Promise<Finding[]> {
   await rm(out, { recursive: true, force: true });
   await mkdir(out, { recursive: true });
   const packed = await step("Packing the packages", () => pack(out));
-  const found = packed.flatMap(packageFindings);
+  const findings = packed.flatMap(packageFindings);
   const programs: Bill[] = [];
   for (const [{ name }, pack] of [
     [PLUGIN, packPlugin],
@@ -69,7 +69,7 @@ async function make(out: string, version: string): Promise<Finding[]> {
   ] as const) {
     const bill = await step(`Building ${name}`, () => pack(out, version));
     await writeBill(out, name, bill);
-    found.push(...licenseFindings(bill.components, true));
+    findings.push(...licenseFindings(bill.components, true));
     programs.push(bill);
   }
   for (const name of PACKAGES) {
@@ -78,15 +78,15 @@ async function make(out: string, version: string): Promise<Finding[]> {
       billOfPackage(packed, name, carried),
     );
     await writeBill(out, name, bill);
-    found.push(...licenseFindings(bill.components, false));
+    findings.push(...licenseFindings(bill.components, false));
   }
   await writeFile(join(out, "SHA256SUMS"), await sums(out, (await readdir(out)).sort()));
   // Several bills may contain the same library.
-  return [...new Map(found.map((finding) => [finding.what, finding])).values()];
+  return [...new Map(findings.map((finding) => [finding.what, finding])).values()];
 }
 
 /** Returns the findings about the repository. */
-async function check(version: string): Promise<Finding[]> {
+async function checkRepository(version: string): Promise<Finding[]> {
   return [
     ...versionFindings(await readManifests(), version),
     ...changelogFindings(await readFile(join(ROOT, "CHANGELOG.md"), "utf8"), version),
@@ -104,8 +104,8 @@ async function check(version: string): Promise<Finding[]> {
 async function assertReplaceable(out: string): Promise<void> {
   if (!existsSync(out) || (await readdir(out)).length === 0) return;
   const checksums = join(out, "SHA256SUMS");
-  const made = existsSync(checksums) ? await readFile(checksums, "utf8") : "";
-  if (/ gatehouse-access-sdk-\S+\.tgz$/m.test(made)) return;
+  const existing = existsSync(checksums) ? await readFile(checksums, "utf8") : "";
+  if (/ gatehouse-access-sdk-\S+\.tgz$/m.test(existing)) return;
   throw new Error(
     `--out ${out}: the folder is not empty and contains no release (no matching SHA256SUMS). ` +
       "Specify a new or empty folder, or one with an earlier release, which is replaced",
@@ -137,23 +137,23 @@ async function main(): Promise<number> {
   const { version } = await manifestOf(".");
   const out = resolve(values.out ?? join(ROOT, "dist", "release", version));
   if (values.out !== undefined) await assertReplaceable(out);
-  const found = await step("Checking the repository", () => check(version));
-  found.push(...(await make(out, version)));
-  const tried = values.trial
+  const findings = await step("Checking the repository", () => checkRepository(version));
+  findings.push(...(await buildArtifacts(out, version)));
+  const trial = values.trial
     ? await step("Installing and testing the artifacts", async () => {
         const { tryRelease } = await import("./release/trial.ts");
         return tryRelease(out);
       })
     : undefined;
-  found.push(...(tried?.findings ?? []));
+  findings.push(...(trial?.findings ?? []));
 
   await list(out);
   console.log(`\nOutput folder: ${out}`);
-  console.log(tried ? `Trial: ${tried.passed} tests passed.` : "No trial: --no-trial.");
-  for (const name of tried?.untried ?? []) console.log(`Skipped: ${name}`);
+  console.log(trial ? `Trial: ${trial.passed} tests passed.` : "No trial: --no-trial.");
+  for (const name of trial?.untried ?? []) console.log(`Skipped: ${name}`);
   const isOpen = ({ isOfTheDay = false }: Finding) => values["dry-run"] && isOfTheDay;
-  for (const { what } of found.filter(isOpen)) console.log(`Before publishing: ${what}`);
-  const blocking = found.filter((finding) => !isOpen(finding));
+  for (const { what } of findings.filter(isOpen)) console.log(`Before publishing: ${what}`);
+  const blocking = findings.filter((finding) => !isOpen(finding));
   for (const { what } of blocking) console.log(`Blocking: ${what}`);
   console.log(
     blocking.length > 0

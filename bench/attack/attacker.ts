@@ -91,7 +91,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   },
 };
 
-/** The data with which a thread starts. */
+/** The input of a thread. */
 export interface Order {
   /** Name of the attack. */
   readonly attack: string;
@@ -102,14 +102,14 @@ export interface Order {
 
 function execute({ attack, url, token }: Order): void {
   const { connections = 0, pipelined, request } = ATTACKS[attack] ?? {};
-  const answers: Record<number, number> = {};
-  parentPort?.on("message", () => parentPort?.postMessage(answers));
+  const responses: Record<number, number> = {};
+  parentPort?.on("message", () => parentPort?.postMessage(responses));
   const pool = new Pool(url, { connections: connections || 1, bodyTimeout: 0, headersTimeout: 0 });
   const sendOneByOne = async (next: NonNullable<typeof request>) => {
     for (;;) {
       const { statusCode, body } = await pool.request(next(token));
       await body.dump();
-      answers[statusCode] = (answers[statusCode] ?? 0) + 1;
+      responses[statusCode] = (responses[statusCode] ?? 0) + 1;
     }
   };
   const sendAtOnce = ({ path, requests, unread }: NonNullable<typeof pipelined>) => {

@@ -52,7 +52,10 @@ async function healthyTimes(url: string, path: string, token: string, seconds: n
   return times;
 }
 
-/** Runs an attack on a separate service, and measures a healthy client at the same time. @param url of the database */
+/**
+ * Runs an attack on a separate service, and measures a healthy client at the same time. @param url URL of the
+ * database
+ */
 export async function measureApi(folder: string, url: string, attack: string, seconds: number) {
   const { healthy = LIST, attacker: username = HEALTHY, env: more } = ATTACKS[attack] ?? {};
   const env = { GATEHOUSE_DATABASE_URL: url, ...more };
@@ -72,9 +75,9 @@ export async function measureApi(folder: string, url: string, attack: string, se
     unwatch();
     const counted = once(attacker, "message");
     attacker.postMessage("count");
-    const [answers] = (await counted) as [Record<string, number>];
+    const [responses] = (await counted) as [Record<string, number>];
     await attacker.terminate();
-    return { times: spread(times), megabytes, answers };
+    return { times: spread(times), megabytes, responses };
   } finally {
     await service.stop();
   }

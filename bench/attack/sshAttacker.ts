@@ -7,7 +7,7 @@ import { isMainThread, workerData } from "node:worker_threads";
 import ssh2 from "ssh2";
 import { WebSocket } from "ws";
 
-/** The data with which a thread starts. */
+/** The input of a thread. */
 export interface SshOrder {
   readonly attack: keyof typeof SSH_ATTACKS;
   readonly port: number;
@@ -19,7 +19,7 @@ export interface SshOrder {
   readonly pending: string;
 }
 
-/** The methods of the library's client with which an attack violates the protocol. */
+/** The methods of the library's client that an attack uses to violate the protocol. */
 interface Protocol {
   session(channel: number, window: number, packet: number): void;
   channelData(channel: number, data: Buffer): void;
@@ -92,7 +92,7 @@ interface SshAttack {
   readonly run: () => unknown;
   /** Number of concurrent runs. @default 1 */
   readonly parallel?: number;
-  /** Milliseconds between the runs, in which the effects of a run end. @default 1 */
+  /** Pause between the runs in milliseconds. The effects of a run end during it. @default 1 */
   readonly pause?: number;
 }
 

@@ -101,7 +101,7 @@ const reads = {
 
 const ANY_DEVICE = { hostname: ".*" };
 
-/** Defines a case in which each request changes an object of a namespace. */
+/** Defines a case whose requests each change an object of a namespace. */
 const write = (title: string, namespace: NamespaceName, request: Case["request"]): Case => ({
   title,
   namespaces: [namespace],
@@ -170,7 +170,7 @@ const writes = {
   "rule-update": write("firewall rule update", "rules-updated", (index) =>
     send("PUT", `${RULES}/${ruleIdOf(index % RULES_UPDATED)}`, rule(index)),
   ),
-  "device-tags": write("replace the tags of a device", "devices-tagged", (index) =>
+  "device-tags": write("device tag replacement", "devices-tagged", (index) =>
     send("PUT", `/api/devices/${uidOf("devices-tagged", index % TAGGED)}/tags`, {
       tags: inTurn(TAGS, TAGGED, index),
     }),

@@ -222,8 +222,8 @@ export async function login(url: string, username: string): Promise<string> {
   return ((await response.json()) as { readonly token: string }).token;
 }
 
-async function succeeded(answer: Promise<Response>): Promise<Response> {
-  const response = await answer;
+async function succeeded(pending: Promise<Response>): Promise<Response> {
+  const response = await pending;
   if (response.ok) return response;
   throw new Error(`${response.url} returned ${response.status}: ${await response.text()}`);
 }

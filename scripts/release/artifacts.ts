@@ -66,8 +66,8 @@ export interface Packed {
 
 /** Packs the packages into a folder. */
 export async function pack(out: string): Promise<Packed[]> {
-  const answer = await npm(["pack", "--workspaces", "--json", "--pack-destination", out], ROOT);
-  const packed = JSON.parse(answer) as { name: string; filename: string; files: { path: string }[] }[];
+  const output = await npm(["pack", "--workspaces", "--json", "--pack-destination", out], ROOT);
+  const packed = JSON.parse(output) as { name: string; filename: string; files: { path: string }[] }[];
   return packed.map(({ name, filename, files }) => ({
     ...{ name: name.replace(/^.*\//, ""), file: join(out, filename) },
     files: files.map(({ path }) => path),

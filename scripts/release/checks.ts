@@ -37,23 +37,24 @@ export async function readManifests(): Promise<Manifests> {
   return { own: Object.fromEntries(await Promise.all(own)), locked };
 }
 
-/** Checks the versions of the packages, and the ranges by which they need each other. */
+/** Checks the versions of the packages, and the ranges of their dependencies on each other. */
 export function versionFindings({ own, locked }: Manifests, version: string): Finding[] {
   const names = new Map(PACKAGES.map((folder) => [own[folder]?.name, folder]));
   return Object.entries(own).flatMap(([folder, manifest]) => {
-    const found: string[] = [];
+    const problems: string[] = [];
     const file = join(folder, "package.json");
-    if (manifest.version !== version) found.push(`${file}: version is ${manifest.version}, not ${version}`);
+    if (manifest.version !== version)
+      problems.push(`${file}: version is ${manifest.version}, not ${version}`);
     const lock = locked[folder === "." ? "" : folder];
     if (lock?.version !== manifest.version) {
-      found.push(`package-lock.json: ${folder} has version ${lock?.version}, not ${manifest.version}`);
+      problems.push(`package-lock.json: ${folder} has version ${lock?.version}, not ${manifest.version}`);
     }
     for (const [name, range] of Object.entries(manifest.dependencies ?? {})) {
       if (names.has(name) && range !== `^${version}`) {
-        found.push(`${file}: the range of ${name} is ${range}, not ^${version}`);
+        problems.push(`${file}: the range of ${name} is ${range}, not ^${version}`);
       }
     }
-    return found.map((what) => ({ what }));
+    return problems.map((what) => ({ what }));
   });
 }
 
@@ -84,14 +85,14 @@ const LICENSES = (
 export function licenseFindings(libraries: readonly Component[], inside: boolean): Finding[] {
   return libraries.flatMap((library) => {
     const license = licenseOf(library);
-    const found = isAgreedTo(license) ? [] : [`the license ${license || "(none)"} is not allowed`];
+    const problems = isAllowed(license) ? [] : [`the license ${license || "(none)"} is not allowed`];
     if (inside && licenseTexts(library).length === 0)
-      found.push("no file of the package contains the license");
-    return found.map((what) => ({ what: `${library["bom-ref"].split("#")[0]}: ${what}` }));
+      problems.push("no file of the package contains the license");
+    return problems.map((what) => ({ what: `${library["bom-ref"].split("#")[0]}: ${what}` }));
   });
 }
 
-function isAgreedTo(license: string): boolean {
+function isAllowed(license: string): boolean {
   try {
     return satisfies(license, LICENSES);
   } catch {
@@ -111,12 +112,12 @@ export function packageFindings({ name, files }: Pick<Packed, "name" | "files">)
     const [, source] = /^dist\/(.*)\.js$/.exec(file) ?? [];
     return source !== undefined && !existsSync(join(ROOT, name, `${source}.ts`));
   });
-  const found = [
+  const problems = [
     ...missing.map((file) => `${file} is not in the package`),
     ...strange.map((file) => `${file} does not belong in the package`),
     ...stale.map((file) => `${file} has no source file: remove dist, and build again`),
   ];
-  return found.map((what) => ({ what: `${name}: ${what}` }));
+  return problems.map((what) => ({ what: `${name}: ${what}` }));
 }
 
 /**
@@ -126,11 +127,11 @@ export function packageFindings({ name, files }: Pick<Packed, "name" | "files">)
  */
 export function fixtureFindings(version: string, root = ROOT): Finding[] {
   const folder = join("test/fixtures/releases", version);
-  const again = `run node test/fixtures/make.ts ${version}`;
+  const remedy = `run node test/fixtures/make.ts ${version}`;
   const missing = ["state.json", "settings.yaml", "program.json", "gatehouse.db", "secret"]
     .map((file) => join(folder, file))
     .filter((file) => !existsSync(join(root, file)));
-  if (missing.length > 0) return missing.map((file) => ({ what: `${file} is missing; ${again}` }));
+  if (missing.length > 0) return missing.map((file) => ({ what: `${file} is missing; ${remedy}` }));
   // Opening a database writes files next to it.
   const copies = mkdtempSync(join(tmpdir(), "gatehouse-release-"));
   copyFileSync(join(root, folder, "gatehouse.db"), join(copies, "gatehouse.db"));
@@ -143,7 +144,7 @@ export function fixtureFindings(version: string, root = ROOT): Finding[] {
       readMigrations(migrationsFolder("sqlite")),
     );
     if (!first) return [];
-    const what = `${folder}/gatehouse.db is older than the migration ${first.name}; ${again}`;
+    const what = `${folder}/gatehouse.db is older than the migration ${first.name}; ${remedy}`;
     return [{ what, isOfTheDay: true }];
   } finally {
     sqlite.close();
@@ -156,8 +157,8 @@ export function docsFindings(): Finding[] {
   const isWritten = (file: string, text: string) =>
     existsSync(join(ROOT, file)) && readFileSync(join(ROOT, file), "utf8") === text;
   return Object.entries({ docs: pages(), "provider/schemas": schemaFiles() })
-    .flatMap(([folder, made]) =>
-      Object.entries(made).map(([name, text]) => [join(folder, name), text] as const),
+    .flatMap(([folder, files]) =>
+      Object.entries(files).map(([name, text]) => [join(folder, name), text] as const),
     )
     .filter(([file, text]) => !isWritten(file, text))
     .map(([file]) => ({ what: `${file} differs from the definitions: run npm run docs` }));
@@ -183,16 +184,16 @@ export function toolVersions(env = process.env): ToolVersions {
 
 /** Finds tools whose versions differ from the tested or supported versions of docs/supported-versions.md. */
 export function toolFindings({ terraform, pulumi }: ToolVersions): Finding[] {
-  const found: string[] = [];
+  const problems: string[] = [];
   if (terraform !== undefined && terraform !== TERRAFORM_TRIED)
-    found.push(
+    problems.push(
       `terraform on the PATH has version ${terraform}, but docs/supportedVersionsPage.ts has ${TERRAFORM_TRIED}`,
     );
   if (pulumi !== undefined && !isWithin(pulumi, PULUMI_RANGE, { includePrerelease: true }))
-    found.push(
+    problems.push(
       `pulumi on the PATH has version ${pulumi}, but the supported versions are ${rangeText(PULUMI_RANGE)}`,
     );
-  return found.map((what) => ({ what, isOfTheDay: true }));
+  return problems.map((what) => ({ what, isOfTheDay: true }));
 }
 
 /** Checks the git repository: the tree must be clean, and the commit must have the version's tag. */
@@ -203,13 +204,13 @@ export function gitFindings(version: string, root = ROOT): Finding[] {
     return stdout.trim();
   };
   const tag = `v${version}`;
-  const found: string[] = [];
+  const problems: string[] = [];
   try {
-    if (git("status", "--porcelain") !== "") found.push("the repository has uncommitted changes");
+    if (git("status", "--porcelain") !== "") problems.push("the repository has uncommitted changes");
     if (!git("tag", "--points-at", "HEAD").split("\n").includes(tag))
-      found.push(`the commit has no tag ${tag}`);
+      problems.push(`the commit has no tag ${tag}`);
   } catch (error) {
-    found.push(`cannot read the git repository: ${(error as Error).message}`);
+    problems.push(`cannot read the git repository: ${(error as Error).message}`);
   }
-  return found.map((what) => ({ what, isOfTheDay: true }));
+  return problems.map((what) => ({ what, isOfTheDay: true }));
 }

@@ -145,8 +145,8 @@ async function respond(
 }
 
 /**
- * Returns the digest of the request's Idempotency-Key, the only form in which the key is stored. Returns null if the
- * header is absent or the operation does not accept it.
+ * Returns the digest of the request's Idempotency-Key; the key itself is never stored. Returns null if the header is
+ * absent or the operation does not accept it.
  * @throws InvalidError the key is not 1 to 255 visible ASCII characters
  */
 function readCreationKey(operation: Operation, headers: IncomingHttpHeaders): string | null {
@@ -166,7 +166,7 @@ function readDeclaration(operation: Operation, headers: IncomingHttpHeaders): De
   return declarationOf(parse(declaredByHeader, value, DECLARED_BY));
 }
 
-/** Adds a request header on which the response depends to the names that `Vary` already lists. */
+/** Adds a request header to the names in `Vary`, because the response depends on it. */
 function addVary(reply: FastifyReply, name: string): void {
   const named = reply.getHeader("Vary");
   reply.header("Vary", named === undefined ? name : `${String(named)}, ${name}`);

@@ -7,7 +7,10 @@ export class Semaphore {
   readonly #refusal: string;
   readonly #waiting = new Set<() => void>();
 
-  /** @param refusal error message for a job that exceeds the number of waiting jobs */
+  /**
+   * Creates a semaphore.
+   * @param refusal error message for a job that exceeds the number of waiting jobs
+   */
   constructor(count: number, maximumWaiting: number, refusal: string) {
     this.#free = count;
     this.#maximumWaiting = maximumWaiting;

@@ -5,7 +5,7 @@ import { inTransaction, type Transaction } from "../db/sql/transaction.ts";
 import type { Sealer } from "./sealer.ts";
 
 const MODULUS = 2048;
-/** Time for which a retired key is trusted, in milliseconds: until the last user token that it signed has expired. */
+/** Duration of the trust in a retired key, in milliseconds: until the last user token that it signed has expired. */
 const RETIRED_LIFE = 72 * 60 * 60_000;
 /** Minimum interval between lookups of unknown keys, which another instance may have created, in milliseconds. */
 const LOOKUP_INTERVAL = 1000;

@@ -30,7 +30,7 @@ export async function migratePostgresql(
   });
 }
 
-/** Runs work that changes the schema of a database, in one process at a time. */
+/** Runs work that changes the schema of a database. Only one process at a time runs such work. */
 export async function inMigrationTurn<T>(
   config: ClientConfig,
   work: (client: Client) => Promise<T>,

@@ -11,8 +11,8 @@ interface Bounds {
 
 /**
  * Limits how long statements on a pool's connections wait for a database that hangs because its process is stopped or
- * its packets are lost. A slow statement continues. If no data has arrived for half of the time, another connection
- * to the database is opened. Any response proves that the database is alive.
+ * its packets are lost. A slow statement continues: if no data has arrived for half of the time, the pool's database
+ * is checked with another connection. Any response proves that the database is alive.
  * @param url URL of the pool's database
  */
 export function endSilence(pool: Pool, url: string, bounds: Bounds): void {

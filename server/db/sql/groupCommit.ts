@@ -1,7 +1,7 @@
 import { BusyError, isWriteConflict } from "../../errors.ts";
 import type { SqlClient } from "./sql.ts";
 
-/** A transaction that several jobs share. Statements run in the order in which they are sent. */
+/** A transaction that several jobs share. Statements run in sending order. */
 export interface SharedTransaction {
   readonly sql: SqlClient;
   /** Sends a savepoint statement. */
@@ -16,7 +16,7 @@ export interface SharedTransaction {
    * @throws DriverAdapterError nothing is committed, unless the connection was lost during the COMMIT
    */
   commit(): Promise<void>;
-  /** Undoes all changes. Throws the first earlier error, or else the cause. */
+  /** Undoes all changes, and always throws: an earlier error of the transaction, or else the cause. */
   rollback(cause: unknown): Promise<never>;
 }
 
@@ -32,7 +32,7 @@ export class Unsettled {
 
   /**
    * Waits for all statements.
-   * @throws the error of the first statement that failed, in the order of sending
+   * @throws the error of the first failed statement, in sending order
    */
   async settle(): Promise<void> {
     const sent = this.#sent;
@@ -73,6 +73,7 @@ export class GroupCommit {
   readonly #lanes = new Map<string, Job[]>();
 
   /**
+   * Creates a group commit for a database.
    * @param begin begins a transaction; if `alone`, it waits until all open transactions have ended, and no other
    * begins
    * @param oneLane true if the database runs one transaction at a time anyway
@@ -127,7 +128,7 @@ export class GroupCommit {
 
 /**
  * Runs all jobs and commits.
- * @throws DriverAdapterError, Error no job has changed anything
+ * @throws DriverAdapterError, Error the transaction failed, and no job has changed anything
  */
 async function runAll(transaction: SharedTransaction, jobs: readonly Job[]): Promise<Outcome[]> {
   try {

@@ -8,8 +8,8 @@ import { type Client, DatabaseError } from "pg";
  * second at the start.
  */
 export function indexNamesOnSqlite(sqlite: Sqlite.Database): void {
-  // Inserts in the order of the rows, which is fastest for FTS5, but does not read the rows themselves: an index on
-  // the names is much smaller.
+  // Inserts in the order of the row ids, which is fastest for FTS5. The plus sign makes SQLite read the names from an
+  // index instead of the table, since the index is much smaller.
   sqlite.exec(`
     CREATE VIRTUAL TABLE temp."DeviceName"
       USING fts5("name", content = '', contentless_delete = 1, detail = none, tokenize = 'trigram');

@@ -28,7 +28,7 @@ export async function findRow<M extends Model>(
 
 /**
  * Returns the number of rows that meet a condition.
- * @param most maximum at which the count stops
+ * @param most maximum count; counting stops there
  */
 export async function countRows(
   db: SqlClient,

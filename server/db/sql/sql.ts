@@ -7,7 +7,7 @@ import {
 } from "@prisma/driver-adapter-utils";
 import { Prisma } from "../generated/sqlite/client.ts";
 
-/** Executes SQL: a client of the database, a transaction of that client, or a transaction of SQL only. */
+/** Executes SQL. Database clients, their transactions, and transactions that use only SQL have this interface. */
 export interface SqlClient {
   /** Returns the rows of a query. {@link readRows} reads them faster if a faster path exists. */
   $queryRaw<Rows>(query: Sql): Promise<Rows>;

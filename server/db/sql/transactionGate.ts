@@ -2,7 +2,7 @@ import { Prisma } from "../generated/sqlite/client.ts";
 import { providerOf, type SqlClient } from "./sql.ts";
 
 /**
- * Returns the statements with which a serializable transaction of PostgreSQL begins. A transaction that runs alone
+ * Returns the first statements of a serializable transaction on PostgreSQL. A transaction that runs alone
  * waits until all open transactions have ended. Later transactions, of all instances, wait for it.
  *
  * PostgreSQL takes no snapshot for LOCK TABLE, so a transaction that waited here sees all changes that were committed

@@ -13,7 +13,7 @@ const EXPOSED = [
   "X-Request-ID",
   "Retry-After",
 ];
-/** How long a browser may cache the response to a preflight request, in seconds. */
+/** Maximum time for which browsers cache the response to a preflight request, in seconds. */
 const PREFLIGHT_AGE = 600;
 
 /**

@@ -3,11 +3,11 @@ import type { Operation, Role } from "@gatehouse-access/sdk/contract";
 export interface UserToken {
   /** The token's id, `jti`. */
   readonly id: string;
-  /** Time at which the token expires. */
+  /** Expiry time of the token. */
   readonly endsAt: Date;
   /**
-   * True if the token survived the password change that was made with it and that ended all other tokens. The service
-   * does not renew it.
+   * True if the token stayed valid after a password change that was made with it. That change ended the user's other
+   * tokens. The service does not renew a kept token.
    */
   readonly isKept: boolean;
 }

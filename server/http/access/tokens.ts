@@ -7,8 +7,8 @@ import type { Services } from "../../services.ts";
 import type { UserToken } from "./identity.ts";
 
 /**
- * Maximum life of a token after it was kept at a password change that ended the user's other tokens, in milliseconds
- * (rules D48).
+ * Maximum life of a kept token in milliseconds (rules D48). A password change keeps the token that made it, and ends
+ * the user's other tokens.
  */
 export const KEPT_LIFE = 60 * 60_000;
 /** Life of a user's token in seconds (rules section 2). */
@@ -25,7 +25,7 @@ export type TokenClaims =
       readonly tenant: string;
       readonly version: number;
       readonly jti: string;
-      /** Unix second at which the token expires. */
+      /** Expiry time, as a Unix second. */
       readonly expires: number;
     }
   | ({
@@ -55,7 +55,7 @@ interface UserTokenSubject {
   readonly tenant: string;
 }
 
-/** Version of a kept token. Its id alone makes it valid. */
+/** Version number of kept tokens. Their validity depends only on their id. */
 const NO_VERSION = -1;
 
 /** The services that sign a token need. */
@@ -93,7 +93,10 @@ const signBytes = promisify(signInPool);
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
 
-/** @param end Unix second of the expiry */
+/**
+ * Signs claims as a JSON Web Token.
+ * @param end Unix second of the expiry
+ */
 async function sign(
   { keys, now }: Signing,
   claims: Record<string, unknown>,
@@ -160,7 +163,10 @@ async function checkToken(
   return claims;
 }
 
-/** @param second the present Unix second */
+/**
+ * Returns the claims of a token's payload; undefined if they are incomplete.
+ * @param second the present Unix second
+ */
 function claimsOf(payload: JWTPayload, second: number): TokenClaims | undefined {
   const { claims, id, name, tenant, uid, exp: expires, jti, ver: version } = payload;
   if (typeof tenant !== "string") return undefined;
@@ -179,9 +185,9 @@ function claimsOf(payload: JWTPayload, second: number): TokenClaims | undefined 
 /** A token whose signature was verified. */
 interface VerifiedToken {
   readonly claims: TokenClaims;
-  /** Unix second from which the token is valid. */
+  /** Start of the token's validity, as a Unix second. */
   readonly notBefore: number;
-  /** Unix second at which the token expires; Infinity without an expiry. */
+  /** Expiry time, as a Unix second; Infinity without an expiry. */
   readonly expires: number;
 }
 
@@ -214,7 +220,9 @@ export function recallToken(publicKey: KeyObject, token: string, second: number)
   return known && known.notBefore <= second && second < known.expires ? known.claims : undefined;
 }
 
-/** Tokens of devices with the second of their issue, by private key and device; about 1 kilobyte each. */
+/**
+ * Tokens of devices and their issue times (Unix seconds), by private key and device. An entry takes about 1 kilobyte.
+ */
 const deviceTokens = cachePerKey<{ readonly token: string; readonly issued: number }>(100_000);
 
 /**

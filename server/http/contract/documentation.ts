@@ -2,7 +2,10 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
 
-/** @param assets folder of the page's files, relative to the page's own address */
+/**
+ * Returns the HTML page.
+ * @param assets folder of the page's files, relative to the page's own address
+ */
 const pageAt = (assets: string) => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -273,7 +273,10 @@ export type Json = Record<string, unknown>;
 export class Components {
   readonly schemas: Json = {};
 
-  /** @param io whether clients send or receive the value: defaults and limits differ */
+  /**
+   * Returns the OpenAPI schema of a zod schema.
+   * @param io whether clients send or receive the value: defaults and limits differ
+   */
   schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
     const {
       $schema: _,

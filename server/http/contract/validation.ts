@@ -193,7 +193,7 @@ export function readQuery<O extends Operation>(operation: O, query: unknown): z.
   for (const name of Object.keys(operation.query.shape)) {
     const value = given[name];
     if (value === undefined || value === "") continue;
-    // The intended value of two is unknown, and a proxy may have checked the other value.
+    // If a parameter occurs twice, the intended value is unknown, and a proxy may have checked the other value.
     if (Array.isArray(value)) throw new InvalidError(`${name}: must occur once`);
     values[name] = PAGING[name] ? PAGING[name](wholeNumber(name, value)) : value;
   }

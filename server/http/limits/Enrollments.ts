@@ -4,9 +4,9 @@ import { hasEnded } from "../../hasEnded.ts";
 import { limitInMemory } from "./limitInMemory.ts";
 import { MemoryCounts } from "./memoryCounts.ts";
 
-/** Time for which a namespace counts as full without another database read, in milliseconds. */
+/** A namespace counts as full for this time without another database read, in milliseconds. */
 const FULL = 5_000;
-/** Maximum number of namespaces remembered as full. */
+/** Maximum number of namespaces in the cache of full namespaces. */
 const REMEMBERED = 10_000;
 /** Enrollments that may wait in one namespace. The last of them waits for all the others. */
 const WAITING = 500;
@@ -22,7 +22,7 @@ interface Queue {
  * stores full namespaces, the number of devices that enrolled from each address, and waiting enrollments.
  */
 export class Enrollments {
-  /** Time at which a namespace no longer counts as full, in milliseconds since 1970. */
+  /** The time until which each namespace counts as full, in milliseconds since 1970. */
   readonly #full = new LRUCache<string, number>({ max: REMEMBERED });
   readonly #fromAddress = new MemoryCounts();
   /** Waiting enrollments, by namespace. */

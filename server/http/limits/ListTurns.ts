@@ -28,7 +28,7 @@ export class ListTurns {
   readonly #now: () => number;
   readonly #times = new ListTimes();
   readonly #waiting = new Map<string, Begin[]>();
-  /** Number of the present turn, and the time at which it began. */
+  /** Number of the present turn, and its start time. */
   #turn = 0;
   #turnBegan = 0;
   #endIsAwaited = false;
@@ -36,6 +36,7 @@ export class ListTurns {
   #taken = 0;
 
   /**
+   * Creates a scheduler.
    * @param longest maximum total time of one owner's waiting lists, in milliseconds; 0: no limit
    * @param now the time in milliseconds, by a monotonic clock
    */
@@ -96,7 +97,7 @@ export class ListTurns {
   /**
    * Returns the waiting owner whose recent lists took the least time. Among equal owners, it returns the owner that
    * has waited longest.
-   * @param wasIdle true to include owners whose rest after their last list is not over
+   * @param wasIdle true to include owners whose pause after their last list is not over
    */
   #nextOwner(now: number, wasIdle: boolean): string | undefined {
     let next: string | undefined;
@@ -119,9 +120,9 @@ export class ListTurns {
 
 /** Time after which a list's cost counts half, in milliseconds. */
 const HALF_LIFE = 5_000;
-/** Fraction by which each list moves the expected time. */
+/** Weight of each list in the expected time. */
 const STEP = 1 / 16;
-/** Maximum number of owners remembered. */
+/** Maximum number of owners with stored figures. */
 const REMEMBERED = 10_000;
 
 /** The figures of one owner at the end of its last list, in milliseconds. */
@@ -166,7 +167,7 @@ export class ListTimes {
     return this.#of(owner).expected;
   }
 
-  /** Returns the time at which the owner's rest ends. The rest is as long as the owner's last list. */
+  /** Returns the end of the owner's pause. The pause after a list is as long as the list. */
   restedAt(owner: string): number {
     const { endedAt, last } = this.#of(owner);
     return endedAt + last;

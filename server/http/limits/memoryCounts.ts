@@ -3,7 +3,7 @@ import { hasEnded } from "../../hasEnded.ts";
 /** The number of requests under one key in the present window. */
 export interface Counted {
   readonly count: number;
-  /** Time at which the window ends, in milliseconds since 1970. */
+  /** End time of the window, in milliseconds since 1970. */
   readonly endsAt: number;
 }
 
@@ -15,7 +15,10 @@ export class MemoryCounts {
   readonly #counts = new Map<string, number>();
   #endsAt = 0;
 
-  /** @param time in milliseconds since 1970 */
+  /**
+   * Counts a request under a key.
+   * @param time in milliseconds since 1970
+   */
   count(key: string, time: number): Counted {
     // One window for all keys, so that clearing them costs nothing.
     if (hasEnded(this.#endsAt, time, WINDOW)) {

@@ -31,7 +31,7 @@ export async function countInDatabase(
   return counted;
 }
 
-/** Time for which a network stays known for an account after a login with the correct password, in milliseconds. */
+/** A network stays known for an account for this time after a login with the correct password, in milliseconds. */
 const KNOWN = 30 * 24 * 60 * 60_000;
 
 /** Returns the key of a known network. It contains the account as a digest. */

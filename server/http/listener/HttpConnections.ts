@@ -144,21 +144,24 @@ export class LoopTurns {
   /** Jobs that have overtaken the first waiting job. */
   #overtook = 0;
   /** Jobs that arrived in the present turn. */
-  #came = 0;
+  #arrived = 0;
 
-  /** @param overtakes true to run the job before jobs that do not overtake, up to a few at a time */
+  /**
+   * Begins a job now or in a later turn.
+   * @param overtakes true to run the job before jobs that do not overtake, up to a few at a time
+   */
   begin(overtakes: boolean, job: () => void): void {
-    if (this.#came === 0) setImmediate(this.#endTurn);
-    this.#came += 1;
-    if (this.#came <= CROWD && this.#overtaking.length + this.#waiting.length === 0) job();
+    if (this.#arrived === 0) setImmediate(this.#endTurn);
+    this.#arrived += 1;
+    if (this.#arrived <= CROWD && this.#overtaking.length + this.#waiting.length === 0) job();
     else (overtakes ? this.#overtaking : this.#waiting).push(job);
   }
 
   readonly #endTurn = (): void => {
-    this.#came = 0;
+    this.#arrived = 0;
     const next = this.#next();
     if (next === undefined) return;
-    this.#came = 1;
+    this.#arrived = 1;
     setImmediate(this.#endTurn);
     next();
   };

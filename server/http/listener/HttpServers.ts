@@ -11,7 +11,7 @@ const HEADER_COUNT = 200;
 /** Maximum time for the arrival of a request's headers, and of the whole request, in milliseconds. */
 const HEADERS_TIMEOUT = 15_000;
 const REQUEST_TIMEOUT = 30_000;
-/** Interval at which Node checks these two timeouts, in milliseconds. */
+/** Interval between Node's checks of these two timeouts, in milliseconds. */
 const CHECK_INTERVAL = 5_000;
 /**
  * Time that a connection may wait for its next request, in milliseconds. It is longer than the minute that proxies
@@ -32,7 +32,7 @@ const bounds: http.ServerOptions = {
   keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
 };
 
-/** The certificate and key with which a server identifies itself. */
+/** The certificate and private key of a server. */
 export interface TlsIdentity {
   readonly cert: Buffer;
   readonly key: Buffer;
@@ -48,7 +48,10 @@ export class HttpServers {
   readonly #secure: https.Server[] = [];
   readonly #connections = new HttpConnections();
 
-  /** @param tls default: none, which serves plain HTTP */
+  /**
+   * Creates a factory of servers.
+   * @param tls default: none, which serves plain HTTP
+   */
   constructor(tls?: TlsIdentity) {
     this.#tls = tls;
   }

@@ -16,7 +16,7 @@ export interface RequestFacts {
   readonly address: string;
   /** The network that lockouts and rate limits count: the address, or for IPv6 its /64. */
   readonly network: string;
-  /** Scheme, host and port at which clients reach the service: the configured ones, else those of the request. */
+  /** Scheme, host and port of the service for clients: the configured ones, else those of the request. */
   readonly origin: URL;
   /** Media types of `Accept`, in lower case and without parameters, with their weights (0 to 1). */
   readonly accept: ReadonlyMap<string, number>;
@@ -42,7 +42,10 @@ export function requireOneHost(app: FastifyInstance): void {
   });
 }
 
-/** @param headers alternating names and values, as received: Node's object of headers keeps only the first `Host` */
+/**
+ * Returns the number of `Host` headers.
+ * @param headers alternating names and values, as received: Node's object of headers keeps only the first `Host`
+ */
 function hostsOf(headers: readonly string[]): number {
   let hosts = 0;
   for (let index = 0; index < headers.length; index += 2) {
@@ -157,7 +160,7 @@ function readHost(scheme: Scheme, host: string): URL | undefined {
     : undefined;
 }
 
-/** Returns the nearest proxy's entry in a list to which proxies append. */
+/** Returns the nearest proxy's entry in a header that each proxy extends. */
 function nearestOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   return single(headers, name)?.split(",").at(-1)?.trim() || undefined;
 }

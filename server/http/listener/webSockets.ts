@@ -9,7 +9,7 @@ import type { HttpServers } from "./HttpServers.ts";
 export interface WebSocketLimits {
   /** Maximum number of open WebSockets. */
   readonly most: number;
-  /** Interval at which a silent conversation is checked for its end, in milliseconds. */
+  /** Interval between checks for the end of a silent conversation, in milliseconds. */
   readonly silence: number;
 }
 
@@ -21,7 +21,7 @@ const END_TIMEOUT = 1000;
 /** Time that stopping waits for messages that are being handled, in milliseconds. */
 const STOP_TIMEOUT = 5000;
 
-/** Codes with which the service closes a WebSocket (RFC 6455, section 7.4.1). */
+/** Close codes of the service's WebSockets (RFC 6455, section 7.4.1). */
 const CLOSE = {
   normal: 1000,
   goingAway: 1001,
@@ -36,7 +36,10 @@ const CLOSE = {
 export class EndOfConversation extends Error {
   readonly code: number;
 
-  /** @param why `invalid`: a message is malformed; `refused`: the service can no longer use messages */
+  /**
+   * Creates the error.
+   * @param why `invalid`: a message is malformed; `refused`: the service can no longer use messages
+   */
   constructor(why: "invalid" | "refused", reason: string) {
     super(reason);
     this.code = CLOSE[why];
@@ -181,7 +184,10 @@ class OpenWebSockets {
     throw new BusyError("too many WebSockets are open");
   }
 
-  /** @throws BusyError the app stops */
+  /**
+   * Rejects new WebSockets while the app stops.
+   * @throws BusyError the app stops
+   */
   refuseWhenStopping(): void {
     if (this.#stopping) throw new BusyError("the service is being stopped");
   }
