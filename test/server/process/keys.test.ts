@@ -48,7 +48,7 @@ test("the private key is sealed: without the instance's secret nothing starts", 
   await start();
   const [row] = await db.signingKey.findMany();
   expect(Buffer.from(row?.sealed ?? "", "base64url").toString("latin1")).not.toContain("PRIVATE");
-  await expect(start("another secret")).rejects.toThrow("the same GATEHOUSE_SECRET_FILE");
+  await expect(start("another secret")).rejects.toThrow("Set GATEHOUSE_SECRET_FILE");
 });
 
 test("after a rotation the new key signs, and tokens of the old one are believed until they end", async () => {
