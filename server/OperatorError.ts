@@ -1,12 +1,12 @@
 /**
- * A problem that the person who runs the service can solve; a command shows its message alone, without a stack. Refusals
- * of requests are a `ServiceError`.
+ * A problem that the operator of the service can solve. Commands print only the message, without a stack. Rejected
+ * requests use a `ServiceError` instead.
  */
 export class OperatorError extends Error {
   override readonly name: string = "OperatorError";
-  /** Exit code of the command that fails with it. */
+  /** Exit code of a command that fails with this error. */
   readonly exitCode: number = 1;
 }
 
-/** The message of a caught error, for a message that names what failed. */
+/** Returns the message of a caught error, for use in another message. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -3,20 +3,21 @@ import ipaddr from "ipaddr.js";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Length in bits of the IPv6 prefix that one site or household has to itself (RFC 6177). */
+/** Length of the IPv6 prefix of one site or household, in bits (RFC 6177). */
 const SITE_BITS = 64;
 
-/** Node's own check comes first: the library also takes `127.1` and `0x7f000001`. */
+/** Parses an address. Node's check comes first, because the library also accepts `127.1` and `0x7f000001`. */
 function read(text: string): Address | undefined {
   const kind = isIP(text);
   if (kind === 0) return undefined;
   if (kind === 4) return ipaddr.parse(text);
-  // Groups alone, as a URL has them: the library takes `::127.0.0.1` for a mapped address, which it is not.
+  // The URL converts the address to plain groups. The library would parse `::127.0.0.1` as a mapped address, which it
+  // is not.
   return ipaddr.process(new URL(`http://[${text.replace(/%.*$/s, "")}]`).hostname.slice(1, -1));
 }
 
 /**
- * The normal form of an IP address: lower case, IPv6 shortened and without a zone, IPv4 mapped into IPv6 as IPv4.
+ * Returns the normal form of an IP address: lower case, IPv6 shortened and without a zone, mapped IPv4 as IPv4.
  * Undefined for any other text.
  */
 export function normalAddress(text: string): string | undefined {
@@ -24,8 +25,8 @@ export function normalAddress(text: string): string | undefined {
 }
 
 /**
- * The network that one client controls: an IPv4 address, or the /64 of an IPv6 address, in which a client may change
- * its address with every request. Text that is not an address is returned unchanged.
+ * Returns the network that one client controls: an IPv4 address, or the /64 of an IPv6 address. Within a /64, a
+ * client can change its address with every request. Other text is returned unchanged.
  */
 export function networkOf(address: string): string {
   const parsed = read(address);
@@ -33,19 +34,19 @@ export function networkOf(address: string): string {
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed}/${SITE_BITS}`)}/${SITE_BITS}`;
 }
 
-/** True for an address that only this machine reaches. */
+/** True for an address that only this machine can reach. */
 export function isLoopback(address: string): boolean {
   return read(address)?.range() === "loopback";
 }
 
-/** True for an address of the public internet: not of a private network, a link, the machine itself or a test range. */
+/** True for an address of the public internet. False for private networks, link-local, loopback and test ranges. */
 export function isPublic(address: string): boolean {
   return read(address)?.range() === "unicast";
 }
 
 /**
- * The normal form of an address or of a range such as `10.0.0.0/8`; undefined for any other text. A range of mapped
- * IPv4 addresses becomes a range of IPv4 addresses.
+ * Returns the normal form of an address or of a range such as `10.0.0.0/8`; undefined for any other text. A range of
+ * mapped IPv4 addresses becomes a range of IPv4 addresses.
  */
 export function normalRange(text: string): string | undefined {
   const [, base = text, length] = /^([^/]*)\/(\d{1,3})$/.exec(text) ?? [];
@@ -57,7 +58,7 @@ export function normalRange(text: string): string | undefined {
   return `${address}/${bits}`;
 }
 
-/** Makes a test whether an address is one of the given ones or lies in one of the given ranges. */
+/** Returns a function that tests whether an address equals a given address or lies in a given range. */
 export function addressMatcher(ranges: readonly string[]): (address: string) => boolean {
   const parsed = ranges.map((range) => {
     if (range.includes("/")) return ipaddr.parseCIDR(range);
@@ -71,6 +72,6 @@ export function addressMatcher(ranges: readonly string[]): (address: string) => 
 }
 
 function within(address: Address, [base, bits]: [Address, number]): boolean {
-  // The library throws when the kinds differ.
+  // The library throws on different kinds of addresses.
   return address.kind() === base.kind() && address.match(base, bits);
 }

@@ -42,13 +42,13 @@ export interface AppOptions {
   readonly logger?: FastifyServerOptions["logger"];
   /** An existing logger, used instead of a new one. */
   readonly loggerInstance?: FastifyBaseLogger;
-  /** Makes the HTTP servers of the app. @default servers of plain HTTP */
+  /** Creates the HTTP servers of the app. @default servers of plain HTTP */
   readonly servers?: HttpServers;
 }
 
 /**
- * The behavior of routes: the check with billing, and transactional writes.
- * @param handlers those of the listener's operations
+ * Returns the behavior of routes: billing checks and transactional writes.
+ * @param handlers handlers of the listener's operations
  */
 export const behaviorOf = <T extends Operations>(handlers: Handlers<T>): Behavior => ({
   handlers,
@@ -56,15 +56,15 @@ export const behaviorOf = <T extends Operations>(handlers: Handlers<T>): Behavio
   write: (services, request) => writeObject(objects, services, request),
 });
 
-/** Largest request body of a route that is not an operation, in bytes; operations have limits in the contract. */
+/** Maximum request body of a route that is not an operation, in bytes. The contract limits the bodies of operations. */
 const BODY_LIMIT = 64 * 1024;
-/** Longest path parameter that reaches validation, which has the actual limits and names them in its error. */
+/** Maximum length of a path parameter before validation. Validation applies the actual limits and reports them. */
 const PARAMETER_LIMIT = 2048;
 
 /**
- * Builds the app that every listener of the service begins with, without routes and without authentication. A route
- * without declared access (`config.operation` or `config.publicBecause`) makes `register`, `route` or `ready` throw, so
- * that none is open by accident.
+ * Builds the base app of every listener, without routes and authentication. A route without declared access
+ * (`config.operation` or `config.publicBecause`) makes `register`, `route` or `ready` throw, so that no route is
+ * public by accident.
  * @param corsOrigins origins whose pages may read the responses
  */
 export async function newApp(
@@ -77,14 +77,14 @@ export async function newApp(
   const app: FastifyInstance = Fastify({
     serverFactory: servers.make,
     ...(loggerInstance ? { loggerInstance } : { logger }),
-    // One line per request, written below, instead of Fastify's two.
+    // The hook below writes one line per request, instead of Fastify's two.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     bodyLimit: BODY_LIMIT,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: PARAMETER_LIMIT },
     schemaController,
-    // No hook runs for a URL that cannot be read, and the request has no facts.
+    // Hooks do not run for an unreadable URL, and the request has no facts.
     frameworkErrors: (_error, request, reply: FastifyReply) =>
       reply
         .code(400)
@@ -99,13 +99,14 @@ export async function newApp(
   requireDeclaredAccess(app);
   answerErrors(app);
   readBodies(app);
-  // The line has only these fields, none of them a secret, and redaction would take longer than writing it.
+  // The line has only these fields, and none is a secret. Redaction would take longer than writing the line.
   const requestLog = app.log.child({}, { redact: [] });
   app.addHook("onResponse", async (request, reply) => {
     const { statusCode, elapsedTime } = reply;
     requestLog.info({ reqId: request.id, req: request, statusCode, ms: elapsedTime }, "request");
     const { config, url } = request.routeOptions;
-    // The route's pattern if it is not an operation: raw paths would make a series for each path that is tried.
+    // For a route that is not an operation, use its pattern: raw paths would create a time series for each requested
+    // path.
     const operation = config.operation?.id ?? url ?? "none";
     services.metrics.requests.inc({ operation, status: statusCode });
     services.metrics.duration.observe({ operation }, elapsedTime / 1000);
@@ -113,7 +114,7 @@ export async function newApp(
   return app;
 }
 
-/** Builds the service's HTTP side; it never listens. */
+/** Builds the service's HTTP app. It never listens. */
 export async function buildApp(
   services: Services,
   gateway: Gateway,
@@ -131,12 +132,12 @@ export async function buildApp(
   const operations = servedOperations(allOperations, settings.edition);
   const behavior = behaviorOf<PublicOperations>({ ...handlers, ...liveConnectionHandlers(gateway) });
   serveOperations(app, services, operations, behavior);
-  // Made on the first request: few instances get one, and it takes a tenth of the start. A buffer, because a string
-  // would be copied for each slow client.
+  // Created on the first request: few instances receive one, and it takes a tenth of the start time. A buffer is used
+  // because a string would be copied for each slow client.
   let document: Buffer | undefined;
   app.get(
     "/openapi.json",
-    { config: { publicBecause: "describes the interface, holds no data" } },
+    { config: { publicBecause: "describes the API and contains no data" } },
     async (_request, reply) => {
       document ??= Buffer.from(JSON.stringify(openApiDocument(operations)));
       return reply.type("application/json; charset=utf-8").send(document);

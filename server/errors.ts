@@ -1,7 +1,7 @@
 import { Prisma } from "./db/generated/sqlite/client.ts";
 import { adapterErrorOf, type Outage, outageOf } from "./db/outage.ts";
 
-/** An error with a status of its own; its message goes to the caller unchanged. */
+/** An error that has an HTTP status. The response contains its message unchanged. */
 export abstract class ServiceError extends Error {
   /** Headers of the error response. */
   readonly headers: Readonly<Record<string, string>>;
@@ -13,49 +13,54 @@ export abstract class ServiceError extends Error {
 }
 
 /**
- * 400: a value is not allowed, or the state of the object forbids the request. A value of the wrong JSON type is a
- * {@link WrongTypeError}; invalid fields of a user are an {@link InvalidFieldsError}.
+ * 400: a value is not allowed, or the state of the object forbids the request. For a value of the wrong JSON type,
+ * use {@link WrongTypeError}. For invalid fields of a user, use {@link InvalidFieldsError}.
  */
 export class InvalidError extends ServiceError {}
-/** 401: no credential, or a wrong one. A valid credential without the permission is a {@link ForbiddenError}. */
+/** 401: the credential is missing or wrong. If a valid credential lacks the permission, use {@link ForbiddenError}. */
 export class UnauthenticatedError extends ServiceError {}
-/** 402: billing refuses, or a limit of the cloud edition. A limit that the operator has set is a {@link ForbiddenError}. */
+/**
+ * 402: billing refuses, or a limit of the cloud edition is reached. For the operator's limits, use {@link
+ * ForbiddenError}.
+ */
 export class PaymentError extends ServiceError {}
-/** 403: the caller may not do this, or a limit is reached. A request nobody may make now is an {@link InvalidError}. */
+/** 403: permission denied, or a limit is reached. If no caller may make the request now, use {@link InvalidError}. */
 export class ForbiddenError extends ServiceError {}
-/** 404: the caller's namespace has no such object; the same answer is given for an object of another namespace. */
+/** 404: the caller's namespace has no such object. The response is the same if another namespace has the object. */
 export class NotFoundError extends ServiceError {}
-/** 409: an object with that name or key exists. Values of a user's fields are a {@link TakenFieldsError}. */
+/** 409: an object with that name or key exists. For values of a user's fields, use {@link TakenFieldsError}. */
 export class ConflictError extends ServiceError {}
-/** 415: the service does not read bodies of that content type. A body that is not JSON is a {@link WrongTypeError}. */
+/** 415: the service does not read bodies of that content type. If a body is not JSON, use {@link WrongTypeError}. */
 export class ContentTypeError extends ServiceError {}
-/** 422: the body is not JSON, or a value has the wrong JSON type. A value out of range is an {@link InvalidError}. */
+/**
+ * 422: the body is not JSON, or a value has the wrong JSON type. For a value out of range, use {@link InvalidError}.
+ */
 export class WrongTypeError extends ServiceError {}
-/** 412: the object has another revision than `If-Match` names. An object that is gone is a {@link NotFoundError}. */
+/** 412: the object's revision differs from `If-Match`. If the object no longer exists, use {@link NotFoundError}. */
 export class PreconditionError extends ServiceError {}
 /**
- * 503: the service has too much to do, and the request has changed nothing. A caller who sends too many requests gets a
+ * 503: the service is overloaded, and the request has changed nothing. For a caller that sends too many requests, use
  * {@link RateLimitedError}.
  */
 export class BusyError extends ServiceError {}
 /** 501: this instance or this version does not support the request. */
 export class NotImplementedError extends ServiceError {}
-/** 500: the engine behind a connector is not connected. A connector that does not exist is a {@link NotFoundError}. */
+/** 500: the engine behind a connector is not connected. If the connector does not exist, use {@link NotFoundError}. */
 export class NotConnectedError extends ServiceError {}
-/** 429: too many wrong passwords or codes. Too many requests are a {@link RateLimitedError}. */
+/** 429: too many wrong passwords or codes. For too many requests, use {@link RateLimitedError}. */
 export class LockedOutError extends ServiceError {}
-/** 429: too many requests from the address or for the account. Too many wrong passwords are a {@link LockedOutError}. */
+/** 429: too many requests from an address or for an account. For wrong passwords, use {@link LockedOutError}. */
 export class RateLimitedError extends ServiceError {}
 
 /**
- * 424: the payment gateway failed, or refuses what a customer pays with. Nothing has changed here, and the request may be
- * sent again. Something that must be paid first is a {@link PaymentError}.
+ * 424: the payment gateway failed, or rejects the customer's means of payment. The request has changed nothing and
+ * can be retried. If a payment must come first, use {@link PaymentError}.
  */
 export class PaymentGatewayError extends ServiceError {
   /** Machine-readable cause of the failure (models section 12). */
   readonly code: string;
 
-  /** @param cause the gateway's own error, for the log */
+  /** @param cause the payment gateway's error, for the log */
   constructor(code: string, cause?: unknown) {
     super(`the payment gateway failed: ${code}`);
     this.code = code;
@@ -63,7 +68,7 @@ export class PaymentGatewayError extends ServiceError {
   }
 }
 
-/** Invalid or taken fields of a user; the response's body is an array of their names (rules section 8). */
+/** Invalid or taken fields of a user. The response's body is an array of their names (rules section 8). */
 abstract class FieldsError extends ServiceError {
   readonly fields: readonly string[];
 
@@ -72,14 +77,14 @@ abstract class FieldsError extends ServiceError {
     this.fields = fields;
   }
 }
-/** 400: these fields have values that are not allowed. Values that another user has are a {@link TakenFieldsError}. */
+/** 400: values of these fields are not allowed. For values that another user has, use {@link TakenFieldsError}. */
 export class InvalidFieldsError extends FieldsError {}
 /** 409: another user has the value of each of these fields. */
 export class TakenFieldsError extends FieldsError {}
 
 type ErrorClass = abstract new (...args: never[]) => ServiceError;
 
-/** The one table from error class to status (rules section 8). */
+/** Maps error classes to statuses, for all responses (rules section 8). */
 const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [InvalidError, 400],
   [InvalidFieldsError, 400],
@@ -96,7 +101,7 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
   [LockedOutError, 429],
   [RateLimitedError, 429],
   [NotImplementedError, 501],
-  // The list of operations says 500 here; clients do not know 502.
+  // The list of operations specifies 500, and clients do not know 502.
   [NotConnectedError, 500],
   [BusyError, 503],
 ]);
@@ -104,17 +109,17 @@ const STATUS: ReadonlyMap<ErrorClass, number> = new Map<ErrorClass, number>([
 /** Prisma's error codes of races: the state changed between the check and the write. */
 const DATABASE_ERRORS: Readonly<Record<string, { readonly status: number; readonly message: string }>> = {
   P2002: { status: 409, message: "already exists" },
-  P2003: { status: 404, message: "what the request refers to does not exist any more" },
+  P2003: { status: 404, message: "an object that the request refers to no longer exists" },
   P2025: { status: 404, message: "not found" },
 };
 
-/** The codes for errors of the adapters, which statements without Prisma's client fail with. */
+/** Prisma's codes for the adapters' errors, which statements without Prisma's client throw. */
 const CODES: Readonly<Record<string, string>> = {
   UniqueConstraintViolation: "P2002",
   ForeignKeyConstraintViolation: "P2003",
 };
 
-/** The response while the database fails, with the seconds after which to retry; the log has the cause. */
+/** Responses while the database fails, with the seconds until a retry. The log contains the cause. */
 const OUTAGES: Readonly<Record<Outage, { readonly message: string; readonly retryAfter: number }>> = {
   busy: { message: "the database is busy, try again", retryAfter: 1 },
   unwritable: { message: "the database cannot be written now, try again later", retryAfter: 5 },
@@ -128,7 +133,7 @@ interface ErrorAnswer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The status of an error's class, or else of its nearest base class. */
+/** Returns the status of an error's class, or otherwise of its nearest base class. */
 function statusOf(error: ServiceError): number | undefined {
   for (let type: unknown = error.constructor; type instanceof Function; type = Object.getPrototypeOf(type)) {
     const status = STATUS.get(type as unknown as ErrorClass);
@@ -143,7 +148,7 @@ function bodyOf(error: ServiceError): ErrorAnswer["body"] {
   return error instanceof PaymentGatewayError ? { message, code: error.code } : { message };
 }
 
-/** The response to an error; undefined for an unexpected one, whose message only the log may hold. */
+/** Returns the response to an error; undefined for an unexpected error, whose message only the log may contain. */
 export function answerTo(error: unknown): ErrorAnswer | undefined {
   if (error instanceof ServiceError) {
     const status = statusOf(error);
@@ -158,7 +163,7 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
     const known = DATABASE_ERRORS[code];
     return known && { status: known.status, body: { message: known.message }, headers: {} };
   }
-  // Fastify's own refusals (body too large, bad content length) reveal nothing internal.
+  // Fastify's own errors (body too large, bad content length) reveal nothing internal.
   if (isFastifyRefusal(error)) {
     return { status: error.statusCode, body: { message: error.message }, headers: {} };
   }
@@ -172,7 +177,7 @@ const unavailable = (message: string, retryAfter: number): ErrorAnswer => ({
   headers: { "Retry-After": String(retryAfter) },
 });
 
-/** Prisma's code of a database error, also of one that Prisma's client has not wrapped. */
+/** Returns Prisma's code of a database error, even if Prisma's client has not wrapped the error. */
 const databaseCodeOf = (error: unknown): string | undefined =>
   isDatabaseError(error) ? error.code : CODES[adapterErrorOf(error)?.cause.kind ?? ""];
 
@@ -184,15 +189,15 @@ export function isDatabaseError(
   return error instanceof Prisma.PrismaClientKnownRequestError && (code === undefined || error.code === code);
 }
 
-/** True when a statement would give a row a unique value that another row has. */
+/** True if a statement would give a row a unique value that another row has. */
 export const isTaken = (error: unknown): boolean => databaseCodeOf(error) === "P2002";
 
-/** The adapters' name for a transaction that the database aborted in favor of another one. */
+/** The adapters' name for a transaction that the database aborted in favor of another transaction. */
 const WRITE_CONFLICT = "TransactionWriteConflict";
 
 /**
- * True when a transaction failed because of another one, so that it can be retried. A failing statement is P2034, a
- * failing raw statement P2010 around the adapter's error; a failing COMMIT is the adapter's error itself.
+ * True if a transaction failed because of another transaction, so that it can be retried. A failing statement is
+ * P2034. A failing raw statement is P2010 around the adapter's error. A failing COMMIT is the adapter's error itself.
  */
 export function isWriteConflict(error: unknown): boolean {
   return isDatabaseError(error, "P2034") || adapterErrorOf(error)?.cause.kind === WRITE_CONFLICT;

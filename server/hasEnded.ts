@@ -1,12 +1,12 @@
-/** Allowed difference between the clocks of instances, in milliseconds. */
+/** Maximum difference between the clocks of instances, in milliseconds. */
 const SKEW = 60_000;
 
-/** The latest possible end, in milliseconds since 1970, of something of this length that has begun. */
+/** Returns the latest possible end of a period of this length that has begun, in milliseconds since 1970. */
 export const latestEnd = (now: number, length: number): number => now + length + SKEW;
 
 /**
- * Whether a period has ended. It has also ended if its end is later than that of a period that begins now: a clock that
- * was ahead began it, and nobody shall wait until that clock is right.
+ * Returns true if a period has ended. A period also counts as ended if its end is later than the latest possible end.
+ * In that case a fast clock began the period, and callers must not wait until other clocks reach that time.
  * @param end in milliseconds since 1970, like `now`
  * @param length in milliseconds
  */

@@ -19,20 +19,20 @@ function version(): string {
 /**
  * Runs `gatehouse-server` with the arguments that follow the command's name.
  * @param io by default the environment and streams of the process
- * @returns the exit code: 0, also while `serve` goes on; 1 for a failure, 2 for a wrong command line, another one where
- * the command's help names it
+ * @returns the exit code: 0 for success, also while `serve` runs; 1 for a failure; 2 for a wrong command line; other
+ * codes are in the command's help
  */
 export async function main(args: readonly string[], io: CommandIo = process): Promise<number> {
   const program = new Command("gatehouse-server")
     .description("Service for remote SSH access to devices")
     .version(version())
-    .showHelpAfterError("(--help says more)")
+    .showHelpAfterError("(see --help)")
     .addCommand(serveCommand(io))
     .addCommand(adminCommand(io))
     .addCommand(backupCommand(io))
     .addCommand(restoreCommand(io))
     .addCommand(migrateCommand(io));
-  takeOver(program, io);
+  redirectOutput(program, io);
   surviveLostReaders(io);
   try {
     await program.parseAsync(args, { from: "user" });
@@ -45,12 +45,14 @@ export async function main(args: readonly string[], io: CommandIo = process): Pr
   }
 }
 
-/** Makes a command and its subcommands write to `io`, and throw instead of ending the process. */
-function takeOver(command: Command, io: CommandIo): void {
+/**
+ * Redirects the output of a command and its subcommands to `io`, and makes them throw instead of ending the process.
+ */
+function redirectOutput(command: Command, io: CommandIo): void {
   command.exitOverride();
   command.configureOutput({
     writeOut: (text) => void io.stdout.write(text),
     writeErr: (text) => void io.stderr.write(text),
   });
-  for (const child of command.commands) takeOver(child, io);
+  for (const child of command.commands) redirectOutput(child, io);
 }

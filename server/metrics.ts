@@ -1,34 +1,34 @@
 import { Counter, Histogram, Registry } from "prom-client";
 
-/** Upper bounds of the histogram of request times, in seconds: a read takes a few milliseconds, a login about 50. */
+/** Upper bounds of the request time histogram, in seconds. A read takes a few milliseconds, a login about 50. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** The service's counters, for Prometheus. A label never has a value that a caller can choose. */
+/** The service's counters, for Prometheus. Callers cannot choose the value of any label. */
 export interface Metrics {
   readonly registry: Registry;
   /** Responses by operation and status. */
   readonly requests: Counter<"operation" | "status">;
-  /** Seconds until an operation's response. */
+  /** Seconds until the response of an operation. */
   readonly duration: Histogram<"operation">;
   /** Steps of logins by result. */
   readonly logins: Counter<"step" | "result">;
-  /** Number of lockouts begun. */
+  /** Number of lockouts that began. */
   readonly lockouts: Counter;
   /** Number of device reports received. */
   readonly heartbeats: Counter;
-  /** Logins to devices by the way they come (ssh, web), the credential (key, password, none) and the result. */
+  /** Logins to devices by entry (ssh, web), credential (key, password, none) and result. */
   readonly deviceLogins: Counter<"entry" | "credential" | "result">;
-  /** Seconds that logins to devices took, from the policy's decision until the device let them in. */
+  /** Seconds from the policy's decision about a login until the device accepted it. */
   readonly deviceLoginDuration: Histogram<"entry">;
-  /** Number of key exchanges of SSH clients that ended before they were done. */
+  /** Number of key exchanges of SSH clients that ended before they were complete. */
   readonly refusedExchanges: Counter;
-  /** Number of tunnels refused because their agents did not prove the device's private key, while another was held. */
+  /** Number of refused tunnels: another tunnel was open, and the agent did not prove the device's private key. */
   readonly refusedTakeovers: Counter;
-  /** Number of lists refused because too many of the same owner waited. */
+  /** Number of list requests refused because too many requests of the same owner waited. */
   readonly refusedLists: Counter;
 }
 
-/** New counters, with a registry of their own. */
+/** Creates the counters, with a separate registry. */
 export function makeMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
@@ -36,13 +36,13 @@ export function makeMetrics(): Metrics {
     registry,
     requests: new Counter({
       name: "gatehouse_requests_total",
-      help: "Answers to requests, by operation and status",
+      help: "Responses to requests, by operation and status",
       labelNames: ["operation", "status"],
       registers,
     }),
     duration: new Histogram({
       name: "gatehouse_request_duration_seconds",
-      help: "Time to answer a request, by operation",
+      help: "Time to respond to a request, by operation",
       labelNames: ["operation"],
       buckets: BUCKETS,
       registers,
@@ -55,30 +55,30 @@ export function makeMetrics(): Metrics {
     }),
     lockouts: new Counter({
       name: "gatehouse_lockouts_total",
-      help: "Lockouts after wrong logins that began",
+      help: "Lockouts that began after failed logins",
       registers,
     }),
     heartbeats: new Counter({
       name: "gatehouse_device_heartbeats_total",
-      help: "Reports of devices that were taken in",
+      help: "Device reports received",
       registers,
     }),
     deviceLogins: new Counter({
       name: "gatehouse_device_logins_total",
-      help: "Logins to devices by entry (ssh, web), credential (key, password, none) and result: accepted, or why not",
+      help: "Logins to devices by entry (ssh, web), credential (key, password, none) and result: accepted, or the reason of the refusal",
       labelNames: ["entry", "credential", "result"],
       registers,
     }),
     deviceLoginDuration: new Histogram({
       name: "gatehouse_device_login_duration_seconds",
-      help: "Time from the policy's decision about a login to a device until the device let it in, by entry",
+      help: "Time from the policy's decision about a login until the device accepted it, by entry",
       labelNames: ["entry"],
       buckets: BUCKETS,
       registers,
     }),
     refusedExchanges: new Counter({
       name: "gatehouse_gateway_refused_key_exchanges_total",
-      help: "Key exchanges of SSH clients that were refused or broken off",
+      help: "Key exchanges of SSH clients that were refused or aborted",
       registers,
     }),
     refusedTakeovers: new Counter({
@@ -88,7 +88,7 @@ export function makeMetrics(): Metrics {
     }),
     refusedLists: new Counter({
       name: "gatehouse_refused_lists_total",
-      help: "Lists refused because too many of the same namespace waited",
+      help: "List requests refused because too many of the same namespace waited",
       registers,
     }),
   };

@@ -8,7 +8,7 @@ import type { Sealer } from "./secrets/sealer.ts";
 import type { SigningKeys } from "./secrets/signingKeys.ts";
 import type { ServiceSettings } from "./settings/readConfig.ts";
 
-/** Everything that the features work with; made once, by `process/serve.ts` or by a test. */
+/** The dependencies of all features. `process/serve.ts` or a test creates them once. */
 export interface Services {
   readonly db: PrismaClient;
   readonly keys: SigningKeys;
@@ -16,25 +16,25 @@ export interface Services {
   readonly settings: ServiceSettings;
   readonly metrics: Metrics;
   readonly mailer: Mailer;
-  /** The current time; replaceable, so that tests can let hours pass. */
+  /** Returns the current time. Tests replace it to advance the time. */
   readonly now: () => Date;
   /** Device reports that wait to be written. */
   readonly heartbeats: { beat(uid: string, time: Date): void; flush(): Promise<void> };
   readonly enrollments: Enrollments;
   readonly agentKey: AgentKey;
-  /** The payment gateway; features call it only through `callPaymentGateway`. */
+  /** The payment gateway. Features call it only through `callPaymentGateway`. */
   readonly billing: PaymentGateway;
-  /** The position of an IP address; 0,0 if it is unknown. */
+  /** Returns the position of an IP address; 0,0 if the position is unknown. */
   readonly positionOf: (address: string) => { readonly latitude: number; readonly longitude: number };
 }
 
-/** Services whose database takes SQL alone. */
+/** Services whose database accepts only SQL. */
 export type SqlServices = Omit<Services, "db"> & { readonly db: SqlClient };
 
-/** The key pair that logs in to agents, which can pin it. */
+/** The key pair for logins to agents. Agents can pin the public key. */
 export interface AgentKey {
-  /** The private key, PEM (PKCS#1). */
+  /** Returns the private key as PEM (PKCS#1). */
   pem(): Promise<string>;
-  /** The public key as SSH has it, in base64; undefined while there is none. */
+  /** Returns the public key in SSH's wire format, in base64; undefined if no key exists. */
   publicKey(): Promise<string | undefined>;
 }

@@ -4,24 +4,24 @@ import { OperatorError } from "../OperatorError.ts";
 import { CHANGES_HEADER } from "./requests.ts";
 import { socketPath } from "./socketPath.ts";
 
-/** Error codes of a connection to a socket on which nothing listens. */
+/** Error codes of connections to a socket on which no process listens. */
 const notListening = new Set(["ENOENT", "ECONNREFUSED"]);
 
-/** Error codes of a write without room: the disk is full, the quota is used up, or the file is too large. */
-const noRoom = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
+/** Error codes of writes without disk space: the disk is full, the quota is used up, or the file is too large. */
+const outOfSpace = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
-type Answered = Pick<Dispatcher.ResponseData, "body" | "headers">;
+type ResponseData = Pick<Dispatcher.ResponseData, "body" | "headers">;
 
 /**
- * Sends one request to the service that runs on a data folder, and reads the response.
- * @throws OperatorError when no service runs there, or when it refuses, with its message
+ * Sends a request to the service that runs on a data folder, and reads the response.
+ * @throws OperatorError no service runs there, or the service refuses the request; the message is the service's
  */
-async function ask<T>(
+async function sendRequest<T>(
   folder: string,
   request: Pick<Dispatcher.RequestOptions, "method" | "path" | "headers" | "body">,
-  read: (answer: Answered) => Promise<T>,
+  read: (response: ResponseData) => Promise<T>,
 ): Promise<T> {
-  // Loaded when it is needed: `serve` starts faster without it.
+  // Loaded on demand, so that `serve` starts faster.
   const { Client } = await import("undici");
   const client = new Client("http://localhost", { socketPath: socketPath(folder) });
   try {
@@ -30,7 +30,7 @@ async function ask<T>(
     const { message } = (await response.body.json()) as { message?: string };
     throw new OperatorError(message ?? `status ${response.statusCode}`);
   } catch (error) {
-    throw explained(error, folder);
+    throw explain(error, folder);
   } finally {
     await client.close();
   }
@@ -38,7 +38,7 @@ async function ask<T>(
 
 /**
  * Calls the administration server of the service that runs on a data folder, and returns the response's body.
- * @throws OperatorError when no service runs on the data folder, or when it refuses, with its message
+ * @throws OperatorError no service runs there, or the service refuses the request; the message is the service's
  */
 export function callAdmin<T>(
   folder: string,
@@ -47,21 +47,24 @@ export function callAdmin<T>(
   body?: object,
 ): Promise<T> {
   const json = body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-  return ask(folder, { method, path, ...json }, async (answer) => (await answer.body.json()) as T);
+  return sendRequest(
+    folder,
+    { method, path, ...json },
+    async (response) => (await response.body.json()) as T,
+  );
 }
 
 /**
- * Copies the database of the service that runs on a data folder into a SQLite file that only its user can read. The
- * file appears once it is complete and on disk, or not at all.
+ * Copies the database of the service that runs on a data folder into a SQLite file. Only the current user can read
+ * the file. The file appears when it is complete and on disk, or not at all.
  * @returns number of rows that the service had written before the copy
- * @throws OperatorError when no service runs on the data folder, when its data is in PostgreSQL, or when the file
- * cannot be written
+ * @throws OperatorError no service runs on the data folder, its data is in PostgreSQL, or the file cannot be written
  */
 export function fetchDatabase(folder: string, file: string): Promise<number> {
-  return ask(folder, { method: "GET", path: "/database" }, async ({ body, headers }) => {
+  return sendRequest(folder, { method: "GET", path: "/database" }, async ({ body, headers }) => {
     await streamDurably(file, body).catch((error: Error) => {
       const needed =
-        "code" in error && noRoom.has(String(error.code)) ? ` (${headers["content-length"]} bytes)` : "";
+        "code" in error && outOfSpace.has(String(error.code)) ? ` (${headers["content-length"]} bytes)` : "";
       throw new OperatorError(`Cannot copy the database${needed} into ${file}: ${error.message}`, {
         cause: error,
       });
@@ -70,19 +73,19 @@ export function fetchDatabase(folder: string, file: string): Promise<number> {
   });
 }
 
-function explained(error: unknown, folder: string): unknown {
+function explain(error: unknown, folder: string): unknown {
   if (!(error instanceof Error) || !("code" in error && "syscall" in error)) return error;
   if (error.syscall !== "connect") return error;
   const code = String(error.code);
   if (notListening.has(code)) {
     return new OperatorError(
       `No service runs on the data folder ${folder}. Start it with ` +
-        `\`gatehouse-server serve --data-dir ${folder}\`, or name another folder with --data-dir or GATEHOUSE_DATA_DIR.`,
+        `\`gatehouse-server serve --data-dir ${folder}\`, or choose another folder with --data-dir or GATEHOUSE_DATA_DIR.`,
     );
   }
   if (code === "EACCES" || code === "EPERM") {
     return new OperatorError(
-      `Only the user that the service runs as may administer the data folder ${folder}`,
+      `Permission denied: only the service's user can administer the data folder ${folder}`,
     );
   }
   return error;

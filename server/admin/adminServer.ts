@@ -30,15 +30,15 @@ import { registerSnapshots } from "./snapshotRoutes.ts";
 
 interface AdminOptions {
   readonly logger: FastifyBaseLogger;
-  /** Address of the service as a browser on this machine reaches it, without a final slash. */
+  /** Returns the service's URL for a browser on this machine, without a final slash. */
   readonly address: () => string;
   readonly keys: DatabaseSigningKeys;
   readonly snapshots: Snapshots | undefined;
 }
 
 /**
- * Builds the server that the commands of `gatehouse-server admin` talk to. Only the service's user may open its socket;
- * that permission takes the place of a login.
+ * Builds the server for the commands of `gatehouse-server admin`. Only the service's user can open its socket; this
+ * permission replaces a login.
  */
 export function buildAdminServer(services: Services, options: AdminOptions): FastifyInstance {
   const { logger, address, keys, snapshots } = options;
@@ -51,7 +51,7 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     schemaController,
   });
   servers.closeWith(app);
-  // A large database is copied before the first byte of the response goes out.
+  // A large database is copied before the first byte of the response is sent.
   app.server.setTimeout(0);
 
   app.setErrorHandler((error, request, reply) => {
@@ -59,10 +59,10 @@ export function buildAdminServer(services: Services, options: AdminOptions): Fas
     if (answer === undefined || outageOf(error)) {
       request.log.error({ err: error }, "administration request failed");
     }
-    // The caller runs the service, so it may read the message.
+    // The caller runs the service, so the response may contain the message.
     if (error instanceof OperatorError) return reply.code(500).send({ message: error.message });
     if (answer === undefined) {
-      return reply.code(500).send({ message: "internal error; the service's log says more" });
+      return reply.code(500).send({ message: "internal error; see the service's log" });
     }
     const { status, body } = answer;
     const message =

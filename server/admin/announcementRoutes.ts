@@ -7,14 +7,14 @@ import { parseRequest } from "./parseRequest.ts";
 import { recordOperator } from "./recordOperator.ts";
 import { announcementRequest, createAnnouncementRequest, type ListedAnnouncement } from "./requests.ts";
 
-/** Maximum number of announcements in a list; older ones are left out. */
+/** Maximum number of listed announcements. Older announcements are omitted. */
 const LISTED = 1000;
 
-/** Routes of the administration server by which an operator writes and withdraws announcements. */
+/** Adds the routes with which an operator writes and deletes announcements. */
 export function registerAnnouncements(app: FastifyInstance, services: Services): void {
   app.post("/announcements", async (request, reply) => {
     if (services.settings.edition !== "cloud") {
-      throw new InvalidError("Announcements are shown by the cloud edition only (GATEHOUSE_EDITION)");
+      throw new InvalidError("Only the cloud edition shows announcements (GATEHOUSE_EDITION)");
     }
     const { title, content } = parseRequest(createAnnouncementRequest, request.body);
     const uuid = randomUUID();

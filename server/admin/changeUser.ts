@@ -10,10 +10,10 @@ import { hashPassword } from "../secrets/passwords.ts";
 import type { Services } from "../services.ts";
 import type { ConfirmedAddress } from "./requests.ts";
 
-/** A request at the administration socket that changes a user. */
+/** A request on the administration socket that changes a user. */
 interface UserCommand {
   readonly request: { readonly id: string };
-  /** Username or e-mail. */
+  /** Username or e-mail address. */
   readonly user: string;
 }
 
@@ -29,7 +29,7 @@ const operatorChange = ({ id }: UserCommand["request"], operation: string): Acco
 /**
  * Changes a user, and records the change in the audit trail.
  * @returns the user's id
- * @throws NotFoundError no such user
+ * @throws NotFoundError the user does not exist
  */
 async function change(
   services: Services,
@@ -38,45 +38,43 @@ async function change(
   data: Prisma.UserUpdateInput,
   more?: (tx: Transaction, user: User) => Promise<unknown>,
 ): Promise<string> {
-  const found = await findUser(services, user.toLowerCase());
-  if (found === null) throw unknownUser(user);
+  const account = await findUser(services, user.toLowerCase());
+  if (account === null) throw unknownUser(user);
   await inTransaction(services, async (tx) => {
-    await changeAccount(services, tx, found, data, operatorChange(request, command));
-    await more?.(tx, found);
+    await changeAccount(services, tx, account, data, operatorChange(request, command));
+    await more?.(tx, account);
   });
-  return found.id;
+  return account.id;
 }
 
 /**
- * Makes an e-mail address effective that a user asked for and has not confirmed.
- * @returns the user's id, and which of the user's two addresses it is
- * @throws NotFoundError no such user, or the address is not pending
- * @throws ConflictError another user has the address by now
+ * Confirms an e-mail address that a user has requested and not confirmed.
+ * @returns the user's id, and the name of the changed address field
+ * @throws NotFoundError the user does not exist, or the address is not pending
+ * @throws ConflictError another user has the address now
  */
 export async function confirmAddress(
   services: Services,
   { request, user }: UserCommand,
   address: string,
 ): Promise<ConfirmedAddress> {
-  const found = await findUser(services, user.toLowerCase());
-  if (found === null) throw unknownUser(user);
+  const account = await findUser(services, user.toLowerCase());
+  if (account === null) throw unknownUser(user);
   const change = operatorChange(request, "confirm-address");
   const field = await inTransaction(services, (tx) =>
-    confirmNamed(services, tx, found, address.toLowerCase(), change),
+    confirmNamed(services, tx, account, address.toLowerCase(), change),
   );
   if (field === undefined)
-    throw new NotFoundError(
-      `${address} does not wait to be confirmed as an address of ${JSON.stringify(user)}`,
-    );
-  return { id: found.id, field };
+    throw new NotFoundError(`${address} is not an unconfirmed address of ${JSON.stringify(user)}`);
+  return { id: account.id, field };
 }
 
 const endTokens = { tokenVersion: { increment: 1 } };
 
 /**
- * Gives a user a new password that works at once: the user's lockouts end, and so do all logins.
+ * Sets a new password, which is valid at once. Ends the user's lockouts and all logins.
  * @returns the user's id
- * @throws NotFoundError no such user
+ * @throws NotFoundError the user does not exist
  */
 export async function resetPassword(
   services: Services,
@@ -90,9 +88,9 @@ export async function resetPassword(
 }
 
 /**
- * Turns MFA off for a user; its recovery codes, pending logins, resets and count of wrong codes are deleted.
+ * Disables MFA for a user. Deletes the recovery codes, pending logins, resets and the count of wrong codes.
  * @returns the user's id
- * @throws NotFoundError no such user
+ * @throws NotFoundError the user does not exist
  */
 export function disableMfa(services: Services, command: UserCommand): Promise<string> {
   const data = { mfaSecret: null, mfaLastStep: null };
@@ -103,9 +101,9 @@ export function disableMfa(services: Services, command: UserCommand): Promise<st
 }
 
 /**
- * Ends all logins of a user: every token becomes void, and so do logins that wait for a code.
+ * Ends all logins of a user. All tokens become invalid, and logins that wait for a code end.
  * @returns the user's id
- * @throws NotFoundError no such user
+ * @throws NotFoundError the user does not exist
  */
 export function signOut(services: Services, command: UserCommand): Promise<string> {
   return change(services, command, "sign-out", endTokens);

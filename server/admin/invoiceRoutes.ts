@@ -7,7 +7,7 @@ import { parseRequest } from "./parseRequest.ts";
 import { recordOperator } from "./recordOperator.ts";
 import { invoiceQuery, type ListedInvoice, settleInvoiceRequest } from "./requests.ts";
 
-/** Routes of the administration server for invoices of the ledger; an operator reports which ones are paid. */
+/** Adds the routes for invoices of the ledger. An operator reports which invoices are paid. */
 export function registerInvoices(app: FastifyInstance, services: Services): void {
   app.get("/invoices", async (request): Promise<ListedInvoice[]> => {
     const { status, limit } = parseRequest(invoiceQuery, request.query);
@@ -45,7 +45,7 @@ export function registerInvoices(app: FastifyInstance, services: Services): void
       });
       return row;
     });
-    // The namespace's subscription changes now, not with the next periodic refresh.
+    // Update the namespace's subscription now, not with the next periodic refresh.
     if (billing) await refreshSubscription(services, billing.tenantId, billing.customerId);
     request.log.info({ invoice: id, status }, "invoice settled by an administrator");
     return { id, status };

@@ -4,8 +4,8 @@ import { InvalidError } from "../errors.ts";
 import { checkTexts } from "../http/contract/validation.ts";
 
 /**
- * The request of a command, validated by its schema.
- * @throws InvalidError with a line for each wrong field
+ * Validates the request of a command by its schema.
+ * @throws InvalidError a field is wrong; the message has a line for each wrong field
  */
 export function parseRequest<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
   const parsed = schema.safeParse(body, { error: issueText });

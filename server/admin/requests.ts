@@ -2,31 +2,31 @@ import { announcements, email, password, tenantId, username } from "@gatehouse-a
 import { z } from "zod";
 import { SETTLEMENTS } from "../payments/ledger/invoices.ts";
 
-/** Request of `user create`. All schemas of this file are for requests and responses over the administration socket. */
+/** Request of `user create`. The schemas of this file define requests and responses on the administration socket. */
 export const createUserRequest = z.object({
   name: z.string().min(1).max(64),
   username,
   email,
   password,
-  /** -1: no limit, 0: none. */
+  /** -1: no limit; 0: no namespaces. */
   maxNamespaces: z.int().min(-1).max(1_000_000),
 });
 
 export const resetPasswordRequest = z.object({
-  /** Username or e-mail. */
+  /** Username or e-mail address. */
   user: z.string().min(1).max(254),
   password,
 });
 
-/** Request about one user, named as in {@link resetPasswordRequest}. */
+/** Request for one user, identified as in {@link resetPasswordRequest}. */
 export const userRequest = resetPasswordRequest.pick({ user: true });
 
 export const rotateSigningKeyRequest = z.object({
-  /** True: tokens that older keys have signed are no longer accepted. */
+  /** True: the service no longer accepts tokens signed by older keys. */
   revoke: z.boolean(),
 });
 
-/** Query of `audit`; without a tenant, the entries that belong to no namespace. */
+/** Query of `audit`. Without a tenant, it selects the entries that belong to no namespace. */
 export const auditQuery = z.object({
   tenant: tenantId.optional(),
   limit: z.coerce.number().int().min(1).max(1000),
@@ -48,7 +48,7 @@ export interface ListedInvoice {
   readonly customer: string;
   readonly email: string;
   readonly status: string;
-  /** In hundredths of the currency. */
+  /** Amount in hundredths of the currency. */
   readonly amount: number;
   readonly currency: string;
   readonly devices: number;
@@ -60,11 +60,11 @@ const ANNOUNCEMENT_MAX = 65_536;
 
 export const createAnnouncementRequest = z.object({
   title: announcements.announcementTitle,
-  /** Markdown. */
+  /** Text in Markdown. */
   content: z.string().min(1).max(ANNOUNCEMENT_MAX),
 });
 
-/** Request about one announcement. */
+/** Request for one announcement. */
 export const announcementRequest = z.object({ uuid: z.uuid().toLowerCase() });
 
 export type CreateAnnouncementRequest = z.output<typeof createAnnouncementRequest>;
@@ -96,7 +96,7 @@ export const confirmAddressRequest = userRequest.extend({ address: email });
 
 export type ConfirmAddressRequest = z.output<typeof confirmAddressRequest>;
 
-/** Response to `user confirm-address`: which of the user's two addresses was confirmed. */
+/** Response to `user confirm-address`. `field` is the address that was confirmed. */
 export interface ConfirmedAddress {
   readonly id: string;
   readonly field: "email" | "recoveryEmail";
@@ -105,14 +105,14 @@ export interface ConfirmedAddress {
 export interface SetupLink {
   readonly sign: string;
   readonly url: string;
-  /** True once a user exists; the service then refuses the link. */
+  /** True if a user exists. The service then refuses the link. */
   readonly used: boolean;
 }
 
-/** Response header of a copy of the database: rows that the service wrote between its start and the copy. */
+/** Response header of a database copy: the number of rows that the service wrote between its start and the copy. */
 export const CHANGES_HEADER = "x-gatehouse-changes";
 
 export interface DatabaseChanges {
-  /** Rows that the service has written since its start. */
+  /** Number of rows that the service has written since its start. */
   readonly changes: number;
 }

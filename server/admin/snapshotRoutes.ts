@@ -3,12 +3,12 @@ import type { Snapshots } from "../db/sqlite/snapshots.ts";
 import { InvalidError } from "../errors.ts";
 import { CHANGES_HEADER, type DatabaseChanges } from "./requests.ts";
 
-/** Routes of the administration server that send copies of the database, for backups and the move to PostgreSQL. */
+/** Adds the routes that send copies of the database, for backups and the move to PostgreSQL. */
 export function registerSnapshots(app: FastifyInstance, snapshots: Snapshots | undefined): void {
   const needed = (): Snapshots => {
     if (snapshots) return snapshots;
     throw new InvalidError(
-      "The service keeps its data in PostgreSQL, which copies it with its own programs: " +
+      "The service keeps its data in PostgreSQL. Copy it with PostgreSQL's programs: " +
         "`pg_dump --format=custom --file=<file> <database>` and `pg_restore`",
     );
   };

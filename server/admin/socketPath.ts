@@ -10,15 +10,15 @@ import { OperatorError } from "../OperatorError.ts";
 const SOCKET = "admin.sock";
 
 const inFolder = (folder: string): string => join(folder, SOCKET);
-/** File that names the socket of a data folder whose own path is too long for one. */
+/** The file that contains the path of a data folder's socket, if the default path is too long for a socket. */
 const pointer = (folder: string): string => join(folder, "admin.sock.path");
 
 /**
- * The path at which the service of a data folder is to listen: in the data folder or, if that path would be too long,
- * in a new private folder among the temporary files, which a file in the data folder names. Leftovers of a killed
- * process are removed.
- * @throws OperatorError when a service listens there (with another database), or when the temporary folder's path is
- * too long as well
+ * Returns the path on which the service of a data folder must listen. The path is in the data folder. If that path
+ * would be too long, it is in a new private temporary folder, and a file in the data folder contains the path.
+ * Removes leftovers of a killed process.
+ * @throws OperatorError a service with another database already listens there, or the temporary folder's path is also
+ * too long
  */
 export async function prepareSocketPath(folder: string): Promise<string> {
   if (await serviceListens(folder)) {
@@ -30,7 +30,7 @@ export async function prepareSocketPath(folder: string): Promise<string> {
   return path;
 }
 
-/** Whether a service runs on a data folder. The socket of a killed process refuses connections. */
+/** Returns true if a service runs on a data folder. The socket of a killed process refuses connections. */
 export async function serviceListens(folder: string): Promise<boolean> {
   const connection = createConnection(socketPath(folder));
   try {
@@ -43,12 +43,12 @@ export async function serviceListens(folder: string): Promise<boolean> {
   }
 }
 
-/** The path of the socket on which the service of a data folder listens, if one runs. */
+/** Returns the path of the socket on which the service of a data folder listens, if it runs. */
 export function socketPath(folder: string): string {
   return elsewhere(folder) ?? inFolder(folder);
 }
 
-/** Removes the socket and the files that {@link prepareSocketPath} made for it. */
+/** Removes the socket and the files that {@link prepareSocketPath} created for it. */
 export function removeSocket(folder: string): void {
   const path = elsewhere(folder);
   if (path !== undefined) {
@@ -60,9 +60,9 @@ export function removeSocket(folder: string): void {
 }
 
 /**
- * The socket that a data folder's pointer file names; undefined without one, or if it is stale. A restart of the
- * machine deletes temporary folders, and another user could make this one again to receive the passwords meant for the
- * service. So it must belong to the user who wrote the pointer file, and be closed to all others.
+ * Returns the socket path in a data folder's pointer file; undefined if there is no such file or it is stale. A
+ * restart of the machine deletes temporary folders, and another user could then recreate the folder to receive
+ * passwords. So the folder must belong to the user who wrote the pointer file, and be inaccessible to other users.
  */
 function elsewhere(folder: string): string | undefined {
   const written = lstatSync(pointer(folder), { throwIfNoEntry: false });

@@ -23,21 +23,21 @@ import {
 } from "./protocol.ts";
 import { fingerprintOf } from "./ssh/signature.ts";
 
-/** How long the gateway process may take to read what an agent sent last, in milliseconds. */
+/** Time that the gateway process has to read the last output of an agent, in milliseconds. */
 const LINGER = 10_000;
 
 interface GatewayOptions {
-  /** Folder for the local socket of the gateway process. */
+  /** Folder of the gateway process's local socket. */
   readonly folder: string;
-  /** Where other instances reach this one. @default they do not */
+  /** Address at which other instances reach this instance. @default other instances cannot reach it */
   readonly peers?: PeerAccess | undefined;
-  /** Called when a line is to be logged. */
+  /** Returns the service's logger. */
   readonly log: () => FastifyBaseLogger;
 }
 
 /**
- * SSH to devices: the tunnels of agents, the logins through them, and the process that speaks SSH. It answers the calls
- * of that process.
+ * SSH to devices: the tunnels of agents, the logins through them, and the gateway process, which speaks SSH. Handles
+ * the calls of that process.
  */
 export class Gateway {
   readonly services: Services;
@@ -46,12 +46,12 @@ export class Gateway {
   readonly instances: Instances;
   readonly live: LiveLogins;
   readonly process: GatewayProcess;
-  /** Whether the service is being stopped, and no new logins begin. */
+  /** True while the service is stopping and accepts no new logins. */
   isDraining = false;
-  /** Proofs that the process works on, each with the function that takes its outcome. */
+  /** Proofs in progress, each with the function that receives the result. */
   readonly #proofs = new Map<RelayTicket, (failure: string | undefined) => void>();
 
-  /** The constructor opens no connection, writes nothing and starts no process. */
+  /** Creates the parts of the gateway. Opens no connection, writes nothing and starts no process. */
   constructor(services: Services, { folder, peers, log }: GatewayOptions) {
     this.services = services;
     this.log = log;
@@ -74,7 +74,7 @@ export class Gateway {
       refused: (exchanges) => services.metrics.refusedExchanges.inc(exchanges),
       ended: () => void this.live.endAll(),
     });
-    this.#measure();
+    this.#registerGauges();
   }
 
   #handlers(): CallHandlers {
@@ -96,7 +96,7 @@ export class Gateway {
         return undefined;
       },
       agentKey: () => services.agentKey.pem(),
-      // Its own sessions alone, whatever it sends.
+      // The process may write to its own sessions only.
       write: (sessions) =>
         addToSessions(
           services,
@@ -110,7 +110,7 @@ export class Gateway {
     };
   }
 
-  #measure(): void {
+  #registerGauges(): void {
     const { agentTunnels, live, process } = this;
     const registers = [this.services.metrics.registry];
     const gauge = (name: string, help: string, value: () => number) =>
@@ -123,23 +123,19 @@ export class Gateway {
         },
       });
     gauge("gatehouse_tunnels", "Devices whose tunnel this instance holds", () => agentTunnels.size);
-    gauge("gatehouse_device_sessions", "Sessions of devices that go through this instance", () => live.size);
-    gauge(
-      "gatehouse_gateway_restarts",
-      "Times that the gateway process was restarted",
-      () => process.restarts,
-    );
+    gauge("gatehouse_device_sessions", "Device sessions that go through this instance", () => live.size);
+    gauge("gatehouse_gateway_restarts", "Restarts of the gateway process", () => process.restarts);
     const state = (name: string, help: string, value: (state: GatewayProcessState) => number) =>
       gauge(name, help, () => (process.state === undefined ? 0 : value(process.state)));
     state("gatehouse_gateway_memory_bytes", "Resident memory of the gateway process", ({ memory }) => memory);
     state(
       "gatehouse_gateway_waiting_entries",
-      "Events and recorded output of sessions that wait to be written",
+      "Session events and recorded output waiting to be written",
       ({ waiting }) => waiting.entries,
     );
     state(
       "gatehouse_gateway_waiting_characters",
-      "Characters of events and recorded output of sessions that wait to be written",
+      "Characters of session events and recorded output waiting to be written",
       ({ waiting }) => waiting.characters,
     );
   }
@@ -148,48 +144,45 @@ export class Gateway {
     return this.instances.id;
   }
 
-  /** Makes this instance known to others. */
+  /** Announces this instance to other instances. */
   start(): Promise<void> {
     return this.instances.start();
   }
 
   /**
-   * Serves SSH to devices.
+   * Starts the SSH listener.
    * @returns the port
-   * @throws OperatorError the address cannot be listened on
+   * @throws OperatorError the process cannot listen on the address
    */
   async listen(entry: NonNullable<GatewayProcessStart["entry"]>): Promise<number> {
     const port = await this.process.listen(entry);
-    // Made now, so that the first login does not wait for it.
+    // Create the key now, so that the first login does not wait for it.
     this.services.agentKey.pem().catch((error: unknown) => {
-      this.log().error(
-        { err: error },
-        "the key that logs in to agents could not be made, and will be with a login",
-      );
+      this.log().error({ err: error }, "cannot create the key for logins to agents; the next login retries");
     });
     return port;
   }
 
   /**
-   * Connects with a device, through whichever instance holds its tunnel.
-   * @param holder the instance that has the newest tunnel, as the database knows it
-   * @throws UnreachableError the device does not answer
+   * Connects to a device through the instance that holds its tunnel.
+   * @param holder the instance with the newest tunnel, according to the database
+   * @throws UnreachableError the device does not respond
    */
   async reach(uid: string, holder: string | null = null): Promise<Duplex> {
-    // One that is here too may be an earlier one, whose agent is gone without a word.
+    // A tunnel of this instance may be an older one whose agent disappeared without closing it.
     const elsewhere = holder !== null && holder !== this.instanceId;
     if (elsewhere || !this.agentTunnels.has(uid)) {
       try {
         return await this.instances.connect(uid);
       } catch (error) {
-        // Or the newest one, which the database does not know yet.
+        // This instance may hold a newer tunnel that the database does not show yet.
         if (!this.agentTunnels.has(uid)) throw error;
       }
     }
     return this.agentTunnels.connect(uid);
   }
 
-  /** @throws UnreachableError the session has ended, or its device does not answer */
+  /** @throws UnreachableError the session has ended, or its device does not respond */
   async #reachFor(session: string): Promise<ReachedDevice> {
     const uid = this.live.deviceOf(session);
     const device = uid && (await this.#deviceOf(uid));
@@ -200,7 +193,7 @@ export class Gateway {
       throw new UnreachableError(`is offline. The service last saw it at ${seen} UTC`);
     });
     this.live.connected(session, stream);
-    return this.#hand(stream, session, hostKeyOf(device.publicKey));
+    return this.#connectProcess(stream, session, hostKeyOf(device.publicKey));
   }
 
   #deviceOf(uid: string) {
@@ -208,9 +201,9 @@ export class Gateway {
     return this.services.db.device.findUnique({ where: { uid }, select });
   }
 
-  /** Lets the gateway process speak SSH with the agent at the other end of a stream. */
-  #hand(stream: Duplex, session: string, hostKey: Buffer): ReachedDevice {
-    // In a message of its own: agents lose what comes in the same one.
+  /** Connects the gateway process to the agent at the other end of a stream. */
+  #connectProcess(stream: Duplex, session: string, hostKey: Buffer): ReachedDevice {
+    // Sent as a message of its own: agents lose data that follows in the same message.
     stream.write(`GET /ssh/${session} HTTP/1.1\r\nHost: gateway\r\n\r\n`);
     const ticket = this.process.expect(
       (socket) => relay(socket, stream),
@@ -220,17 +213,17 @@ export class Gateway {
   }
 
   /**
-   * Has an agent prove that it has the private key of its device. Where the gateway process ends meanwhile, the stream
-   * ends too.
-   * @returns why there is no proof; undefined: there is one
-   * @throws UnreachableError the device no longer exists, or has enrolled with a key that is none
+   * Has an agent prove that it has the private key of its device. If the gateway process ends in the meantime, the
+   * stream ends too.
+   * @returns the reason why the proof failed; undefined if it succeeded
+   * @throws UnreachableError the device no longer exists, or has enrolled with an invalid key
    */
   async #prove(uid: string, stream: Duplex): Promise<string | undefined> {
     const device = await this.#deviceOf(uid);
     if (!device) throw new UnreachableError("no longer exists");
     const hostKey = hostKeyOf(device.publicKey);
     await this.process.begin();
-    const reached = this.#hand(stream, randomBytes(32).toString("hex"), hostKey);
+    const reached = this.#connectProcess(stream, randomBytes(32).toString("hex"), hostKey);
     const outcome = Promise.withResolvers<string | undefined>();
     this.#proofs.set(reached.ticket, outcome.resolve);
     stream.once("close", () => outcome.resolve("hung up"));
@@ -243,8 +236,8 @@ export class Gateway {
   }
 
   /**
-   * Ends all logins, and checks of tunnels.
-   * @param drain how long logins may go on, in milliseconds, while no new ones begin
+   * Ends all logins, and stops the checks of tunnels.
+   * @param drain how long open logins may continue, in milliseconds; new logins are refused in that time
    */
   async endLogins(drain = 0): Promise<void> {
     if (drain > 0 && this.live.size > 0) {
@@ -260,13 +253,13 @@ export class Gateway {
     await this.live.endAll();
   }
 
-  /** Notes that this instance has ended; to be called when nothing goes through it any more. */
+  /** Records that this instance has ended. Call it when no traffic goes through the instance any more. */
   stop(): Promise<void> {
     return this.instances.stop();
   }
 }
 
-/** Passes bytes between the gateway process and an agent. The end of either one ends both at once, as agents expect. */
+/** Passes bytes between the gateway process and an agent. The end of either connection ends both, as agents expect. */
 function relay(socket: Socket, agent: Duplex): void {
   if (agent.destroyed) {
     socket.destroy();
@@ -277,16 +270,16 @@ function relay(socket: Socket, agent: Duplex): void {
   socket.on("close", () => agent.destroy());
   agent.on("close", () => {
     socket.destroySoon();
-    // The gateway process may not read what is left.
+    // The gateway process may not read the remaining output.
     setTimeout(() => socket.destroy(), LINGER).unref();
   });
 }
 
-/** A device's public key (PEM, PKCS#1) as SSH has it. */
+/** Converts a device's public key (PEM, PKCS#1) to SSH's wire format. */
 function hostKeyOf(pem: string): Buffer {
   try {
     return sshBlobOf(createPublicKey(pem));
   } catch {
-    throw new UnreachableError("has enrolled with a key that is none");
+    throw new UnreachableError("has enrolled with an invalid key");
   }
 }

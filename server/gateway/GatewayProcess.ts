@@ -23,51 +23,54 @@ import {
 } from "./protocol.ts";
 
 const MAIN = fileURLToPath(new URL(`./ssh/main${extname(import.meta.filename)}`, import.meta.url));
-/** Megabytes that the process may hold beside its heap: what it passes on is not in the heap. */
-const BESIDE_HEAP = 256;
-/** How often the process must show that its event loop turns, in milliseconds, and how often it may fail to. */
-const SIGN_OF_LIFE = 1_000;
-const MISSED = 5;
-/** How long it may take to begin, in milliseconds: modules load slowly on a busy machine. */
+/** Memory that the process may use in addition to its heap, in megabytes. Bytes in transit are outside the heap. */
+const OUTSIDE_HEAP = 256;
+/**
+ * Interval between messages that prove a responsive event loop, in milliseconds, and maximum number of missed
+ * messages.
+ */
+const ALIVE_INTERVAL = 1_000;
+const MISSED_MAX = 5;
+/** Time that the process has to start, in milliseconds. Modules load slowly on a busy machine. */
 const BEGINNING = 60_000;
-/** How long it may take to end its sessions and itself, in milliseconds. */
+/** Time that the process has to end its sessions and exit, in milliseconds. */
 const ENDING = 10_000;
 /** The first and the longest pause before a restart, in milliseconds. Each pause is twice as long as the one before. */
 const PAUSE = { first: 100, longest: 30_000 };
 /** Running time, in milliseconds, after which the next pause is the first one again. */
 const SETTLED = 60_000;
-/** How long a ticket waits for its connection, in milliseconds. */
+/** Time that a ticket waits for its connection, in milliseconds. */
 const TICKET_LIFE = 10_000;
 
-/** How the calls of the process are answered. */
+/** The handlers of the process's calls. */
 export type CallHandlers = {
   readonly [Call in keyof Calls]: (input: Calls[Call]["input"]) => Promise<Calls[Call]["output"]>;
 };
 
 /** Options of the process, and the handlers of its messages. */
 export interface GatewayProcessOptions {
-  /** Folder for the local socket. */
+  /** Folder of the local socket. */
   readonly folder: string;
   readonly start: Omit<GatewayProcessStart, "socket" | "entry" | "logLevel">;
   readonly log: () => FastifyBaseLogger;
   readonly handlers: CallHandlers;
   count(login: CountedLogin): void;
-  /** Key exchanges were refused or broken off. */
+  /** Called when key exchanges were refused or aborted. */
   refused(exchanges: number): void;
-  /** The process has ended, with all its sessions. */
+  /** Called when the process and all its sessions have ended. */
   ended(): void;
 }
 
-/** A connection that the process is to join, and what becomes of it if that does not happen. */
+/** A connection that the process must open, and the timer for the case that it does not. */
 interface ExpectedConnection {
   readonly timer: NodeJS.Timeout;
   join(socket: Socket): void;
 }
 
 /**
- * The process that speaks SSH, with clients and with agents. It holds no database and no secret of the service, asks
- * the service about each login, and is started again when it ends or hangs. Bytes reach it by a local socket, not by
- * handles, because a connection that TLS or a WebSocket carries has none to pass on.
+ * The process that speaks SSH with clients and agents. It has no access to the database or to secrets of the service,
+ * and asks the service to decide each login. The service restarts it when it ends or hangs. Bytes reach it through a
+ * local socket. Handles cannot be used, because TLS connections and WebSockets have no handle to pass on.
  */
 export class GatewayProcess {
   readonly #options: GatewayProcessOptions;
@@ -79,49 +82,49 @@ export class GatewayProcess {
   #ready: Promise<number | undefined> | undefined;
   #pause = PAUSE.first;
   readonly #stopped = new AbortController();
-  /** Times that the process was started again. */
+  /** Number of restarts of the process. */
   restarts = 0;
-  /** What it held last; undefined while none runs. */
+  /** The last reported state; undefined while no process runs. */
   state: GatewayProcessState | undefined;
 
   constructor(options: GatewayProcessOptions) {
     this.#options = options;
   }
 
-  /** Id of the process; undefined while none runs. */
+  /** Process id; undefined while no process runs. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
   /**
-   * Starts the process with an SSH entry.
-   * @returns the port of the entry
-   * @throws OperatorError the entry cannot listen
+   * Starts the process with an SSH listener.
+   * @returns the port of the listener
+   * @throws OperatorError the process cannot listen on the address
    */
   async listen(entry: NonNullable<GatewayProcessStart["entry"]>): Promise<number> {
     this.#entry = entry;
     const port = (await this.begin()) ?? entry.port;
-    // A port that the system has chosen stays the same.
+    // A port that the system chose stays the same after a restart.
     this.#entry = { ...entry, port };
     return port;
   }
 
-  /** Starts the process, unless it runs, or waits to be restarted. */
+  /** Starts the process, unless it runs or waits for a restart. */
   begin(): Promise<number | undefined> {
     if (this.#stopped.signal.aborted) return Promise.reject(new Error("the service is being stopped"));
     this.#ready ??= this.#start();
     return this.#ready;
   }
 
-  /** Sends a message. Without a process there are no sessions or terminals that it could be about. */
+  /** Sends a message. Without a process the message is dropped, because the sessions and terminals have ended too. */
   send(message: ToGatewayProcess): void {
     if (this.#child?.connected) this.#child.send(message, () => {});
   }
 
   /**
    * Expects a connection of the process.
-   * @param joined takes the connection
-   * @param missed called if it does not come
+   * @param joined receives the connection
+   * @param missed called if the connection does not come in time
    */
   expect(joined: (socket: Socket) => void, missed: () => void): RelayTicket {
     const ticket = randomBytes(RELAY_TICKET_LENGTH / 2).toString("hex");
@@ -133,7 +136,7 @@ export class GatewayProcess {
     return ticket;
   }
 
-  /** Ends the process, which first ends its sessions. */
+  /** Ends the process, which ends its sessions first. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     const child = this.#child;
@@ -167,10 +170,10 @@ export class GatewayProcess {
     let isReady = false;
     const timer = setInterval(() => {
       missed += 1;
-      if (missed <= (isReady ? MISSED : BEGINNING / SIGN_OF_LIFE)) return;
+      if (missed <= (isReady ? MISSED_MAX : BEGINNING / ALIVE_INTERVAL)) return;
       clearInterval(timer);
       this.#kill(child, "does not respond");
-    }, SIGN_OF_LIFE);
+    }, ALIVE_INTERVAL);
     const receive = (message: FromGatewayProcess) => {
       missed = 0;
       if (message.kind === "ready") {
@@ -183,7 +186,7 @@ export class GatewayProcess {
       try {
         receive(message);
       } catch (error) {
-        this.#options.log().error({ err: error }, "a message of the gateway process is malformed");
+        this.#options.log().error({ err: error }, "the gateway process sent a malformed message");
         this.#kill(child, "sends malformed messages");
       }
     });
@@ -194,7 +197,7 @@ export class GatewayProcess {
     };
     child.on("error", (error) => {
       begun.reject(error);
-      // A process that could not be started does not exit.
+      // A process that failed to start emits no `exit`.
       if (child.pid === undefined) ended(null, null);
     });
     child.once("exit", ended);
@@ -208,7 +211,7 @@ export class GatewayProcess {
     const { flags, environment } = boundedStart([], {});
     return fork(MAIN, {
       execArgv: [...flags, `--max-old-space-size=${this.#options.start.settings.sshMemory}`],
-      // The service's own environment has its secrets.
+      // The service's own environment contains secrets.
       env: { ...environment, ...kept("PATH", "NODE_COMPILE_CACHE") },
       serialization: "advanced",
       stdio: ["ignore", "inherit", "inherit", "ipc"],
@@ -216,7 +219,7 @@ export class GatewayProcess {
   }
 
   #kill(child: ChildProcess, why: string): void {
-    this.#options.log().error({ gateway: child.pid }, `the gateway process ${why} and is killed`);
+    this.#options.log().error({ gateway: child.pid }, `killing the gateway process: it ${why}`);
     child.kill("SIGKILL");
   }
 
@@ -231,7 +234,7 @@ export class GatewayProcess {
     this.#ready = undefined;
     this.state = undefined;
     this.#options.ended();
-    // The caller that starts it for the first time has the error.
+    // The caller of the first start receives the error.
     if (this.#stopped.signal.aborted || (!end.wasReady && this.restarts === 0)) return;
     if (end.ran >= SETTLED) this.#pause = PAUSE.first;
     const pause = this.#pause;
@@ -240,12 +243,12 @@ export class GatewayProcess {
     const { code, signal, pid } = end;
     this.#options
       .log()
-      .error({ gateway: pid, code, signal, pause }, "the gateway process has ended and is restarted");
+      .error({ gateway: pid, code, signal, pause }, "the gateway process has ended; restarting it");
     this.#ready = this.#startAgain(pause);
-    // Callers have the error too.
+    // Callers receive the error too.
     this.#ready.catch((error: unknown) => {
       if (this.#stopped.signal.aborted) return;
-      this.#options.log().error({ err: error }, "the gateway process cannot be restarted");
+      this.#options.log().error({ err: error }, "cannot restart the gateway process");
     });
   }
 
@@ -260,8 +263,8 @@ export class GatewayProcess {
     if (message.kind === "alive") {
       this.state = message.state;
       this.#options.refused(message.state.refusedExchanges);
-      const most = (this.#options.start.settings.sshMemory + BESIDE_HEAP) * 1024 * 1024;
-      if (message.state.memory > most) this.#kill(child, "holds too much memory");
+      const most = (this.#options.start.settings.sshMemory + OUTSIDE_HEAP) * 1024 * 1024;
+      if (message.state.memory > most) this.#kill(child, "uses too much memory");
     } else if (message.kind === "login") this.#options.count(message.login);
     else if (message.kind === "call") void this.#answer(child, message);
   }
@@ -275,7 +278,7 @@ export class GatewayProcess {
     } catch (error) {
       const unreachable = error instanceof UnreachableError ? error.message : undefined;
       if (unreachable === undefined)
-        this.#options.log().error({ err: error, call }, "a call of the gateway failed");
+        this.#options.log().error({ err: error, call }, "a call of the gateway process failed");
       answer = { kind: "failure", id, unreachable };
     }
     if (child.connected) child.send(answer, () => {});
@@ -284,14 +287,14 @@ export class GatewayProcess {
   async #openRelay(): Promise<{ readonly server: Server; readonly path: string }> {
     const server = createServer((socket) => this.#pair(socket));
     const path = placeSocket(this.#options.folder, "gateway.sock", "socket of the gateway process");
-    // A killed process leaves its socket behind.
+    // A killed process does not remove its socket.
     rmSync(path, { force: true });
     server.listen(path);
     await once(server, "listening");
     return { server, path };
   }
 
-  /** Reads the ticket of a connection, and passes the connection on. */
+  /** Reads the ticket of a connection, and passes the connection to the code that expects it. */
   #pair(socket: Socket): void {
     this.#relayed.add(socket);
     const timer = setTimeout(() => socket.destroy(), TICKET_LIFE);

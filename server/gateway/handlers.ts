@@ -8,7 +8,7 @@ import type { Gateway } from "./Gateway.ts";
 import { UnreachableError } from "./protocol.ts";
 import { openWebTerminal, streamWebTerminal } from "./terminal/handlers.ts";
 
-/** The behavior of live connections. */
+/** The handlers of live connections. */
 export function liveConnectionHandlers(
   gateway: Gateway,
 ): Handlers<Pick<PublicOperations, keyof typeof liveConnections & keyof PublicOperations>> {
@@ -22,7 +22,7 @@ export function liveConnectionHandlers(
 
 type Peers = Pick<typeof peers, "openDeviceStream" | "passPickUp">;
 
-/** The behavior of what instances ask of each other. */
+/** The handlers of requests between instances. */
 export const peerHandlers = (gateway: Gateway): Handlers<Peers> => ({
   openDeviceStream: openDeviceStream(gateway),
   passPickUp: passPickUp(gateway),
@@ -43,16 +43,16 @@ const deviceConnection: HandlerOf<"deviceConnection"> =
 const passTo = (other: Duplex): WebSocketHandler =>
   webSocketHandler((socket) => {
     const stream = streamOver(socket);
-    // Its outcome is that both have ended: neither side learns more of the other one.
+    // No error handling: after an error both sides are closed, and neither side needs the cause.
     pipeline(stream, other, stream, () => {});
   });
 
-/** @throws InvalidError what was announced is gone, or was picked up already */
+/** @throws InvalidError the announced connection no longer exists, or was already picked up */
 const deviceRevdial: HandlerOf<"deviceRevdial"> =
   ({ instanceId, agentTunnels, instances }) =>
   async ({ query }) => {
     const { "revdial.dialer": dialer = "", uuid = "" } = query;
-    const unknown = () => new InvalidError("uuid: no such connection waits to be picked up");
+    const unknown = () => new InvalidError("uuid: no connection with this id is waiting to be picked up");
     if (dialer !== instanceId) {
       try {
         return passTo(await instances.passOn(dialer, uuid));
@@ -68,7 +68,7 @@ const deviceRevdial: HandlerOf<"deviceRevdial"> =
 const openDeviceStream =
   ({ agentTunnels }: Gateway): Handler<Peers["openDeviceStream"]> =>
   async ({ params }) => {
-    if (!agentTunnels.has(params.uid)) throw new NotFoundError("this instance holds no tunnel of the device");
+    if (!agentTunnels.has(params.uid)) throw new NotFoundError("this instance has no tunnel of the device");
     try {
       return passTo(await agentTunnels.connect(params.uid));
     } catch (error) {
@@ -80,6 +80,7 @@ const passPickUp =
   ({ agentTunnels }: Gateway): Handler<Peers["passPickUp"]> =>
   async ({ params }) => {
     const pickUp = agentTunnels.pickUp(params.id);
-    if (pickUp === undefined) throw new NotFoundError("no such connection waits to be picked up");
+    if (pickUp === undefined)
+      throw new NotFoundError("no connection with this id is waiting to be picked up");
     return pickUp;
   };

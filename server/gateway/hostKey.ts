@@ -8,18 +8,18 @@ import { ssh2 } from "./ssh/ssh2.ts";
 
 const FILE = "ssh_host_ed25519_key";
 
-/** The key by which clients recognize the SSH entry. */
+/** The private key by which clients recognize the SSH listener. */
 export interface HostKey {
-  /** The private key, in its file's form. */
+  /** The private key in its file's format. */
   readonly pem: string;
-  /** The public half as clients show it: `SHA256:` and base64. */
+  /** The public key's fingerprint as clients show it: `SHA256:` and base64. */
   readonly fingerprint: string;
 }
 
 /**
- * The configured host key, else that of the data folder, which the first start creates.
- * @param configured path of the configured one
- * @throws OperatorError it cannot be read or used, or others may read it
+ * Reads the configured host key, or otherwise the host key in the data folder, which the first start creates.
+ * @param configured path of the configured key
+ * @throws OperatorError the file cannot be read or used, or other users may read it
  */
 export function readHostKey(folder: string, configured: string | undefined): HostKey {
   if (configured !== undefined) return readKey(configured, strangersMayDoAnything);
@@ -28,20 +28,20 @@ export function readHostKey(folder: string, configured: string | undefined): Hos
   return readKey(file, othersMayDoAnything);
 }
 
-/** Tries to create a readable key pair. One in 256 fails. */
+/** Attempts to create a readable key pair. One attempt in 256 fails. */
 const TRIES = 20;
 
 /**
- * Creates an Ed25519 key pair in OpenSSH's formats. The library drops the first byte of a public key if it is zero, and
- * then cannot read the pair; such a pair is discarded.
- * @throws Error every try has failed
+ * Creates an Ed25519 key pair in OpenSSH's formats. The library drops the first byte of a public key if that byte is
+ * zero, and then cannot read the pair. Such a pair is discarded.
+ * @throws Error every attempt has failed
  */
 export function newEd25519Pair(): ReturnType<typeof ssh2.utils.generateKeyPairSync> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const pair = ssh2.utils.generateKeyPairSync("ed25519");
     if (!(ssh2.utils.parseKey(pair.private) instanceof Error)) return pair;
   }
-  throw new Error("the SSH library created no Ed25519 key that it can read");
+  throw new Error("the SSH library did not create a readable Ed25519 key");
 }
 
 function readKey(file: string, forbidden: number): HostKey {
@@ -54,13 +54,15 @@ function readKey(file: string, forbidden: number): HostKey {
     );
   }
   if (openToOthers(file, forbidden)) {
-    throw new OperatorError(`Others may read or write the SSH host key ${file}: run \`chmod 600 ${file}\``);
+    throw new OperatorError(
+      `Other users can read or write the SSH host key ${file}. Run \`chmod 600 ${file}\``,
+    );
   }
   const key = ssh2.utils.parseKey(pem);
-  // The library's errors may quote the file.
+  // The library's errors may quote the file's content.
   if (key instanceof Error || !key.isPrivateKey()) {
     throw new OperatorError(
-      `The SSH host key ${file} cannot be used: it must be a private key without a passphrase, Ed25519, ECDSA or RSA`,
+      `Cannot use the SSH host key ${file}: it must be an Ed25519, ECDSA or RSA private key without a passphrase`,
     );
   }
   const digest = hash("sha256", key.getPublicSSH(), "base64").replace(/=+$/, "");

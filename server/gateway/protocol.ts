@@ -2,7 +2,7 @@ import type { SessionEntries } from "../features/sessions/addEntries.ts";
 import type { ServiceSettings } from "../settings/readConfig.ts";
 import type { SshAddress } from "./ssh/sshAddress.ts";
 
-/** A device cannot be reached now. The message ends the sentence "the device …". */
+/** A device cannot be reached now. The message completes the sentence "the device …". */
 export class UnreachableError extends Error {}
 
 /** No instance of the service holds a tunnel of the device. */
@@ -12,13 +12,13 @@ export class NotConnectedError extends UnreachableError {
   }
 }
 
-/** Why a device cannot be reached, for a client that is logged in: the operator reads other errors in the log. */
+/** The reason why a device cannot be reached, for a logged-in client. Details of other errors are in the log only. */
 export const unreachableReason = (error: unknown): string =>
   `The device ${error instanceof UnreachableError ? error.message : "cannot be reached"}`;
 
 /**
- * The output that the gateway records: none; that of terminals; that of terminals and of commands which are no transfers
- * of files; that of all terminals and commands.
+ * The output that the gateway records: none; output of terminals; output of terminals and of commands that transfer
+ * no files; output of all terminals and commands.
  */
 export type RecordingMode = "none" | "terminals" | "default" | "all";
 
@@ -28,24 +28,24 @@ export interface TerminalSize {
   readonly height: number;
 }
 
-/** The device of a login, as far as the gateway process needs to know it. */
+/** The part of a login's device that the gateway process uses. */
 export interface AdmittedDevice {
   readonly uid: string;
   readonly tenantId: string;
-  /** Text that the namespace shows before a shell, with the line ends of a terminal; empty: none. */
+  /** Text that the namespace shows before a shell, with the line ends of a terminal; empty if there is no text. */
   readonly announcement: string;
-  /** The output of the session that the gateway records. */
+  /** Mode by which the gateway records the session's output. */
   readonly recording: RecordingMode;
   /**
-   * Patterns of the targets to which the login may forward connections, each of which must match a whole `host:port`;
-   * undefined: the server allows no forwarding.
+   * Patterns of the targets to which the login may forward connections. A pattern must match a whole `host:port`.
+   * Undefined: the server allows no forwarding.
    */
   readonly forwarding: readonly string[] | undefined;
-  /** Minutes without input or output after which a session ends; 0: any number. */
+  /** Minutes without input or output after which a session ends; 0: no limit. */
   readonly idleMinutes: number;
 }
 
-/** Why a login is refused: for the operator's log and metrics, never for the client. */
+/** The reason why a login is refused, for the operator's log and metrics. Clients never receive it. */
 export type Refusal =
   | "address"
   | "device"
@@ -66,13 +66,13 @@ export interface RefusedLogin {
   readonly reason: string;
 }
 
-/** The questions that a login may ask of the policy, in the order in which a client asks them. */
+/** A login for the policy to decide. A client first sends a query without a signature, then the login itself. */
 export interface LoginQuestion extends SshAddress {
   /** The client's address, normalized. */
   readonly address: string;
-  /** The public key that the client holds, as SSH has it; undefined: it has sent a password. */
+  /** The public key that the client presents, in SSH's wire format; undefined if it has sent a password. */
   readonly key: Buffer | undefined;
-  /** Whether firewall rules decide too: not yet while the client only asks whether a key would do. */
+  /** Whether firewall rules decide too. They do not while the client only queries whether a key is acceptable. */
   readonly firewall: boolean;
 }
 
@@ -83,58 +83,58 @@ export interface AdmittedLogin {
   readonly username: string;
   /** The client's address. */
   readonly address: string;
-  /** The kind of the session, as far as it is known. */
+  /** The type of the session, as far as it is known. */
   readonly type: "none" | "web";
-  /** The public key that opens it, as SSH has it; undefined: a password does. */
+  /** The public key that opens the login, in SSH's wire format; undefined if a password opens it. */
   readonly key: Buffer | undefined;
-  /** The user whose login opens it in a browser. */
+  /** The user who opens the login in a browser; undefined for other logins. */
   readonly userId?: string | undefined;
 }
 
-/** A session that begins. */
+/** A session to be created. */
 export interface NewSession extends Omit<AdmittedLogin, "device"> {
   readonly uid: string;
   readonly deviceUid: string;
   readonly tenantId: string;
 }
 
-/** Values of an event, by their names on the wire. */
+/** Values of an event, by their names in the API. */
 export type EventData = Readonly<Record<string, string | number>>;
 
-/** The calls of the gateway process, each with what it sends and what the service answers. */
+/** The calls of the gateway process to the service, each with its input and output. */
 export interface Calls {
   admit: { readonly input: LoginQuestion; readonly output: Admission };
   begin: { readonly input: NewSession; readonly output: undefined };
-  /** Connects with the device of a session that has begun, or fails with an {@link UnreachableError}. */
+  /** Connects to the device of a session that has begun. Fails with an {@link UnreachableError}. */
   reach: { readonly input: { readonly session: string }; readonly output: ReachedDevice };
-  /** Whether an agent has the private key of its device: the outcome of a message `prove`. */
+  /** Reports the result of a `prove` message: whether an agent has the private key of its device. */
   proved: { readonly input: ProofOutcome; readonly output: undefined };
-  /** The private key that logs in to agents, PEM (PKCS#1). */
+  /** Returns the private key for logins to agents, as PEM (PKCS#1). */
   agentKey: { readonly input: undefined; readonly output: string };
-  /** Adds entries to sessions. The output names the sessions whose output is recorded no longer. */
+  /** Adds entries to sessions. The output lists the sessions whose output is no longer recorded. */
   write: { readonly input: readonly SessionEntries[]; readonly output: readonly string[] };
   /** Closes a session. */
   end: { readonly input: { readonly uid: string }; readonly output: undefined };
 }
 
-/** The outcome of a proof of an agent. */
+/** The result of an agent's proof. */
 export interface ProofOutcome {
   readonly ticket: RelayTicket;
-  /** Why there is no proof, a sentence about the agent without its subject; undefined: there is one. */
+  /** The reason of a failure, a sentence about the agent without its subject; undefined if the proof succeeded. */
   readonly failure: string | undefined;
 }
 
-/** A device that has picked up a connection. */
+/** A device whose agent has picked up a connection. */
 export interface ReachedDevice {
-  /** For the connection. */
+  /** The ticket of the connection. */
   readonly ticket: RelayTicket;
-  /** The device's public key as SSH has it, which its agent must have. */
+  /** The device's public key in SSH's wire format. Its agent must have the private key. */
   readonly hostKey: Buffer;
 }
 
 /**
- * The first characters of a connection of the gateway process to the service's local socket. A ticket selects the
- * connection to join it with, and is valid once.
+ * The first characters of a connection from the gateway process to the service's local socket. A ticket selects the
+ * connection to join, and is valid once.
  */
 export type RelayTicket = string;
 export const RELAY_TICKET_LENGTH = 32;
@@ -144,17 +144,17 @@ export interface CountedLogin {
   readonly entry: "ssh" | "web";
   readonly credential: "key" | "password" | "none";
   readonly result: Refusal | "accepted";
-  /** Of an accepted login: seconds from the policy's decision until the device let it in. */
+  /** Seconds from the policy's decision until the device accepted the login; only for accepted logins. */
   readonly seconds?: number;
 }
 
-/** What the gateway process holds and has refused. */
+/** The state of the gateway process, and its refusals. */
 export interface GatewayProcessState {
   /** Resident memory, in bytes. */
   readonly memory: number;
-  /** Entries of sessions that wait to be written, and the characters of their texts. */
+  /** Session entries that wait to be written, and the characters of their texts. */
   readonly waiting: { readonly entries: number; readonly characters: number };
-  /** Key exchanges that clients have broken off, or that were refused, since the last message. */
+  /** Key exchanges that clients have aborted or that were refused since the last message. */
   readonly refusedExchanges: number;
 }
 
@@ -163,18 +163,18 @@ export interface RequestedTerminal {
   readonly admission: Admission;
   /** Login name on the device. */
   readonly username: string;
-  /** Undefined: the browser has proved that it has a key. */
+  /** Undefined if the browser has proved that it has a key. */
   readonly password: string | undefined;
   /** The browser's address. */
   readonly address: string;
-  /** The key that the browser has proved to have; undefined: it has sent a password. */
+  /** The key that the browser has proved to have; undefined if it has sent a password. */
   readonly key: Buffer | undefined;
-  /** The user who is logged in there, if that is known. */
+  /** The user who is logged in to the browser's console, if known. */
   readonly userId: string | undefined;
   readonly size: TerminalSize;
 }
 
-/** The settings of the service that the gateway process works with: it gets no others. */
+/** The only settings of the service that the gateway process receives. */
 const GATEWAY_SETTINGS = [
   "sshEnvironment",
   "sshKeepAlive",
@@ -189,13 +189,13 @@ export type GatewaySettings = Pick<ServiceSettings, (typeof GATEWAY_SETTINGS)[nu
 export const gatewaySettings = (settings: ServiceSettings): GatewaySettings =>
   Object.fromEntries(GATEWAY_SETTINGS.map((name) => [name, settings[name]])) as unknown as GatewaySettings;
 
-/** What the gateway process needs to begin. */
+/** The start parameters of the gateway process. */
 export interface GatewayProcessStart {
   /** Path of the service's local socket. */
   readonly socket: string;
   readonly logLevel: string;
   readonly settings: GatewaySettings;
-  /** Undefined: it serves web terminals alone. */
+  /** The SSH listener; undefined if the process serves web terminals only. */
   readonly entry: { readonly host: string; readonly port: number; readonly hostKey: string } | undefined;
 }
 
@@ -203,28 +203,28 @@ export interface GatewayProcessStart {
 export type ToGatewayProcess =
   | { readonly kind: "start"; readonly start: GatewayProcessStart }
   | { readonly kind: "answer"; readonly id: number; readonly output: unknown }
-  /** The call has failed; the text is that of an UnreachableError, and undefined for any other error. */
+  /** A call has failed. The text is the message of an UnreachableError; undefined for any other error. */
   | { readonly kind: "failure"; readonly id: number; readonly unreachable: string | undefined }
   /** Ends a session. */
   | { readonly kind: "end"; readonly uid: string; readonly reason: string }
-  /** Has an agent prove that it has a private key. */
+  /** Has an agent prove that it has its device's private key. */
   | ({ readonly kind: "prove" } & ReachedDevice)
   | { readonly kind: "terminal"; readonly ticket: RelayTicket; readonly requested: RequestedTerminal }
-  /** The browser has left its terminal. */
+  /** The browser has closed its terminal. */
   | { readonly kind: "leave"; readonly ticket: RelayTicket }
   | { readonly kind: "resize"; readonly ticket: RelayTicket; readonly size: TerminalSize }
-  /** Accepts no more connections, and shows a text in every terminal. Logins go on. */
+  /** Accepts no more connections, and shows a text in every terminal. Open logins continue. */
   | { readonly kind: "drain"; readonly notice: string }
-  /** Accepts no more connections, ends all sessions, and then the process. */
+  /** Accepts no more connections, ends all sessions, and then ends the process. */
   | { readonly kind: "stop" };
 
 /** Messages of the gateway process. */
 export type FromGatewayProcess =
-  /** The port is that of the SSH entry. */
+  /** The process accepts connections. The port is the port of the SSH listener. */
   | { readonly kind: "ready"; readonly port: number | undefined }
-  /** It cannot begin; the reason is for the operator. */
+  /** The process cannot start. The reason is for the operator. */
   | { readonly kind: "failed"; readonly reason: string }
-  /** Its event loop turns. */
+  /** The event loop of the process is responsive. */
   | { readonly kind: "alive"; readonly state: GatewayProcessState }
   | { readonly kind: "call"; readonly id: number; readonly call: keyof Calls; readonly input: unknown }
   | { readonly kind: "login"; readonly login: CountedLogin };

@@ -1,28 +1,28 @@
 /**
- * By default V8 lets garbage grow to hundreds of megabytes before it collects it: at 512 MB first, then at several
- * times the memory in use. Here it collects at 48 MB, and then whenever the memory in use has grown by a third. The
- * maximum size of the heap stays (`--max-old-space-size`), for work which needs it.
+ * V8 flags that collect garbage early. By default V8 first collects at 512 MB, and then at several times the memory
+ * in use. With these flags it collects at 48 MB, and then whenever the memory in use has grown by a third. The
+ * maximum heap size (`--max-old-space-size`) does not change, for work that needs much memory.
  */
 const OLD_SPACE = ["--initial-old-space-size=48", "--heap-growing-percent=33"];
-/** Megabytes of each half of the space for new objects; V8's default is 16. */
+/** Size of each half of the space for new objects, in megabytes. V8's default is 16. */
 const NEW_SPACE = "--max-semi-space-size=4";
 const NEW_SPACE_GIVEN = /^--(max|min)[-_]semi[-_]space[-_]size\b/;
 
 /**
- * The C library gives threads up to eight arenas per core, and never returns memory once used in them. Only glibc reads
- * this variable.
+ * Limits the arenas of the C library. By default, threads get up to eight arenas per core, and used memory in them is
+ * never returned. Only glibc reads this variable.
  */
 const ARENAS = { MALLOC_ARENA_MAX: "2" };
 
-/** Flags and environment with which Node uses little memory. */
+/** Flags and environment variables with which Node uses little memory. */
 interface BoundedStart {
-  /** Flags of Node, including those of the present process. */
+  /** Node's flags, including the flags of the present process. */
   readonly flags: readonly string[];
   readonly environment: NodeJS.ProcessEnv;
 }
 
 /**
- * The flags and environment for a process that shall use little memory. The operator's own settings win.
+ * Returns flags and environment for a process with low memory use. The operator's own settings take precedence.
  * @param flags Node's flags of the present process
  */
 export function boundedStart(flags: readonly string[], environment: NodeJS.ProcessEnv): BoundedStart {
@@ -32,10 +32,10 @@ export function boundedStart(flags: readonly string[], environment: NodeJS.Proce
 }
 
 /**
- * Restarts this process under the same id with {@link boundedStart}: V8 reads its heap sizes only once, and few of them
- * from the environment. To be called before anything else, since only the standard streams survive. Returns if that is
- * done already, if a process cannot be replaced (Windows), or if a parent process is connected by a channel, which
- * would be lost.
+ * Restarts this process under the same process id with {@link boundedStart}. A restart is necessary because V8 reads
+ * its heap sizes only once, and few of them from the environment. Call this function first, because only the standard
+ * streams survive. Returns without a restart if the flags are already set, if a process cannot be replaced (Windows),
+ * or if an IPC channel connects a parent process, which would be lost.
  */
 export function boundMemory(): void {
   const { argv, execArgv, execPath } = process;

@@ -9,7 +9,7 @@ import { forgetAccounts } from "../features/users/account/registerUser.ts";
 import type { DatabaseSigningKeys } from "../secrets/signingKeys.ts";
 import type { Services } from "../services.ts";
 
-/** Work that a process repeats while it runs. */
+/** A task that a process repeats while it runs. */
 interface Chore {
   readonly name: string;
   /** Interval in milliseconds. */
@@ -23,11 +23,11 @@ const HOUR = 60 * MINUTE;
 
 function choresOf(services: Services, keys: DatabaseSigningKeys, log: FastifyBaseLogger): Chore[] {
   return [
-    // The delay until another instance's rotation of the signing key is known here.
+    // This is the delay until this instance notices a rotation of the signing key by another instance.
     { name: "signing keys", every: 5 * SECOND, run: () => keys.refresh() },
     { name: "billing", every: 10 * MINUTE, run: () => refreshBilling(services) },
     { name: "removed devices", every: HOUR, run: () => forgetRemovedDevices(services) },
-    // Their number grows with each connection to the database, and each count of devices adds them up.
+    // Each database connection adds rows, and each count of devices adds them up.
     { name: "device counts", every: MINUTE, run: () => foldDeviceCounts(services) },
     { name: "audit trail", every: HOUR, run: () => trimAuditTrail(services) },
     { name: "mails", every: 2 * SECOND, run: () => deliverMails(services, log) },
@@ -38,9 +38,9 @@ function choresOf(services: Services, keys: DatabaseSigningKeys, log: FastifyBas
 }
 
 /**
- * Repeats the chores of a process; each runs again only after its last run has ended. A failure is logged, and the
- * chore is retried in its turn.
- * @returns a function that ends the chores, and waits for running ones
+ * Starts the periodic chores of a process. A chore runs again only after its last run has ended. A failure is logged,
+ * and the chore runs again at its next interval.
+ * @returns a function that stops the chores, and waits for running ones
  */
 export function startChores(
   services: Services,

@@ -8,7 +8,7 @@ import { BusyError } from "../errors.ts";
 
 const options = {
   logLevel: "warn",
-  config: { publicBecause: "probes have no login, and learn one word" },
+  config: { publicBecause: "probes have no login, and the response contains one word" },
 } as const;
 
 const health: FastifyPluginAsync<{ database: Pick<Database, "client" | "tryWrite"> }> = async (
@@ -16,35 +16,35 @@ const health: FastifyPluginAsync<{ database: Pick<Database, "client" | "tryWrite
   { database },
 ) => {
   const writes = new WriteCheck(database);
-  app.addHook("onError", async (_request, _reply, error) => writes.saw(error));
+  app.addHook("onError", async (_request, _reply, error) => writes.noteError(error));
   app.get("/healthz", options, async () => ({ status: "ok" }));
 
   app.get("/readyz", options, async (request, reply) => {
-    const refuse = (message: string, error: unknown) => {
+    const unavailable = (message: string, error: unknown) => {
       request.log.error({ err: error }, message);
       return reply.code(503).send({ message });
     };
     try {
       await database.client.$queryRaw`SELECT 1`;
     } catch (error) {
-      return refuse("the database does not answer", error);
+      return unavailable("the database does not respond", error);
     }
     const failure = await writes.failure();
-    return failure === undefined ? { status: "ok" } : refuse("the database cannot be written", failure);
+    return failure === undefined ? { status: "ok" } : unavailable("the database cannot be written", failure);
   });
 };
 
-/** Minimum interval between two trial writes, in milliseconds: each waits for the disk. */
-const EVERY = 5_000;
+/** Minimum interval between two trial writes, in milliseconds. Each trial write waits for the disk. */
+const MIN_INTERVAL = 5_000;
 /**
- * How long the failed write of a request counts, in milliseconds: a trial write needs less room than others, and may
- * succeed on PostgreSQL.
+ * Time for which a request's failed write counts, in milliseconds. A trial write needs less disk space than other
+ * writes, and may succeed on PostgreSQL.
  */
 const REMEMBERED = 15_000;
-/** How long a probe waits for a trial write, in milliseconds; after that the previous result counts. */
-const PATIENCE = 1_000;
+/** Time that a probe waits for a trial write, in milliseconds. After that the previous result counts. */
+const PROBE_WAIT = 1_000;
 
-/** Tries to write to the database while probes ask, and remembers the result. */
+/** Writes to the database when a probe arrives, and remembers the result. */
 class WriteCheck {
   readonly #database: Pick<Database, "tryWrite">;
   #begun = Number.NEGATIVE_INFINITY;
@@ -56,19 +56,19 @@ class WriteCheck {
     this.#database = database;
   }
 
-  /** Notes the error of a request. */
-  saw(error: unknown): void {
+  /** Records the error of a request if it shows that the database cannot be written. */
+  noteError(error: unknown): void {
     if (outageOf(error) === "unwritable") this.#seen = { error, until: performance.now() + REMEMBERED };
   }
 
   /** The error of the last write; undefined if it succeeded. */
   async failure(): Promise<unknown> {
     const now = performance.now();
-    if (this.#running === undefined && now - this.#begun >= EVERY) {
+    if (this.#running === undefined && now - this.#begun >= MIN_INTERVAL) {
       this.#begun = now;
       this.#running = this.#run();
     }
-    await Promise.race([this.#running, wait(PATIENCE, undefined, { ref: false })]);
+    await Promise.race([this.#running, wait(PROBE_WAIT, undefined, { ref: false })]);
     return this.#failure ?? (this.#seen && this.#seen.until > now ? this.#seen.error : undefined);
   }
 
@@ -77,7 +77,7 @@ class WriteCheck {
       await this.#database.tryWrite();
       this.#failure = undefined;
     } catch (error) {
-      // A busy database is no failure: a service that asks for retries must not look ill to its probes.
+      // A busy database is not a failure: a service that responds with retryable errors must stay ready.
       if (!(error instanceof BusyError) && outageOf(error) !== "busy") this.#failure = error;
     } finally {
       this.#running = undefined;
@@ -86,7 +86,7 @@ class WriteCheck {
 }
 
 /**
- * `/healthz`: the process responds; `/readyz`: the database does too and can be written, else 503. For probes, without
- * login.
+ * Adds the routes for probes, without login. `/healthz` responds while the process runs. `/readyz` also requires that
+ * the database responds and can be written; otherwise it responds with 503.
  */
 export const healthPlugin = fastifyPlugin(health, { name: "health" });

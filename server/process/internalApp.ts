@@ -22,13 +22,13 @@ import type { Services } from "../services.ts";
 interface InternalAppOptions extends AppOptions {
   /** The token that every request must carry in `X-Internal-Token`. */
   readonly token: string;
-  /** Replaces some default limits, for tests. */
+  /** Overrides of default limits, for tests. */
   readonly webSockets?: Partial<WebSocketLimits>;
 }
 
 /**
- * Builds the app for trusted services on the private network (clients section 7), with the internal operations and no
- * public ones. It never listens.
+ * Builds the app for trusted services on the private network (clients section 7). It serves the internal operations
+ * and no public operations. It never listens.
  */
 export async function buildInternalApp(
   services: Services,
@@ -50,8 +50,8 @@ export async function buildInternalApp(
 }
 
 /**
- * Refuses requests without the internal token before any other check, unknown paths included. With 403, because 401
- * would tell the edge that the end user's own credential is wrong.
+ * Rejects requests without the internal token before any other check, including requests to unknown paths. The status
+ * is 403, because an edge would read 401 as a wrong credential of the end user.
  */
 function requireInternalToken(app: FastifyInstance, token: string): void {
   app.addHook("onRequest", async (request) => {
@@ -61,7 +61,7 @@ function requireInternalToken(app: FastifyInstance, token: string): void {
   });
 }
 
-/** Authenticates the forwarded credential for the operations that are about one; others have no caller. */
+/** Authenticates the forwarded credential for operations that need one. Other operations have no caller. */
 function authenticateForwarded(app: FastifyInstance, services: Services): void {
   app.decorateRequest("identity", null);
   app.addHook("onRequest", async (request) => {
@@ -70,7 +70,7 @@ function authenticateForwarded(app: FastifyInstance, services: Services): void {
   });
 }
 
-/** Reads the tenant of X-Tenant-ID for the operations about a namespace. */
+/** Reads the tenant of `X-Tenant-ID` for operations on a namespace. */
 function readTenant(app: FastifyInstance): void {
   app.addHook("onRequest", async (request) => {
     if (request.routeOptions.config.operation?.scope !== "tenant") return;

@@ -17,7 +17,7 @@ interface HostAndPort {
   readonly port: number;
 }
 
-/** Serves metrics on a listener of their own. */
+/** Serves metrics on a separate listener. */
 export async function serveMetrics(
   { metrics, settings }: Services,
   address: HostAndPort,
@@ -29,14 +29,16 @@ export async function serveMetrics(
   await listen(server, address, { what: "metrics", flags: "--metrics-address" });
   const listening = server.server.address() as AddressInfo;
   if (token === undefined && !isLoopback(listening.address)) {
-    logger.warn("metrics are open to everybody who reaches their address: set GATEHOUSE_METRICS_TOKEN_FILE");
+    logger.warn(
+      "every client that can connect to the metrics address can read the metrics. Set GATEHOUSE_METRICS_TOKEN_FILE",
+    );
   }
   return server;
 }
 
 /**
- * Serves internal operations on a listener of their own.
- * @throws OperatorError the address cannot be listened on
+ * Serves internal operations on a separate listener.
+ * @throws OperatorError the process cannot listen on the address
  */
 export async function serveInternal(
   gateway: Gateway,
@@ -52,16 +54,16 @@ export async function serveInternal(
   logger.info({ address: listeningAddress(app, { tls: undefined }) }, "listening for internal operations");
   const { address } = app.server.address() as AddressInfo;
   if (!isLoopback(address)) {
-    logger.warn("internal operations are served without TLS: only trusted services may reach their network");
+    logger.warn("internal operations are served without TLS. Allow only trusted services on their network");
   }
   return app;
 }
 
 /**
- * Lets an app accept requests.
- * @param what what the app serves, for the log
- * @param flags flags that choose the address
- * @throws OperatorError the address cannot be listened on
+ * Starts to accept requests.
+ * @param what name of the listener, for the log
+ * @param flags flags that set the address
+ * @throws OperatorError the process cannot listen on the address
  */
 export async function listen(
   app: FastifyInstance,
@@ -80,7 +82,7 @@ export async function listen(
 
 /**
  * Serves SSH to devices.
- * @throws OperatorError the address cannot be listened on, or the host key cannot be used
+ * @throws OperatorError the process cannot listen on the address, or the host key cannot be used
  */
 export async function serveSsh(
   gateway: Gateway,

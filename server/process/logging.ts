@@ -2,12 +2,12 @@ import type { FastifyServerOptions } from "fastify";
 
 type LogLevel = "fatal" | "error" | "warn" | "info" | "debug" | "trace" | "silent";
 
-/** Query parameters whose values are logged; the value of any other may be a secret (`sign`, `token`, a code). */
+/** Query parameters whose values are logged. Values of other parameters may be secrets (`sign`, `token`, a code). */
 const harmless = new Set(["page", "per_page", "filter", "sort_by", "order_by", "status", "agent_version"]);
 
 const hidden = "[redacted]";
 
-/** A request's URL for the log: the values of its query parameters are hidden, except for the harmless ones. */
+/** Returns a request's URL for the log. Only values of harmless query parameters stay readable. */
 export function loggedUrl(url: string): string {
   const [path = "", query] = url.split("?", 2);
   if (query === undefined) return path;
@@ -32,7 +32,7 @@ const secretNames = [
   "mfaSecret",
 ];
 
-/** Options of the service's log: lines of JSON on stdout, without secrets. */
+/** Returns the options of the service's log: lines of JSON on stdout, without secrets. */
 export function loggerOptions(level: LogLevel): Extract<FastifyServerOptions["logger"], object> {
   return {
     level,
@@ -57,7 +57,7 @@ export function loggerOptions(level: LogLevel): Extract<FastifyServerOptions["lo
       req: (request) => ({
         method: request.method,
         url: loggedUrl(request.url),
-        // Requests on the administration socket have no facts.
+        // Requests on the administration socket have no request facts.
         remoteAddress: request.facts?.address,
       }),
     },

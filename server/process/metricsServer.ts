@@ -7,16 +7,19 @@ import type { Metrics } from "../metrics.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
 import { isSameSecret } from "../secrets/digest.ts";
 
-/** Minimum length of the token that guards the metrics, in characters. */
+/** Minimum length of the metrics token, in characters. */
 const TOKEN_LENGTH = 16;
 
 interface MetricsOptions {
   readonly logger: FastifyBaseLogger;
-  /** The bearer token that a scraper must send; undefined: none is needed. */
+  /** The bearer token that a scraper must send; undefined if none is required. */
   readonly token: string | undefined;
 }
 
-/** Serves `/metrics` for Prometheus on a listener of its own, since figures of all namespaces are for the operator. */
+/**
+ * Serves `/metrics` for Prometheus on a separate listener, because only the operator may read metrics of all
+ * namespaces.
+ */
 export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsOptions): FastifyInstance {
   const servers = new HttpServers();
   const app: FastifyInstance = Fastify({
@@ -31,7 +34,7 @@ export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsO
       return reply
         .code(401)
         .header("WWW-Authenticate", "Bearer")
-        .send({ message: "a bearer token is needed" });
+        .send({ message: "a bearer token is required" });
     }
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
   });
@@ -39,8 +42,8 @@ export function buildMetricsServer(metrics: Metrics, { logger, token }: MetricsO
 }
 
 /**
- * The token in a file, without surrounding whitespace.
- * @throws OperatorError the file cannot be read, is open to everybody, or holds fewer than 16 characters
+ * Reads the token in a file, without surrounding whitespace.
+ * @throws OperatorError the file cannot be read, is accessible to all users, or contains fewer than 16 characters
  */
 export function readMetricsToken(file: string): string {
   let token: string;
@@ -49,12 +52,12 @@ export function readMetricsToken(file: string): string {
   } catch (error) {
     const reason = reasonOf(error);
     throw new OperatorError(
-      `Cannot read the token of the metrics ${file} (GATEHOUSE_METRICS_TOKEN_FILE): ${reason}`,
+      `Cannot read the metrics token ${file} (GATEHOUSE_METRICS_TOKEN_FILE): ${reason}`,
       { cause: error },
     );
   }
   if (openToOthers(file, strangersMayDoAnything)) {
-    throw new OperatorError(`Everybody on this machine may read the token ${file}: run \`chmod o= ${file}\``);
+    throw new OperatorError(`All users of this machine can read the token ${file}. Run \`chmod o= ${file}\``);
   }
   if (token.length < TOKEN_LENGTH) {
     throw new OperatorError(`The token in ${file} must have at least ${TOKEN_LENGTH} characters`);

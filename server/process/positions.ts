@@ -4,7 +4,7 @@ import { type CityResponse, Reader } from "mmdb-lib";
 import { isPublic, normalAddress } from "../addresses.ts";
 import { OperatorError, reasonOf } from "../OperatorError.ts";
 
-/** A geographic position in degrees; 0,0 if it is unknown (models section 3). */
+/** A geographic position in degrees; 0,0 if the position is unknown (models section 3). */
 export interface Position {
   readonly latitude: number;
   readonly longitude: number;
@@ -12,7 +12,7 @@ export interface Position {
 
 export const UNKNOWN_POSITION: Position = { latitude: 0, longitude: 0 };
 
-/** Cached addresses: the devices of a fleet report again and again from few. */
+/** Maximum number of cached addresses. The devices of a fleet report repeatedly from few addresses. */
 const KEPT = 10_000;
 
 /** @throws OperatorError the file cannot be read, or is not a database in the MaxMind format */
@@ -28,14 +28,14 @@ function open(file: string): Reader<CityResponse> {
   try {
     return new Reader<CityResponse>(bytes);
   } catch (error) {
-    throw fail("No database of positions in the MaxMind format is", error);
+    throw fail("Cannot read a MaxMind database from", error);
   }
 }
 
 const isWithin = (value: unknown, limit: number): value is number =>
   typeof value === "number" && Math.abs(value) <= limit;
 
-/** Positions of IP addresses, from a file in memory. */
+/** Looks up the positions of IP addresses in a file, which is kept in memory. */
 export class Positions {
   readonly #file: string;
   readonly #onError: (error: unknown) => void;
@@ -43,8 +43,9 @@ export class Positions {
   #reader: Reader<CityResponse>;
 
   /**
+   * Reads the file.
    * @param file in the MaxMind format, with a `location` in its records like GeoLite2 City
-   * @param onError called with an error inside of the file; the position then counts as unknown
+   * @param onError called with an error in the file's content; the position then counts as unknown
    * @throws OperatorError the file cannot be read, or is not such a database
    */
   constructor(file: string, onError: (error: unknown) => void) {
@@ -54,7 +55,7 @@ export class Positions {
   }
 
   /**
-   * Reads the file again; if it is unusable, the old content stays in use.
+   * Reads the file again. If it is unusable, the previous content stays in use.
    * @throws OperatorError see the constructor
    */
   reload(): void {
@@ -62,7 +63,7 @@ export class Positions {
     this.#known.clear();
   }
 
-  /** The position of an address; unknown for other text and for addresses of private networks. */
+  /** Returns the position of an address. Addresses of private networks and other texts have an unknown position. */
   of(text: string): Position {
     const address = normalAddress(text);
     if (address === undefined || !isPublic(address)) return UNKNOWN_POSITION;

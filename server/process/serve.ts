@@ -31,18 +31,23 @@ import { readTls } from "./tls.ts";
 /** A service that accepts requests. */
 export interface RunningService {
   readonly log: FastifyInstance["log"];
-  /** Logs the address of the service. Signals must be handled before: a reader of that line may send one. */
+  /**
+   * Logs the address of the service. Install signal handlers first: a program that reads the line may send a signal.
+   */
   announce(): void;
-  /** Lets requests in flight end, within the configured time, and releases all resources. */
+  /** Waits for requests in progress, up to the configured time, and releases all resources. */
   stop(): Promise<void>;
-  /** Reloads certificate, key and positions, where files of these are set; invalid files leave the old ones in use. */
+  /**
+   * Reloads the certificate, key and positions, if files are set for them. An invalid file leaves the previous data
+   * in use.
+   */
   reload(): void;
 }
 
 /**
  * Starts the service: data folder, database (which makes this process the folder's owner), signing key, then the
- * servers. If a step fails, the earlier ones are undone.
- * @throws OperatorError saying what is wrong with the folder, the database, the key or the address
+ * servers. If a step fails, the earlier steps are undone.
+ * @throws OperatorError the folder, the database, the key or the address cannot be used
  */
 export async function serve(config: Config): Promise<RunningService> {
   const undo: (() => Promise<void> | void)[] = [];
@@ -51,14 +56,14 @@ export async function serve(config: Config): Promise<RunningService> {
       try {
         await step();
       } catch (error) {
-        // The remaining steps are undone all the same.
+        // Undo the remaining steps despite the error.
         await stop();
         throw error;
       }
     }
   };
   try {
-    // Files of the service are for its user alone, also those that SQLite and the socket create.
+    // Only the service's user may access its files, including files that SQLite and the socket create.
     process.umask(0o077);
     const { settings } = config;
     const { dataDir, geoipFile } = settings;
@@ -67,7 +72,7 @@ export async function serve(config: Config): Promise<RunningService> {
       geoipFile === undefined
         ? undefined
         : new Positions(geoipFile, (error) => {
-            app.log.warn({ err: error }, "the position of an address could not be read from its file");
+            app.log.warn({ err: error }, "cannot read the position of an address from the position file");
           });
     prepareDataFolder(dataDir);
     if ("file" in config.database) refuseEmptiedDatabase(dataDir, config.database.file);
@@ -82,7 +87,7 @@ export async function serve(config: Config): Promise<RunningService> {
       metrics: makeMetrics(),
       now: () => new Date(),
       heartbeats: new Heartbeats(database.client, (error) => {
-        app.log.error({ err: error }, "reports of devices could not be written, and will be later");
+        app.log.error({ err: error }, "cannot write device reports; retrying later");
       }),
       enrollments: new Enrollments(),
       positionOf: (address: string) => positions?.of(address) ?? UNKNOWN_POSITION,
@@ -103,7 +108,7 @@ export async function serve(config: Config): Promise<RunningService> {
     await app.register(healthPlugin, { database });
     if (database.migrated.length > 0) app.log.info({ migrations: database.migrated }, "database migrated");
     if (database.namesUnindexed !== undefined)
-      app.log.info({ reason: database.namesUnindexed }, "devices are searched by name without an index");
+      app.log.info({ reason: database.namesUnindexed }, "searches of devices by name use no index");
 
     const admin = buildAdminServer(services, {
       logger: app.log,
@@ -112,10 +117,7 @@ export async function serve(config: Config): Promise<RunningService> {
       snapshots: database.snapshots,
     });
     await trimAuditTrail(services).catch((error: unknown) => {
-      app.log.error(
-        { err: error },
-        "the audit trail could not be trimmed; the next attempt follows in an hour",
-      );
+      app.log.error({ err: error }, "cannot trim the audit trail; retrying in an hour");
     });
     await gateway.start();
     undo.push(() => gateway.stop());
@@ -139,7 +141,7 @@ export async function serve(config: Config): Promise<RunningService> {
     const reload = () => {
       if (tls) renewTls(app, servers, tls);
       if (positions) renewPositions(app, positions);
-      if (!tls && !positions) app.log.info("there are no files to read again");
+      if (!tls && !positions) app.log.info("no files to reload");
     };
     return { log: app.log, announce, stop, reload };
   } catch (error) {
@@ -153,7 +155,7 @@ function renewTls({ log }: FastifyInstance, servers: HttpServers, files: TlsFile
     servers.renewTls(readTls(files));
     log.info("TLS certificate renewed");
   } catch (error) {
-    log.error({ err: error }, "the TLS certificate stays the old one");
+    log.error({ err: error }, "cannot reload the TLS certificate; the previous one stays in use");
   }
 }
 
@@ -162,17 +164,17 @@ function renewPositions({ log }: FastifyInstance, positions: Positions): void {
     positions.reload();
     log.info("positions of addresses renewed");
   } catch (error) {
-    log.error({ err: error }, "the positions of addresses stay the old ones");
+    log.error({ err: error }, "cannot reload the positions of addresses; the previous ones stay in use");
   }
 }
 
 /**
- * Closes all servers at once. Requests that have not ended in time are cut off.
- * @param milliseconds time for all of them together
+ * Closes all servers at the same time. Connections of requests that do not end in time are closed.
+ * @param milliseconds time limit for all servers together
  */
 async function closeInTime(servers: readonly FastifyInstance[], milliseconds: number): Promise<void> {
   const timer = setTimeout(() => {
-    servers[0]?.log.warn("requests did not end in time and are cut off");
+    servers[0]?.log.warn("requests did not end in time; closing their connections");
     for (const { server } of servers) server.closeAllConnections();
   }, milliseconds);
   try {
@@ -183,20 +185,20 @@ async function closeInTime(servers: readonly FastifyInstance[], milliseconds: nu
 }
 
 /**
- * Reports to systemd that the service listens and, as often as its unit's `WatchdogSec` asks for, that its event loop
- * turns. Without a unit of `Type=notify` it does nothing.
- * @returns a function that reports the end
+ * Notifies systemd that the service listens. Also notifies systemd, as often as the unit's `WatchdogSec` requires,
+ * that the event loop is responsive. Has no effect outside a unit of `Type=notify`.
+ * @returns a function that notifies systemd of the end
  */
 function reportToSystemd(log: FastifyBaseLogger, environment = process.env): () => void {
   const { NOTIFY_SOCKET, WATCHDOG_USEC } = environment;
   if (!NOTIFY_SOCKET) return () => {};
   let hasFailed = false;
-  // Node has no datagram sockets of the kind that systemd listens on.
+  // Node does not support the datagram sockets on which systemd listens.
   const notify = (...states: readonly string[]) => {
     execFile("systemd-notify", states, { env: environment }, (error) => {
       if (error === null || hasFailed) return;
       hasFailed = true;
-      log.error({ err: error }, "systemd-notify has failed: the unit needs it, or Type=exec");
+      log.error({ err: error }, "systemd-notify has failed. Install it, or set Type=exec in the unit");
     });
   };
   notify("--ready");

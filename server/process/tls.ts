@@ -6,26 +6,28 @@ import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { TlsFiles } from "../settings/readConfig.ts";
 
 /**
- * Reads a certificate and its key. The file's group may read the key, since systems hand keys to services that way.
- * @throws OperatorError a file cannot be read, the key is open to everybody, or both do not belong together
+ * Reads a certificate and its key. The file's group may read the key, because systems pass keys to services in that
+ * way.
+ * @throws OperatorError a file cannot be read, the key is accessible to all users, or certificate and key do not
+ * match
  */
 export function readTls({ certFile, keyFile }: TlsFiles): TlsIdentity {
   const cert = readPem("certificate", certFile, "GATEHOUSE_TLS_CERT_FILE");
   const key = readPem("key", keyFile, "GATEHOUSE_TLS_KEY_FILE");
   if (openToOthers(keyFile, strangersMayDoAnything)) {
     throw new OperatorError(
-      `Everybody on this machine may read or write the TLS key ${keyFile}: run \`chmod o= ${keyFile}\` if nobody ` +
-        "else can have read it. Else replace key and certificate.",
+      `All users of this machine can read or write the TLS key ${keyFile}. Run \`chmod o= ${keyFile}\`. If another ` +
+        "user may have read the key, replace the key and the certificate.",
     );
   }
   const identity = { cert, key, minVersion: "TLSv1.2" } as const;
   try {
     createSecureContext(identity);
   } catch (error) {
-    // Only the code of OpenSSL's error: its text may quote the file.
+    // Show only the code of OpenSSL's error, because its text may quote the file's content.
     const code = error instanceof Error && "code" in error ? ` (${error.code})` : "";
     throw new OperatorError(
-      `The TLS certificate ${certFile} and the key ${keyFile} cannot be used${code}: they must be a certificate ` +
+      `Cannot use the TLS certificate ${certFile} and the key ${keyFile}${code}: they must be a certificate ` +
         "with its chain and its private key without a passphrase, both in PEM form",
     );
   }

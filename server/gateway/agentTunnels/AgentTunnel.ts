@@ -2,45 +2,46 @@ import { randomBytes } from "node:crypto";
 import { liveConnections } from "@gatehouse-access/sdk/contract";
 import type { WebSocket } from "ws";
 
-/** Bytes with which a line of JSON ends. */
+/** The byte that ends a line of JSON. */
 const LINE_END = 0x0a;
 
 /**
- * What an agent may send between two checks, in bytes and in lines. Agents send a keep-alive every 30 seconds, and a line
- * for each connection that they could not pick up, which they are not asked for before they are accepted.
+ * Limits of data that an agent may send between two checks, in bytes and in lines. Agents send a keep-alive every 30
+ * seconds, and a line for each connection that they could not pick up. Agents of pending devices receive no
+ * connections.
  */
 const PENDING = { bytes: 16 * 1024, lines: 50 };
 const ACCEPTED = { bytes: 1024 * 1024, lines: 5_000 };
 
-/** A device as its tunnel knows it. */
+/** The device of a tunnel. */
 export interface TunneledDevice {
   readonly uid: string;
   readonly tenantId: string;
-  /** The network that its agent connects from. */
+  /** The network from which the device's agent connects. */
   readonly network: string;
 }
 
-/** A device whose agent asks for a tunnel. */
+/** A request of a device's agent for a tunnel. */
 export interface TunnelRequest extends TunneledDevice {
-  /** Whether the agent has proven the device's private key. */
+  /** Whether the agent has proven that it has the device's private key. */
   readonly proven: boolean;
-  /** Address of the agent, and id of its request: for the audit trail. */
+  /** Address of the agent and id of its request, for the audit trail. */
   readonly address: string;
   readonly requestId: string;
 }
 
-/** What a tunnel begins with. */
+/** The state of a tunnel at its start. */
 interface TunnelStart {
-  /** Whether the device waits to be accepted. */
+  /** Whether the device is pending. */
   readonly pending: boolean;
-  /** Whether the agent has proven the device's private key. */
+  /** Whether the agent has proven that it has the device's private key. */
   readonly proven: boolean;
   readonly openedAt: Date;
 }
 
-/** What a tunnel tells its holder. */
+/** Events of a tunnel, for the object that holds it. */
 export interface TunnelEvents {
-  /** The agent has answered a ping: the device is there. */
+  /** The agent has answered a ping, so the device is online. */
   alive(tunnel: AgentTunnel): void;
   /** The agent could not pick up a connection. */
   failed(tunnel: AgentTunnel, dial: string): void;
@@ -50,23 +51,23 @@ export interface TunnelEvents {
 const KEEP_ALIVE = Buffer.from('{"command":"keep-alive"}\n');
 
 /**
- * The tunnel of a device's agent: a WebSocket that stays open, over which the agent is told to pick up connections. Ten
- * thousands may be open, so each holds little, and has no timers of its own.
+ * The tunnel of a device's agent: an open WebSocket over which the service announces connections to pick up. Ten
+ * thousand tunnels may be open, so a tunnel uses little memory and has no timers.
  */
 export class AgentTunnel {
   readonly id = randomBytes(16).toString("hex");
   readonly device: TunneledDevice;
   readonly openedAt: Date;
-  /** Whether the device waits to be accepted. */
+  /** Whether the device is pending. */
   pending: boolean;
-  /** Whether the agent has proven the device's private key. */
+  /** Whether the agent has proven that it has the device's private key. */
   proven: boolean;
   readonly #socket: WebSocket;
   readonly #events: TunnelEvents;
-  /** The beginning of a line whose rest is still to come. */
+  /** The beginning of an incomplete line. */
   #rest: Buffer | undefined;
   #answered = true;
-  /** What has come since the last check. */
+  /** Bytes and lines since the last check. */
   #bytes = 0;
   #lines = 0;
   #isFlooding = false;
@@ -90,9 +91,9 @@ export class AgentTunnel {
   }
 
   /**
-   * The holder calls it every 25 seconds: agents hang up 35 seconds after the last keep-alive. It ends the tunnel of an
-   * agent that has not answered since the last call, or has sent too much. A flood ends only here, because the agent
-   * would reconnect at once.
+   * Sends a keep-alive, or ends the tunnel if the agent has not answered since the last call or has sent too much.
+   * The holder calls it every 25 seconds, because agents disconnect 35 seconds after the last keep-alive. A flood
+   * ends only here: after an earlier end the agent would reconnect at once.
    */
   check(): void {
     this.#bytes = 0;
@@ -102,22 +103,22 @@ export class AgentTunnel {
       return;
     }
     this.#answered = false;
-    // Copied to be masked or not, never changed: one buffer serves all.
+    // One buffer serves all tunnels: the library copies it for masking and never changes it.
     this.#socket.send(KEEP_ALIVE);
     this.#socket.ping();
   }
 
-  /** Tells the agent to pick a connection up, at a path of the service. */
+  /** Announces a connection that the agent must pick up at a path of the service. */
   announce(path: string): void {
     this.#socket.send(Buffer.from(`${JSON.stringify({ command: "conn-ready", connPath: path })}\n`));
   }
 
-  /** Whether the agent has left, or is to leave. */
+  /** Whether the tunnel is closed or closing. */
   get isClosed(): boolean {
     return this.#socket.readyState !== this.#socket.OPEN;
   }
 
-  /** Closes it; agents connect again at once. */
+  /** Closes the tunnel. Agents reconnect at once. */
   close(): void {
     this.#socket.close(1000);
     this.#socket.terminate();
@@ -139,23 +140,26 @@ export class AgentTunnel {
     let bytes = this.#rest === undefined ? data : Buffer.concat([this.#rest, data]);
     for (let end = bytes.indexOf(LINE_END); end !== -1; end = bytes.indexOf(LINE_END)) {
       this.#lines += 1;
-      this.#obey(bytes.subarray(0, end).toString());
+      this.#handleLine(bytes.subarray(0, end).toString());
       bytes = bytes.subarray(end + 1);
     }
-    // A copy, which does not hold the memory of the whole message.
+    // A copy does not keep the memory of the whole message.
     this.#rest = bytes.length === 0 ? undefined : Buffer.from(bytes);
     if (bytes.length > liveConnections.TUNNEL_LINE_MAX) this.close();
   }
 
-  /** Keep-alives of agents have no effect, and commands of later agents are none of ours. */
-  #obey(line: string): void {
+  /** Handles a line of an agent. Keep-alives have no effect, and unknown commands of newer agents are ignored. */
+  #handleLine(line: string): void {
     const dial = failedDial(line);
     if (dial === null) this.close();
     else if (dial !== undefined) this.#events.failed(this, dial);
   }
 }
 
-/** The connection that a line says was not picked up; undefined for another line, null for one that is no JSON. */
+/**
+ * The id of the connection that a line reports as not picked up; undefined for another line, null if the line is not
+ * JSON.
+ */
 function failedDial(line: string): string | null | undefined {
   let message: { readonly command?: unknown; readonly connPath?: unknown } | null;
   try {

@@ -13,33 +13,34 @@ import { NotConnectedError, UnreachableError } from "../protocol.ts";
 import { AgentTunnel, type TunnelEvents, type TunneledDevice, type TunnelRequest } from "./AgentTunnel.ts";
 import { noteClosed, noteOpened, statesOf } from "./presence.ts";
 
-/** Tunnels that pending devices of a namespace, or behind one network, may hold: anybody can enroll devices. */
+/** Maximum tunnels of pending devices, for each namespace and for each network. Any client can enroll devices. */
 const PENDING_PER_TENANT = 200;
 const PENDING_PER_NETWORK = 50;
-/** Each tunnel is checked once in as many seconds. */
+/** Number of groups of tunnels. One group is checked each second, so each tunnel is checked every 25 seconds. */
 const SLOTS = 25;
 /**
- * How long a proven tunnel is kept from a newer one of its device, in milliseconds. Agents connect again at once: two with
- * one device, as copies of its disk are, would take over from each other hundreds of times a second.
+ * Time during which a proven tunnel cannot be replaced by a newer tunnel of its device, in milliseconds. Agents
+ * reconnect at once. Two agents of the same device, such as copies of its disk, would otherwise replace each other
+ * hundreds of times a second.
  */
 const SETTLING = 10_000;
 /**
- * Tunnels of a device that wait for their proof, one of each network at a time: an attacker's do not keep the device's own
- * agent out.
+ * Maximum tunnels of a device that wait for their proof, one for each network. An attacker's tunnels therefore do not
+ * block the device's own agent.
  */
 const CANDIDATES = 8;
-/** Proofs at a time, and those that may wait: each is a key exchange. */
+/** Maximum concurrent proofs, and maximum proofs that wait. Each proof is a key exchange. */
 const PROOFS = { atATime: 16, waiting: 1_000 };
-/** How long an agent may take to prove its private key, in milliseconds. */
+/** Time that an agent has to prove its private key, in milliseconds. */
 const PROOF_TIMEOUT = 20_000;
-/** How often refused takeovers of a device are recorded in the audit trail, in milliseconds. */
+/** Minimum interval between two audit entries about refused takeovers of the same device, in milliseconds. */
 const AUDITED = { every: 10 * 60_000, devices: 10_000 };
-/** How long an agent may take to pick up a connection, in milliseconds. */
+/** Time that an agent has to pick up a connection, in milliseconds. */
 const PICK_UP_TIMEOUT = 10_000;
 
 /**
- * The bytes of a WebSocket, which ends as a whole: it knows no end of one direction. An error closes the stream, and is
- * of no further interest.
+ * Wraps the bytes of a WebSocket in a stream, which ends as a whole: a WebSocket cannot end one direction. An error
+ * closes the stream and is otherwise ignored.
  */
 export function streamOver(socket: WebSocket): Duplex {
   const stream = createWebSocketStream(socket);
@@ -55,11 +56,11 @@ interface Dial {
 
 /**
  * Has the agent at the other end of a stream prove that it has the device's private key.
- * @returns undefined once it has; otherwise why it has not
+ * @returns the reason why the proof failed; undefined if it succeeded
  */
 type Prove = (uid: string, stream: Duplex) => Promise<string | undefined>;
 
-/** Counts things by key, and holds no key without one. */
+/** Counts by key. A key whose count is zero uses no memory. */
 class Tally {
   readonly #counts = new Map<string, number>();
 
@@ -72,16 +73,20 @@ class Tally {
   }
 }
 
-/** The tunnels of agents that this instance holds, and the connections that agents are to pick up. */
+/** The agent tunnels that this instance holds, and the connections that agents must pick up. */
 export class AgentTunnels implements TunnelEvents {
   readonly #instanceId: string;
   readonly #services: Services;
   readonly #log: () => FastifyBaseLogger;
   readonly #prove: Prove;
   readonly #byDevice = new Map<string, AgentTunnel>();
-  /** Tunnels that wait for their proof while another one of the device is held, here or by another instance. */
+  /** Tunnels that wait for their proof while this or another instance holds another tunnel of the device. */
   readonly #candidates = new Map<string, Set<AgentTunnel>>();
-  readonly #proofs = new Semaphore(PROOFS.atATime, PROOFS.waiting, "too many tunnels wait for their proof");
+  readonly #proofs = new Semaphore(
+    PROOFS.atATime,
+    PROOFS.waiting,
+    "too many tunnels are waiting for the proof of their private keys",
+  );
   readonly #audited = new LRUCache<string, true>({ max: AUDITED.devices, ttl: AUDITED.every });
   readonly #slots = Array.from({ length: SLOTS }, () => new Set<AgentTunnel>());
   readonly #pendingOfTenant = new Tally();
@@ -99,7 +104,7 @@ export class AgentTunnels implements TunnelEvents {
     this.#timer = setInterval(() => void this.#checkSlot(), 1000).unref();
   }
 
-  /** Number of devices that this instance holds a tunnel of. */
+  /** Number of devices whose tunnels this instance holds. */
   get size(): number {
     return this.#byDevice.size;
   }
@@ -109,11 +114,11 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   /**
-   * Prepares the tunnel of a device. It displaces another one only if its agent has the device's private key: whoever
-   * lists devices knows all that another agent would enroll with.
+   * Prepares the tunnel of a device. It replaces another tunnel only if its agent proves that it has the device's
+   * private key: every user who can list devices knows the other data of an enrollment.
    * @throws NotFoundError the device no longer exists
-   * @throws RateLimitedError too many pending devices hold a tunnel, the device has only just opened the one that it
-   * holds, or too many of its tunnels wait for their proof
+   * @throws RateLimitedError too many pending devices hold a tunnel, the device opened its present tunnel less than
+   * 10 seconds ago, or too many of its tunnels wait for their proof
    */
   async open(request: TunnelRequest): Promise<WebSocketHandler> {
     const { uid, tenantId, network, proven } = request;
@@ -135,8 +140,8 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   /**
-   * Connects with a device whose tunnel this instance holds.
-   * @throws UnreachableError it does not pick up
+   * Connects to a device whose tunnel this instance holds.
+   * @throws UnreachableError the agent does not pick up
    */
   connect(uid: string): Promise<Duplex> {
     const tunnel = this.#byDevice.get(uid);
@@ -149,18 +154,21 @@ export class AgentTunnels implements TunnelEvents {
     const id = randomBytes(16).toString("hex");
     return new Promise((resolve, reject) => {
       const failed = (reason: string) => reject(new UnreachableError(reason));
-      const timer = setTimeout(() => this.#take(id)?.failed("did not answer in time"), PICK_UP_TIMEOUT);
+      const timer = setTimeout(() => this.#takeDial(id)?.failed("did not answer in time"), PICK_UP_TIMEOUT);
       this.#dials.set(id, { tunnel, timer, pickedUp: resolve, failed });
       tunnel.announce(`/ssh/revdial?revdial.dialer=${this.#instanceId}&uuid=${id}`);
     });
   }
 
-  /** An agent picks a connection up, which it can do once; undefined where none waits. */
+  /**
+   * Returns the handler by which an agent picks up a connection, which is possible once; undefined if no connection
+   * waits.
+   */
   pickUp(id: string): WebSocketHandler | undefined {
     if (!this.#dials.has(id)) return undefined;
-    // Not before the WebSocket is open: a request that is for none must not use the connection up.
+    // Take the connection only when the WebSocket is open: a request without an upgrade must not use it up.
     return webSocketHandler((socket) => {
-      const dial = this.#take(id);
+      const dial = this.#takeDial(id);
       if (dial === undefined) socket.close(1008);
       else dial.pickedUp(streamOver(socket));
     });
@@ -171,8 +179,9 @@ export class AgentTunnels implements TunnelEvents {
   }
 
   failed(tunnel: AgentTunnel, id: string): void {
-    // One device cannot end the connection to another one.
-    if (this.#dials.get(id)?.tunnel === tunnel) this.#take(id)?.failed("could not take the connection");
+    // An agent cannot end the connection of another device.
+    if (this.#dials.get(id)?.tunnel === tunnel)
+      this.#takeDial(id)?.failed("could not pick up the connection");
   }
 
   closed(tunnel: AgentTunnel): void {
@@ -181,14 +190,14 @@ export class AgentTunnels implements TunnelEvents {
     this.#count(tunnel, -1);
     if (this.#byDevice.get(uid) === tunnel) this.#byDevice.delete(uid);
     for (const [id, dial] of this.#dials) {
-      if (dial.tunnel === tunnel) this.#take(id)?.failed("hung up");
+      if (dial.tunnel === tunnel) this.#takeDial(id)?.failed("hung up");
     }
     this.#log().debug({ device: uid, tenant: tenantId, network }, "tunnel closed");
     if (this.#stopping) return;
-    noteClosed(this.#services, tunnel).catch((error: unknown) => this.#lost(error, "the end of a tunnel"));
+    noteClosed(this.#services, tunnel).catch((error: unknown) => this.#logLost(error, "the end of a tunnel"));
   }
 
-  /** Ends the checks. The listener closes the tunnels, and `Instances` notes the end of all of them at once. */
+  /** Stops the checks. The listener closes the tunnels, and `Instances` records the end of all tunnels at once. */
   stop(): void {
     this.#stopping = true;
     clearInterval(this.#timer);
@@ -196,12 +205,12 @@ export class AgentTunnels implements TunnelEvents {
 
   #refuseTooSoon({ uid }: TunneledDevice): void {
     const held = this.#byDevice.get(uid);
-    // An attacker's tunnel without a proof must not keep the device's own agent out.
+    // An attacker's tunnel without a proof must not block the device's own agent.
     if (!held?.proven) return;
     const age = this.#services.now().getTime() - held.openedAt.getTime();
-    // Below nothing: somebody has set the clock.
+    // A negative age means that the clock was set back.
     if (age < 0 || age >= SETTLING) return;
-    throw new RateLimitedError("the device has opened a tunnel just now", {
+    throw new RateLimitedError("the device opened another tunnel a few seconds ago", {
       "Retry-After": String(SETTLING / 1000),
     });
   }
@@ -211,7 +220,7 @@ export class AgentTunnels implements TunnelEvents {
       this.#pendingOfTenant.of(tenantId) >= PENDING_PER_TENANT ||
       this.#pendingOfNetwork.of(network) >= PENDING_PER_NETWORK;
     if (!full) return;
-    throw new RateLimitedError("too many devices that wait to be accepted hold a tunnel", {
+    throw new RateLimitedError("too many pending devices hold a tunnel", {
       "Retry-After": "60",
     });
   }
@@ -220,19 +229,22 @@ export class AgentTunnels implements TunnelEvents {
     const candidates = [...(this.#candidates.get(uid) ?? [])];
     const same = candidates.some(({ device }) => device.network === network);
     if (candidates.length < CANDIDATES && !same) return;
-    throw new RateLimitedError("another tunnel of the device waits for the proof of its private key", {
+    throw new RateLimitedError("another tunnel of the device is waiting for the proof of its private key", {
       "Retry-After": String(SETTLING / 1000),
     });
   }
 
-  /** Counts the tunnel of a pending device. */
+  /** Adds a tunnel to the counts of pending devices, or removes it. */
   #count({ device, pending }: AgentTunnel, change: 1 | -1): void {
     if (!pending) return;
     this.#pendingOfTenant.add(device.tenantId, change);
     this.#pendingOfNetwork.add(device.network, change);
   }
 
-  /** Holds a tunnel in place of another one once its agent has proven the device's private key; else ends it. */
+  /**
+   * Replaces the present tunnel of a device once the new tunnel's agent has proven the private key. Otherwise ends
+   * the new tunnel.
+   */
   async #holdProven(tunnel: AgentTunnel, request: TunnelRequest): Promise<void> {
     const { uid } = tunnel.device;
     const candidates = this.#candidates.get(uid) ?? new Set();
@@ -249,14 +261,14 @@ export class AgentTunnels implements TunnelEvents {
       await this.#refusedTakeover(request, failure);
     } catch (error) {
       tunnel.close();
-      this.#log().error({ err: error, device: uid }, "the proof of a device's private key failed");
+      this.#log().error({ err: error, device: uid }, "cannot check the proof of a device's private key");
     } finally {
       candidates.delete(tunnel);
       if (candidates.size === 0) this.#candidates.delete(uid);
     }
   }
 
-  /** @returns why there is no proof; undefined: there is one */
+  /** @returns the reason why the proof failed; undefined if it succeeded */
   async #proofOf(tunnel: AgentTunnel): Promise<string | undefined> {
     const late = new AbortController();
     const timeout = sleep(PROOF_TIMEOUT, "did not answer in time", { signal: late.signal }).catch(
@@ -303,30 +315,29 @@ export class AgentTunnels implements TunnelEvents {
     const before = this.#byDevice.get(uid);
     this.#byDevice.set(uid, tunnel);
     before?.close();
-    // Not that of the present second, so that no tunnel is checked at once again.
+    // Not the present group, so that the tunnel is not checked again at once.
     this.#slots[(this.#slot + SLOTS - 1) % SLOTS]?.add(tunnel);
     this.#log().debug({ device: uid, tenant: tenantId, network }, "tunnel open");
     noteOpened(this.#services, this.#instanceId, tunnel).then(
       (known) => known || tunnel.close(),
-      (error: unknown) => this.#lost(error, "a tunnel"),
+      (error: unknown) => this.#logLost(error, "a tunnel"),
     );
   }
 
-  #lost(error: unknown, what: string): void {
-    this.#log().error(
-      { err: error },
-      `${what} could not be written; devices may show as online or offline wrongly`,
-    );
+  #logLost(error: unknown, what: string): void {
+    this.#log().error({ err: error }, `cannot write ${what}; the online state of devices may be wrong`);
   }
 
-  #take(id: string): Dial | undefined {
+  #takeDial(id: string): Dial | undefined {
     const dial = this.#dials.get(id);
     this.#dials.delete(id);
     clearTimeout(dial?.timer);
     return dial;
   }
 
-  /** Sees whether the agents are still there, and whether the database still knows their tunnels. */
+  /**
+   * Checks the tunnels of one group: whether their agents respond, and whether the database still lists the tunnels.
+   */
   async #checkSlot(): Promise<void> {
     const slot = this.#slots[this.#slot];
     this.#slot = (this.#slot + 1) % SLOTS;
@@ -341,12 +352,12 @@ export class AgentTunnels implements TunnelEvents {
       const byUid = new Map(states.map((state) => [state.uid, state]));
       for (const tunnel of tunnels) {
         const state = byUid.get(tunnel.device.uid);
-        // Deleted, or another instance has a newer one.
+        // The device is deleted, or another instance holds a newer tunnel.
         if (state === undefined || state.tunnelId !== tunnel.id) tunnel.close();
         else this.#setPending(tunnel, state.status !== "accepted");
       }
     } catch (error) {
-      this.#lost(error, "tunnels");
+      this.#logLost(error, "tunnels");
     }
   }
 

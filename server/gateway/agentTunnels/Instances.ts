@@ -9,36 +9,39 @@ import type { Services } from "../../services.ts";
 import { NotConnectedError, UnreachableError } from "../protocol.ts";
 import { streamOver } from "./AgentTunnels.ts";
 
-/** How often an instance signs that it runs, and how long one without a sign counts as running, in milliseconds. */
-const SIGN_OF_LIFE = 10_000;
+/**
+ * Interval between heartbeats of an instance, and time without a heartbeat after which it counts as ended, in
+ * milliseconds.
+ */
+const HEARTBEAT_INTERVAL = 10_000;
 const LIFETIME = 60_000;
-/** The longest pause between two signs of an unbroken row of them, in milliseconds. */
-const GAP = 3 * SIGN_OF_LIFE;
-/** How long another instance may take to connect with a device, in milliseconds: longer than the device may. */
+/** The longest interval between two heartbeats of an unbroken series, in milliseconds. */
+const LONGEST_INTERVAL = 3 * HEARTBEAT_INTERVAL;
+/** Time that another instance has to connect to a device, in milliseconds. It exceeds the time that the device has. */
 const PEER_TIMEOUT = 15_000;
 
-/** The present time of PostgreSQL, as its columns have it. */
+/** The present time of PostgreSQL, in the format of its columns. */
 const DATABASE_TIME = sql`timezone('utc', clock_timestamp())`;
 
-/** Where other instances reach this one, and the token that all of them share. */
+/** The URL at which other instances reach this instance, and the token that all instances share. */
 export interface PeerAccess {
   readonly url: string;
   readonly token: string;
 }
 
-/** The running instances of the service, this one among them. */
+/** The running instances of the service, including this instance. */
 export class Instances {
-  /** The id of this instance; a process that starts anew has another one. */
+  /** The id of this instance. Each process start creates a new id. */
   readonly id = randomBytes(16).toString("hex");
   readonly #services: Services;
   readonly #access: PeerAccess | undefined;
   readonly #log: () => FastifyBaseLogger;
   #timer: NodeJS.Timeout | undefined;
-  /** The first and the last sign of life of the present unbroken row, by `performance.now()`. */
-  #signs: { readonly first: number; readonly last: number } | undefined;
+  /** The first and the last heartbeat of the present unbroken series, by `performance.now()`. */
+  #heartbeats: { readonly first: number; readonly last: number } | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param access undefined: this instance neither reaches others nor is reached */
+  /** @param access undefined: this instance and the others cannot reach each other */
   constructor(services: Services, access: PeerAccess | undefined, log: () => FastifyBaseLogger) {
     this.#services = services;
     this.#access = access;
@@ -46,30 +49,33 @@ export class Instances {
   }
 
   /**
-   * Makes this instance known, and clears what instances that were killed have left behind. Where the database cannot be
-   * written, as on a full disk, it goes on and tries again.
+   * Announces this instance, and clears the records of killed instances. If the database cannot be written, as on a
+   * full disk, start succeeds and the next heartbeat tries again.
    */
   async start(): Promise<void> {
     await this.#trySign();
     this.#timer = setInterval(() => {
       this.#running = this.#trySign();
-    }, SIGN_OF_LIFE).unref();
+    }, HEARTBEAT_INTERVAL).unref();
   }
 
-  /** Ends what goes through this instance: logins, and tunnels. */
+  /** Records the end of the logins and tunnels of this instance. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#running;
     try {
       await this.#clear([this.id]);
     } catch (error) {
-      this.#log().error({ err: error }, "the end of this instance could not be written; others will do it");
+      this.#log().error(
+        { err: error },
+        "cannot record the end of this instance; other instances will record it",
+      );
     }
   }
 
   /**
-   * Connects with a device whose tunnel another instance holds.
-   * @throws UnreachableError no instance holds one, or the one that does cannot be reached
+   * Connects to a device whose tunnel another instance holds.
+   * @throws UnreachableError no instance holds a tunnel, or the instance that holds it cannot be reached
    */
   async connect(uid: string): Promise<Duplex> {
     const device = await this.#services.db.device.findUnique({
@@ -82,8 +88,8 @@ export class Instances {
   }
 
   /**
-   * Passes an agent on that picks up what another instance has announced.
-   * @throws UnreachableError there is no such instance, or it knows nothing of the connection
+   * Connects to the instance that has announced a connection, for an agent that picks it up here.
+   * @throws UnreachableError the instance does not exist, or does not know the connection
    */
   async passOn(instanceId: string, dial: string): Promise<Duplex> {
     return this.#open(instanceId, `/internal/dials/${encodeURIComponent(dial)}`);
@@ -93,7 +99,7 @@ export class Instances {
     const peer = await this.#services.db.instance.findUnique({ where: { id: instanceId } });
     const access = this.#access;
     if (!peer?.peerUrl || access === undefined) {
-      throw new UnreachableError("is connected with an instance that cannot be reached (GATEHOUSE_PEER_URL)");
+      throw new UnreachableError("is connected to an instance that cannot be reached (GATEHOUSE_PEER_URL)");
     }
     const socket = new WebSocket(new URL(path, peer.peerUrl), {
       headers: { [internal.INTERNAL_TOKEN]: access.token },
@@ -101,15 +107,15 @@ export class Instances {
       maxPayload: liveConnections.STREAM_MESSAGE_MAX,
       perMessageDeflate: false,
     });
-    // At once: the first bytes may come together with the answer to the handshake.
+    // Create the stream at once: the first bytes may arrive together with the handshake's response.
     const stream = streamOver(socket);
     return new Promise((resolve, reject) => {
       const fail = (error: Error) => {
         this.#log().warn(
           { peer: peer.peerUrl, reason: error.message },
-          "another instance did not connect with a device",
+          "another instance did not connect to a device",
         );
-        reject(new UnreachableError("is connected with an instance that did not answer"));
+        reject(new UnreachableError("is connected to an instance that did not answer"));
       };
       socket.once("error", fail);
       socket.once("open", () => {
@@ -123,19 +129,19 @@ export class Instances {
     try {
       await this.sign();
     } catch (error) {
-      this.#signs = undefined;
-      this.#log().error({ err: error }, "this instance could not be made known to others; it tries again");
+      this.#heartbeats = undefined;
+      this.#log().error({ err: error }, "cannot write the heartbeat of this instance; retrying");
     }
   }
 
   /**
-   * Signs that this instance runs, and clears others that have not signed for their lifetime, by the database's clock:
-   * those of instances differ. After an outage of the database nobody has signed, so that it clears nothing before its
-   * own signs have worked for a lifetime.
+   * Writes the heartbeat of this instance, and clears instances without a heartbeat for a lifetime. It uses the
+   * database's clock, because the clocks of instances differ. After an outage of the database, all heartbeats are
+   * missing. So an instance clears others only after its own heartbeats have worked for a lifetime.
    */
   async sign(): Promise<void> {
     const { db } = this.#services;
-    // One process at a time uses an SQLite file: all others have ended.
+    // Only one process at a time uses an SQLite file, so all other instances have ended.
     const alone = providerOf(db) === "sqlite";
     const now = alone ? sql`${this.#services.now()}` : DATABASE_TIME;
     const peerUrl = this.#access?.url ?? null;
@@ -144,9 +150,9 @@ export class Instances {
         ON CONFLICT ("id") DO UPDATE SET "peerUrl" = excluded."peerUrl", "lastSeen" = excluded."lastSeen"`,
     );
     const signedAt = performance.now();
-    const isUnbroken = this.#signs !== undefined && signedAt - this.#signs.last <= GAP;
-    this.#signs = { first: (isUnbroken && this.#signs?.first) || signedAt, last: signedAt };
-    if (!alone && signedAt - this.#signs.first < LIFETIME) return;
+    const isUnbroken = this.#heartbeats !== undefined && signedAt - this.#heartbeats.last <= LONGEST_INTERVAL;
+    this.#heartbeats = { first: (isUnbroken && this.#heartbeats?.first) || signedAt, last: signedAt };
+    if (!alone && signedAt - this.#heartbeats.first < LIFETIME) return;
     const late = alone ? sql`1 = 1` : sql`"lastSeen" < ${now} - make_interval(secs => ${LIFETIME / 1000})`;
     const ended = await readRows<{ readonly id: string }>(
       db,
@@ -155,7 +161,7 @@ export class Instances {
     if (ended.length > 0) await this.#clear(ended.map(({ id }) => id));
   }
 
-  /** What went through instances that have ended is over. */
+  /** Closes the sessions and tunnels of instances that have ended. */
   async #clear(ids: string[]): Promise<void> {
     const { db, now } = this.#services;
     const through = { instanceId: { in: ids } };

@@ -3,18 +3,18 @@ import { inSqlTransaction } from "../../db/sql/transaction.ts";
 import type { Services } from "../../services.ts";
 import type { AgentTunnel } from "./AgentTunnel.ts";
 
-/** Writes of one lane share transactions: a fleet connects again at once. */
+/** Writes of the same lane share transactions, because a whole fleet may reconnect at once. */
 const LANE = "agentTunnels";
 
-/** What the database knows of a device and its tunnel. */
+/** The database's state of a device and its tunnel. */
 interface TunnelState {
   readonly uid: string;
   readonly status: string;
-  /** The newest tunnel of the device; null while it has none. */
+  /** The newest tunnel of the device; null if it has no tunnel. */
   readonly tunnelId: string | null;
 }
 
-/** The devices among the given ones that exist. */
+/** Returns the states of those given devices that exist. */
 export async function statesOf(services: Services, uids: readonly string[]): Promise<TunnelState[]> {
   const states: TunnelState[] = [];
   for (const batch of batchesOf(uids)) {
@@ -29,8 +29,8 @@ export async function statesOf(services: Services, uids: readonly string[]): Pro
 }
 
 /**
- * Notes that an instance holds a device's tunnel, and that the device is online. A proven tunnel ends all earlier ones;
- * one without a proof is noted where the device has no other.
+ * Records that an instance holds a device's tunnel, and that the device is online. A proven tunnel replaces all
+ * earlier tunnels. A tunnel without a proof is recorded only if the device has no other tunnel.
  * @returns false if the device no longer exists, or has another tunnel
  */
 export async function noteOpened(
@@ -48,7 +48,7 @@ export async function noteOpened(
   return count > 0;
 }
 
-/** Notes that a tunnel has ended. The device is offline, unless it has a newer one. */
+/** Records that a tunnel has ended. The device is then offline, unless it has a newer tunnel. */
 export async function noteClosed(services: Services, { id, device }: AgentTunnel): Promise<void> {
   await inSqlTransaction(services, LANE, (tx) =>
     tx.$executeRaw(

@@ -6,52 +6,59 @@ import type { Services } from "../../services.ts";
 import { type LoginFacts, refusedLogins } from "./refusedLogins.ts";
 
 interface LiveLogin extends LoginFacts {
-  /** The state of the policy that has last admitted the login; undefined: the one at its beginning. */
+  /** The policy state that last admitted the login; undefined: the login was not checked since it began. */
   policy: string | undefined;
   /** Undefined until the device is connected. */
   stream: Duplex | undefined;
 }
 
-/** How often the service looks whether logins may go on, in milliseconds: they end within a second of being closed. */
-const LOOK = 500;
 /**
- * How often each login is checked against the policy although no change is in the audit trail, in milliseconds; and the
- * newest entries of the audit trail in which a late commit is still seen at once.
+ * Interval between two checks of all logins, in milliseconds. A login ends within a second after its session is
+ * closed.
+ */
+const CHECK_INTERVAL = 500;
+/**
+ * Longest time between two policy checks of a login, in milliseconds. It applies when the audit trail has no change.
+ * LATE_ENTRIES is the number of newest audit entries in which a late commit is still noticed at once.
  */
 const RECHECK = 60_000;
 const LATE_ENTRIES = 1_000;
-/** The operation that adds pending devices, which changes no policy; a fleet may enroll for hours. */
+/** The operation that adds pending devices. It changes no policy, and a fleet may enroll for hours. */
 const ENROLLMENT = "authDevice";
-/** How often it notes that they go on, in milliseconds (rules section 17.3). */
+/** Interval at which the service marks open sessions as active, in milliseconds (rules section 17.3). */
 const KEEP_ALIVE = 30_000;
 
 /**
- * The logins that go through this instance. One ends when its session is closed, by whichever instance, when its
- * device is no longer accepted, when it has lasted as long as it may, and when the policy would refuse it now.
+ * The logins that go through this instance. A login ends when any instance closes its session, when its device is no
+ * longer accepted, when it reaches its time limit, and when the policy no longer allows it.
  */
 export class LiveLogins {
   readonly #services: Services;
   readonly #log: () => FastifyBaseLogger;
-  readonly #tell: (uid: string, reason: string) => void;
-  /** By the uids of their sessions. */
+  readonly #endLogin: (uid: string, reason: string) => void;
+  /** The logins, by the uids of their sessions. */
   readonly #live = new Map<string, LiveLogin>();
-  /** Sessions that are not written yet. */
+  /** Uids of sessions that are not written to the database yet. */
   readonly #beginning = new Set<string>();
-  /** Sessions that have ended, and could not be closed. */
+  /** Uids of sessions that have ended and that the database does not yet show as closed. */
   readonly #unclosed = new Set<string>();
   readonly #timers: readonly NodeJS.Timeout[];
-  #looking = false;
+  #checking = false;
   #whenNone: (() => void) | undefined;
-  /** The audit entry after which changes are counted, and when it was taken, by `performance.now()`. */
+  /** The audit entry after which changes are counted, and the time of that choice by `performance.now()`. */
   #counted = { after: 0, at: Number.NEGATIVE_INFINITY };
 
-  /** @param tell ends a login in the gateway process, which then calls {@link end} */
-  constructor(services: Services, log: () => FastifyBaseLogger, tell: (uid: string, reason: string) => void) {
+  /** @param endLogin ends a login in the gateway process, which then calls {@link end} */
+  constructor(
+    services: Services,
+    log: () => FastifyBaseLogger,
+    endLogin: (uid: string, reason: string) => void,
+  ) {
     this.#services = services;
     this.#log = log;
-    this.#tell = tell;
+    this.#endLogin = endLogin;
     this.#timers = [
-      setInterval(() => void this.#look(), LOOK).unref(),
+      setInterval(() => void this.#check(), CHECK_INTERVAL).unref(),
       setInterval(() => void this.#keepAlive(), KEEP_ALIVE).unref(),
     ];
   }
@@ -60,7 +67,10 @@ export class LiveLogins {
     return this.#live.size;
   }
 
-  /** @param write writes that the session begins */
+  /**
+   * Adds a login.
+   * @param write writes the new session to the database
+   */
   async begin(uid: string, facts: LoginFacts, write: () => Promise<unknown>): Promise<void> {
     this.#beginning.add(uid);
     try {
@@ -69,24 +79,24 @@ export class LiveLogins {
       this.#beginning.delete(uid);
       throw error;
     }
-    // The gateway process has ended meanwhile, and all of its sessions were closed.
+    // The gateway process has ended in the meantime, and all of its sessions were closed.
     if (!this.#beginning.delete(uid)) await this.#close([uid]);
     else this.#live.set(uid, { ...facts, policy: undefined, stream: undefined });
   }
 
-  /** The connection to the device of a session, which ends with the session. */
+  /** Sets the connection to the device of a session. It ends with the session. */
   connected(uid: string, stream: Duplex): void {
     const login = this.#live.get(uid);
     if (login === undefined) stream.destroy();
     else login.stream = stream;
   }
 
-  /** The uid of a session's device; undefined: the session does not go through this instance. */
+  /** The uid of a session's device; undefined if the session does not go through this instance. */
   deviceOf(uid: string): string | undefined {
     return this.#live.get(uid)?.deviceUid;
   }
 
-  /** A login has ended: closes its session. One that was closed before keeps its time. */
+  /** Ends a login and closes its session. A session that is already closed keeps its time of closing. */
   async end(uid: string): Promise<void> {
     const login = this.#live.get(uid);
     if (login === undefined) return;
@@ -97,7 +107,7 @@ export class LiveLogins {
     await this.#closeAll();
   }
 
-  /** All logins have ended, with the gateway process. */
+  /** Ends all logins, because the gateway process has ended. */
   async endAll(): Promise<void> {
     for (const [uid, { stream }] of this.#live) {
       stream?.destroy();
@@ -109,11 +119,11 @@ export class LiveLogins {
     try {
       await this.#closeAll();
     } catch (error) {
-      this.#log().error({ err: error }, "sessions could not be closed, and will be in 30 seconds");
+      this.#log().error({ err: error }, "cannot close sessions; retrying in 30 seconds");
     }
   }
 
-  /** @throws DriverAdapterError some are still unclosed */
+  /** @throws DriverAdapterError some sessions are still not closed */
   async #closeAll(): Promise<void> {
     for (const uids of batchesOf(this.#unclosed)) {
       await this.#close(uids);
@@ -121,7 +131,7 @@ export class LiveLogins {
     }
   }
 
-  /** Settles once there is no login, or when a time in milliseconds is over. */
+  /** Settles when no login is left, or after a time in milliseconds. */
   async untilNone(time: number): Promise<void> {
     const none = Promise.withResolvers<void>();
     this.#whenNone = none.resolve;
@@ -135,7 +145,7 @@ export class LiveLogins {
     if (this.#live.size === 0) this.#whenNone?.();
   }
 
-  /** Ends the checks. */
+  /** Stops the periodic checks. */
   stop(): void {
     for (const timer of this.#timers) clearInterval(timer);
   }
@@ -149,20 +159,20 @@ export class LiveLogins {
     );
   }
 
-  async #look(): Promise<void> {
-    if (this.#looking) return;
-    this.#looking = true;
+  async #check(): Promise<void> {
+    if (this.#checking) return;
+    this.#checking = true;
     try {
-      for (const uids of batchesOf(this.#live.keys())) await this.#lookAt(uids);
+      for (const uids of batchesOf(this.#live.keys())) await this.#checkSessions(uids);
       if (this.#services.settings.endRefusedSessions && this.#live.size > 0) await this.#endRefused();
     } catch (error) {
-      this.#log().error({ err: error }, "sessions could not be checked; the next attempt follows at once");
+      this.#log().error({ err: error }, "cannot check sessions; retrying at once");
     } finally {
-      this.#looking = false;
+      this.#checking = false;
     }
   }
 
-  async #lookAt(uids: readonly string[]): Promise<void> {
+  async #checkSessions(uids: readonly string[]): Promise<void> {
     const rows = await readRows<{ uid: string; startedAt: Date; sessionMaxMinutes: number }>(
       this.#services.db,
       sql`SELECT "Session"."uid" AS uid, "Session"."startedAt" AS "startedAt",
@@ -176,14 +186,14 @@ export class LiveLogins {
     const open = new Map(rows.map((row) => [row.uid, row]));
     for (const uid of uids) {
       const session = open.get(uid);
-      if (session === undefined) this.#tell(uid, "the session was closed");
-      else if (isOver(session, now)) this.#tell(uid, "the session has lasted as long as it may");
+      if (session === undefined) this.#endLogin(uid, "the session was closed");
+      else if (isOver(session, now)) this.#endLogin(uid, "the session has reached its time limit");
     }
   }
 
   /**
-   * Ends the logins that the policy would refuse now. Each change of it is in the audit trail, which shows at little cost
-   * whose logins must be checked.
+   * Ends the logins that the policy no longer allows. The audit trail contains every change of the policy, so that a
+   * cheap query shows the namespaces with logins to check.
    */
   async #endRefused(): Promise<void> {
     const byTenant = Map.groupBy(this.#live, ([, { tenantId }]) => tenantId);
@@ -195,11 +205,8 @@ export class LiveLogins {
       try {
         await this.#endRefusedOf(tenantId, changed, policy);
       } catch (error) {
-        // The sessions of other namespaces are checked all the same.
-        this.#log().error(
-          { err: error, tenant: tenantId },
-          "sessions could not be checked against the policy",
-        );
+        // Continue with the sessions of other namespaces.
+        this.#log().error({ err: error, tenant: tenantId }, "cannot check sessions against the policy");
       }
     }
   }
@@ -212,17 +219,17 @@ export class LiveLogins {
     const refused = await refusedLogins(this.#services, tenantId, logins);
     for (const [uid, login] of logins) {
       const refusal = refused.get(uid);
-      // A refused one is checked, and ended, again until it has left.
+      // A refused login is checked and ended again until the client has left.
       if (refusal === undefined) login.policy = policy;
       else {
         const facts = { session: uid, device: login.deviceUid, ...refusal };
-        this.#log().info(facts, "a session ends: the policy refuses its login now");
-        this.#tell(uid, "access was revoked");
+        this.#log().info(facts, "ending a session: the policy no longer allows its login");
+        this.#endLogin(uid, "access was revoked");
       }
     }
   }
 
-  /** A name for the present state of the policy of each namespace, which every change of it changes. */
+  /** Returns an identifier of each namespace's policy state. Every change of the policy changes it. */
   async #policies(tenantIds: readonly string[]): Promise<Map<string, string>> {
     const { db } = this.#services;
     const now = performance.now();
@@ -244,7 +251,7 @@ export class LiveLogins {
       const row = counts.find((count) => count.tenant === tenant);
       return row === undefined ? "" : `${row.changes}/${row.last}`;
     };
-    // Changes of users are of no namespace.
+    // Changes of users belong to no namespace.
     const ofAll = `${at} ${stateOf(null)}`;
     return new Map(tenantIds.map((tenantId) => [tenantId, `${ofAll} ${stateOf(tenantId)}`]));
   }
@@ -258,7 +265,7 @@ export class LiveLogins {
         await this.#services.db.session.updateMany({ where, data: { lastSeen } });
       }
     } catch (error) {
-      this.#log().error({ err: error }, "sessions could not be kept alive, and will be in 30 seconds");
+      this.#log().error({ err: error }, "cannot mark sessions as active; retrying in 30 seconds");
     }
   }
 }

@@ -14,24 +14,24 @@ import { fingerprintOf } from "../ssh/signature.ts";
 import type { DeviceName } from "../ssh/sshAddress.ts";
 
 /**
- * Decides about a login by the namespace's keys (rules section 13) and firewall rules (section 14), all read at one
- * moment: a change is felt by the next login.
+ * Decides a login by the namespace's keys (rules section 13) and firewall rules (section 14). Reads all of them in
+ * one transaction, so that a change applies to the next login.
  */
 export async function admit(services: Services, question: LoginQuestion): Promise<Admission> {
   const { key, firewall } = question;
-  const found = await inTransaction(services, async (tx) => {
+  const policy = await inTransaction(services, async (tx) => {
     const device = await findDevice(tx, question.device);
     if (device === null) return null;
-    const asksRules = firewall && services.settings.edition !== "community";
+    const usesRules = firewall && services.settings.edition !== "community";
     return {
       device,
       stored: key && (await storedKey(tx, device.tenantId, key)),
-      rules: asksRules ? await activeRules(tx, device.tenantId) : [],
+      rules: usesRules ? await activeRules(tx, device.tenantId) : [],
     };
   });
-  if (found === null) return NO_DEVICE;
-  const { device } = found;
-  const refusal = await refusalOf(found, question);
+  if (policy === null) return NO_DEVICE;
+  const { device } = policy;
+  const refusal = await refusalOf(policy, question);
   if (refusal !== undefined) return refusal;
   const { connectionAnnouncement, sessionRecord, sessionRecordMode, sessionIdleMinutes } = device.namespace;
   const announcement = connectionAnnouncement.trimEnd().replaceAll(/\r?\n/g, "\r\n");
@@ -50,7 +50,7 @@ export async function admit(services: Services, question: LoginQuestion): Promis
   };
 }
 
-/** Patterns of the targets to which a login may forward connections; undefined: the server allows none at all. */
+/** Patterns of the targets to which a login may forward connections; undefined if the server allows no forwarding. */
 function forwardingFor(
   { settings }: Services,
   namespace: Pick<Namespace, "sshForwarding">,
@@ -66,22 +66,22 @@ function forwardingFor(
 /** The refusal of a login to a device that is not accepted. */
 export const NO_DEVICE: RefusedLogin = { refused: "device", reason: "no such device, or it is not accepted" };
 
-/** What decides about a login, all read at one moment. */
+/** The data that decides a login, read in one transaction. */
 interface Policy {
   readonly device: Pick<Device, "name"> & { readonly tags: Parameters<typeof tagNames>[0] };
-  /** The namespace's key with the fingerprint of the login's key; null: it has none. */
+  /** The namespace's key with the fingerprint of the login's key; null if the namespace has no such key. */
   readonly stored: FoundKey | null | undefined;
   readonly rules: Awaited<ReturnType<typeof activeRules>>;
 }
 
-/** Why the policy refuses a login; undefined: it does not. */
+/** Returns the reason why the policy refuses a login; undefined if the policy allows it. */
 export async function refusalOf(
   { device, stored, rules }: Policy,
   { login, address, key }: Pick<LoginQuestion, "login" | "address" | "key">,
 ): Promise<RefusedLogin | undefined> {
   const tags = tagNames(device.tags);
   if (key !== undefined) {
-    // The fingerprint is an MD5 digest: two keys may have the same one.
+    // The fingerprint is an MD5 digest, so two keys may have the same fingerprint.
     if (!stored || !keyOfStored(stored.data).equals(key)) {
       return { refused: "key", reason: "the namespace has no such key" };
     }
@@ -89,7 +89,7 @@ export async function refusalOf(
     if (!keyAdmits(rule, { name: device.name, tags }, login)) {
       return {
         refused: "filter",
-        reason: `the key ${stored.name} is not for this login name or this device`,
+        reason: `the key ${stored.name} does not match this login name or this device`,
       };
     }
   }
@@ -102,11 +102,11 @@ export async function refusalOf(
   return allowed ? undefined : { refused: "firewall", reason: `denied by firewall rule ${rule?.id}` };
 }
 
-/** The namespace's key with the fingerprint of a key; null: it has none. */
+/** Returns the namespace's key with the fingerprint of a key; null if the namespace has no such key. */
 export const storedKey = (tx: Transaction, tenantId: string, key: Buffer): Promise<FoundKey | null> =>
   publicKeyRows.find(tx, { tenantId, fingerprint: fingerprintOf(key) });
 
-/** The key of a stored one, as SSH has it. */
+/** Decodes a stored key to SSH's wire format. */
 export function keyOfStored(stored: string): Buffer {
   const { blob } = parseSshPublicKey(Buffer.from(stored, "base64").toString());
   return Buffer.from(blob, "base64");

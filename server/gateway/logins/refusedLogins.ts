@@ -7,7 +7,7 @@ import type { Services } from "../../services.ts";
 import type { RefusedLogin } from "../protocol.ts";
 import { NO_DEVICE, refusalOf, storedKey } from "./admit.ts";
 
-/** What the policy decides an open login by. */
+/** The facts by which the policy decides an open login. */
 export interface LoginFacts {
   readonly deviceUid: string;
   readonly tenantId: string;
@@ -15,15 +15,15 @@ export interface LoginFacts {
   readonly username: string;
   /** The client's address. */
   readonly address: string;
-  /** The public key that opened it, as SSH has it; undefined: a password did. */
+  /** The public key that opened the login, in SSH's wire format; undefined if a password opened it. */
   readonly key: Buffer | undefined;
-  /** The user whose login opened it in a browser. */
+  /** The user who opened the login in a browser; undefined for other logins. */
   readonly userId: string | undefined;
 }
 
 /**
- * The logins that the policy of their namespace would refuse now, read at one moment.
- * @param logins of one namespace, by the uids of their sessions
+ * Returns the logins that the policy of their namespace no longer allows. Reads the policy in one transaction.
+ * @param logins logins of one namespace, by the uids of their sessions
  */
 export async function refusedLogins(
   services: Services,

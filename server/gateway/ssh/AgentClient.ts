@@ -4,10 +4,10 @@ import { UnreachableError } from "../protocol.ts";
 import { bound } from "./bounds.ts";
 import { ssh2 } from "./ssh2.ts";
 
-/** How long an agent may take until it waits for a credential, and to judge one, in milliseconds. */
+/** Time that an agent has for the key exchange, and for checking a credential, in milliseconds. */
 const AGENT_TIMEOUT = 20_000;
 
-/** Algorithms toward agents, whose host keys are RSA keys. */
+/** Algorithms for connections to agents, whose host keys are RSA keys. */
 const ALGORITHMS = {
   kex: [
     "curve25519-sha256",
@@ -21,9 +21,9 @@ const ALGORITHMS = {
 } as const;
 
 export interface AgentLogin {
-  /** The connection to the agent, which expects SSH on it. */
+  /** The connection to the agent, over which the agent expects SSH. */
   readonly stream: Duplex;
-  /** The key, as SSH has it, which the agent must have. */
+  /** The agent's expected public key, in SSH's wire format. */
   readonly hostKey: Buffer;
   readonly username: string;
   /** Called when the agent sends data on a channel. */
@@ -32,7 +32,7 @@ export interface AgentLogin {
 
 type Next = (method: AnyAuthMethod | false) => void;
 
-/** A client of the agent's SSH server, which lets one credential after another be tried. */
+/** A client of the agent's SSH server. It can try several credentials in turn. */
 export class AgentClient {
   readonly #client = new ssh2.Client();
   readonly #stream: Duplex;
@@ -46,12 +46,12 @@ export class AgentClient {
     const client = this.#client;
     const { promise, reject } = Promise.withResolvers<never>();
     this.#ended = promise;
-    // Callers that wait receive the error. After the login there are none.
+    // Waiting callers receive the error. After the login there are no waiting callers.
     promise.catch(() => {});
     client.on("error", () => stream.destroy());
-    client.on("error", (error) => reject(new UnreachableError(`broke off the login: ${error.message}`)));
+    client.on("error", (error) => reject(new UnreachableError(`aborted the login: ${error.message}`)));
     client.on("close", () => reject(new UnreachableError("hung up")));
-    const askForCredential = (_left: unknown, _partial: unknown, next: Next) => this.#next.resolve(next);
+    const onCredentialRequest = (_left: unknown, _partial: unknown, next: Next) => this.#next.resolve(next);
     client.connect({
       sock: stream,
       username,
@@ -61,32 +61,32 @@ export class AgentClient {
         return isDevice;
       },
       algorithms: { ...ALGORITHMS, kex: [...ALGORITHMS.kex] } as never,
-      authHandler: askForCredential as AuthHandlerMiddleware,
+      authHandler: onCredentialRequest as AuthHandlerMiddleware,
       readyTimeout: 0,
     });
-    // It is the agent of the device: the network that it came through has checked its token.
+    // The peer is the device's agent: the service has checked its token when it opened the tunnel.
     bound(client, () => true, onData);
   }
 
   /**
-   * Settles once the agent has proven that it has the private key of the host key.
-   * @throws UnreachableError it does not answer, or has another key
+   * Settles when the agent has proven that it has the private key of the host key.
+   * @throws UnreachableError the agent does not answer, or has another key
    */
   async handshake(): Promise<void> {
-    // The library asks for a credential once the keys are exchanged.
+    // The library requests a credential after the key exchange.
     await this.#inTime(this.#next.promise);
   }
 
   /**
    * Tries a private key (PEM).
-   * @returns the client once it is logged in; undefined if the agent refuses the key
-   * @throws UnreachableError the agent does not answer, or is not the device's
+   * @returns the logged-in client; undefined if the agent refuses the key
+   * @throws UnreachableError the agent does not answer, or does not have the device's private key
    */
   tryKey(key: string): Promise<Client | undefined> {
     return this.#try({ type: "publickey", username: this.#username, key });
   }
 
-  /** As {@link tryKey}, with a password. */
+  /** Tries a password; otherwise like {@link tryKey}. */
   tryPassword(password: string): Promise<Client | undefined> {
     return this.#try({ type: "password", username: this.#username, password });
   }
@@ -94,7 +94,7 @@ export class AgentClient {
   /** Ends the connection. */
   end(): void {
     this.#client.destroy();
-    // The library leaves a stream open of which it has only ended its own direction.
+    // The library ends its own direction of the stream only.
     this.#stream.destroy();
   }
 

@@ -5,40 +5,40 @@ import { type Brake, ignoreErrors, isCongested, passOn, relieved, softwareOf, wr
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import { type ConnectionChannels, fail, SessionChannel } from "./SessionChannel.ts";
 
-/** Channels that a connection may have open at a time. */
+/** Maximum number of open channels of a connection. */
 const MOST = 64;
-/** How long a forwarded connection may take to pass on what is left when its client has closed it, in milliseconds. */
+/** Time that a forwarded connection has to pass on remaining bytes after its client has closed it, in milliseconds. */
 const LINGER = 5_000;
 
 /** Reasons of refused channels (RFC 4254, section 5.1). */
 const [PROHIBITED, CONNECT_FAILED, SHORTAGE] = [1, 2, 4];
-const TOO_MANY = `a connection may have ${MOST} channels at a time`;
-/** Characters of a target that a refusal shows. */
+const TOO_MANY = `a connection can have at most ${MOST} open channels`;
+/** Number of characters of a target that a refusal shows. */
 const TARGET_SHOWN = 100;
-/** Name by which the project's agent introduces itself in SSH. */
+/** Software name of the project's agent in its SSH identification. */
 const OWN_AGENT = "Gatehouse-Agent";
 
-/** Refuses a channel. The types of the library lack the parameters. */
+/** Refuses a channel. The library's types lack these parameters. */
 type Refuse = (code?: number, text?: string) => void;
 
-/** The channels of a client, each joined with one of the same kind at the device. */
+/** The channels of a client, each joined to a channel of the same kind at the device. */
 export class Channels implements ConnectionChannels {
   readonly #login: DeviceLogin;
   readonly #device: Promise<Client>;
   readonly #settings: GatewaySettings;
   readonly #brake: Brake;
   readonly #open = new Set<ServerChannel>();
-  /** Those among them that are shells in terminals. */
+  /** The open channels that are shells in terminals. */
   readonly #terminals = new Set<ServerChannel>();
-  /** Channels that the client has opened and not closed, also those on which it has requested nothing. */
+  /** Number of channels that the client has opened and not closed, including channels without a request. */
   #count = 0;
-  /** Callbacks for the ends of channels. */
+  /** Callbacks to run at the ends of channels. */
   readonly #ends = new Set<() => void>();
   #seats = 0;
   #described = false;
   #hasEnded = false;
 
-  /** @param brake lets the client wait, where what it causes cannot be kept as fast */
+  /** @param brake stops reading from the client when the recorder or the device is slower than the client */
   constructor(
     client: Connection,
     login: DeviceLogin,
@@ -57,7 +57,7 @@ export class Channels implements ConnectionChannels {
     });
     client.on("tcpip", (accept, reject, to) => void this.#forward(accept, reject, to));
     client.on("openssh.streamlocal", (_accept, reject) =>
-      this.#refuse(reject, PROHIBITED, "the gateway forwards no connections to sockets of files"),
+      this.#refuse(reject, PROHIBITED, "the gateway does not forward connections to Unix sockets"),
     );
     client.on("request", (_accept, reject, name) => {
       this.#login.logRefusal(`the gateway does not support the request ${name}`);
@@ -74,8 +74,8 @@ export class Channels implements ConnectionChannels {
   }
 
   /**
-   * Ends all channels with a reason, and refuses new ones.
-   * @returns how many were open
+   * Ends all channels with a reason, and refuses new channels.
+   * @returns the number of channels that were open
    */
   end(reason: string): number {
     this.#hasEnded = true;
@@ -85,7 +85,7 @@ export class Channels implements ConnectionChannels {
     return open.length;
   }
 
-  /** Shows a text in the terminals. */
+  /** Shows a text in all terminals. */
   notify(text: string): void {
     for (const terminal of this.#terminals) {
       if (terminal.writable) terminal.write(`\r\n${text}\r\n`);
@@ -122,7 +122,7 @@ export class Channels implements ConnectionChannels {
     channel.on("close", end);
   }
 
-  /** The client has left. The library does not tell the channels. */
+  /** Ends all channels because the client has disconnected. The library does not notify the channels. */
   closed(): void {
     for (const end of this.#ends) end();
   }
@@ -132,7 +132,7 @@ export class Channels implements ConnectionChannels {
     reject(code, reason);
   }
 
-  /** Counts a channel, until the function that it returns is called; undefined: there are too many. */
+  /** Counts a channel until the returned function is called; undefined if there are too many channels. */
   #occupy(): (() => void) | undefined {
     if (this.#hasEnded || this.#count >= MOST) return undefined;
     this.#count += 1;
@@ -198,7 +198,7 @@ export class Channels implements ConnectionChannels {
       join(near, far);
     };
     try {
-      // Throws where the device has hung up, until that is noticed.
+      // Throws if the device has disconnected and the library has not noticed it yet.
       const device = await this.#device;
       device.forwardOut(srcIP, srcPort, destIP, destPort, opened);
       this.spare(device);
@@ -208,17 +208,17 @@ export class Channels implements ConnectionChannels {
   }
 }
 
-/** The reason why a login may not forward a connection to a target; undefined: it may. */
+/** Returns the reason why a login may not forward a connection to a target; undefined if it may. */
 function prohibitionOf(forwarding: readonly string[] | undefined, target: string): string | undefined {
   if (forwarding === undefined) return "forwarding is off on this server (--ssh-forwarding)";
   if (forwarding.some((pattern) => matchesWhole(pattern, target))) return undefined;
-  const remedy = "add a rule to ssh_forwarding, a setting of the namespace";
-  return `forwarding to ${target.slice(0, TARGET_SHOWN)} is not allowed: ${remedy}`;
+  const remedy = "Add a rule to the namespace's setting ssh_forwarding";
+  return `forwarding to ${target.slice(0, TARGET_SHOWN)} is not allowed. ${remedy}`;
 }
 
 /**
- * Joins two connections until both have ended. Only the project's agent receives the end of the client's input at once:
- * agents of 0.19 close both directions at the end of one, so that the answer would be lost.
+ * Joins two connections until both have ended. Only the project's agent receives the end of the client's input at
+ * once. Agents of 0.19 close both directions when one direction ends, so that the response would be lost.
  */
 function join(near: ServerChannel, far: ClientChannel): void {
   ignoreErrors(far);
@@ -227,6 +227,6 @@ function join(near: ServerChannel, far: ClientChannel): void {
   });
   void passOn(far, (data) => write(near, data)).then(() => near.end());
   near.on("close", () => far.destroy());
-  // Nothing is read of a client's channel while the device takes nothing, so that its end is not seen.
+  // While the device reads nothing, the client's channel is not read either, so its end is not noticed.
   near.once("finish", () => setTimeout(() => far.destroy(), LINGER).unref());
 }

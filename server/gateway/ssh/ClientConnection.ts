@@ -8,15 +8,15 @@ import type { ServiceClient } from "./ServiceClient.ts";
 import { fingerprintOf, isValidSignature } from "./signature.ts";
 import { readSshAddress, type SshAddress } from "./sshAddress.ts";
 
-/** Passwords and signatures that a connection may try. */
+/** Maximum number of passwords and signatures that a connection may try. */
 const TRIES = 6;
-/** Keys that a connection may ask about. */
-const QUESTIONS = 40;
-/** How long a client whose login has ended may take to leave, in milliseconds. */
+/** Maximum number of key queries without a signature that a connection may send. */
+const QUERIES = 40;
+/** Time that a client has to disconnect after its login has ended, in milliseconds. */
 const PARTING = 500;
 const METHODS: ("publickey" | "password")[] = ["publickey", "password"];
 
-/** What the listener wants to know of a connection. */
+/** Events of a connection, for the listener. */
 export interface ConnectionEvents {
   authenticated(): void;
   /** A login was refused. */
@@ -32,14 +32,14 @@ export class ClientConnection {
   readonly #brake: Brake;
   #sshAddress: SshAddress | undefined;
   #tries = 0;
-  #questions = 0;
-  /** The last refusal of a key that was only asked about. */
+  #queries = 0;
+  /** The last refusal of a key query without a signature. */
   #unproved: (LoginAttempt & { readonly refused: Refusal; readonly reason: string }) | undefined;
   #login: DeviceLogin | undefined;
   #device: Promise<Client> | undefined;
   #channels: Channels | undefined;
 
-  /** @param address the client's, normalized */
+  /** @param address the client's normalized address */
   constructor(service: ServiceClient, client: Connection, address: string, events: ConnectionEvents) {
     this.#service = service;
     this.#client = client;
@@ -53,14 +53,14 @@ export class ClientConnection {
     client.on("authentication", (context) => {
       this.#authenticate(context).catch((error: unknown) => {
         if (!(error instanceof UnreachableError)) {
-          service.log.error({ err: error }, "an SSH login could not be decided");
+          service.log.error({ err: error }, "cannot decide an SSH login");
         }
         context.reject(METHODS);
       });
     });
     client.on("ready", () => this.#ready());
-    // The library only ends its own direction; a client that is gone would keep its channels.
-    client.on("error", (error) => this.#brokeOff(error));
+    // The library ends its own direction only, so a client that has disappeared would keep its channels.
+    client.on("error", (error) => this.#failed(error));
     client.on("close", () => this.#closed());
   }
 
@@ -74,26 +74,27 @@ export class ClientConnection {
 
   async #byKey(context: PublicKeyAuthContext): Promise<void> {
     const { key, signature, blob, hashAlgo } = context;
-    const asks = signature === undefined || blob === undefined;
-    if (this.#isTooMuch(asks)) return;
+    const isQuery = signature === undefined || blob === undefined;
+    if (this.#exceedsLimit(isQuery)) return;
     const fingerprint = fingerprintOf(key.data);
     const attempt = { ...this.#attempt(context, "key"), fingerprint };
-    if (!asks && !isValidSignature({ key: key.data, signature, signed: blob, digest: hashAlgo })) {
+    if (!isQuery && !isValidSignature({ key: key.data, signature, signed: blob, digest: hashAlgo })) {
       this.#refuse(context, attempt, {
         refused: "signature",
-        reason: "the signature is wrong, or made with SHA-1",
+        reason: "the signature is wrong or uses SHA-1",
       });
       return;
     }
-    const admission = await this.#admit({ key: key.data, firewall: !asks });
+    const admission = await this.#admit({ key: key.data, firewall: !isQuery });
     if ("refused" in admission) {
-      if (!asks) this.#refuse(context, attempt, admission);
+      if (!isQuery) this.#refuse(context, attempt, admission);
       else {
         this.#unproved = { ...attempt, ...admission };
         context.reject(METHODS);
       }
-    } else if (asks) {
-      // The library answers with the name of the key's type: Dropbear takes it for the algorithm, and signs with SHA-1.
+    } else if (isQuery) {
+      // The library responds with the name of the key's type. Dropbear reads it as the algorithm, and would sign with
+      // SHA-1.
       if (key.algo === "ssh-rsa" && hashAlgo !== undefined)
         key.algo = `rsa-sha2-${hashAlgo.replace("sha", "")}`;
       context.accept();
@@ -104,7 +105,7 @@ export class ClientConnection {
   }
 
   async #byPassword(context: PasswordAuthContext): Promise<void> {
-    if (this.#isTooMuch(false)) return;
+    if (this.#exceedsLimit(false)) return;
     const attempt = this.#attempt(context, "password");
     const admission = await this.#admit({ key: undefined, firewall: true });
     if ("refused" in admission) {
@@ -124,11 +125,11 @@ export class ClientConnection {
     context.accept();
   }
 
-  /** Ends a connection that tries too often. */
-  #isTooMuch(asks: boolean): boolean {
-    if (asks) this.#questions += 1;
+  /** Counts an attempt, and ends a connection that makes too many. Returns true if it ended the connection. */
+  #exceedsLimit(isQuery: boolean): boolean {
+    if (isQuery) this.#queries += 1;
     else this.#tries += 1;
-    if (this.#tries <= TRIES && this.#questions <= QUESTIONS) return false;
+    if (this.#tries <= TRIES && this.#queries <= QUERIES) return false;
     this.#leave();
     return true;
   }
@@ -136,7 +137,7 @@ export class ClientConnection {
   async #admit(of: { readonly key: Buffer | undefined; readonly firewall: boolean }): Promise<Admission> {
     const address = this.#sshAddress;
     if (address === undefined)
-      return { refused: "address", reason: "not of the form login@namespace.device" };
+      return { refused: "address", reason: "the user name does not have the form login@namespace.device" };
     return this.#service.call("admit", { ...address, ...of, address: this.#address });
   }
 
@@ -155,11 +156,12 @@ export class ClientConnection {
     context.reject(METHODS);
   }
 
-  /** @throws UnreachableError the address names another device than with the try before */
+  /** @throws UnreachableError the address refers to another device than in the previous attempt */
   #newLogin({ device }: Exclude<Admission, { refused: Refusal }>, key: Buffer | undefined): DeviceLogin {
     const before = this.#login?.admitted.device.uid ?? device.uid;
-    if (before !== device.uid) throw new UnreachableError("has another name now");
-    // A key opens a session of its own. Passwords share one: the agent may be asked again.
+    if (before !== device.uid) throw new UnreachableError("was renamed during the login");
+    // A login by key opens a session of its own. Password attempts share a session, because the agent can check
+    // several.
     if (key !== undefined) void this.#login?.finish();
     if (this.#login !== undefined && key === undefined) return this.#login;
     const admitted = { device, key, username: this.#sshAddress?.login ?? "", address: this.#address };
@@ -171,17 +173,17 @@ export class ClientConnection {
     return this.#login;
   }
 
-  /** The policy has decided, so the client need not wait until the device is reached. */
+  /** Starts a login by key. The policy has decided, so the client does not wait until the device is reached. */
   #begin(admission: Exclude<Admission, { refused: Refusal }>, attempt: LoginAttempt, key: Buffer): void {
     const login = this.#newLogin(admission, key);
     const device = reportLogin(this.#service, { ...attempt, login }, () => login.byKey()).then((client) => {
-      if (client === undefined) throw new UnreachableError("does not let the service in");
+      if (client === undefined) throw new UnreachableError("does not accept the service's key");
       return client;
     });
     device.catch((error: unknown) => {
-      // The channels hear of it too.
+      // The channels receive the error too.
       if (error instanceof UnreachableError) return;
-      this.#service.log.error({ session: login.uid, err: error }, "a device could not be reached");
+      this.#service.log.error({ session: login.uid, err: error }, "cannot reach a device");
     });
     this.#device = device;
   }
@@ -191,21 +193,21 @@ export class ClientConnection {
     return socketOf(this.#client).writableLength + (this.#channels?.waiting ?? 0);
   }
 
-  #brokeOff(error: Error): void {
-    // Before login, the listener counts broken exchanges; a line for each would let any client fill the log.
+  #failed(error: Error): void {
+    // Before login, the listener counts aborted key exchanges. A log line for each would let any client fill the log.
     if (this.#client.authenticated) {
       const facts = { address: this.#address, session: this.#login?.uid, reason: error.message };
-      this.#service.log.info(facts, "the SSH connection of a client broke off");
+      this.#service.log.info(facts, "the SSH connection of a client failed");
     }
     this.#leave();
   }
 
-  /** Ends it at once. */
+  /** Closes the connection at once. */
   destroy(): void {
     socketOf(this.#client).destroy();
   }
 
-  /** Ends it, and soon after also where the client does not take part. */
+  /** Ends the connection, and closes it soon after if the client does not respond. */
   #leave(): void {
     this.#client.end();
     setTimeout(() => this.destroy(), PARTING).unref();
@@ -227,12 +229,12 @@ export class ClientConnection {
   }
 
   #end(reason: string): void {
-    // Without channels, as on a shared connection, no client reads a reason.
+    // Without channels, as on a shared connection, no client reads the reason.
     if (this.#channels?.end(reason) === 0) {
       this.#leave();
       return;
     }
-    // Clients leave by themselves when their channels end, and have read the reason then.
+    // Clients disconnect when their channels end, after they have read the reason.
     setTimeout(() => this.#leave(), PARTING).unref();
   }
 

@@ -5,19 +5,19 @@ import { AgentClient } from "./AgentClient.ts";
 import type { OpenLogin, ServiceClient } from "./ServiceClient.ts";
 import type { SessionRecorder } from "./SessionRecorder.ts";
 
-/** Refusals of a login that the log shows: a client can cause any number of them. */
+/** Maximum number of logged refusals of a login. A client can cause any number of refusals. */
 const REFUSALS_LOGGED = 20;
-/** Characters of a reason in the log: some have a text of the client or of the device. */
+/** Maximum characters of a reason in the log. Some reasons contain text of the client or the device. */
 const REASON_MAX = 500;
 
 export interface LoginClient {
-  /** The login ends although the client has not ended it. */
+  /** Ends the client's connection and shows the reason. Called when the client has not ended the login itself. */
   end(reason: string): void;
   /** Shows a text in the client's terminals. */
   notify(text: string): void;
 }
 
-/** A login at a device, with the recorder of its session. */
+/** A login to a device, with the recorder of its session. */
 export class DeviceLogin implements OpenLogin {
   readonly uid = randomBytes(32).toString("hex");
   readonly admitted: AdmittedLogin;
@@ -40,18 +40,19 @@ export class DeviceLogin implements OpenLogin {
     );
   }
 
-  /** The client has sent something to the device, or the device to the client. */
+  /** Called when the client has sent data to the device, or the device to the client. */
   noteActivity(): void {
     this.#idle.noteActivity();
   }
 
   /**
-   * Logs in with the service's own key: the client has proved that it has a key which the policy admits.
-   * @throws UnreachableError the device is not connected, or its agent does not let the service in
+   * Logs in with the service's own key, because the client has proved that it has a key that the policy admits.
+   * @returns undefined if the device refuses the service's key
+   * @throws UnreachableError the device is not connected, or its agent does not respond
    */
   async byKey(): Promise<Client | undefined> {
     const [agent, key] = await Promise.all([this.#reach(), this.#service.call("agentKey", undefined)]);
-    return this.#let(await agent.tryKey(key));
+    return this.#admitted(await agent.tryKey(key));
   }
 
   /**
@@ -61,15 +62,15 @@ export class DeviceLogin implements OpenLogin {
    */
   async byPassword(password: string): Promise<Client | undefined> {
     const agent = await this.#reach();
-    return this.#let(await agent.tryPassword(password));
+    return this.#admitted(await agent.tryPassword(password));
   }
 
-  /** True once the client has left, or is to leave. */
+  /** True once the login has ended or is ending. */
   get hasEnded(): boolean {
     return this.#finished !== undefined;
   }
 
-  /** Logs that something was refused which the client requested on its connection. */
+  /** Logs the refusal of a client's request on its connection. */
   logRefusal(reason: string): void {
     this.#refusals += 1;
     if (this.#refusals > REFUSALS_LOGGED) return;
@@ -107,13 +108,13 @@ export class DeviceLogin implements OpenLogin {
     try {
       await this.#agent.then(
         (agent) => agent.end(),
-        // The caller that tried to reach the device has the error.
+        // The caller that tried to reach the device receives the error.
         () => {},
       );
       await this.recorder.finish();
       await this.#service.call("end", { uid: this.uid });
     } catch (error) {
-      this.#service.log.error({ session: this.uid, err: error }, "the end of a session could not be written");
+      this.#service.log.error({ session: this.uid, err: error }, "cannot record the end of a session");
     } finally {
       this.#service.logins.delete(this.uid);
     }
@@ -139,7 +140,7 @@ export class DeviceLogin implements OpenLogin {
     return agent;
   }
 
-  #let(client: Client | undefined): Client | undefined {
+  #admitted(client: Client | undefined): Client | undefined {
     if (client === undefined) return undefined;
     this.recorder.authenticated();
     this.#idle.start();
@@ -148,14 +149,14 @@ export class DeviceLogin implements OpenLogin {
   }
 }
 
-/** Calls a function once nothing has happened for a time. It holds one timer, however much happens. */
+/** Calls a function after a time without activity. It uses one timer, independent of the number of activities. */
 export class IdleTimer {
   readonly #limit: number;
   readonly #onIdle: () => void;
   #timer: NodeJS.Timeout | undefined;
   #activeAt = 0;
 
-  /** @param limit in milliseconds; 0: it never calls the function */
+  /** @param limit in milliseconds; 0: the function is never called */
   constructor(limit: number, onIdle: () => void) {
     this.#limit = limit;
     this.#onIdle = onIdle;

@@ -13,14 +13,14 @@ import {
 } from "../protocol.ts";
 import { SessionWriter } from "./SessionRecorder.ts";
 
-/** A login that goes on in this process. */
+/** An open login of this process. */
 export interface OpenLogin {
   readonly uid: string;
-  /** Ends it, and shows its client why. */
+  /** Ends the login, and shows the reason to its client. */
   end(reason: string): void;
-  /** Shows a text in its terminals. */
+  /** Shows a text in the login's terminals. */
   notify(text: string): void;
-  /** Settles once its session is closed. */
+  /** Settles when the login's session is closed. */
   finish(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ interface PendingCall {
   reject(error: Error): void;
 }
 
-/** The gateway process as a client of the service: its calls and connections, and the settings, log and logins. */
+/** The connection of the gateway process to the service: calls, sockets, settings, log and logins. */
 export class ServiceClient {
   readonly start: GatewayProcessStart;
   readonly log: Logger;
@@ -47,8 +47,8 @@ export class ServiceClient {
 
   /**
    * Calls the service.
-   * @throws UnreachableError the call is about a device that cannot be reached
-   * @throws Error the call has failed; the service has logged why
+   * @throws UnreachableError the call needs a device that cannot be reached
+   * @throws Error the call has failed; the service has logged the cause
    */
   call<Call extends keyof Calls>(call: Call, input: Calls[Call]["input"]): Promise<Calls[Call]["output"]> {
     this.#calls += 1;
@@ -59,13 +59,13 @@ export class ServiceClient {
     });
   }
 
-  /** Takes the outcome of a call. */
+  /** Passes the result of a call to its caller. */
   settle(message: Extract<ToGatewayProcess, { kind: "answer" | "failure" }>): void {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
     if (message.kind === "answer") waiting?.resolve(message.output as never);
     else if (message.unreachable === undefined)
-      waiting?.reject(new Error("the call has failed; the service has logged why"));
+      waiting?.reject(new Error("the call has failed; see the service's log"));
     else waiting?.reject(new UnreachableError(message.unreachable));
   }
 
@@ -86,7 +86,7 @@ export class ServiceClient {
     process.send?.(message);
   }
 
-  /** Ends all logins, and settles once their sessions are closed. */
+  /** Ends all logins, and settles when their sessions are closed. */
   async endLogins(reason: string): Promise<void> {
     const all = [...this.logins.values()];
     for (const login of all) login.end(reason);

@@ -5,19 +5,19 @@ import { ignoreErrors, passOn, passOutput, sendSignal, takeLateRequests, write }
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import { type ProgramRequest, type Transfer, transferOf } from "./transfers.ts";
 
-/** Environment variables that a session may set, and characters of each. */
+/** Maximum number of environment variables that a session may set, and maximum characters of a value. */
 const VARIABLES = 50;
 const VARIABLE_MAX = 4096;
-/** Exit status where the device could not run anything. */
+/** Exit status if the device could not run the program. */
 const FAILED = 255;
-/** Signals that SSH has names for (RFC 4254, section 6.10). The library throws at any other name. */
+/** Signals that SSH defines (RFC 4254, section 6.10). The library throws on any other name. */
 const SIGNALS = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
-/** Signals that wait until the device has opened the channel. */
+/** Maximum number of signals that wait until the device has opened the channel. */
 const EARLY_SIGNALS = 16;
-/** Size of what is recorded without a terminal. */
+/** Terminal size of recordings without a terminal. */
 const USUAL_SIZE: TerminalSize = { width: 80, height: 24 };
 
-/** The channels of a connection, as far as one of them needs the others. */
+/** The part of a connection that its session channels use. */
 export interface ConnectionChannels {
   readonly login: DeviceLogin;
   /** The connection to the device. */
@@ -25,19 +25,19 @@ export interface ConnectionChannels {
   /** Whether a client may set an environment variable. */
   allows(variable: string): boolean;
   add(channel: ServerChannel): void;
-  /** A channel is a shell in a terminal. */
+  /** Registers a channel that is a shell in a terminal. */
   addTerminal(channel: ServerChannel): void;
-  /** Calls a function once at the end of a channel, or of all of them. */
+  /** Calls a function once, at the end of a channel or of all channels. */
   atEnd(channel: ServerChannel, call: () => void): void;
-  /** Something has happened on a seat. */
+  /** Adds an event of a seat to the session. */
   note(seat: number, type: string, data: EventData): void;
-  /** Sets the type of the session from its first request. Later calls have no effect. */
+  /** Sets the session's type, which the first request determines. Later calls have no effect. */
   describe(type: string, term: string | undefined): void;
-  /** Lets the client wait while its device has not read what it caused. */
+  /** Pauses the client while its device has not read the data that the client caused. */
   spare(device: Client): void;
 }
 
-/** A session channel of a client, and what it becomes at the device. */
+/** A client's session channel, joined to a channel of the device. */
 export class SessionChannel {
   readonly #session: Session;
   readonly #seat: number;
@@ -46,14 +46,14 @@ export class SessionChannel {
   #terminal: PseudoTtyInfo | undefined;
   #near: ServerChannel | undefined;
   #far: ClientChannel | undefined;
-  /** Signals that the client has sent before the device has opened the channel. */
+  /** Signals that the client sent before the device opened the channel. */
   readonly #earlySignals: string[] = [];
-  /** Whether the device has still to open the channel. */
+  /** True while the device has not opened the channel yet. */
   #isOpening = false;
   #isClosed = false;
   readonly #release: () => void;
 
-  /** @param release called once the channel counts no more */
+  /** @param release called when the channel no longer counts toward the limit */
   constructor(session: Session, seat: number, channels: ConnectionChannels, release: () => void) {
     this.#session = session;
     this.#seat = seat;
@@ -61,15 +61,16 @@ export class SessionChannel {
     this.#release = release;
     session.once("close", () => {
       this.#isClosed = true;
-      // A channel closes only when all of it is read, and nothing is passed on before the device has opened its own.
+      // A channel closes only after all its data is read. Before the device has opened its channel, no data is passed
+      // on.
       if (this.#far === undefined) this.#near?.resume();
-      this.#free();
+      this.#releaseIfDone();
     });
     this.#takeRequests();
   }
 
-  /** The channel counts until its client has closed it and the device has answered. */
-  #free(): void {
+  /** Releases the channel when its client has closed it and the device has responded. */
+  #releaseIfDone(): void {
     if (this.#isClosed && !this.#isOpening) this.#release();
   }
 
@@ -81,12 +82,12 @@ export class SessionChannel {
       const { cols: columns, rows, width, height, modes, ...rest } = terminal;
       const { term } = rest as { readonly term?: string };
       this.#channels.note(this.#seat, "pty-req", { term: term ?? "", columns, rows, width, height });
-      // Left out where the client wants no answer.
+      // The library omits the callback if the client wants no response.
       accept?.();
     });
     session.on("env", (accept, reject, { key, val }) => {
-      const room = Object.keys(this.#environment).length < VARIABLES && val.length <= VARIABLE_MAX;
-      if (!room || !this.#channels.allows(key)) {
+      const isWithinLimits = Object.keys(this.#environment).length < VARIABLES && val.length <= VARIABLE_MAX;
+      if (!isWithinLimits || !this.#channels.allows(key)) {
         reject?.();
         return;
       }
@@ -107,7 +108,7 @@ export class SessionChannel {
       else if (this.#earlySignals.length < EARLY_SIGNALS) this.#earlySignals.push(name);
       accept?.();
     });
-    // Accepted at once: a client with nothing to send ends its side right after, and could not be accepted then.
+    // Accept at once: a client without input ends its side right away, and the library cannot accept after that.
     session.on("shell", (accept) => this.#run(accept(), { request: "shell" }));
     session.on("exec", (accept, _reject, { command }) => this.#run(accept(), { request: "exec", command }));
     session.on("subsystem", (accept, reject, { name }) => {
@@ -118,7 +119,7 @@ export class SessionChannel {
     session.on("x11", (_accept, reject) => this.#refuse(reject, "X11 forwarding"));
   }
 
-  /** @param reject undefined if the client wants no answer */
+  /** @param reject undefined if the client wants no response */
   #refuse(reject: (() => void) | undefined, what: string): void {
     this.#channels.login.logRefusal(`the gateway does not support ${what}`);
     reject?.();
@@ -128,7 +129,7 @@ export class SessionChannel {
     const { cols: columns, rows, width, height } = size;
     this.#channels.note(this.#seat, "window-change", { columns, rows, width, height });
     this.#terminal = this.#terminal && { ...this.#terminal, ...size };
-    // Agents never answer again when the size changes before they have begun: until then it waits.
+    // Agents stop responding if the size changes before they have started, so the change waits until then.
     this.#sendToDevice((far) => far.setWindow(rows, columns, height, width));
   }
 
@@ -141,25 +142,26 @@ export class SessionChannel {
     );
   }
 
-  #run(near: ServerChannel | undefined, wanted: ProgramRequest): void {
+  #run(near: ServerChannel | undefined, program: ProgramRequest): void {
     if (near === undefined) return;
     this.#near = near;
     this.#isOpening = true;
     this.#channels.add(near);
     near.pause();
-    const { request, ...data } = wanted;
+    const { request, ...data } = program;
     this.#channels.note(this.#seat, request, data);
-    const kind = wanted.request === "subsystem" ? wanted.name : wanted.request === "exec" ? "exec" : "term";
+    const kind =
+      program.request === "subsystem" ? program.name : program.request === "exec" ? "exec" : "term";
     this.#channels.describe(kind, this.#term);
-    // Opening throws where the device has hung up, until that is noticed.
+    // Opening throws if the device has disconnected and the library has not noticed it yet.
     this.#channels.device
       .then((device) => {
-        this.#open(device, near, wanted);
+        this.#open(device, near, program);
         this.#channels.spare(device);
       })
       .catch((error: unknown) => {
         this.#isOpening = false;
-        this.#free();
+        this.#releaseIfDone();
         fail(near, unreachableReason(error));
       });
   }
@@ -168,29 +170,29 @@ export class SessionChannel {
     return (this.#terminal as { readonly term?: string } | undefined)?.term;
   }
 
-  #open(device: Client, near: ServerChannel, wanted: ProgramRequest): void {
+  #open(device: Client, near: ServerChannel, program: ProgramRequest): void {
     const requested = this.#terminal;
-    // Joined within the callback: a short command has ended by the next turn of the event loop.
+    // Joined within the callback: a short command has ended before the next turn of the event loop.
     const opened = (error: Error | undefined, far: ClientChannel) => {
       this.#isOpening = false;
-      this.#free();
+      this.#releaseIfDone();
       if (error) {
-        this.#channels.login.logRefusal(`the device refuses the ${wanted.request}: ${error.message}`);
-        fail(near, `The device refuses the ${wanted.request}`);
+        this.#channels.login.logRefusal(`the device refuses the ${program.request}: ${error.message}`);
+        fail(near, `The device refuses the ${program.request}`);
         return;
       }
       const now = this.#terminal;
       if (now && now !== requested) far.setWindow(now.rows, now.cols, now.height, now.width);
-      this.#join(near, far, wanted);
+      this.#join(near, far, program);
     };
     const pty = requested as PseudoTtyOptions | undefined;
     const env = this.#environment;
-    if (wanted.request === "shell") device.shell(pty ?? false, { env }, opened);
-    else if (wanted.request === "exec") device.exec(wanted.command, { env, ...(pty && { pty }) }, opened);
-    else device.subsys(wanted.name, opened);
+    if (program.request === "shell") device.shell(pty ?? false, { env }, opened);
+    else if (program.request === "exec") device.exec(program.command, { env, ...(pty && { pty }) }, opened);
+    else device.subsys(program.name, opened);
   }
 
-  #join(near: ServerChannel, far: ClientChannel, wanted: ProgramRequest): void {
+  #join(near: ServerChannel, far: ClientChannel, program: ProgramRequest): void {
     this.#far = far;
     const { admitted } = this.#channels.login;
     ignoreErrors(far);
@@ -199,16 +201,16 @@ export class SessionChannel {
       return;
     }
     for (const name of this.#earlySignals) sendSignal(far, name);
-    if (wanted.request === "shell" && this.#terminal) {
+    if (program.request === "shell" && this.#terminal) {
       const { announcement } = admitted.device;
       if (announcement !== "") near.write(announcement);
       this.#channels.addTerminal(near);
     }
-    // The gateway records a terminal also if it runs a transfer. A subsystem has no terminal.
-    const hasTerminal = this.#terminal !== undefined && wanted.request !== "subsystem";
-    const transfer = hasTerminal ? undefined : transferOf(wanted);
+    // The gateway records a terminal even if the terminal runs a transfer. A subsystem has no terminal.
+    const hasTerminal = this.#terminal !== undefined && program.request !== "subsystem";
+    const transfer = hasTerminal ? undefined : transferOf(program);
     const count = { to_device: 0, from_device: 0 };
-    const isRecorded = this.#isRecorded(wanted, hasTerminal, transfer);
+    const isRecorded = this.#isRecorded(program, hasTerminal, transfer);
     void passOn(near, (data) => {
       count.to_device += data.length;
       return write(far, data);
@@ -228,14 +230,14 @@ export class SessionChannel {
       this.#channels.note(this.#seat, "exit-status", { status: code ?? FAILED, ...(signal && { signal }) });
       const isKnown = SIGNALS.has(signal?.replace(/^SIG/, "") ?? "");
       if (code === null && signal && isKnown) near.exit(signal, Boolean(core), text ?? "");
-      // Agents send 2^32 - 1 of what a signal has killed.
+      // Agents send 2^32 - 1 for a program that a signal has killed.
       else near.exit(Math.min(code ?? FAILED, FAILED));
     });
     // The exit status may arrive after the last output.
     const closed = new Promise((resolve) => far.on("close", resolve));
     void Promise.all([passOutput(near, far, far.stderr, note), closed]).then(() => {
-      // Agents report no status of SFTP, and scp counts that as a failure.
-      if (wanted.request === "subsystem" && !hasExited && !this.#channels.login.hasEnded) near.exit(0);
+      // Agents report no status for SFTP, and scp treats a missing status as a failure.
+      if (program.request === "subsystem" && !hasExited && !this.#channels.login.hasEnded) near.exit(0);
       near.end();
     });
     near.on("close", () => far.close());
@@ -250,12 +252,12 @@ export class SessionChannel {
       case "default":
         return transfer === undefined;
       case "all":
-        // The bytes of SFTP are no output that a player could show.
+        // A player cannot show the bytes of SFTP.
         return request !== "subsystem";
     }
   }
 
-  /** Records output: where the recording cannot keep up, the device waits. */
+  /** Records output. If the recorder is slower than the device, the device waits. */
   #record(stream: OutputStream, output: Buffer): Promise<void> {
     const { cols, rows } = this.#terminal ?? {};
     const size = cols && rows ? { width: cols, height: rows } : USUAL_SIZE;
@@ -263,7 +265,7 @@ export class SessionChannel {
   }
 }
 
-/** Tells a client that what it asked for cannot be had. */
+/** Shows a client why its request failed, and ends the channel with a failure status. */
 export function fail(near: ServerChannel, reason: string): void {
   if (!near.writable || near.stderr.writableEnded) return;
   near.stderr.write(`${reason}\r\n`);

@@ -4,23 +4,24 @@ import type { Logger } from "pino";
 import type { OutputStream, SessionEntries, SessionEntry } from "../../features/sessions/addEntries.ts";
 import type { EventData, TerminalSize } from "../protocol.ts";
 
-/** How long entries are collected before they are written, in milliseconds. */
+/** Time for which entries are collected before a write, in milliseconds. */
 const COLLECTING = 200;
-/** Characters and entries with which a write begins at once, and which it has at most. */
+/** Maximum characters and entries of a write. That many entries start a write at once. */
 const BATCH = { characters: 64 * 1024, entries: 256 };
-/** Characters of one recorded chunk at most. */
+/** Maximum characters of one recorded chunk. */
 const CHUNK = 16_000;
-/** What a session may have waiting: then its client and its device wait. */
+/** Maximum size of a session's waiting entries. Beyond it, the session's client and device wait. */
 const WAITING = { characters: 256 * 1024, entries: 256 };
-/** Characters that an entry counts beside its text. */
+/** Characters that an entry counts in addition to its text. */
 const OVERHEAD = 128;
 
-/** Writes entries of sessions, and names the sessions whose output is recorded no longer. */
+/** Writes entries of sessions. Returns the sessions whose output is no longer recorded. */
 type WriteEntries = (sessions: readonly SessionEntries[]) => Promise<readonly string[]>;
 
 /**
- * Writes what happens in the sessions of this process, one batch after the other. It leaves the database to others for
- * as long as each write took, and takes a part of each session in turn, so that no session keeps others waiting.
+ * Writes the entries of this process's sessions in batches. After each write it pauses for as long as the write took,
+ * to leave the database to others. Each batch takes entries of the sessions in turn, so that no session delays the
+ * others.
  */
 export class SessionWriter {
   readonly #write: WriteEntries;
@@ -40,7 +41,7 @@ export class SessionWriter {
     return new SessionRecorder(uid, recording, this);
   }
 
-  /** What waits to be written, of all sessions. */
+  /** Number and characters of the waiting entries of all sessions. */
   get waiting(): { readonly entries: number; readonly characters: number } {
     let [entries, characters] = [0, 0];
     for (const session of this.#dirty) {
@@ -50,7 +51,7 @@ export class SessionWriter {
     return { entries, characters };
   }
 
-  /** A session has something to write. */
+  /** Schedules a session with entries to write. */
   add(session: SessionRecorder, urgent: boolean): void {
     this.#dirty.add(session);
     if (urgent) this.#early.resolve();
@@ -59,7 +60,7 @@ export class SessionWriter {
 
   async #run(): Promise<void> {
     this.#running = true;
-    // What comes after a pause is written at once: only what follows it is collected.
+    // The first entries after a pause are written at once. Only later entries are collected.
     await turn();
     while (this.#dirty.size > 0) {
       const begun = performance.now();
@@ -81,7 +82,7 @@ export class SessionWriter {
     this.#early = Promise.withResolvers();
   }
 
-  /** @returns true if there was more than a batch has */
+  /** @returns true if the batch was full */
   async #writeBatch(): Promise<boolean> {
     let { characters, entries } = BATCH;
     const batch: { readonly session: SessionRecorder; readonly entries: readonly SessionEntry[] }[] = [];
@@ -97,8 +98,11 @@ export class SessionWriter {
     try {
       silenced = await this.#write(batch.map(({ session: { uid }, entries }) => ({ uid, entries })));
     } catch (error) {
-      // The login goes on: what cannot be kept is lost, and the operator learns of it.
-      this.#log.error({ err: error, sessions: batch.length }, "something of sessions could not be kept");
+      // The login continues. The entries are lost, and the log reports it to the operator.
+      this.#log.error(
+        { err: error, sessions: batch.length },
+        "cannot write entries of sessions; they are lost",
+      );
     }
     const stopped = new Set(silenced);
     for (const { session } of batch) {
@@ -116,7 +120,7 @@ const weightOf = (entry: SessionEntry): number =>
 const lengthOf = (data: object): number =>
   Object.values(data).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 8), 0);
 
-/** What happens in a session, in its order, until it is written. */
+/** The events and recorded output of a session, in order, until they are written. */
 export class SessionRecorder {
   readonly uid: string;
   readonly #writer: SessionWriter;
@@ -135,7 +139,7 @@ export class SessionRecorder {
     this.#writer = writer;
   }
 
-  /** True while output is recorded: until the recording has reached its limit. */
+  /** True while output is recorded, which ends when the recording reaches its limit. */
   get recording(): boolean {
     return this.#recording;
   }
@@ -144,43 +148,43 @@ export class SessionRecorder {
     return this.#waiting.length > 0;
   }
 
-  /** What waits to be written. */
+  /** Number and characters of the waiting entries. */
   get waiting(): { readonly entries: number; readonly characters: number } {
     return { entries: this.#waiting.length, characters: this.#weight };
   }
 
-  /** True if there is enough to write for a batch. */
+  /** True if the waiting entries fill a batch. */
   get isUrgent(): boolean {
     return this.#weight >= BATCH.characters || this.#waiting.length >= BATCH.entries / 2;
   }
 
-  /** True if what causes entries must wait for {@link room}. */
+  /** True if producers of entries must wait for {@link room}. */
   get isFull(): boolean {
     return this.#weight >= WAITING.characters || this.#waiting.length >= WAITING.entries;
   }
 
-  /** Settles once there is room for more. */
+  /** Settles when the recorder accepts more entries. */
   async room(): Promise<void> {
     while (this.isFull) await this.#room.promise;
   }
 
-  /** The session is in the database: what has happened so far can be written. */
+  /** Starts writing, because the database now contains the session. */
   begun(): void {
     this.#hasBegun = true;
     if (this.isDirty) this.#writer.add(this, true);
   }
 
-  /** The device has let the login in. */
+  /** Records that the device has accepted the login. */
   authenticated(): void {
     this.#add({ kind: "authenticated" });
   }
 
-  /** What the session is, once its client has said what it wants. */
+  /** Records the session's type, which the client's first request determines. */
   describe(type: string, term: string | undefined): void {
     this.#add({ kind: "described", type, ...(term && { term }) });
   }
 
-  /** Something has happened on a seat. Of sizes that follow each other, the last one is kept. */
+  /** Adds an event of a seat. Of consecutive size changes, only the last one is kept. */
   event(seat: number, type: string, data: EventData): void {
     const last = this.#waiting.at(-1);
     if (type === "window-change" && last?.kind === "event" && last.type === type && last.seat === seat) {
@@ -191,8 +195,8 @@ export class SessionRecorder {
 
   /**
    * Records output of a seat.
-   * @param stream what the command has written to
-   * @returns settled once there is room for more
+   * @param stream the stream to which the command has written
+   * @returns settles when the recorder accepts more output
    */
   async record(seat: number, stream: OutputStream, output: Buffer, size: TerminalSize): Promise<void> {
     if (!this.#recording) return;
@@ -217,7 +221,7 @@ export class SessionRecorder {
     if (this.isFull) await this.room();
   }
 
-  /** Settles once everything is written. Of a session that has never begun, nothing is. */
+  /** Settles when all entries are written. Entries of a session that has never begun are discarded. */
   async finish(): Promise<void> {
     if (!this.#hasBegun) {
       this.#waiting = [];
@@ -231,7 +235,7 @@ export class SessionRecorder {
     }
   }
 
-  /** Takes what is to be written next, of a size at most; one entry at least. */
+  /** Takes the next entries to write, up to a size; at least one entry. */
   take(
     characters: number,
     entries: number,
@@ -249,7 +253,10 @@ export class SessionRecorder {
     return { entries: this.#waiting.splice(0, count), weight };
   }
 
-  /** What was taken is written. @param silenced output is recorded no longer */
+  /**
+   * Notes that the taken entries are written.
+   * @param silenced output is no longer recorded
+   */
   written(silenced: boolean): void {
     this.#writing = false;
     if (silenced) this.#recording = false;

@@ -11,16 +11,16 @@ import type { ServiceClient } from "./ServiceClient.ts";
 import { Startups } from "./Startups.ts";
 import { ssh2 } from "./ssh2.ts";
 
-/** Unanswered requests after which a silent client counts as gone. */
+/** Unanswered keep-alive requests after which a client counts as disconnected. */
 const KEEP_ALIVES = 3;
 
 /**
- * What clients may choose from: nothing by SHA-1 or CBC, and strict key exchange, against prefix truncation. No groups
- * of finite fields: with those an exchange costs a server far more than the client (CVE-2002-20001).
+ * The offered algorithms: none with SHA-1 or CBC, and strict key exchange against prefix truncation. Finite-field
+ * groups are excluded, because their key exchange costs a server far more than the client (CVE-2002-20001).
  */
 const ALGORITHMS = {
   kex: [
-    // Dropbear's handshake with the library hangs when the list begins with the other name of the same algorithm.
+    // Dropbear's handshake with the library hangs if the list begins with the other name of the same algorithm.
     "curve25519-sha256@libssh.org",
     "curve25519-sha256",
     "ecdh-sha2-nistp256",
@@ -38,7 +38,7 @@ const ALGORITHMS = {
   compress: ["none"],
 } satisfies Algorithms;
 
-/** Listens for SSH clients who want to log in to devices. */
+/** The SSH listener for logins to devices. */
 export class SshEntry {
   readonly #service: ServiceClient;
   readonly #server: Server;
@@ -49,10 +49,13 @@ export class SshEntry {
   readonly #exhausted = new Exhausted();
   #refusedExchanges = 0;
   readonly #isTrusted: (address: string) => boolean;
-  /** The addresses of clients. The library knows the end of a connection only, which a client can use twice. */
+  /**
+   * Addresses of clients by their sockets. The library reports only the peer's address and port, which a client can
+   * use for several connections in turn.
+   */
   readonly #addresses = new WeakMap<Socket, string>();
 
-  /** @param hostKey the private key by which clients recognize the entry, in its file's form */
+  /** @param hostKey the private key by which clients recognize the listener, in its file's format */
   constructor(service: ServiceClient, hostKey: string) {
     const { settings } = service.start;
     this.#service = service;
@@ -72,8 +75,9 @@ export class SshEntry {
   }
 
   /**
+   * Starts to accept clients.
    * @returns the port
-   * @throws OperatorError the address cannot be listened on
+   * @throws OperatorError the process cannot listen on the address
    */
   async listen({ host, port }: { readonly host: string; readonly port: number }): Promise<number> {
     this.#listener.listen(port, host);
@@ -87,22 +91,22 @@ export class SshEntry {
     return typeof address === "object" && address !== null ? address.port : port;
   }
 
-  /** Takes the number of key exchanges that ended before they were done, since the last call. */
+  /** Returns the number of incomplete key exchanges that ended since the last call. */
   takeRefusedExchanges(): number {
     const count = this.#refusedExchanges;
     this.#refusedExchanges = 0;
     return count;
   }
 
-  /** Accepts no more clients. Those who are logged in stay. */
+  /** Accepts no more clients. Logged-in clients stay connected. */
   stop(): void {
     this.#listener.close();
     this.#startups.clear();
   }
 
   /**
-   * Ends the connections with the most bytes that wait, until all of them together have no more than a number.
-   * @param most in bytes
+   * Closes the connections with the most waiting bytes, until the total no longer exceeds a limit.
+   * @param most the limit in bytes
    */
   relieve(most: number): void {
     const waiting = [...this.#connections].map((connection) => ({ connection, bytes: connection.waiting }));
@@ -116,7 +120,7 @@ export class SshEntry {
       last.connection.destroy();
       this.#service.log.warn(
         { bytes: last.bytes },
-        "a connection ended: the gateway process holds too much for it",
+        "closed a connection: too many bytes were waiting for it",
       );
     }
   }
@@ -131,7 +135,7 @@ export class SshEntry {
       } catch (error) {
         this.#service.log.warn(
           { peer, reason: (error as Error).message },
-          "PROXY protocol of a trusted proxy",
+          "cannot read the PROXY protocol header of a trusted proxy",
         );
         socket.destroy();
         return;
@@ -148,7 +152,7 @@ export class SshEntry {
   }
 
   #accept(client: Connection): void {
-    // First of all: an error without a listener ends the process.
+    // Must come first: an error without a listener ends the process.
     client.on("error", () => {});
     const socket = socketOf(client) as Socket;
     const address = this.#addresses.get(socket);
@@ -156,10 +160,10 @@ export class SshEntry {
       socket.destroy();
       return;
     }
-    // The client has sent its identification, and wants to exchange keys.
+    // The client has sent its identification, and is ready to exchange keys.
     socket.pause();
     this.#startups.exchange(socket, () => socket.resume());
-    // A client that breaks off has cost as much as a login.
+    // An aborted key exchange has cost as much as a login.
     const brokenOff = () => {
       if (!hasBegunExchange(client)) return;
       this.#refusedExchanges += 1;
@@ -170,7 +174,7 @@ export class SshEntry {
       socket.off("close", brokenOff);
       this.#startups.shookHands(socket);
     });
-    // No client needs a second one before login.
+    // No client needs a second key exchange before login.
     client.on("rekey", () => {
       if (!client.authenticated) socket.destroy();
     });
@@ -193,7 +197,7 @@ export class SshEntry {
     if (count > most) return;
     this.#service.log.warn(
       { network, until: new Date(endsAt).toISOString() },
-      "too many refused SSH logins of an address",
+      "too many refused SSH logins from a network",
     );
   }
 

@@ -1,48 +1,50 @@
 import type { Socket } from "node:net";
 
-/** How long a client may take to log in, in milliseconds: people take their time to compare a host key, and to type. */
+/** Time that a client has to log in, in milliseconds. Users need time to compare a host key and to type a password. */
 const LOGIN = 120_000;
-/** Connections of all networks that are not logged in, at a time. */
+/** Maximum number of connections that are not logged in, of all networks. */
 const MOST = 5_000;
-/** Key exchanges at a time, of all networks and of one: each costs the process a millisecond or two. */
+/**
+ * Maximum number of concurrent key exchanges, in total and per network. A key exchange costs one or two milliseconds.
+ */
 const EXCHANGES = { ofAll: 128, ofNetwork: 16 };
-/** How long a key exchange counts, in milliseconds: one that takes longer waits for its client, and costs nothing. */
+/** Time for which a key exchange counts, in milliseconds. After that it only waits for its client, without cost. */
 const EXCHANGE = 3_000;
 
 interface Startup {
   readonly network: Network;
   readonly timer: NodeJS.Timeout;
-  /** Begins the key exchange; undefined while the client has not identified itself. */
+  /** Starts the key exchange; undefined before the client has sent its identification. */
   begin: (() => void) | undefined;
-  /** Ends when its key exchange counts no more; undefined before that has begun, and after. */
+  /** Timer that stops counting the key exchange; undefined before the key exchange starts and after it counts. */
   exchange: NodeJS.Timeout | undefined;
 }
 
 /** The connections of a network that are not logged in. */
 interface Network {
   readonly name: string;
-  /** The oldest first. */
+  /** All connections, oldest first. */
   readonly sockets: Set<Socket>;
-  /** Those among them that have not begun, likewise. */
+  /** The connections whose key exchange has not started, oldest first. */
   readonly waiting: Set<Socket>;
   exchanges: number;
 }
 
 /**
- * The connections that are not logged in yet. Where there are too many, the oldest makes room for the newest, so that a
- * client that opens silent ones does not keep others out. Few exchange keys at a time. The others wait, and each network
- * has its turn.
+ * The connections that are not logged in yet. Above the limit, the oldest connection is closed for the newest one, so
+ * that a client with many silent connections does not block other clients. Only a few connections exchange keys at a
+ * time. The others wait, and the networks take turns.
  */
 export class Startups {
   readonly #most: number;
-  /** The oldest first. */
+  /** All connections, oldest first. */
   readonly #open = new Map<Socket, Startup>();
   readonly #networks = new Map<string, Network>();
-  /** The networks with connections that wait, in the order of their turns. */
+  /** The networks with waiting connections, in the order of their turns. */
   readonly #waiting = new Set<Network>();
   #exchanges = 0;
 
-  /** @param most of one network; 0: any number */
+  /** @param most maximum number of connections per network; 0: no limit */
   constructor(most: number) {
     this.#most = most;
   }
@@ -63,8 +65,8 @@ export class Startups {
   }
 
   /**
-   * The client wants to exchange keys.
-   * @param begin called when it is its turn
+   * Queues a connection whose client is ready to exchange keys.
+   * @param begin called when the key exchange may start
    */
   exchange(socket: Socket, begin: () => void): void {
     const startup = this.#open.get(socket);
@@ -75,13 +77,13 @@ export class Startups {
     this.#turn();
   }
 
-  /** The key exchange is done. */
+  /** Notes that the key exchange is complete. */
   shookHands(socket: Socket): void {
     const startup = this.#open.get(socket);
     if (startup !== undefined) this.#endExchange(startup);
   }
 
-  /** The connection is logged in, or has ended. */
+  /** Removes a connection that is logged in or has ended. */
   delete(socket: Socket): void {
     const startup = this.#open.get(socket);
     if (startup === undefined) return;
@@ -94,7 +96,7 @@ export class Startups {
     this.#endExchange(startup);
   }
 
-  /** Ends all of them. */
+  /** Closes all connections. */
   clear(): void {
     for (const socket of [...this.#open.keys()]) this.#drop(socket);
   }
@@ -114,14 +116,14 @@ export class Startups {
     this.#turn();
   }
 
-  /** Lets connections begin, while there is room. */
+  /** Starts key exchanges of waiting connections, up to the limits. */
   #turn(): void {
     for (const network of this.#waiting) {
       if (this.#exchanges >= EXCHANGES.ofAll) return;
       const [socket] = network.waiting;
       const next = socket && this.#open.get(socket);
       if (next !== undefined && network.exchanges >= EXCHANGES.ofNetwork) continue;
-      // Its next turn comes after those of all others.
+      // The network's next turn comes after those of all other networks.
       this.#waiting.delete(network);
       if (next === undefined) continue;
       network.waiting.delete(socket as Socket);

@@ -6,20 +6,20 @@ import { DeviceLogin } from "./DeviceLogin.ts";
 import { reportLogin, reportRefusal } from "./reportLogin.ts";
 import type { ServiceClient } from "./ServiceClient.ts";
 
-/** The terminal's only seat. */
+/** The only seat of a terminal. */
 const SEAT = 0;
 const TERM = "xterm";
 
-/** What a browser shows of any refusal. */
+/** The text that a browser shows for any refusal. */
 const DENIED = "Permission denied";
 
-/** A connection to a device, and the shell that it has opened. */
+/** A connection to a device, and the shell opened over it. */
 interface Device {
   readonly client: Client;
   readonly shell: ClientChannel;
 }
 
-/** A terminal in a browser. The service passes on its bytes; everything else is as with an SSH client. */
+/** A terminal in a browser. The service passes on its bytes; otherwise it works like an SSH client. */
 export class WebTerminal {
   readonly #service: ServiceClient;
   readonly #requested: RequestedTerminal;
@@ -29,7 +29,7 @@ export class WebTerminal {
   #device: Device | undefined;
   #isResizing = false;
 
-  /** @param browser what the browser sends and shows */
+  /** @param browser the stream of the browser's input and output */
   constructor(service: ServiceClient, requested: RequestedTerminal, browser: Duplex) {
     this.#service = service;
     this.#requested = requested;
@@ -38,21 +38,24 @@ export class WebTerminal {
     browser.on("close", () => void this.#login?.finish());
   }
 
-  /** Logs in and opens a shell, or shows why there is none. */
+  /** Logs in and opens a shell, or shows why that failed. */
   async open(): Promise<void> {
     try {
       await this.#open();
     } catch (error) {
       if (!(error instanceof UnreachableError)) {
-        this.#service.log.error({ err: error }, "a web terminal could not be opened");
+        this.#service.log.error({ err: error }, "cannot open a web terminal");
       }
-      // Only a browser that has proved something may learn that a device cannot be reached.
+      // Only a browser with a proven key may learn that a device cannot be reached.
       const known = error instanceof UnreachableError && this.#requested.password === undefined;
       this.#browser.end(known ? `The device ${error.message}` : DENIED);
     }
   }
 
-  /** The browser has left. Where the device takes no input, its end would not be seen. */
+  /**
+   * Closes the terminal of a browser that has disconnected. While the device reads no input, the end would not be
+   * noticed.
+   */
   leave(): void {
     this.#browser.destroy();
   }
@@ -64,7 +67,7 @@ export class WebTerminal {
     this.#login?.recorder.event(SEAT, "window-change", { columns, rows, width: 0, height: 0 });
   }
 
-  /** The device gets the last size, once it takes what it was sent before. */
+  /** Sends the last size to the device, after the device has read the data sent before. */
   async #resizeShell(): Promise<void> {
     if (this.#device === undefined || this.#isResizing) return;
     const { client, shell } = this.#device;
@@ -107,7 +110,7 @@ export class WebTerminal {
     login.recorder.describe("web", TERM);
     login.recorder.event(SEAT, "pty-req", { term: TERM, columns: width, rows: height, width: 0, height: 0 });
     client.shell({ term: TERM, cols: width, rows: height, width: 0, height: 0 }, (error, shell) => {
-      if (error) this.#browser.end("The device opens no shell");
+      if (error) this.#browser.end("The device did not open a shell");
       else this.#run(login, { client, shell }, opened);
     });
   }

@@ -3,13 +3,15 @@ import type { Duplex, Readable, Writable } from "node:stream";
 import type { Client, ClientChannel, Connection, ServerChannel, Session } from "ssh2";
 import type { OutputStream } from "../../features/sessions/addEntries.ts";
 
-/** The smallest maximum packet size that a peer may ask for, in bytes: below it, the library sends packet by packet. */
+/**
+ * Smallest accepted maximum packet size of a peer, in bytes. Smaller sizes would make the library send tiny packets.
+ */
 const SMALLEST_PACKET = 1024;
-/** Packets that a client may send before it is logged in: six passwords, forty questions about keys, and some more. */
+/** Maximum packets of a client before login: six passwords, forty key queries, and some more. */
 const PACKETS_BEFORE_LOGIN = 200;
-/** Bytes that a peer may leave unread before its connection is read no further. */
+/** Bytes that a peer may leave unread before reading from its connection pauses. */
 const UNREAD = 256 * 1024;
-/** Bytes that a client may leave unread before login. Then its connection ends. */
+/** Bytes that a client may leave unread before login. Beyond it, the connection is closed. */
 const UNREAD_BEFORE_LOGIN = 64 * 1024;
 /** `SSH_OPEN_RESOURCE_SHORTAGE` (RFC 4254, section 5.1). */
 const RESOURCE_SHORTAGE = 4;
@@ -19,11 +21,11 @@ interface Incoming {
   readonly state: "open" | "eof" | "closed";
 }
 
-/** What the library knows of a channel; a session's own channel comes with its first request. */
+/** The library's state of a channel. A session's own channel exists after its first request. */
 interface LibraryChannel {
   readonly incoming?: Incoming;
   readonly _channel?: { readonly incoming: Incoming };
-  /** Of a session. */
+  /** Only in sessions. */
   readonly _chanInfo?: { readonly outgoing: { readonly id: number } };
 }
 
@@ -36,10 +38,10 @@ type Handler = (protocol: LibraryProtocol, ...values: never[]) => void;
 
 interface LibraryProtocol {
   _onPacket: () => void;
-  /** The key exchange that goes on, or was the last one. */
+  /** The key exchange in progress, or otherwise the last one. */
   readonly _kex: object | undefined;
   readonly _handlers: Record<string, Handler>;
-  /** Packets that wait for the end of a key exchange; undefined without one. */
+  /** Packets that wait for the end of a key exchange; undefined if no key exchange is in progress. */
   readonly _queue: readonly unknown[] | undefined;
   channelClose(channel: number): void;
   requestFailure(): void;
@@ -47,7 +49,7 @@ interface LibraryProtocol {
   channelOpenFail(recipient: number, reason: number, description: string): void;
 }
 
-/** The parts of the library's connections that it keeps for itself. Its version is pinned for their sake. */
+/** Private parts of the library's connections. The library's version is pinned because of them. */
 interface Internals {
   readonly _sock: Duplex;
   readonly _protocol: LibraryProtocol;
@@ -57,11 +59,12 @@ interface Internals {
   };
 }
 
-/** @throws Error this version of the library lacks one of them, so that nothing would be bounded */
+/** @throws Error this version of the library lacks a part, so that the limits could not be enforced */
 function internalsOf(connection: Client | Connection): Internals {
   const { _sock, _protocol, _chanMgr } = connection as unknown as Partial<Internals>;
   const complete = _sock && _chanMgr && _protocol?._onPacket && _protocol._handlers?.CHANNEL_DATA;
-  if (!complete) throw new Error("this version of ssh2 cannot be bounded");
+  if (!complete)
+    throw new Error("this version of ssh2 is not supported: the gateway cannot enforce its limits");
   return { _sock, _protocol, _chanMgr };
 }
 
@@ -71,11 +74,11 @@ export const softwareOf = (channel: ClientChannel): string =>
 
 export const socketOf = (connection: Client | Connection): Duplex => internalsOf(connection)._sock;
 
-/** Whether the peer has said how it wants to exchange keys. */
+/** True if the peer has started a key exchange. */
 export const hasBegunExchange = (connection: Client | Connection): boolean =>
   internalsOf(connection)._protocol._kex !== undefined;
 
-/** Stops the reading of a connection, for one reason or several. */
+/** Pauses reading from a connection while at least one reason applies. */
 export class Brake {
   readonly #socket: Duplex;
   readonly #reasons = new Set<string>();
@@ -85,8 +88,8 @@ export class Brake {
   }
 
   /**
-   * Reads nothing more until something has settled. While the same reason holds already, nothing changes.
-   * @param until called if the reason does not hold yet
+   * Pauses reading until a promise settles. Has no effect while the same reason already applies.
+   * @param until called if the reason does not apply yet
    */
   hold(reason: string, until: () => Promise<unknown>): void {
     if (this.#reasons.has(reason)) return;
@@ -100,7 +103,7 @@ export class Brake {
   }
 }
 
-/** Settles once a stream takes more, or takes nothing ever again. */
+/** Settles when a stream accepts more data, or is closed. */
 export async function drained(stream: Writable): Promise<void> {
   if (!stream.writableNeedDrain || stream.destroyed) return;
   await new Promise<void>((resolve) => {
@@ -113,9 +116,9 @@ export async function drained(stream: Writable): Promise<void> {
 }
 
 /**
- * Bounds what the other end of a connection can make this process do, where the library trusts it: packets and unread
- * answers, above all before login; windows, which it grants and never enforces; maximum packet sizes.
- * @param isLoggedIn whether the peer has proved who it is; agents have, before SSH begins
+ * Limits the resources that the peer of a connection can use, where the library has no limits: packets and unread
+ * responses, above all before login; windows, which the library grants but does not enforce; maximum packet sizes.
+ * @param isLoggedIn whether the peer is authenticated; agents are authenticated before SSH begins
  * @param onData called when the peer sends data on a channel
  */
 export function bound(
@@ -134,7 +137,7 @@ export function bound(
       if (packets > PACKETS_BEFORE_LOGIN || socket.writableLength > UNREAD_BEFORE_LOGIN) socket.destroy();
       return;
     }
-    if (socket.writableLength >= UNREAD) brake.hold("unread answers", () => drained(socket));
+    if (socket.writableLength >= UNREAD) brake.hold("unread responses", () => drained(socket));
   };
   const handlers = protocol._handlers;
   const check = (name: string, isAllowed: (...values: never[]) => boolean) => {
@@ -168,11 +171,12 @@ export function bound(
     const { _chanInfo: session, _channel: channel } = channels.get(recipient) ?? {};
     close(of, recipient);
     if (session === undefined || channel !== undefined) return;
-    // The library would keep a session on which nothing was requested, and close it any number of times.
+    // The library would keep a session without requests, and close it any number of times.
     channels.remove(recipient);
     of.channelClose(session.outgoing.id);
   };
-  // An OpenSSH server announces its keys. The library would parse hundreds of them, and keep each until they are proved.
+  // OpenSSH servers announce their keys. The library would parse hundreds of keys, and keep each one until it is
+  // proved.
   check("GLOBAL_REQUEST", (name: string, wantsReply: boolean) => {
     if (name !== "hostkeys-00@openssh.com") return true;
     if (wantsReply) protocol.requestFailure();
@@ -183,19 +187,19 @@ export function bound(
   return brake;
 }
 
-/** Whether what is written to a connection waits, for the socket or for the end of a key exchange. */
+/** True if data written to a connection waits for the socket or for the end of a key exchange. */
 export function isCongested(connection: Client | Connection): boolean {
   const { _sock: socket, _protocol: protocol } = internalsOf(connection);
   return socket.writableNeedDrain || protocol._queue !== undefined;
 }
 
-/** Settles once what is written to a connection no longer waits. */
+/** Settles when data written to a connection no longer waits. */
 export async function relieved(connection: Client | Connection): Promise<void> {
   await exchanged(connection);
   await drained(socketOf(connection));
 }
 
-/** Settles once no key exchange is in progress: the library keeps what is written during one. */
+/** Settles when no key exchange is in progress. During a key exchange, the library queues written data. */
 async function exchanged(connection: Client | Connection): Promise<void> {
   const { _sock: socket, _protocol: protocol } = internalsOf(connection);
   if (protocol._queue === undefined || socket.destroyed) return;
@@ -209,12 +213,12 @@ async function exchanged(connection: Client | Connection): Promise<void> {
   });
 }
 
-/** The states of the sending direction of the library's channels in which it drops what is written, and reports nothing. */
+/** States of a channel's sending direction in which the library silently drops written data. */
 const SHUT: ReadonlySet<unknown> = new Set(["eof", "closing", "closed"]);
 
 /**
- * Writes to a stream, and settles once it has taken the data; a channel also waits for its connection. What the other
- * end can no longer receive is dropped.
+ * Writes to a stream, and settles when the stream has accepted the data. A channel also waits for its connection.
+ * Data that the peer can no longer receive is dropped.
  */
 export async function write(to: Writable, data: Buffer): Promise<void> {
   const { outgoing } = to as { readonly outgoing?: { readonly state: string } };
@@ -232,7 +236,10 @@ export async function write(to: Writable, data: Buffer): Promise<void> {
   await (connection === undefined ? drained(to) : relieved(connection));
 }
 
-/** Lets a session take requests after the end of its client's input. The library refuses them all, also signals. */
+/**
+ * Lets a session accept requests after the end of its client's input. The library refuses all of them, including
+ * signals.
+ */
 export function takeLateRequests(session: Session): void {
   session.on("eof", () => {
     (session as { _ending?: boolean })._ending = false;
@@ -240,8 +247,8 @@ export function takeLateRequests(session: Session): void {
 }
 
 /**
- * Sends a signal on a channel. The library drops it once the input of the channel has ended.
- * @param name one of RFC 4254, section 6.10
+ * Sends a signal on a channel. The library's own method drops the signal once the input of the channel has ended.
+ * @param name a signal name of RFC 4254, section 6.10
  */
 export function sendSignal(channel: ClientChannel, name: string): void {
   const { outgoing, _client: client } = channel as unknown as {
@@ -253,20 +260,20 @@ export function sendSignal(channel: ClientChannel, name: string): void {
   }
 }
 
-/** Ignores errors of a channel: it closes after each. */
+/** Ignores the errors of a channel, because the channel closes after each error. */
 export function ignoreErrors(channel: { readonly stderr: EventEmitter } & EventEmitter): void {
   for (const stream of [channel, channel.stderr]) stream.on("error", () => {});
 }
 
 /**
- * Passes all data of a stream on, as fast as it is taken, without its end.
- * @param take settles once it takes more
+ * Passes on all data of a stream at the receiver's speed. Does not pass on the end of the stream.
+ * @param take settles when the receiver accepts more data
  */
 export async function passOn(from: Readable, take: (data: Buffer) => Promise<void>): Promise<void> {
   try {
     for await (const data of from.iterator({ destroyOnReturn: false })) await take(data as Buffer);
   } catch {
-    // Reading ends early when the other end hangs up.
+    // Reading ends early if the peer disconnects.
   }
 }
 
@@ -279,10 +286,10 @@ interface PendingWrite {
 }
 
 /**
- * Passes both outputs of a device to a client, as fast as it takes them. They share the client's window, and the library
- * loses count where both wait for it: one would be sent twice, and the other never. So they take turns.
- * @param note called with output before it is passed on; the output waits for it
- * @returns resolves when all is passed on; never, if the channel ends before
+ * Passes stdout and stderr of a device to a client at the client's speed. Both share the client's window. If both
+ * wait for it, the library sends one output twice and never sends the other. So the two outputs take turns.
+ * @param note called with output before it is passed on; the output waits until the call settles
+ * @returns resolves when all output is passed on; never if the channel ends before that
  */
 export async function passOutput(
   channel: ServerChannel,

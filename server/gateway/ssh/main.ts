@@ -11,30 +11,30 @@ import { ServiceClient } from "./ServiceClient.ts";
 import { SshEntry } from "./SshEntry.ts";
 import { WebTerminal } from "./WebTerminal.ts";
 
-/** How often this process shows that its event loop turns, in milliseconds. */
-const SIGN_OF_LIFE = 1_000;
+/** Interval between messages that report a responsive event loop, in milliseconds. */
+const ALIVE_INTERVAL = 1_000;
 
-/** How often it looks at its memory, in milliseconds. */
-const RELIEF = 250;
+/** Interval between checks of this process's memory, in milliseconds. */
+const MEMORY_CHECK_INTERVAL = 250;
 
 let service: ServiceClient | undefined;
 let entry: SshEntry | undefined;
 const terminals = new Map<RelayTicket, WebTerminal>();
 
-// The service has ended: nothing can be decided or recorded any more.
+// The service has ended, so that no login can be decided or recorded.
 process.on("disconnect", () => process.exit(1));
-// A terminal's Ctrl+C reaches the whole group of processes; the service ends this one.
+// Ctrl+C in a terminal signals the whole process group. The service ends this process itself.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 process.on("message", (message: ToGatewayProcess) => {
   if (message.kind === "start") void begin(new ServiceClient(message.start));
-  else if (service !== undefined) obey(service, message);
+  else if (service !== undefined) handleMessage(service, message);
 });
 
 async function begin(started: ServiceClient): Promise<void> {
   service = started;
   process.on("uncaughtException", (error) => {
-    started.log.fatal({ err: error }, "the gateway process fails");
+    started.log.fatal({ err: error }, "the gateway process has failed");
     process.exit(1);
   });
   try {
@@ -43,11 +43,11 @@ async function begin(started: ServiceClient): Promise<void> {
     const port = place && (await entry?.listen(place));
     started.send({ kind: "ready", port });
     const most = started.start.settings.sshMemory * 1024 * 1024;
-    setInterval(() => started.send({ kind: "alive", state: stateOf(started) }), SIGN_OF_LIFE);
+    setInterval(() => started.send({ kind: "alive", state: stateOf(started) }), ALIVE_INTERVAL);
     setInterval(() => {
       const { heapUsed, external } = process.memoryUsage();
       if (heapUsed + external > most / 2) entry?.relieve(most / 4);
-    }, RELIEF);
+    }, MEMORY_CHECK_INTERVAL);
   } catch (error) {
     process.send?.({ kind: "failed", reason: (error as Error).message } satisfies FromGatewayProcess, () =>
       process.exit(1),
@@ -61,7 +61,7 @@ const stateOf = ({ sessionWriter: { waiting } }: ServiceClient): GatewayProcessS
   refusedExchanges: entry?.takeRefusedExchanges() ?? 0,
 });
 
-function obey(to: ServiceClient, message: Exclude<ToGatewayProcess, { kind: "start" }>): void {
+function handleMessage(to: ServiceClient, message: Exclude<ToGatewayProcess, { kind: "start" }>): void {
   if (message.kind === "answer" || message.kind === "failure") to.settle(message);
   else if (message.kind === "end") to.logins.get(message.uid)?.end(message.reason);
   else if (message.kind === "prove") void prove(to, message);
@@ -80,7 +80,7 @@ async function openTerminal(
   try {
     socket = await to.connect(ticket);
   } catch (error) {
-    to.log.error({ err: error }, "a web terminal could not be connected");
+    to.log.error({ err: error }, "cannot connect a web terminal");
     return;
   }
   const terminal = new WebTerminal(to, requested, socket);
@@ -100,9 +100,9 @@ async function prove(to: ServiceClient, { ticket, hostKey }: ReachedDevice): Pro
     );
     await to.call("proved", { ticket, failure });
   } catch (error) {
-    to.log.error({ err: error }, "the proof of an agent's private key could not be reported");
+    to.log.error({ err: error }, "cannot report the proof of an agent's private key");
   } finally {
-    // Not before the outcome is reported: the end of the connection would count as a failure.
+    // End the connection only after the report: an earlier end would count as a failure.
     agent?.end();
   }
 }

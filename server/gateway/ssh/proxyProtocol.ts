@@ -1,44 +1,47 @@
 import type { Socket } from "node:net";
 import { normalAddress } from "../../addresses.ts";
 
-/** How long a proxy may take to say for whom it connects, in milliseconds. */
+/** Time that a proxy has to send its header, in milliseconds. */
 const TIMEOUT = 5_000;
-/** Longest header: one of version 2 with every extension that proxies send. */
+/** Maximum length of a header in bytes. A header of version 2 with all extensions that proxies send is shorter. */
 const LONGEST = 2048;
 const V1 = Buffer.from("PROXY ");
 const V2 = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
-/** Bytes of version 2 before its addresses. */
+/** Bytes of a version 2 header before its addresses. */
 const V2_HEAD = 16;
 
-/** The header at the beginning of what came: its length once it is complete, 0 where there is none. */
+/**
+ * Returns the length of the header at the start of the received bytes; undefined while it is incomplete, 0 without a
+ * header.
+ */
 function headerLength(bytes: Buffer): number | undefined {
-  if (begins(bytes, V2)) {
+  if (startsWithSignature(bytes, V2)) {
     return bytes.length < V2_HEAD ? undefined : V2_HEAD + bytes.readUInt16BE(V2_HEAD - 2);
   }
-  if (!begins(bytes, V1)) return 0;
+  if (!startsWithSignature(bytes, V1)) return 0;
   const end = bytes.indexOf("\r\n");
   return end === -1 ? undefined : end + 2;
 }
 
-/** Whether bytes begin with a signature, as far as they have come. */
-function begins(bytes: Buffer, signature: Buffer): boolean {
+/** True if the bytes received so far match the start of a signature. */
+function startsWithSignature(bytes: Buffer, signature: Buffer): boolean {
   const length = Math.min(bytes.length, signature.length);
   return bytes.subarray(0, length).equals(signature.subarray(0, length));
 }
 
 /**
- * Reads the PROXY protocol (versions 1 and 2) at the beginning of a trusted proxy's connection.
- * @returns the client's address; undefined where the proxy connects for itself, or says nothing in time
+ * Reads the PROXY protocol header (versions 1 and 2) of a trusted proxy's connection.
+ * @returns the client's address; undefined if the proxy connects for itself, or sends no header in time
  * @throws Error the header is malformed, or the connection has ended
  */
 export function readProxied(socket: Socket): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     let bytes = Buffer.alloc(0);
-    const settle = (give: () => void) => {
+    const settle = (settled: () => void) => {
       clearTimeout(timer);
       socket.off("readable", read).off("close", closed);
       if (bytes.length > 0) socket.unshift(bytes);
-      give();
+      settled();
     };
     const closed = () => settle(() => reject(new Error("the connection has ended")));
     const timer = setTimeout(() => settle(() => resolve(undefined)), TIMEOUT);
@@ -62,21 +65,21 @@ export function readProxied(socket: Socket): Promise<string | undefined> {
 }
 
 /**
- * The client's address in a header; undefined where the proxy names none.
+ * Returns the client's address in a header; undefined if the header contains none.
  * @throws Error the header is malformed
  */
 function addressIn(header: Buffer): string | undefined {
-  return begins(header, V1) ? addressInText(header.toString("latin1")) : addressInBytes(header);
+  return startsWithSignature(header, V1) ? addressInText(header.toString("latin1")) : addressInBytes(header);
 }
 
-/** `PROXY TCP4 192.0.2.1 198.51.100.1 56324 22` (the specification, section 2.1). */
+/** Parses a version 1 header: `PROXY TCP4 192.0.2.1 198.51.100.1 56324 22` (the specification, section 2.1). */
 function addressInText(header: string): string | undefined {
   if (header.startsWith("PROXY UNKNOWN")) return undefined;
   const source = /^PROXY TCP[46] ([\da-fA-F.:]+) [\da-fA-F.:]+ \d{1,5} \d{1,5}\r\n$/.exec(header)?.[1];
-  return known(source ?? "");
+  return normalized(source ?? "");
 }
 
-/** Lengths of two addresses and two ports, by the family in the upper half of the 14th byte (section 2.2). */
+/** Bytes of two addresses and two ports, by the address family in the upper half of the 14th byte (section 2.2). */
 const V2_ADDRESSES: Readonly<Record<number, number>> = { 1: 12, 2: 36 };
 
 function addressInBytes(header: Buffer): string | undefined {
@@ -87,12 +90,12 @@ function addressInBytes(header: Buffer): string | undefined {
   if (command === 0 || length === undefined) return undefined;
   if (header.length < V2_HEAD + length) throw new Error("malformed");
   const bytes = header.subarray(V2_HEAD, V2_HEAD + (length - 4) / 2);
-  return known(
+  return normalized(
     bytes.length === 4 ? bytes.join(".") : (bytes.toString("hex").match(/.{4}/g)?.join(":") ?? ""),
   );
 }
 
-function known(text: string): string {
+function normalized(text: string): string {
   const address = normalAddress(text);
   if (address === undefined) throw new Error("malformed");
   return address;

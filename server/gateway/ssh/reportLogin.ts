@@ -2,11 +2,11 @@ import { type Refusal, UnreachableError } from "../protocol.ts";
 import type { DeviceLogin } from "./DeviceLogin.ts";
 import type { ServiceClient } from "./ServiceClient.ts";
 
-/** Who wants to log in, and how. Nothing of the credential itself. */
+/** An attempt to log in, without the credential itself. */
 export interface LoginAttempt {
   readonly entry: "ssh" | "web";
   readonly credential: "key" | "password" | "none";
-  /** The name that the client gives, or the login name on the device. */
+  /** The user name that the client sends, or the login name on the device. */
   readonly username: string;
   readonly address: string;
   readonly fingerprint?: string | undefined;
@@ -23,7 +23,7 @@ export function reportRefusal(
   service.log.info({ ...attempt, refused, reason }, "login to a device refused");
 }
 
-/** Runs a login that the policy has let through, and reports its outcome to the operator. */
+/** Runs a login that the policy has admitted, and reports its result to the operator. */
 export async function reportLogin<Result>(
   service: ServiceClient,
   { login, ...attempt }: LoginAttempt & { readonly login: DeviceLogin },

@@ -2,23 +2,23 @@ import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
 import type { ParsedKey } from "ssh2";
 import { ssh2 } from "./ssh2.ts";
 
-/** The fingerprint of a key as SSH has it (models section 0). */
+/** Returns the MD5 fingerprint of a key in SSH's wire format (models section 0). */
 export const fingerprintOf = (key: Buffer): string => hash("md5", key).match(/../g)?.join(":") ?? "";
 
-/** What a client sends to prove that it has a private key (RFC 4252, section 7). */
+/** A client's proof that it has a private key (RFC 4252, section 7). */
 export interface KeySignature {
-  /** The public key, as SSH has it. */
+  /** The public key in SSH's wire format. */
   readonly key: Buffer;
   readonly signature: Buffer;
-  /** What was signed. */
+  /** The signed bytes. */
   readonly signed: Buffer;
-  /** The digest of an RSA signature; undefined for SHA-1, and for other keys. */
+  /** The digest of an RSA signature; undefined for SHA-1 and for other keys. */
   readonly digest: string | undefined;
 }
 
 /**
- * True if the signature is valid. Accepts every type of key that the service stores, except DSA and RSA with SHA-1,
- * which can be forged.
+ * Returns true if a signature is valid. Accepts all types of stored keys, except DSA keys and RSA signatures with
+ * SHA-1, which can be forged.
  */
 export function isValidSignature({ key, signature, signed, digest }: KeySignature): boolean {
   try {
@@ -34,41 +34,50 @@ export function isValidSignature({ key, signature, signed, digest }: KeySignatur
   }
 }
 
-/** The flag of a security key that somebody has touched it. */
+/** The flag by which a security key reports that its user has touched it. */
 const TOUCHED = 0x01;
 /** Bytes of a security key's flags and counter. */
 const STATE = 5;
 
-/** Verifies the signature of a FIDO security key (OpenSSH, PROTOCOL.u2f), which says that it was touched. */
+/** Verifies the signature of a FIDO security key (OpenSSH, PROTOCOL.u2f), including the flag of a touch. */
 function isValidTouchSignature(type: string, key: Buffer, signature: Buffer, signed: Buffer): boolean {
   const state = signature.subarray(-STATE);
-  const made = signature.subarray(0, -STATE);
+  const signatureBytes = signature.subarray(0, -STATE);
   if (((state[0] ?? 0) & TOUCHED) === 0) return false;
   const digestOf = (data: Buffer) => hash("sha256", data, "buffer");
-  const over = (application: Buffer) => Buffer.concat([digestOf(application), state, digestOf(signed)]);
+  const signedBytes = (application: Buffer) =>
+    Buffer.concat([digestOf(application), state, digestOf(signed)]);
   if (type === "sk-ssh-ed25519@openssh.com") {
     const [, point, application] = stringsOf(key, 3);
-    return verify(null, over(application as Buffer), edKey(point as Buffer), made);
+    return verify(null, signedBytes(application as Buffer), edKey(point as Buffer), signatureBytes);
   }
   const [, , point, application] = stringsOf(key, 4);
-  const [r, s] = stringsOf(made, 2).map(fixed);
+  const [r, s] = stringsOf(signatureBytes, 2).map(to32Bytes);
   const ecdsa = { key: ecKey(point as Buffer), dsaEncoding: "ieee-p1363" } as const;
-  return verify("sha256", over(application as Buffer), ecdsa, Buffer.concat([r as Buffer, s as Buffer]));
+  return verify(
+    "sha256",
+    signedBytes(application as Buffer),
+    ecdsa,
+    Buffer.concat([r as Buffer, s as Buffer]),
+  );
 }
 
-/** The first length-prefixed fields of a buffer. @throws RangeError it is cut short */
+/**
+ * Reads the first length-prefixed fields of a buffer.
+ * @throws RangeError the buffer is too short
+ */
 function stringsOf(bytes: Buffer, count: number): Buffer[] {
   let offset = 0;
   return Array.from({ length: count }, () => {
     const start = offset + 4;
     offset = start + bytes.readUInt32BE(offset);
-    if (offset > bytes.length) throw new RangeError("a field is cut short");
+    if (offset > bytes.length) throw new RangeError("the buffer is too short for a field");
     return bytes.subarray(start, offset);
   });
 }
 
-/** A number as 32 bytes. */
-const fixed = (number: Buffer): Buffer => Buffer.concat([Buffer.alloc(32), number]).subarray(-32);
+/** Pads or cuts a number to 32 bytes. */
+const to32Bytes = (number: Buffer): Buffer => Buffer.concat([Buffer.alloc(32), number]).subarray(-32);
 
 const edKey = (point: Buffer): KeyObject =>
   createPublicKey({ format: "jwk", key: { kty: "OKP", crv: "Ed25519", x: point.toString("base64url") } });

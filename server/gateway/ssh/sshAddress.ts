@@ -1,21 +1,21 @@
 import type { DeviceAddress } from "../../features/devices/lookup.ts";
 
-/** A device as an SSH address names it: by its namespace and name, or by its uid. */
+/** The device part of an SSH address: namespace and device name, or the uid. */
 export type DeviceName = DeviceAddress | { readonly uid: string };
 
-/** Who wants to log in where. */
+/** The login name and device of an SSH user name. */
 export interface SshAddress {
   /** Login name on the device. */
   readonly login: string;
   readonly device: DeviceName;
 }
 
-/** Longest user name of a client, in characters; those of devices and namespaces are shorter. */
+/** Maximum length of a client's user name, in characters. Names of devices and namespaces are shorter. */
 const LONGEST = 512;
 
 /**
- * Reads the user name of an SSH client: `login@namespace.device`, or `login@uid`. Names of devices may have dots.
- * Undefined for any other text.
+ * Parses the user name of an SSH client: `login@namespace.device` or `login@uid`. Device names may contain dots.
+ * @returns undefined for any other text
  */
 export function readSshAddress(text: string): SshAddress | undefined {
   if (text.length > LONGEST) return undefined;

@@ -1,26 +1,26 @@
-/** A client's request to run something on the device. */
+/** A client's request to run a program on the device. */
 export type ProgramRequest =
   | { readonly request: "shell" }
   | { readonly request: "exec"; readonly command: string }
   | { readonly request: "subsystem"; readonly name: string };
 
-/** A transfer of files, of which a session shows the size and not the content. */
+/** A file transfer. A session shows its size but not its content. */
 export interface Transfer {
   readonly program: string;
-  /** Seen from the client. */
+  /** The direction, as seen from the client. */
   readonly direction: "upload" | "download" | "both";
 }
 
 /**
- * Characters by which a shell runs more than one program, or another one. What comes after them is not a transfer, so
- * such a command is recorded.
+ * Characters with which a shell can run several programs or a different one. Text after them may be no transfer, so
+ * such commands are recorded.
  */
 const SHELL_SYNTAX = /[;&|<>()$`\n\r]/;
 
-/** The options of scp at the other end of a copy. Others run programs, or take the next word as their value. */
+/** The options of scp at the remote end of a copy. Other options run programs, or take the next word as their value. */
 const SCP_OPTION = /^-[dfpqrtv]+$/;
 
-/** The transfer that a request begins; undefined: it is none, or not certainly one. */
+/** Returns the transfer that a request starts; undefined if the request is no transfer or may be none. */
 export function transferOf(request: ProgramRequest): Transfer | undefined {
   if (request.request === "shell") return undefined;
   if (request.request === "subsystem") return { program: request.name, direction: "both" };

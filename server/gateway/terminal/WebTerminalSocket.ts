@@ -8,14 +8,17 @@ import type { Gateway } from "../Gateway.ts";
 import type { GatewayProcess } from "../GatewayProcess.ts";
 import type { RelayTicket, RequestedTerminal, TerminalSize } from "../protocol.ts";
 
-/** How often a browser is pinged, in milliseconds; one that did not answer the last ping is gone. */
+/**
+ * Interval between pings to a browser, in milliseconds. A browser that has not answered the last ping is
+ * disconnected.
+ */
 const PING = 30_000;
-/** How long sizes of a terminal are collected, in milliseconds. */
+/** Time during which size changes of a terminal are combined, in milliseconds. */
 const RESIZING = 50;
-/** What a browser shows of any refusal. */
+/** The text that a browser shows for any refusal. */
 const DENIED = "Permission denied";
 
-/** What a browser sends: input, as bytes or base64, or a new size of its terminal. */
+/** A message of a browser: input, as bytes or base64, or a new size of its terminal. */
 const fromBrowser = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal(1), data: z.union([z.array(z.int().min(0).max(255)), z.base64()]) }),
   z.object({
@@ -41,7 +44,7 @@ export class WebTerminalSocket extends WebSocketHandler {
     this.#requested = requested;
   }
 
-  /** One that only shows why there is none. */
+  /** Returns a WebSocket that only shows why the terminal is refused. */
   static refused(reason: string): WebSocketHandler {
     return webSocketHandler((socket) => {
       socket.on("error", () => {});
@@ -52,7 +55,7 @@ export class WebTerminalSocket extends WebSocketHandler {
   begin(socket: WebSocket): void {
     socket.on("error", () => {});
     socket.on("message", (data) => this.#receive(socket, data));
-    // What is typed before the shell is there waits in the connection.
+    // Input that arrives before the shell is open waits in the connection.
     socket.pause();
     keepAlive(socket);
     socket.on("close", () => {
@@ -61,15 +64,15 @@ export class WebTerminalSocket extends WebSocketHandler {
       this.#stream?.destroy();
     });
     this.#process.begin().then(
-      () => this.#ask(socket),
+      () => this.#requestTerminal(socket),
       (error: unknown) => {
-        this.#log.error({ err: error }, "a web terminal could not be opened");
+        this.#log.error({ err: error }, "cannot open a web terminal");
         leave(socket, DENIED);
       },
     );
   }
 
-  #ask(socket: WebSocket): void {
+  #requestTerminal(socket: WebSocket): void {
     this.#ticket = this.#process.expect(
       (stream) => this.#join(socket, stream),
       () => leave(socket, DENIED),
@@ -77,11 +80,11 @@ export class WebTerminalSocket extends WebSocketHandler {
     this.#process.send({ kind: "terminal", ticket: this.#ticket, requested: this.#requested });
   }
 
-  /** Passes on what the gateway process writes: output of the shell, or why there is none. */
+  /** Passes on the output of the gateway process: output of the shell, or the reason why there is no shell. */
   #join(socket: WebSocket, stream: Duplex): void {
     this.#stream = stream;
     if (socket.readyState !== socket.OPEN) stream.destroy();
-    // Cut between characters, as text frames must be.
+    // Text frames must be cut between characters.
     const decoder = new StringDecoder("utf8");
     const toBrowser = new Writable({
       write: (output: Buffer, _encoding, done) => {
@@ -92,7 +95,7 @@ export class WebTerminalSocket extends WebSocketHandler {
     });
     toBrowser.on("error", () => socket.terminate());
     stream.pipe(toBrowser);
-    // Also where it ends before its last output.
+    // The stream may also end before its last output.
     stream.on("close", () => toBrowser.end());
     toBrowser.on("close", () => leave(socket));
     socket.resume();
@@ -119,7 +122,7 @@ export class WebTerminalSocket extends WebSocketHandler {
     }, RESIZING);
   }
 
-  /** Passes the last size on, unless it was. */
+  /** Passes the last size on, unless that has already happened. */
   #resize(): void {
     const [ticket, size] = [this.#ticket, this.#size];
     this.#size = undefined;
@@ -143,7 +146,7 @@ function readMessage(text: string): z.output<typeof fromBrowser> | undefined {
   }
 }
 
-/** Shows why, and closes. */
+/** Shows a reason if there is one, and closes the WebSocket. */
 function leave(socket: WebSocket, reason?: string): void {
   if (socket.readyState !== socket.OPEN) return;
   if (reason !== undefined) socket.send(reason);

@@ -14,14 +14,14 @@ import type { Admission, Refusal } from "../protocol.ts";
 import { ssh2 } from "../ssh/ssh2.ts";
 import { WebTerminalSocket } from "./WebTerminalSocket.ts";
 
-/** How long a terminal ticket is good, in milliseconds. */
+/** Lifetime of a terminal ticket, in milliseconds. */
 const LIFE = 30_000;
 
 const sealPurpose = (digest: string): string => `web terminal ${digest}`;
 
 type TicketRequest = z.output<NonNullable<(typeof liveConnections.openWebTerminal)["body"]>>;
 
-/** What a terminal ticket stands for. */
+/** The content of a terminal ticket. */
 const terminalTicket = z.object({
   device: z.string(),
   username: z.string(),
@@ -31,7 +31,7 @@ const terminalTicket = z.object({
   userId: z.string().optional(),
 });
 
-/** The ticket is in the database, sealed: the terminal may be opened at another instance. */
+/** Creates a terminal ticket. It is stored sealed in the database, because another instance may open the terminal. */
 export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = async (context) => {
   const { services, body, request } = context;
   checkCredential(body);
@@ -52,8 +52,8 @@ export const openWebTerminal: Handler<PublicOperations["openWebTerminal"]> = asy
 };
 
 /**
- * The user whose token the request carries. The operation needs none, so that a token which is not accepted counts as
- * none: the password or the key decides.
+ * Returns the user whose token the request carries. The operation needs no token, so that an invalid token counts as
+ * no token: the password or the key decides.
  */
 async function userOf(services: Services, { authorization }: RequestFacts): Promise<string | undefined> {
   if (authorization === undefined) return undefined;
@@ -66,13 +66,16 @@ async function userOf(services: Services, { authorization }: RequestFacts): Prom
   }
 }
 
-/** @throws InvalidError neither a password, nor a key with its signature */
+/** @throws InvalidError the request has neither a password nor a key with its signature */
 function checkCredential({ password, fingerprint, signature }: TicketRequest): void {
   if (password || (fingerprint && signature)) return;
-  throw new InvalidError("password: must be given, or fingerprint and signature");
+  throw new InvalidError("password: required unless fingerprint and signature are given");
 }
 
-/** What is wrong is told in the terminal itself: browsers show no answer to a WebSocket that is refused. */
+/**
+ * Opens a web terminal. The terminal itself shows errors, because browsers do not show the response to a refused
+ * WebSocket.
+ */
 export const streamWebTerminal =
   (gateway: Gateway): Handler<PublicOperations["streamWebTerminal"]> =>
   async (context) => {
@@ -82,14 +85,19 @@ export const streamWebTerminal =
     if (gateway.isDraining) return WebTerminalSocket.refused("the service is being stopped");
     const ticket = await takeTicket(services, query.token ?? "");
     if (ticket === undefined)
-      return WebTerminalSocket.refused("the terminal was not asked for, or too long ago");
+      return WebTerminalSocket.refused(
+        "the terminal ticket is invalid or has expired. Open the terminal again",
+      );
     const { username, password } = ticket;
     const { admission, key } = await admitTerminal(services, ticket, address);
     const userId = await memberOf(services, admission, ticket.userId);
     return new WebTerminalSocket(gateway, { admission, username, password, address, key, userId, size });
   };
 
-/** The user, if it is a member of the device's namespace: only then does the end of the membership end the session. */
+/**
+ * Returns the user if it is a member of the device's namespace. Only then does the end of the membership end the
+ * session.
+ */
 async function memberOf(
   services: Services,
   admission: Admission,
@@ -100,7 +108,7 @@ async function memberOf(
   return role === null ? undefined : userId;
 }
 
-/** Takes a ticket, which is good once; undefined without one. */
+/** Takes a ticket, which is valid once; undefined if there is no such ticket. */
 async function takeTicket(
   services: Services,
   token: string,
@@ -113,7 +121,7 @@ async function takeTicket(
   return terminalTicket.parse(JSON.parse(services.sealer.open(row.sealed, sealPurpose(digest))));
 }
 
-/** Decides as for an SSH login, with what the browser has in place of SSH's proof of a key. */
+/** Decides as for an SSH login, with the browser's signature in place of SSH's proof of a key. */
 async function admitTerminal(
   services: Services,
   ticket: z.output<typeof terminalTicket>,
@@ -136,7 +144,7 @@ async function admitTerminal(
   return { admission: await admit(services, { ...question, key }), key };
 }
 
-/** Whether a key has signed a login name, as the console does: RSA with SHA-1, Ed25519 as it is. */
+/** True if a key has signed a login name in the console's way: RSA with SHA-1, Ed25519 without a digest. */
 function hasSigned(key: Buffer, login: string, signature: string): boolean {
   const parsed = ssh2.utils.parseKey(key);
   if (parsed instanceof Error) return false;
