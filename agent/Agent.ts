@@ -10,40 +10,46 @@ import { SshServer } from "./SshServer.ts";
 import type { ServicePin } from "./servicePin.ts";
 import { RefusedError, runTunnel } from "./tunnel.ts";
 
-/** What an agent is told at its start. */
+/** The configuration of an agent. */
 export interface AgentOptions extends ChannelOptions {
   /** Address of the service. */
   readonly url: string;
   readonly tenant: string;
   /** Name of a new device. */
   readonly hostname: string;
-  /** What identifies the machine. */
+  /** Identifier of the machine, such as the address of a network card. */
   readonly mac: string;
   readonly key: DeviceKey;
   readonly pin: ServicePin;
-  /** Version that is reported. */
+  /** Version that the agent reports to the service. */
   readonly version: string;
-  /** Login names that get in; `*` stands for all. */
+  /** Accepted login names; `*` accepts all names. */
   readonly logins: readonly string[];
   passwordFits(password: string): Promise<boolean>;
 }
 
-/** A device as the service knows it. */
+/** The device as the service knows it. */
 interface Enrolled {
   readonly name: string;
   readonly token: string;
 }
 
-/** Milliseconds between attempts: doubled after each, to at most the second. A tunnel that held so long begins anew. */
+/**
+ * Pauses between connection attempts, in milliseconds. Each pause is twice as long as the one before, up to the
+ * maximum. After a tunnel that lasted longer than the maximum, the next pause is the first one again.
+ */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 30_000;
-/** Statuses with which services answer an operation that they do not have. */
+/** Response statuses of services that do not have the operation. */
 const WITHOUT_CHALLENGES: ReadonlySet<number> = new Set([401, 403, 404, 405]);
-/** How often the device reports, in milliseconds, and a random part more: a fleet must not report at once. */
+/**
+ * Interval between reports of the device, in milliseconds. A random part is added, so that a fleet does not report at
+ * once.
+ */
 const REPORT = 10 * 60_000 + 10_000;
 const REPORT_SPREAD = 50_000;
 
-/** The system's own name, as `os-release` has it. */
+/** Returns the name of the operating system from `os-release`. */
 function system(): { readonly id: string; readonly prettyName: string } {
   try {
     const lines = readFileSync("/etc/os-release", "utf8").split("\n");
@@ -60,7 +66,7 @@ function system(): { readonly id: string; readonly prettyName: string } {
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
 
-/** Enrolls a device, keeps its tunnel, and serves the logins that come through it. */
+/** Enrolls a device, keeps its tunnel open, and serves the logins through it. */
 export class Agent {
   readonly #options: AgentOptions;
   readonly #server: SshServer;
@@ -79,13 +85,13 @@ export class Agent {
     });
   }
 
-  /** Ends the tunnel, and all logins. */
+  /** Ends the tunnel and all logins. */
   stop(): void {
     this.#stop.abort();
     this.#server.stop();
   }
 
-  /** Runs until it is stopped; whatever else happens, it tries again. Logins survive the loss of the tunnel. */
+  /** Runs until it is stopped, and retries after every failure. Open logins survive the loss of the tunnel. */
   async run(): Promise<void> {
     const { signal } = this.#stop;
     const { log } = this.#options;
@@ -99,10 +105,10 @@ export class Agent {
         if (Date.now() - started > LONGEST_PAUSE) pause = FIRST_PAUSE;
       } catch (error) {
         if (!signal.aborted) {
-          log("warn", "not connected with the service", { reason: (error as Error).message });
+          log("warn", "cannot connect to the service", { reason: (error as Error).message });
         }
         if (error instanceof RefusedError && error.status < 500) {
-          // Whatever is wrong with the token, a new one may be right.
+          // The token may be the cause, so try a new token.
           this.#enrolled = undefined;
           if (!isTokenNew) continue;
         }
@@ -144,7 +150,7 @@ export class Agent {
     }
   }
 
-  /** A proof that this is the device; undefined: the service gives no challenges, as those of 0.19 do not. */
+  /** Returns a proof of the device's private key; undefined if the service has no challenges, like services of 0.19. */
   async #proof(client: Client): Promise<{ challenge: string; signature: string } | undefined> {
     const { tenant, key } = this.#options;
     let challenge: string;
@@ -158,13 +164,13 @@ export class Agent {
     return { challenge, signature: sign("sha256", text, key.privateKey).toString("base64") };
   }
 
-  /** Reports as long as the tunnel holds. */
+  /** Reports regularly while the tunnel is open. */
   async #holdTunnel({ token }: Enrolled): Promise<void> {
     const { url, log } = this.#options;
     const report = setInterval(
       () => {
         this.#enroll().catch((error: Error) =>
-          log("warn", "the service took no report", { reason: error.message }),
+          log("warn", "the service did not accept a report", { reason: error.message }),
         );
       },
       REPORT + Math.random() * REPORT_SPREAD,

@@ -14,51 +14,51 @@ import {
 import { FileServer } from "./sftp.ts";
 import { sttyArguments } from "./terminalModes.ts";
 
-/** Writes a line of the log. */
+/** Writes a line to the log. */
 export type Log = (level: "info" | "warn" | "error", message: string, facts?: object) => void;
 
-/** What logins run as. */
+/** The user and settings with which logins run. */
 export interface ChannelOptions {
   readonly user: { readonly name: string; readonly home: string; readonly shell: string };
   readonly allowForwarding: boolean;
-  /** Path of the device's program that serves files over SFTP; undefined: the agent serves them itself. */
+  /** Path of the device's SFTP server program; undefined if the agent serves files itself. */
   readonly sftpServer: string | undefined;
   readonly log: Log;
 }
 
 export interface LoggedIn {
   readonly client: Connection;
-  /** The name that it logged in with. */
+  /** The login name that the client used. */
   readonly login: string;
-  /** Name of the device, which programs find as GATEHOUSE_HOST. */
+  /** Name of the device, which programs find in `GATEHOUSE_HOST`. */
   readonly device: string;
 }
 
-/** Session channels that a connection may have open at a time. */
+/** Maximum number of open session channels of a connection. */
 const CHANNELS_MOST = 64;
-/** Variables that a client may set; a name that ends with `*` stands for all that begin so. */
+/** Variables that a client may set. A name that ends with `*` matches all names with that prefix. */
 const VARIABLES = ["LANG", "LC_*", "TERM", "COLORTERM", "TZ"];
 const VARIABLES_MOST = 50;
 const VARIABLE_MAX = 4096;
 /** Signals that a client may send. */
-const SENT = new Set(["INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2"]);
-/** Signals that SSH can tell as the end of a program (RFC 4254, section 6.10). */
-const TOLD = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
-/** Largest number of columns or rows. */
+const ACCEPTED = new Set(["INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2"]);
+/** Signals that SSH can report as the end of a program (RFC 4254, section 6.10). */
+const REPORTED = new Set("ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2".split(" "));
+/** Maximum number of columns or rows. */
 const SIZE_MAX = 65_535;
-/** Exit status where nothing could be run. */
+/** Exit status if no program could be started. */
 const FAILED = 126;
 
 const mayBeSet = (variable: string): boolean =>
   VARIABLES.some((name) => (name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name));
 
-/** A size that a terminal can have: clients send 0 for one they do not know. */
+/** Returns a size that a terminal can have. Clients send 0 for an unknown size. */
 const sizeOf = ({ cols, rows }: { readonly cols: number; readonly rows: number }) => ({
   cols: Math.min(cols || 80, SIZE_MAX),
   rows: Math.min(rows || 24, SIZE_MAX),
 });
 
-/** Serves the channels of a client until it is gone. */
+/** Serves the channels of a client until it disconnects. */
 export function serveChannels(loggedIn: LoggedIn, options: ChannelOptions): void {
   const { client } = loggedIn;
   const channels = new Set<SessionChannel>();
@@ -75,7 +75,7 @@ export function serveChannels(loggedIn: LoggedIn, options: ChannelOptions): void
       channel.hangUp();
     });
   });
-  // The library does not tell channels when their connection breaks off.
+  // The library does not notify channels when their connection fails.
   client.on("close", () => {
     for (const channel of channels) channel.hangUp();
   });
@@ -84,7 +84,7 @@ export function serveChannels(loggedIn: LoggedIn, options: ChannelOptions): void
 
 type Kind = "shell" | "exec" | "sftp";
 
-/** One session channel: a shell, a command, or files. */
+/** A session channel: a shell, a command, or SFTP. */
 class SessionChannel {
   readonly #options: ChannelOptions;
   readonly #facts: { readonly login: string };
@@ -109,13 +109,13 @@ class SessionChannel {
     this.#takeRequests(session);
   }
 
-  /** What is run for a client ends with its channel. */
+  /** Ends the channel's program. */
   hangUp(): void {
     this.#program?.hangUp();
   }
 
   #takeRequests(session: Session): void {
-    // The library refuses all requests after the end of the client's input, also signals.
+    // The library refuses all requests after the end of the client's input, including signals.
     session.on("eof", () => {
       (session as { _ending?: boolean })._ending = false;
     });
@@ -129,19 +129,19 @@ class SessionChannel {
       this.#environment[key] = val;
       accept?.();
     });
-    session.on("pty", (accept, _reject, asked) => {
-      const { term, modes } = asked as unknown as { readonly term?: string; readonly modes: Buffer };
-      this.#terminal = { ...sizeOf(asked), term: term || "xterm", modes: sttyArguments(modes) };
+    session.on("pty", (accept, _reject, requested) => {
+      const { term, modes } = requested as unknown as { readonly term?: string; readonly modes: Buffer };
+      this.#terminal = { ...sizeOf(requested), term: term || "xterm", modes: sttyArguments(modes) };
       accept?.();
     });
-    session.on("window-change", (accept, _reject, asked) => {
-      const size = sizeOf(asked);
+    session.on("window-change", (accept, _reject, requested) => {
+      const size = sizeOf(requested);
       if (this.#terminal) this.#terminal = { ...this.#terminal, ...size };
       this.#program?.resize(size.cols, size.rows);
       accept?.();
     });
     session.on("signal", (accept, reject, { name }) => {
-      if (!SENT.has(name)) {
+      if (!ACCEPTED.has(name)) {
         reject?.();
         return;
       }
@@ -168,7 +168,7 @@ class SessionChannel {
       environment: this.#environment,
     };
     const ended: Ended = (ending, passed) => {
-      passed.then(() => tell(channel, ending));
+      passed.then(() => sendEnding(channel, ending));
       this.#logEnd(kind, ending);
     };
     channel.on("error", () => this.hangUp());
@@ -179,8 +179,8 @@ class SessionChannel {
         ? runInTerminal(channel, program, terminal, ended)
         : runPlainly(channel, program, ended);
     } catch (error) {
-      log("error", "a program could not be started", { ...this.#facts, reason: (error as Error).message });
-      channel.stderr.write(`The command could not be started: ${(error as Error).message}\n`);
+      log("error", "cannot start a program", { ...this.#facts, reason: (error as Error).message });
+      channel.stderr.write(`Cannot start the command: ${(error as Error).message}\n`);
       channel.resume();
       ended({ code: FAILED, signal: undefined }, Promise.resolve());
     }
@@ -194,7 +194,7 @@ class SessionChannel {
     server.serve().then(
       () => this.#filesEnded(channel, { code: 0, signal: undefined }),
       (error: Error) => {
-        this.#options.log("warn", "a client broke the SFTP protocol", {
+        this.#options.log("warn", "a client violated the SFTP protocol", {
           ...this.#facts,
           reason: error.message,
         });
@@ -205,7 +205,7 @@ class SessionChannel {
   }
 
   #filesEnded(channel: ServerChannel, ending: Ending): void {
-    tell(channel, ending);
+    sendEnding(channel, ending);
     this.#logEnd("sftp", ending);
   }
 
@@ -214,12 +214,12 @@ class SessionChannel {
   }
 }
 
-/** Tells a client how its program ended, and closes the channel. */
-function tell(channel: ServerChannel, { code, signal = "" }: Ending): void {
+/** Sends the exit status or signal of a program to the client, and closes the channel. */
+function sendEnding(channel: ServerChannel, { code, signal = "" }: Ending): void {
   const name = signal.replace(/^SIG/, "");
   if (code !== undefined) channel.exit(code);
-  else if (TOLD.has(name)) channel.exit(name);
-  // As shells have it.
+  else if (REPORTED.has(name)) channel.exit(name);
+  // The status that shells report for a signal.
   else channel.exit(128 + (constants.signals[signal as NodeJS.Signals] ?? 0));
   channel.end();
 }

@@ -12,9 +12,9 @@ import type { DeviceKey } from "./identity.ts";
 import { type ChannelOptions, serveChannels } from "./SessionChannel.ts";
 import { ssh2 } from "./ssh2.ts";
 
-/** Credentials of a connection that may be wrong. */
+/** Maximum number of wrong credentials of a connection. */
 const TRIES = 6;
-/** How long a login may take, in milliseconds. */
+/** Time that a client has to log in, in milliseconds. */
 const LOGIN_TIMEOUT = 120_000;
 
 const ALGORITHMS = {
@@ -25,26 +25,29 @@ const ALGORITHMS = {
   compress: ["none"],
 } satisfies Algorithms;
 
-/** Who gets in. */
+/** The checks that decide a login. */
 export interface LoginChecks {
-  /** Whether logins of that name are served at all. */
+  /** Returns true if logins with that name are accepted. */
   served(login: string): boolean;
   passwordFits(password: string): Promise<boolean>;
-  /** The only key that the service logs in with, as SSH has it; undefined: it has a new one for each login. */
+  /**
+   * Returns the pinned key for logins by the service, in SSH's wire format; undefined if the service has not
+   * announced a key.
+   */
   serviceKey(): Buffer | undefined;
-  /** Name of the device, as the service has it. */
+  /** Returns the device's name in the service. */
   device(): string;
-  /** Has the service sign a text with the private key that has the fingerprint: base64. */
+  /** Has the service sign a text with the private key of that fingerprint. Returns base64. */
   sign(fingerprint: string, data: string): Promise<string>;
 }
 
-/** The SSH server of a device, over connections that its agent has picked up. */
+/** The SSH server of a device, for connections that its agent has picked up. */
 export class SshServer {
   readonly #options: ChannelOptions;
   readonly #checks: LoginChecks;
   readonly #server: Server;
   readonly #open = new Set<Duplex>();
-  /** The latest connections by the uids of their sessions. */
+  /** The latest connections, by the uids of their sessions. */
   readonly #bySession = new Map<string, Duplex>();
 
   constructor(key: DeviceKey, options: ChannelOptions, checks: LoginChecks) {
@@ -61,7 +64,7 @@ export class SshServer {
     );
   }
 
-  /** Becomes the SSH server of a connection. */
+  /** Serves SSH on a connection. */
   accept(stream: Duplex, session: string): void {
     this.#open.add(stream);
     this.#bySession.set(session, stream);
@@ -69,7 +72,7 @@ export class SshServer {
       this.#open.delete(stream);
       if (this.#bySession.get(session) === stream) this.#bySession.delete(session);
     });
-    // The library takes any duplex stream, and asks TCP sockets for more.
+    // The library accepts any duplex stream. Only the type requires a TCP socket.
     this.#server.injectSocket(stream as Parameters<Server["injectSocket"]>[0]);
   }
 
@@ -87,21 +90,21 @@ export class SshServer {
     const { log } = this.#options;
     const timer = setTimeout(() => client.end(), LOGIN_TIMEOUT);
     client.on("close", () => clearTimeout(timer));
-    client.on("error", (error) => log("warn", "an SSH connection broke off", { reason: error.message }));
+    client.on("error", (error) => log("warn", "an SSH connection failed", { reason: error.message }));
     let wrong = 0;
     client.on("authentication", async (context) => {
       const { method, username } = context;
       const authenticated = await this.#authenticates(context).catch((error: Error) => {
-        log("warn", "a login could not be checked", { login: username, method, reason: error.message });
+        log("warn", "cannot check a login", { login: username, method, reason: error.message });
         return false;
       });
-      const isQuestion = isKey(context) && context.signature === undefined;
-      if (method !== "none" && !(authenticated && isQuestion)) {
+      const isQuery = isKey(context) && context.signature === undefined;
+      if (method !== "none" && !(authenticated && isQuery)) {
         log("info", authenticated ? "login" : "login refused", { login: username, method });
       }
       if (authenticated) {
-        // Before the client can ask for a channel.
-        if (!isQuestion) this.#serve(client, username, timer);
+        // Register the handlers before the client can open a channel.
+        if (!isQuery) this.#serve(client, username, timer);
         context.accept();
         return;
       }
@@ -119,27 +122,27 @@ export class SshServer {
   async #authenticates(context: AuthContext): Promise<boolean> {
     if (!this.#checks.served(context.username)) return false;
     if (context.method === "password") return this.#passwordFits(context);
-    return isKey(context) ? this.#isOfService(context) : false;
+    return isKey(context) ? this.#isServiceKey(context) : false;
   }
 
   #passwordFits({ password }: PasswordAuthContext): Promise<boolean> {
     return this.#checks.passwordFits(password);
   }
 
-  /** True for a key whose private half the service has, since only the service knows who may log in. */
-  async #isOfService({ key, signature, blob, hashAlgo, username }: PublicKeyAuthContext): Promise<boolean> {
+  /** True if the service has the key's private key, because only the service knows which logins are allowed. */
+  async #isServiceKey({ key, signature, blob, hashAlgo, username }: PublicKeyAuthContext): Promise<boolean> {
     const parsed = ssh2.utils.parseKey(key.data);
     if (parsed instanceof Error || parsed.type !== "ssh-rsa") return false;
     const pinned = this.#checks.serviceKey();
     if (pinned !== undefined && !pinned.equals(key.data)) return false;
-    // Without a signature it is only a question.
+    // Without a signature, the client only queries whether the key is acceptable.
     if (signature === undefined || blob === undefined) return true;
     if (hashAlgo !== "sha256" && hashAlgo !== "sha512") return false;
     if (parsed.verify(blob, signature, hashAlgo) !== true) return false;
     const fingerprint = hash("md5", key.data).match(/../g)?.join(":") ?? "";
     const data = JSON.stringify({ Username: username, Namespace: this.#checks.device() });
-    const answer = Buffer.from(await this.#checks.sign(fingerprint, data), "base64");
-    return verify("sha256", Buffer.from(data), createPublicKey(parsed.getPublicPEM()), answer);
+    const serviceSignature = Buffer.from(await this.#checks.sign(fingerprint, data), "base64");
+    return verify("sha256", Buffer.from(data), createPublicKey(parsed.getPublicPEM()), serviceSignature);
   }
 }
 

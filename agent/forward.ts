@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net";
 import type { Connection, ServerChannel } from "ssh2";
 
-/** Lets a client reach other addresses through this machine, as long as it is connected. */
+/** Lets a client connect to other addresses through this machine while it is connected. */
 export function allowForwarding(client: Connection): void {
   const open = new Set<Socket>();
   client.on("close", () => {
@@ -22,11 +22,11 @@ export function allowForwarding(client: Connection): void {
   });
 }
 
-/** Joins two connections; the end of one direction leaves the other one open. */
+/** Joins two connections. The end of one direction leaves the other direction open. */
 function join(near: ServerChannel, far: Socket): void {
   near.pipe(far);
   far.pipe(near, { end: false });
-  // After what was written before; to end the channel's stream would close both directions.
+  // Sent after the previous data. Ending the channel's stream would close both directions.
   far.on("end", () => near.write("", () => near.eof()));
   far.on("close", () => near.end());
   // A close follows every error.

@@ -4,28 +4,28 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { networkInterfaces, type UserInfo, userInfo } from "node:os";
 import { join } from "node:path";
 
-/** The command is called wrongly. */
+/** The command line is wrong. */
 export class UsageError extends Error {}
 
-/** The key of a device, by which the service recognizes it. */
+/** The key pair of a device, by which the service recognizes the device. */
 export interface DeviceKey {
-  /** The private half, PEM (PKCS#1). */
+  /** The private key, PEM (PKCS#1). */
   readonly privateKey: string;
-  /** The public half, PEM (PKCS#1). */
+  /** The public key, PEM (PKCS#1). */
   readonly publicKey: string;
 }
 
 const KEY_FILE = "device_key.pem";
 
-/** What the system knows a user by. */
+/** The numeric ids of a user. */
 interface Ids {
   readonly uid: number;
   readonly gid: number;
-  /** All groups of the user. */
+  /** Ids of all groups of the user. */
   readonly groups: number[];
 }
 
-/** @throws UsageError there is no such user */
+/** @throws UsageError the user does not exist */
 function idsOf(user: string): Ids {
   try {
     const id = (what: string) =>
@@ -35,13 +35,13 @@ function idsOf(user: string): Ids {
       }).trim();
     return { uid: Number(id("-u")), gid: Number(id("-g")), groups: id("-G").split(" ").map(Number) };
   } catch {
-    throw new UsageError(`--user: there is no user ${user} on this machine`);
+    throw new UsageError(`--user: the user ${user} does not exist on this machine`);
   }
 }
 
 const isRoot = (): boolean => process.getuid?.() === 0;
 
-/** The user of this process. Containers run processes under ids without an entry among the system's users. */
+/** Returns the user of this process. In containers, processes may run with an id that the system does not list. */
 function ownUser(): Pick<UserInfo<string>, "username" | "homedir" | "shell"> {
   try {
     return userInfo();
@@ -50,26 +50,26 @@ function ownUser(): Pick<UserInfo<string>, "username" | "homedir" | "shell"> {
   }
 }
 
-/** @throws UsageError no user, or root, is named */
+/** @throws UsageError no user is given, or the user is root */
 function unprivileged(user: string | undefined): Ids {
-  if (user === undefined) throw new UsageError("--user: must name the user to become, since this is root");
+  if (user === undefined) throw new UsageError("--user: required when root starts the agent");
   const ids = idsOf(user);
   if (ids.uid === 0) throw new UsageError("--user: must not be root");
   return ids;
 }
 
 /**
- * To be called before anything is read or made.
- * @throws UsageError the process is root's, and no other user is named
+ * Checks the user option. Call it before any file is read or created.
+ * @throws UsageError root runs the process, and no other user is given
  */
 export function checkUser(user: string | undefined): void {
   if (isRoot()) unprivileged(user);
 }
 
 /**
- * Gives up root's rights for those of a user, for good.
- * @returns the user of the process from then on
- * @throws UsageError the process is root's, and no other user is named
+ * Switches permanently from root to another user.
+ * @returns the user of the process after the switch
+ * @throws UsageError root runs the process, and no other user is given
  */
 export function becomeUser(user: string | undefined): {
   readonly username: string;
@@ -90,8 +90,8 @@ export function becomeUser(user: string | undefined): {
 }
 
 /**
- * The device's key, which the first start makes, and its folder, which is for the process's user alone.
- * @throws Error the process may not use the folder, or the file holds no key
+ * Returns the device's key, which the first start creates. The key's folder is accessible only to the process's user.
+ * @throws Error the process cannot use the folder, or the file contains no key
  */
 export function deviceKey(folder: string): DeviceKey {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -105,7 +105,7 @@ export function deviceKey(folder: string): DeviceKey {
   return { privateKey, publicKey: publicKey.toString() };
 }
 
-/** The address of the first network card; a machine without one is identified by its key. */
+/** Returns the address of the first network card. Without a card, it is derived from the device's key. */
 export function machineAddress({ publicKey }: DeviceKey): string {
   const cards = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   const card = cards.find(({ internal, mac }) => !internal && mac !== "00:00:00:00:00:00");

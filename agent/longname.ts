@@ -1,19 +1,19 @@
 import { constants, type Stats } from "node:fs";
 import { readFile } from "node:fs/promises";
 
-/** Names of users or groups by their ids, from a file like /etc/passwd; empty if it cannot be read. */
+/** Reads the names of users or groups by their ids from a file like /etc/passwd. Empty if the file cannot be read. */
 async function namesIn(file: string): Promise<ReadonlyMap<number, string>> {
   const lines = (await readFile(file, "utf8").catch(() => "")).split("\n").map((line) => line.split(":"));
   return new Map(lines.map(([name = "", , id]) => [Number(id), name]));
 }
 
-/** Names of users and groups for listings. */
+/** Names of users and groups, for listings of files. */
 export interface Names {
   readonly users: ReadonlyMap<number, string>;
   readonly groups: ReadonlyMap<number, string>;
 }
 
-/** Reads the names of the system's users and groups. Directories such as LDAP are not asked. */
+/** Reads the names of the system's users and groups. Directory services such as LDAP are not queried. */
 export async function systemNames(): Promise<Names> {
   const [users, groups] = await Promise.all([namesIn("/etc/passwd"), namesIn("/etc/group")]);
   return { users, groups };
@@ -28,18 +28,18 @@ const KINDS = new Map<number, string>([
   [constants.S_IFIFO, "p"],
   [constants.S_IFSOCK, "s"],
 ]);
-/** Milliseconds after which a listing shows the year of a file's time instead of the time of day. */
+/** Age in milliseconds after which a listing shows a file's year instead of the time of day. */
 const HALF_A_YEAR = (365 / 2) * 24 * 60 * 60 * 1000;
 
-/** A line like those of `ls -l`, which clients show. */
+/** Formats a line like `ls -l`, which clients show. */
 export function longname(name: Buffer, { mode, nlink, uid, gid, size, mtime }: Stats, names: Names): Buffer {
-  const rights = [..."rwxrwxrwx"].map((right, bit) => ((mode >> (8 - bit)) & 1 ? right : "-"));
+  const permissions = [..."rwxrwxrwx"].map((permission, bit) => ((mode >> (8 - bit)) & 1 ? permission : "-"));
   for (const [at, bit, set] of [
     [2, 0o4000, "s"],
     [5, 0o2000, "s"],
     [8, 0o1000, "t"],
   ] as const) {
-    if (mode & bit) rights[at] = rights[at] === "x" ? set : set.toUpperCase();
+    if (mode & bit) permissions[at] = permissions[at] === "x" ? set : set.toUpperCase();
   }
   const time = [mtime.getHours(), mtime.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
   const age = Date.now() - mtime.getTime();
@@ -49,7 +49,7 @@ export function longname(name: Buffer, { mode, nlink, uid, gid, size, mtime }: S
     age >= 0 && age < HALF_A_YEAR ? time : String(mtime.getFullYear()).padStart(5),
   ];
   const columns = [
-    `${KINDS.get(mode & constants.S_IFMT) ?? "-"}${rights.join("")}`,
+    `${KINDS.get(mode & constants.S_IFMT) ?? "-"}${permissions.join("")}`,
     String(nlink).padStart(3),
     (names.users.get(uid) ?? String(uid)).padEnd(8),
     (names.groups.get(gid) ?? String(gid)).padEnd(8),

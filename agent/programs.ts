@@ -6,61 +6,61 @@ import type { Duplex, Readable, Writable } from "node:stream";
 import pty from "@lydell/node-pty";
 import type { ServerChannel } from "ssh2";
 
-/** Size, kind and modes of a client's terminal. */
+/** Size, type and modes of a client's terminal. */
 export interface TerminalKind {
   readonly cols: number;
   readonly rows: number;
-  /** What TERM says. */
+  /** The terminal's type, the value of `TERM`. */
   readonly term: string;
-  /** Arguments of `stty` that set the modes. */
+  /** Arguments of `stty` that set the terminal's modes. */
   readonly modes: readonly string[];
 }
 
-/** What is to be run for a client. */
+/** A program to run for a client. */
 export interface ProgramOptions {
   readonly shell: string;
-  /** Left out: the shell itself, as at a login. */
+  /** The shell command; undefined for a login shell. */
   readonly command: string | undefined;
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** How a program ended. */
+/** The end of a program. */
 export interface Ending {
-  /** The exit status; undefined where a signal ended it. */
+  /** The exit status; undefined if a signal ended the program. */
   readonly code: number | undefined;
   /** The signal's name, such as `SIGTERM`. */
   readonly signal: string | undefined;
 }
 
-/** Is told of a program's end. */
+/** Called at the end of a program. `passed` resolves when the program's output is passed on. */
 export type Ended = (ending: Ending, passed: Promise<unknown>) => void;
 
-/** A program that runs for a client, in a process group of its own. */
+/** A program that runs for a client, in a separate process group. */
 export interface Program {
-  /** Sends a signal to the group; one that has ended is left alone. */
+  /** Sends a signal to the group. Has no effect if the group has ended. */
   kill(signal: NodeJS.Signals): void;
-  /** Tells the size of the client's terminal; without one it has no effect. */
+  /** Sets the size of the client's terminal. Has no effect without a terminal. */
   resize(cols: number, rows: number): void;
-  /** Ends the group, by force if it does not go. */
+  /** Hangs up on the group, and kills it if it does not end. */
   hangUp(): void;
 }
 
-/** How long programs have to end after a hang-up, in milliseconds. */
+/** Time that programs have to end after a hang-up, in milliseconds. */
 const HANG_UP = 2_000;
-/** How often a program whose output nobody takes is looked at, in milliseconds. */
-const LOOK = 50;
+/** Interval between checks of a paused program, in milliseconds. */
+const CHECK_INTERVAL = 50;
 
-/** Exit status where there is no such shell or folder. */
+/** Exit status if the shell or the folder does not exist. */
 const NOT_FOUND = 127;
 
-/** Names of signals by their numbers. */
+/** Names of signals, by their numbers. */
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
-/** A text as a word of the shell. */
+/** Quotes a text as a word for the shell. */
 export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** True while there is a process of that id, or of that group if the id is negative. */
+/** True if a process with that id exists, or a group with that id if the id is negative. */
 function exists(id: number): boolean {
   try {
     process.kill(id, 0);
@@ -75,7 +75,7 @@ class ProcessGroup implements Omit<Program, "resize"> {
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
 
-  /** @param id of the process that leads it */
+  /** @param id process id of the group's leader */
   constructor(id: number) {
     this.#id = id;
   }
@@ -90,7 +90,7 @@ class ProcessGroup implements Omit<Program, "resize"> {
     this.#timer = setTimeout(() => this.kill("SIGKILL"), HANG_UP);
   }
 
-  /** To be called at the end of its first process. After a hang-up the others go too. */
+  /** Called at the end of the group's first process. After a hang-up, the other processes are ended too. */
   end(): void {
     if (this.#timer && exists(-this.#id)) return;
     this.#ended = true;
@@ -100,8 +100,9 @@ class ProcessGroup implements Omit<Program, "resize"> {
 
 /**
  * Runs a program with pipes.
- * @param ended called once it has ended; `passed` resolves when its output is passed on, and never if nobody takes it
- * @throws Error it cannot be started
+ * @param ended called when the program has ended. `passed` resolves when its output is passed on, and never if the
+ * client does not read it
+ * @throws Error the program cannot be started
  */
 export function runPlainly(
   channel: ServerChannel,
@@ -109,7 +110,7 @@ export function runPlainly(
   ended: Ended,
 ): Program {
   const child = spawn(shell, command === undefined ? [] : ["-c", command], {
-    // By the hyphen shells know a login.
+    // A shell recognizes a login by the hyphen.
     argv0: command === undefined ? `-${basename(shell)}` : shell,
     cwd: folder,
     env: environment,
@@ -126,7 +127,7 @@ export function runPlainly(
   }
   const group = new ProcessGroup(child.pid);
   channel.pipe(child.stdin);
-  // What a program does not want to read is dropped, so that the client is not kept waiting.
+  // Input that a program does not read is dropped, so that the client does not wait.
   child.stdin.on("error", () => channel.resume()).on("close", () => channel.resume());
   const passed = passOutput(channel, child.stdout, child.stderr);
   child.on("close", (code, signal) => {
@@ -144,28 +145,28 @@ export function runPlainly(
   };
 }
 
-/** What the library's type leaves out. */
+/** Members that the library's type lacks. */
 interface TerminalInside {
-  /** Our end of the terminal: its writes tell when there is room again. */
+  /** The controlling end of the terminal. Its stream reports when it accepts more data. */
   readonly _socket: Duplex;
-  /** Its descriptor. */
+  /** File descriptor of the controlling end. */
   readonly fd: number;
-  /** Closes our end, by which the system hangs up on all that run in the terminal. */
+  /** Closes the controlling end. The system then hangs up on all processes in the terminal. */
   destroy(): void;
 }
 
 /**
- * What is left in a terminal that nobody writes to any more, in whose place Node reports the end: it takes a read of less
- * than it has room for as the last one, and terminals give 4 KiB at a time.
+ * Yields the remaining output of a terminal after its last writer has closed it. Node reports the end too early: it
+ * treats a read that does not fill the buffer as the last one, and terminals return at most 4 KiB per read.
  */
-function* leftIn(fd: number): Generator<Buffer> {
+function* remainingOutput(fd: number): Generator<Buffer> {
   for (;;) {
     const buffer = Buffer.allocUnsafe(4096);
     let length = 0;
     try {
       length = readSync(fd, buffer);
     } catch {
-      // EIO: that is how a terminal ends.
+      // EIO marks the end of a terminal.
     }
     if (length === 0) return;
     yield buffer.subarray(0, length);
@@ -174,8 +175,9 @@ function* leftIn(fd: number): Generator<Buffer> {
 
 /**
  * Runs a program in a terminal.
- * @param ended called once it has ended; `passed` resolves when its output is passed on, and never if nobody takes it
- * @throws Error it cannot be started
+ * @param ended called when the program has ended. `passed` resolves when its output is passed on, and never if the
+ * client does not read it
+ * @throws Error the program cannot be started
  */
 export function runInTerminal(
   channel: ServerChannel,
@@ -184,7 +186,7 @@ export function runInTerminal(
   ended: Ended,
 ): Program {
   const args = command === undefined ? ["-l"] : ["-c", command];
-  // The program itself must find the modes set, so a shell sets them in the terminal before it becomes the program.
+  // The program must start with the modes set. So a shell sets them in the terminal and then executes the program.
   const setModes = `stty ${modes.map(quoted).join(" ")} 2>/dev/null; exec "$0" "$@"`;
   const [path, ...more] = modes.length > 0 ? ["/bin/sh", "-c", setModes, shell, ...args] : [shell, ...args];
   const run = pty.spawn(path, more, {
@@ -193,34 +195,34 @@ export function runInTerminal(
     rows,
     cwd: folder,
     env: { ...environment, TERM: term },
-    // Bytes as they are.
+    // Deliver bytes without decoding.
     encoding: null,
   });
   const inside = run as unknown as TerminalInside;
   const group = new ProcessGroup(run.pid);
   let isRunning = true;
   let isTerminalOpen = true;
-  let look: NodeJS.Timeout | undefined;
-  const goOn = () => {
-    clearInterval(look);
+  let check: NodeJS.Timeout | undefined;
+  const resume = () => {
+    clearInterval(check);
     if (isTerminalOpen) run.resume();
   };
   const closeTerminal = () => {
     isTerminalOpen = false;
-    clearInterval(look);
+    clearInterval(check);
     channel.unpipe();
     channel.resume();
   };
   run.onData((output: unknown) => {
-    // The library drops what is unread soon after the program's end: then it is read at once. It is little.
+    // The library drops unread output soon after the program's end. So it is read at once then; the amount is small.
     if (channel.write(output as Buffer) || !exists(run.pid)) return;
     run.pause();
-    clearInterval(look);
-    look = setInterval(() => exists(run.pid) || goOn(), LOOK);
-    channel.once("drain", goOn);
+    clearInterval(check);
+    check = setInterval(() => exists(run.pid) || resume(), CHECK_INTERVAL);
+    channel.once("drain", resume);
   });
   inside._socket.on("end", () => {
-    for (const output of leftIn(inside.fd)) channel.write(output);
+    for (const output of remainingOutput(inside.fd)) channel.write(output);
     closeTerminal();
   });
   inside._socket.on("close", closeTerminal);
@@ -256,9 +258,9 @@ interface PendingWrite {
 }
 
 /**
- * Passes both outputs of a program to a client, as fast as it takes them. They share the client's window, and the library
- * loses count where both wait for it: one would be sent twice, and the other never. So they take turns.
- * @returns resolves when all is passed on; never, if the channel ends before
+ * Passes stdout and stderr of a program to a client at the client's speed. Both share the client's window. If both
+ * wait for it, the library sends one output twice and never sends the other. So the two outputs take turns.
+ * @returns resolves when all output is passed on; never if the channel ends before that
  */
 export async function passOutput(channel: ServerChannel, stdout: Readable, stderr: Readable): Promise<void> {
   let last: Promise<void> = Promise.resolve();
@@ -276,6 +278,6 @@ export async function passOutput(channel: ServerChannel, stdout: Readable, stder
       await last;
     }
   };
-  // Reading ends early at a hang-up.
+  // Reading ends early after a hang-up.
   await Promise.allSettled([pass(stdout, channel), pass(stderr, channel.stderr)]);
 }

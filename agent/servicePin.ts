@@ -10,8 +10,8 @@ const fingerprintOf = (key: string): string =>
   `SHA256:${createHash("sha256").update(key, "base64").digest("base64").replace(/=+$/, "")}`;
 
 /**
- * The key that the service logs in with, as the first enrollment has seen it. Whoever is between the agent and the service
- * later can log in with no other key.
+ * The pinned public key for logins by the service, from the first enrollment. An attacker who later intercepts the
+ * connection to the service cannot log in with another key.
  */
 export class ServicePin {
   readonly #file: string;
@@ -20,25 +20,27 @@ export class ServicePin {
   #warned: string | undefined;
 
   /**
-   * Opens the pin in the folder of the device's key. The process may give up the rights for that folder afterwards.
-   * @throws Error the process may not use the folder
+   * Opens the pin in the folder of the device's key. After that, the process may give up its permissions for the
+   * folder.
+   * @throws Error the process cannot use the folder
    */
   constructor(folder: string) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     this.#file = join(folder, FILE);
     this.#descriptor = openSync(this.#file, "a+", 0o600);
-    // A line that was cut off is no pin.
+    // An incomplete line is not a pin.
     this.#key = LINE.exec(readFileSync(this.#file, "utf8"))?.[1];
   }
 
-  /** The pinned public key as SSH has it; undefined: the service has named none. */
+  /** The pinned public key in SSH's wire format; undefined if no key is pinned. */
   get key(): Buffer | undefined {
     return this.#key === undefined ? undefined : Buffer.from(this.#key, "base64");
   }
 
   /**
-   * Takes the key that an answer of the service names, if none is pinned.
-   * @param key as SSH has it, base64
+   * Pins the key in a response of the service, if no key is pinned yet. Logs an error if it differs from the pinned
+   * key.
+   * @param key in SSH's wire format, base64
    */
   learn(key: string, log: Log): void {
     if (key === this.#key) return;
@@ -53,10 +55,10 @@ export class ServicePin {
     }
     if (key === this.#warned) return;
     this.#warned = key;
-    log("error", "the service names another key than the pinned one, which alone gets in", {
+    log("error", "the service's key differs from the pinned key; only the pinned key can log in", {
       pinned: fingerprintOf(this.#key),
       named: fingerprintOf(key),
-      remedy: `if the service's key was replaced: delete ${this.#file} and restart the agent`,
+      remedy: `If the service's key was replaced, delete ${this.#file} and restart the agent`,
     });
   }
 }

@@ -38,7 +38,7 @@ import {
   TYPE,
 } from "./sftpPackets.ts";
 
-/** Where systems install OpenSSH's program that serves files: Debian, Alpine, Fedora, the BSDs, Arch, OpenWrt. */
+/** Paths where systems install OpenSSH's SFTP server program: Debian, Alpine, Fedora, the BSDs, Arch, OpenWrt. */
 const INSTALLED = [
   "/usr/lib/openssh/sftp-server",
   "/usr/lib/ssh/sftp-server",
@@ -47,10 +47,10 @@ const INSTALLED = [
   "/usr/lib/sftp-server",
 ];
 
-/** Path of the device's own SFTP server; undefined: it has none. */
+/** Returns the path of the device's own SFTP server program; undefined if it is not installed. */
 export const installedSftpServer = (): string | undefined => INSTALLED.find(isProgram);
 
-/** Whether this process may run a file. */
+/** True if this process may execute a file. */
 export function isProgram(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
@@ -60,20 +60,20 @@ export function isProgram(path: string): boolean {
   }
 }
 
-/** Largest part of a file in one answer, in bytes. */
+/** Maximum bytes of a file in one response. */
 const READ_MAX = PACKET_MAX - 1024;
-/** Bytes of a DATA answer before its data: length, type, request id, length of the data. */
+/** Bytes of a DATA response before its data: length, type, request id, length of the data. */
 const DATA_HEADER = 13;
-/** Files and folders that a client may have open. */
+/** Maximum number of files and folders that a client may have open. */
 const HANDLES_MOST = 256;
-/** Entries of a folder in one answer. */
+/** Entries of a folder in one response. */
 const ENTRIES = 100;
 
 const STATUS = {
   ...{ OK: 0, EOF: 1, NO_SUCH_FILE: 2, PERMISSION_DENIED: 3, FAILURE: 4, BAD_MESSAGE: 5, UNSUPPORTED: 8 },
 } as const;
 
-/** SFTP's codes of the system's errors, the same as OpenSSH's. Others are FAILURE. */
+/** Maps the system's error codes to SFTP's, like OpenSSH. Other codes become FAILURE. */
 const CODES: Readonly<Record<string, number>> = {
   ENOENT: STATUS.NO_SUCH_FILE,
   ENOTDIR: STATUS.NO_SUCH_FILE,
@@ -87,7 +87,7 @@ const CODES: Readonly<Record<string, number>> = {
   EINVAL: STATUS.BAD_MESSAGE,
 };
 
-/** The extensions of OpenSSH that the server has, with their versions. */
+/** The supported extensions of OpenSSH, with their versions. */
 const EXTENSIONS = {
   "posix-rename@openssh.com": "1",
   "statvfs@openssh.com": "2",
@@ -102,13 +102,13 @@ const EXTENSIONS = {
 /** Flags of an open request (section 6.3). */
 const OPEN = { READ: 1, WRITE: 2, APPEND: 4, CREATE: 8, TRUNCATE: 16, EXCLUSIVE: 32 } as const;
 
-/** An open file or folder. `rest` are the names of the folder's entries that come before those of `folder`. */
+/** An open file or folder. `rest` contains the names to list before the entries of `folder`. */
 type Opened = { readonly path: Buffer } & (
   | { readonly file: FileHandle }
   | { readonly folder: Dir; readonly rest: Buffer[] }
 );
 
-/** The server answers a request by a status other than OK. */
+/** The server responds to a request with a status other than OK. */
 class Rejection extends Error {
   readonly code: number;
 
@@ -118,7 +118,7 @@ class Rejection extends Error {
   }
 }
 
-/** The system's flags for those of an open request. */
+/** Converts the flags of an open request to the system's flags. */
 function systemFlags(flags: number): number {
   const has = (flag: number) => (flags & flag) !== 0;
   // Without O_NONBLOCK, the open of a pipe would block a thread of the process until another program opens it.
@@ -131,7 +131,7 @@ function systemFlags(flags: number): number {
   return result;
 }
 
-/** The calls that set attributes of a file. */
+/** The functions that set attributes of a file. */
 interface Changes {
   truncate(size: number): Promise<void>;
   chmod(mode: number): Promise<void>;
@@ -154,10 +154,10 @@ const changesOf = (path: Buffer): Changes => ({
 });
 
 const unsupported = async () => {
-  throw new Rejection(STATUS.UNSUPPORTED, "a symbolic link has no size and no mode of its own");
+  throw new Rejection(STATUS.UNSUPPORTED, "cannot set the size or mode of a symbolic link");
 };
 
-/** As {@link changesOf}, of a symbolic link itself. */
+/** Like {@link changesOf}, but changes a symbolic link itself. */
 const linkChangesOf = (path: Buffer): Changes => ({
   truncate: unsupported,
   chmod: async (mode) => ((await lstat(path)).isSymbolicLink() ? unsupported() : chmod(path, mode)),
@@ -183,14 +183,15 @@ const exists = (path: Buffer): Promise<boolean> =>
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "";
 
-/** Codes of the system if a file system has no hard links, or the user may not create one of this file. */
+/** Error codes if the file system has no hard links, or the user may not create a link to this file. */
 const NO_LINKS = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EXDEV", "EMLINK"]);
 
-/** Renames, and overwrites nothing. */
+/** Renames a file without overwriting another one. */
 async function renameToNew(from: Buffer, to: Buffer): Promise<void> {
   if ((await lstat(from)).isFile()) {
     try {
-      // Unlike a rename after a look, this overwrites no file that another program has just created.
+      // A hard link, unlike a check followed by a rename, cannot overwrite a file that another program creates in the
+      // meantime.
       await link(from, to);
       await unlink(from).catch(async (error: unknown) => {
         await unlink(to);
@@ -201,11 +202,11 @@ async function renameToNew(from: Buffer, to: Buffer): Promise<void> {
       if (!NO_LINKS.has(codeOf(error))) throw error;
     }
   }
-  if (await exists(to)) throw new Rejection(STATUS.FAILURE, "there is a file of that name");
+  if (await exists(to)) throw new Rejection(STATUS.FAILURE, "a file with that name already exists");
   await rename(from, to);
 }
 
-/** The absolute path without links, as realpath(3) of OpenSSH: the last name need not exist. */
+/** Returns the absolute path without links, like realpath(3) in OpenSSH. The last name need not exist. */
 async function canonical(path: Buffer): Promise<Buffer> {
   const resolved = (of: Buffer) => realpath(of, { encoding: "buffer" });
   try {
@@ -219,9 +220,9 @@ async function canonical(path: Buffer): Promise<Buffer> {
 }
 
 /**
- * Serves files to one client with the rights of this process: SFTP version 3 with extensions of OpenSSH. Names are
- * bytes. The server processes one request after another, because scp and sftp truncate a file after the last write that
- * was acknowledged in order.
+ * Serves files to one client with the permissions of this process: SFTP version 3 with extensions of OpenSSH. Names
+ * are bytes. The server processes one request after another, because scp and sftp truncate a file after the last
+ * write that was acknowledged in order.
  */
 export class FileServer {
   readonly #stream: Duplex;
@@ -232,19 +233,19 @@ export class FileServer {
   readonly #closed = Promise.withResolvers<void>();
   #names: Promise<Names> | undefined;
 
-  /** @param home the folder that relative paths start from */
+  /** @param home the base folder of relative paths */
   constructor(stream: Duplex, home: string) {
     this.#stream = stream;
     this.#home = Buffer.from(home);
   }
 
   /**
-   * Answers requests until the client ends its direction.
-   * @throws Error the client does not keep to the protocol
+   * Processes requests until the client ends its direction.
+   * @throws Error the client violates the protocol
    */
   async serve(): Promise<void> {
     try {
-      // The stream of a connection that broke off may report neither an end nor room for more.
+      // The stream of a failed connection may report neither an end nor free capacity.
       await Promise.race([this.#processAll(), this.#closed.promise]);
     } finally {
       this.close();
@@ -259,12 +260,12 @@ export class FileServer {
     }
   }
 
-  /** Closes all files, because the client has left. */
+  /** Closes all files, because the client has disconnected. */
   close(): void {
     this.#isClosed = true;
     this.#closed.resolve();
     for (const handle of this.#opened.keys()) {
-      // The client has left, so that no program can take an error.
+      // The client has disconnected, so errors are ignored.
       this.#close(handle).catch(() => {});
     }
   }
@@ -292,9 +293,9 @@ export class FileServer {
   }
 
   /**
-   * Processes any request but a read.
-   * @returns undefined: it is done, and the client expects nothing else
-   * @throws Rejection the answer is a status other than OK
+   * Processes any request except a read.
+   * @returns undefined if the client expects only the status OK
+   * @throws Rejection the response is a status other than OK
    */
   async #process(packet: Packet): Promise<Answer | undefined> {
     const path = () => this.#path(packet.string());
@@ -333,7 +334,7 @@ export class FileServer {
       case TYPE.READLINK:
         return nameAnswer(await readlink(path(), { encoding: "buffer" }));
       case TYPE.SYMLINK:
-        // OpenSSH sends the target first, against the draft. All clients do the same.
+        // OpenSSH sends the target first, contrary to the draft. All clients do the same.
         return done(symlink(packet.string(), path()));
       case TYPE.RENAME:
         return done(renameToNew(path(), path()));
@@ -376,36 +377,36 @@ export class FileServer {
   }
 
   #find(handle: Buffer): Opened {
-    const found = handle.length === 4 ? this.#opened.get(handle.readUInt32BE()) : undefined;
-    if (found === undefined) throw new Rejection(STATUS.FAILURE, "no such handle");
-    return found;
+    const opened = handle.length === 4 ? this.#opened.get(handle.readUInt32BE()) : undefined;
+    if (opened === undefined) throw new Rejection(STATUS.FAILURE, "no such handle");
+    return opened;
   }
 
   #file(handle: Buffer): FileHandle {
-    const found = this.#find(handle);
-    if (!("file" in found)) throw new Rejection(STATUS.FAILURE, "the handle is that of a folder");
-    return found.file;
+    const opened = this.#find(handle);
+    if (!("file" in opened)) throw new Rejection(STATUS.FAILURE, "the handle belongs to a folder");
+    return opened.file;
   }
 
   async #openFile(path: Buffer, flags: number, { mode = 0o666 }: Attributes): Promise<Answer> {
-    this.#checkRoom();
+    this.#checkHandleLimit();
     return this.#keep({ path, file: await open(path, systemFlags(flags), mode) });
   }
 
   async #openFolder(path: Buffer): Promise<Answer> {
-    this.#checkRoom();
+    this.#checkHandleLimit();
     const folder = await opendir(path, { encoding: "buffer" as BufferEncoding });
     return this.#keep({ path, folder, rest: [".", ".."].map((name) => Buffer.from(name)) });
   }
 
-  #checkRoom(): void {
+  #checkHandleLimit(): void {
     if (this.#opened.size >= HANDLES_MOST) throw new Rejection(STATUS.FAILURE, "too many files are open");
   }
 
   #keep(opened: Opened): Answer {
     this.#lastHandle += 1;
     this.#opened.set(this.#lastHandle, opened);
-    // The client left while the file was being opened.
+    // The client disconnected while the file was being opened.
     if (this.#isClosed) this.close();
     return { type: TYPE.HANDLE, fields: [encodeNumber(this.#lastHandle)] };
   }
@@ -416,11 +417,11 @@ export class FileServer {
     if (opened !== undefined) await ("file" in opened ? opened.file.close() : opened.folder.close());
   }
 
-  /** @returns the whole packet of the answer */
+  /** @returns the whole packet of the response */
   async #read(id: number, packet: Packet): Promise<Buffer> {
     const [file, offset, wanted] = [this.#file(packet.string()), packet.long(), packet.number()];
     const length = Math.min(wanted, READ_MAX);
-    // The data is read to its place in the answer, so that it is not copied.
+    // The data is read directly into the response, so that it is not copied.
     const answer = Buffer.allocUnsafe(DATA_HEADER + length);
     const { bytesRead } = await file.read(answer, DATA_HEADER, length, offset);
     if (bytesRead === 0 && length > 0) throw new Rejection(STATUS.EOF, "end of file");
@@ -429,13 +430,13 @@ export class FileServer {
     answer.writeUInt32BE(id, 5);
     answer.writeUInt32BE(bytesRead, 9);
     const used = answer.subarray(0, DATA_HEADER + bytesRead);
-    // A short answer that waits for its client would keep the whole buffer.
+    // Copy a short response: while it waits for its client, it would otherwise keep the whole buffer.
     return bytesRead < length / 2 ? Buffer.from(used) : used;
   }
 
   async #list(handle: Buffer): Promise<Answer> {
     const opened = this.#find(handle);
-    if (!("folder" in opened)) throw new Rejection(STATUS.FAILURE, "the handle is that of a file");
+    if (!("folder" in opened)) throw new Rejection(STATUS.FAILURE, "the handle belongs to a file");
     const { folder, rest, path } = opened;
     const next = async () => rest.shift() ?? ((await folder.read())?.name as Buffer | undefined);
     this.#names ??= systemNames();
@@ -444,7 +445,7 @@ export class FileServer {
     while (entries.length < ENTRIES) {
       const name = await next();
       if (name === undefined) break;
-      // An entry that another program has just deleted is not listed.
+      // Skip an entry that another program has just deleted.
       const stats = await lstat(child(path, name)).catch(() => undefined);
       if (stats) entries.push([name, longname(name, stats, names), ...attributeFields(stats)]);
     }
@@ -452,16 +453,16 @@ export class FileServer {
     return { type: TYPE.NAME, fields: [entries.length, ...entries.flat()] };
   }
 
-  /** Copies a part of a file to another one; length 0: up to the end. */
+  /** Copies a part of a file to another file. A length of 0 copies up to the end. */
   async #copy(packet: Packet): Promise<undefined> {
     const from = packet.string();
     const [start, length] = [packet.long(), packet.long()];
     const to = packet.string();
     const offset = packet.long() - start;
     const [source, target] = [this.#file(from), this.#file(to)];
-    const [one, other] = await Promise.all([source.stat(), target.stat()]);
-    if (one.dev === other.dev && one.ino === other.ino) {
-      throw new Rejection(STATUS.FAILURE, "a file is not copied to itself");
+    const [sourceStats, targetStats] = await Promise.all([source.stat(), target.stat()]);
+    if (sourceStats.dev === targetStats.dev && sourceStats.ino === targetStats.ino) {
+      throw new Rejection(STATUS.FAILURE, "cannot copy a file to itself");
     }
     const end = length === 0 ? Number.POSITIVE_INFINITY : start + length;
     const buffer = Buffer.allocUnsafe(PACKET_MAX);
@@ -474,24 +475,24 @@ export class FileServer {
   }
 }
 
-/** The request needs no answer but that it is done. */
+/** Waits for work whose request expects only the status OK. */
 const done = async (work: Promise<unknown>): Promise<undefined> => void (await work);
 
 const attributesAnswer = (stats: Stats): Answer => ({ type: TYPE.ATTRS, fields: attributeFields(stats) });
 
-/** A path without attributes. */
+/** Returns a response with a path and no attributes. */
 const nameAnswer = (path: Buffer): Answer => ({ type: TYPE.NAME, fields: [1, path, path, 0] });
 
-/** The space of the file system that a path is on. */
+/** Returns the space of the file system that contains a path. */
 async function spaceAnswer(path: Buffer): Promise<Answer> {
   const { bsize, blocks, bfree, bavail, files, ffree } = await statfs(path, { bigint: true });
-  // Node has no fragment size, no id, no flags and no longest name: OpenSSH's client shows none of them but the first.
+  // Node reports no fragment size, id, flags or maximum name length. OpenSSH's client shows only the fragment size.
   const fields = [bsize, bsize, blocks, bfree, bavail, files, ffree, ffree, 0n, 0n, 255n];
   return { type: TYPE.EXTENDED_REPLY, fields };
 }
 
 async function writeAll(file: FileHandle, offset: number, data: Buffer): Promise<void> {
-  // Node would write at the current position of the file.
+  // Node would write at the file's current position.
   if (!Number.isSafeInteger(offset + data.length)) {
     throw new Rejection(STATUS.FAILURE, "the offset is too large");
   }

@@ -1,8 +1,8 @@
 import type { Stats } from "node:fs";
 
-/** Largest packet in bytes, the same as OpenSSH's. */
+/** Maximum size of a packet in bytes, like OpenSSH's. */
 export const PACKET_MAX = 256 * 1024;
-/** Bytes of a packet's length. */
+/** Bytes of a packet's length field. */
 const LENGTH = 4;
 
 /** Packet types (draft-ietf-secsh-filexfer-02, section 3). */
@@ -13,7 +13,7 @@ export const TYPE = {
   ...{ EXTENDED: 200, EXTENDED_REPLY: 201 },
 } as const;
 
-/** Flags that show which attributes a packet has (section 5). */
+/** Flags for the attributes that a packet contains (section 5). */
 const HAS = { SIZE: 1, OWNER: 2, MODE: 4, TIMES: 8 } as const;
 
 /** A field of a packet: a 32-bit number, a 64-bit number, or a string. */
@@ -28,11 +28,11 @@ export interface Attributes {
   readonly size?: number;
   readonly owner?: { readonly uid: number; readonly gid: number };
   readonly mode?: number;
-  /** In seconds. */
+  /** Times in seconds. */
   readonly times?: { readonly accessed: number; readonly modified: number };
 }
 
-/** The client has sent a packet that is not one of the protocol. Nothing after it can be read. */
+/** The client has sent a malformed packet. No data after it can be read. */
 export class ProtocolError extends Error {}
 
 /** Reads the fields of a packet. Each method throws a {@link ProtocolError} if the packet is too short. */
@@ -58,7 +58,7 @@ export class Packet {
     return this.#take(4).readUInt32BE();
   }
 
-  /** A 64-bit number. Above 2^53 it is not exact. */
+  /** Reads a 64-bit number. Above 2^53 it is not exact. */
   long(): number {
     return Number(this.#take(8).readBigUInt64BE());
   }

@@ -1,16 +1,16 @@
-/** Names that follow each other, by the opcode of the first. */
+/** Pairs of opcodes and names, with consecutive opcodes from the given one. */
 const names = (first: number, list: string) =>
   list.split(" ").map((name, index) => [first + index, name] as const);
 
-/** Control characters by their opcodes (RFC 4254, section 8), as `stty` names them. */
+/** Control characters by their opcodes (RFC 4254, section 8), with the names that `stty` uses. */
 const CHARACTERS: ReadonlyMap<number, string> = new Map([
   ...names(1, "intr quit erase kill eof eol eol2 start stop susp"),
   ...names(12, "rprnt werase lnext"),
 ]);
 
 /**
- * Settings that are on or off, by their opcodes. Those of terminals without lower case are left out: not every `stty`
- * knows them, and it sets nothing if it does not know one.
+ * Switches by their opcodes. Switches for terminals without lower case are omitted: some versions of `stty` do not
+ * know them, and `stty` sets nothing if it does not know an argument.
  */
 const SWITCHES: ReadonlyMap<number, string> = new Map([
   ...names(30, "ignpar parmrk inpck istrip inlcr igncr icrnl"),
@@ -21,16 +21,16 @@ const SWITCHES: ReadonlyMap<number, string> = new Map([
   ...names(72, "onlcr ocrnl onocr onlret"),
 ]);
 
-/** Opcodes from here on have values of unknown lengths, and end the list. */
+/** From this opcode on, values have unknown lengths. Reading ends here. */
 const UNKNOWN = 160;
 const ENTRY = 5;
-/** A control character that is off. */
+/** The value of a disabled control character. */
 const OFF = 255;
 
 /**
- * Returns the terminal modes of a client as arguments of `stty`. Speeds and the number of bits have no effect on a
- * pseudo-terminal, and are omitted.
- * @param modes as on the wire: opcodes with 32-bit values
+ * Returns the terminal modes of a client as arguments of `stty`. Speeds and the number of bits are omitted, because
+ * they have no effect on a pseudo-terminal.
+ * @param modes in SSH's wire format: opcodes with 32-bit values
  */
 export function sttyArguments(modes: Buffer): string[] {
   const settings: string[] = [];
@@ -45,7 +45,7 @@ export function sttyArguments(modes: Buffer): string[] {
   return settings;
 }
 
-/** A character in the form that the `stty` of coreutils and that of BusyBox read alike: BusyBox reads no hexadecimal. */
+/** Formats a character for the `stty` of coreutils and of BusyBox. BusyBox does not read hexadecimal numbers. */
 function characterArgument(code: number): string {
   if (code === OFF) return "undef";
   if (code === 127) return "^?";

@@ -4,15 +4,15 @@ import { createWebSocketStream, WebSocket } from "ws";
 import type { Log } from "./SessionChannel.ts";
 import type { SshServer } from "./SshServer.ts";
 
-/** How often the agent says that it is there, and how long the service may be silent, in milliseconds. */
+/** Interval between keep-alives of the agent, and maximum silence of the service, in milliseconds. */
 const KEEP_ALIVE = 30_000;
 const SILENCE = 35_000;
-/** Longest line of the tunnel, and head of a request on a picked-up connection, in bytes. */
+/** Maximum length of a line of the tunnel, and of a request's head on a picked-up connection, in bytes. */
 const LINE_MAX = 4096;
 const HEAD_MAX = 8192;
-/** How long picking up a connection may take, in milliseconds. */
+/** Time that picking up a connection may take, in milliseconds. */
 const PICK_UP_TIMEOUT = 20_000;
-/** Connections of the tunnel are the only ones that may be picked up. */
+/** Beginning of the paths that may be picked up: connections of the tunnel only. */
 const PICK_UP_PATH = "/ssh/revdial?";
 
 interface TunnelOptions {
@@ -30,7 +30,7 @@ interface Line {
 
 /** The service refuses the tunnel. */
 export class RefusedError extends Error {
-  /** Status of the answer. */
+  /** Status of the response. */
   readonly status: number;
 
   constructor(status: number) {
@@ -39,7 +39,7 @@ export class RefusedError extends Error {
   }
 }
 
-/** The service's address with a path below it, by the scheme of WebSockets. */
+/** Returns a WebSocket URL for a path below the service's address. */
 function addressOf(url: string, path: string): URL {
   const address = new URL(url.replace(/\/+$/, "") + path);
   address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
@@ -47,7 +47,7 @@ function addressOf(url: string, path: string): URL {
 }
 
 /**
- * Holds the tunnel until it ends, and picks up the connections that it announces.
+ * Holds the tunnel until it ends, and picks up the connections that the service announces.
  * @throws RefusedError the service refuses the tunnel
  * @throws Error the service cannot be reached
  */
@@ -65,7 +65,7 @@ export function runTunnel({ url, token, server, log, signal }: TunnelOptions): P
     if (line.command !== "conn-ready") return;
     const { connPath } = line;
     pickUp(url, connPath, server).catch((error: Error) => {
-      log("warn", "a connection could not be picked up", { reason: error.message });
+      log("warn", "cannot pick up a connection", { reason: error.message });
       if (socket.readyState === socket.OPEN) send({ command: "pickup-failed", connPath, err: error.message });
     });
   };
@@ -100,7 +100,7 @@ export function runTunnel({ url, token, server, log, signal }: TunnelOptions): P
   });
 }
 
-/** Undefined for what is no JSON object. */
+/** Parses a line; undefined if it is not a JSON object. */
 function readLine(line: string): Line | undefined {
   try {
     const read: unknown = JSON.parse(line);
@@ -110,7 +110,7 @@ function readLine(line: string): Line | undefined {
   }
 }
 
-/** @throws Error the path is not that of a connection to pick up, or the service does not know it */
+/** @throws Error the path does not belong to a connection to pick up, or the service does not know the connection */
 async function pickUp(url: string, path: unknown, server: SshServer): Promise<void> {
   if (typeof path !== "string" || !path.startsWith(PICK_UP_PATH)) {
     throw new Error(`connPath: must begin with ${PICK_UP_PATH}`);
@@ -120,7 +120,7 @@ async function pickUp(url: string, path: unknown, server: SshServer): Promise<vo
     perMessageDeflate: false,
   });
   socket.on("message", (_data, binary) => binary || socket.terminate());
-  // At once: the service's request may come together with its answer to the handshake.
+  // Start reading at once: the service's request may arrive together with its handshake response.
   answerRequest(createWebSocketStream(socket), server);
   await new Promise<void>((resolve, reject) => {
     socket.once("open", resolve);
@@ -128,9 +128,12 @@ async function pickUp(url: string, path: unknown, server: SshServer): Promise<vo
   });
 }
 
-/** Reads the one request of a picked-up connection, which becomes an SSH connection or closes another one. */
+/**
+ * Reads the single request of a picked-up connection. The connection then carries SSH, or the request closes another
+ * one.
+ */
 function answerRequest(stream: Duplex, server: SshServer): void {
-  // A WebSocket ends as a whole: it knows no end of one direction.
+  // A WebSocket cannot end a single direction, so it ends as a whole.
   stream.on("error", () => stream.destroy()).on("end", () => stream.destroy());
   let head = Buffer.alloc(0);
   const read = (data: Buffer) => {
