@@ -352,7 +352,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await closed;
     await expect
       .poll(() =>
-        lab.fleet.service.logs().filter(({ msg }) => msg === "the SSH connection of a client broke off"),
+        lab.fleet.service.logs().filter(({ msg }) => msg === "the SSH connection of a client failed"),
       )
       .toContainEqual(expect.objectContaining({ address: "127.0.0.1", reason: "Bad packet length" }));
   });

@@ -45,7 +45,7 @@ describeSsh("settings of a namespace", options, (lab) => {
         const denied = await forward(echo.target);
         expect(denied).toMatchObject({ code: 255, stdout: "" });
         expect(denied.stderr).toContain(
-          `forwarding to ${echo.target} is not allowed: add a rule to ssh_forwarding`,
+          `forwarding to ${echo.target} is not allowed. Add a rule to the namespace's setting ssh_forwarding`,
         );
         await set({ sshForwarding: [{ login: "deploy", target: `127\\.0\\.0\\.1:${echo.port}` }] });
         expect(await forward(echo.target)).toMatchObject({ code: 0, stdout: "got hello" });

@@ -110,7 +110,7 @@ describe("the web terminal", () => {
     await expect.poll(() => first.output().length).toBeGreaterThan(0);
     const second = open(token);
     expect(await second.closed).toBe(1000);
-    expect(second.output()).toContain("was not asked for");
+    expect(second.output()).toContain("invalid or has expired");
     first.type("exit\n");
     await first.closed;
   });

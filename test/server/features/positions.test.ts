@@ -51,7 +51,7 @@ test("the file is read again when it is asked for, and one of no use changes not
   positions.reload();
   expect(positions.of("8.8.8.8")).toEqual(OSLO);
   writeFileSync(file, "nonsense");
-  expect(() => positions.reload()).toThrow(/^No database of positions in the MaxMind format is .*GEOIP_FILE/);
+  expect(() => positions.reload()).toThrow(/^Cannot read a MaxMind database from .*GEOIP_FILE/);
   expect(positions.of("8.8.8.8")).toEqual(OSLO);
 });
 

@@ -134,7 +134,7 @@ test("a newer proven tunnel takes over, and the end of the older one leaves the 
   await older.closed;
   const reached = app.gateway.reach(device.uid).catch((error: Error) => error.message);
   newer.fail(await newer.announced());
-  expect(await reached).toBe("could not take the connection");
+  expect(await reached).toBe("could not pick up the connection");
   expect((await stateOf(device)).online).toBe(true);
 });
 
@@ -144,7 +144,7 @@ test("two agents with one device do not take over from each other all the time",
   await vi.waitFor(() => expect(first.lines.length).toBeGreaterThan(0));
   expect(await refused("/ssh/connection", device.token)).toEqual([
     429,
-    "the device has opened a tunnel just now",
+    "the device opened another tunnel a few seconds ago",
   ]);
   expect(first.socket.readyState).toBe(WebSocket.OPEN);
   // One that has lost its tunnel opens another one at once.
@@ -175,7 +175,7 @@ test("a tunnel without a proof displaces no other one, and is the only one of it
     .toMatchObject([
       {
         object: { id: device.uid },
-        after: { takeover: "refused", reason: "the agent could not take the connection" },
+        after: { takeover: "refused", reason: "the agent could not pick up the connection" },
       },
       expect.anything(),
       expect.anything(),
@@ -200,7 +200,7 @@ test("lines may come in pieces, and commands that nobody knows are left alone", 
   tunnel.say('{"command":"later"}\n');
   tunnel.say(failed.slice(0, 20));
   tunnel.say(`${failed.slice(20)}\n{"command":"keep-alive"}\n`);
-  expect(await reached).toBe("could not take the connection");
+  expect(await reached).toBe("could not pick up the connection");
 });
 
 test("an announced connection is picked up once, and carries bytes in both directions", async () => {

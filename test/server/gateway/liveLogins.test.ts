@@ -48,7 +48,7 @@ test("a login ends when it has lasted as long as the namespace lets sessions las
   await expect.poll(() => otherEnded.mock.calls[0]).toEqual([other, "the session was closed"]);
   expect(ended).not.toHaveBeenCalled();
   await edit(60);
-  await expect.poll(() => ended.mock.calls[0]).toEqual([uid, "the session has lasted as long as it may"]);
+  await expect.poll(() => ended.mock.calls[0]).toEqual([uid, "the session has reached its time limit"]);
   await edit(0);
 });
 

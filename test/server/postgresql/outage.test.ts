@@ -64,7 +64,7 @@ test("a database that goes away and comes back: no crash, no wrong answer, and t
   }
   const { body: keys } = await call(service, "GET /api/namespaces/api-key", { token });
   expect(valuesOf(keys, "name").sort()).toEqual(["before", "first-after", "second-after"]);
-  expect(service.output()).toContain("the database does not answer");
+  expect(service.output()).toContain("the database does not respond");
 });
 
 // What failed counts for fifteen seconds. On SQLite time is turned: sqlite/fullDisk.test.ts.

@@ -144,7 +144,7 @@ describe("user confirm-address", () => {
     );
     expect(await tokenOf(address, "old-password")).toBeDefined();
     expect(await service.admin(["user", "confirm-address", "kai", address])).toEqual(
-      failing(`gatehouse-server: ${address} does not wait to be confirmed as an address of "kai"\n`),
+      failing(`gatehouse-server: ${address} is not an unconfirmed address of "kai"\n`),
     );
   });
 });
@@ -239,14 +239,14 @@ test("without a running service the folder is named, and how to start one", asyn
     stdout: "",
     stderr:
       `gatehouse-server: No service runs on the data folder ${folder}. Start it with ` +
-      `\`gatehouse-server serve --data-dir ${folder}\`, or name another folder with --data-dir or GATEHOUSE_DATA_DIR.\n`,
+      `\`gatehouse-server serve --data-dir ${folder}\`, or choose another folder with --data-dir or GATEHOUSE_DATA_DIR.\n`,
   });
 });
 
 test("announcements are of the cloud edition only", async () => {
   const result = await service.admin(["announcement", "create", "--title", "x"], "text");
   expect(result.code).toBe(1);
-  expect(result.stderr).toContain("cloud edition only");
+  expect(result.stderr).toContain("Only the cloud edition");
 });
 
 describe("audit", () => {

@@ -49,7 +49,7 @@ test("with a token, only to those who have it", async () => {
 
 test.each([
   ["too short", "short", 0o600, "at least 16 characters"],
-  ["open to everybody", TOKEN, 0o644, "run `chmod o= "],
+  ["open to everybody", TOKEN, 0o644, "Run `chmod o= "],
 ])("a token that is %s keeps the service from starting", async (_, text, mode, message) => {
   const env = {
     GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0",

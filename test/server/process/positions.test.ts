@@ -15,7 +15,7 @@ test("SIGHUP reads the positions again, and goes on with the old ones when they 
   await said("positions of addresses renewed");
   writeFileSync(file, "nonsense");
   process.kill(service.pid, "SIGHUP");
-  await said("the positions of addresses stay the old ones");
+  await said("cannot reload the positions of addresses");
   expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
 });
 
@@ -23,7 +23,7 @@ test("SIGHUP without files to read again ends no service: a supervisor sends it 
   const service = await testService();
   process.kill(service.pid, "SIGHUP");
   await vi.waitUntil(
-    () => service.logs().some(({ msg }) => msg === "there are no files to read again"),
+    () => service.logs().some(({ msg }) => msg === "no files to reload"),
     20_000,
   );
   expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
@@ -37,6 +37,6 @@ test("a service does not start with a file of no use, and names it", async () =>
   const { code, stderr } = await callServerCommand(["serve"], { env });
   expect(code).toBe(1);
   expect(stderr).toContain(
-    `No database of positions in the MaxMind format is ${file} (GATEHOUSE_GEOIP_FILE)`,
+    `Cannot read a MaxMind database from ${file} (GATEHOUSE_GEOIP_FILE)`,
   );
 });

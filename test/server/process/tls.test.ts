@@ -80,7 +80,7 @@ describe.skipIf(!openssl)("TLS", () => {
 
     copyFileSync(one.cert, files.cert);
     process.kill(service.pid, "SIGHUP");
-    await expect.poll(() => service.output()).toContain("the TLS certificate stays the old one");
+    await expect.poll(() => service.output()).toContain("cannot reload the TLS certificate");
     expect(await shown()).toBe("two");
     expect(service.output()).not.toContain("PRIVATE KEY");
   });
@@ -96,7 +96,7 @@ describe.skipIf(!openssl)("TLS", () => {
     };
     expect(await serve({ cert: one.cert, key: two.key })).toEqual([
       1,
-      expect.stringMatching(/^gatehouse-server: The TLS certificate [^\n]* cannot be used[^\n]*\n$/),
+      expect.stringMatching(/^gatehouse-server: Cannot use the TLS certificate [^\n]*\n$/),
     ]);
     expect(await serve({ ...one, cert: join(folder, "none.pem") })).toEqual([
       1,
@@ -105,7 +105,7 @@ describe.skipIf(!openssl)("TLS", () => {
     chmodSync(one.key, 0o640);
     chmodSync(two.key, 0o604);
     writeFileSync(join(folder, "not-pem"), "not a certificate");
-    expect(await serve(two)).toEqual([1, expect.stringContaining(`run \`chmod o= ${two.key}\``)]);
+    expect(await serve(two)).toEqual([1, expect.stringContaining(`Run \`chmod o= ${two.key}\``)]);
     expect(await serve({ ...one, cert: join(folder, "not-pem") })).toEqual([
       1,
       expect.stringContaining("cannot be used"),

@@ -143,7 +143,7 @@ test.skipIf(process.platform === "win32")("a restart on a full disk serves reads
     status: 503,
     body: { message: "the database cannot be written now, try again later" },
   });
-  expect(service.logs().some(({ msg }) => msg.startsWith("this instance could not be made known"))).toBe(
+  expect(service.logs().some(({ msg }) => msg.startsWith("cannot write the heartbeat of this instance"))).toBe(
     true,
   );
 });
