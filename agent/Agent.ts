@@ -164,7 +164,7 @@ export class Agent {
     return { challenge, signature: sign("sha256", text, key.privateKey).toString("base64") };
   }
 
-  /** Reports regularly while the tunnel is open. */
+  /** Runs the tunnel, and sends reports while the tunnel is open. */
   async #holdTunnel({ token }: Enrolled): Promise<void> {
     const { url, log } = this.#options;
     const report = setInterval(

@@ -31,8 +31,8 @@ export interface LoginChecks {
   served(login: string): boolean;
   passwordFits(password: string): Promise<boolean>;
   /**
-   * Returns the pinned key for logins by the service, in SSH's wire format; undefined if the service has not
-   * announced a key.
+   * Returns the pinned key for logins by the service, in SSH's wire format. Undefined if the service announces no
+   * key, because it uses a new key for each login.
    */
   serviceKey(): Buffer | undefined;
   /** Returns the device's name in the service. */
@@ -72,7 +72,7 @@ export class SshServer {
       this.#open.delete(stream);
       if (this.#bySession.get(session) === stream) this.#bySession.delete(session);
     });
-    // The library accepts any duplex stream. Only the type requires a TCP socket.
+    // The library accepts any duplex stream, but its type requires a TCP socket.
     this.#server.injectSocket(stream as Parameters<Server["injectSocket"]>[0]);
   }
 

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { networkInterfaces, type UserInfo, userInfo } from "node:os";
 import { join } from "node:path";
 
-/** The command line is wrong. */
+/** An error in the command line. */
 export class UsageError extends Error {}
 
 /** The key pair of a device, by which the service recognizes the device. */
@@ -25,7 +25,10 @@ interface Ids {
   readonly groups: number[];
 }
 
-/** @throws UsageError the user does not exist */
+/**
+ * Returns the ids of a user.
+ * @throws UsageError the user does not exist
+ */
 function idsOf(user: string): Ids {
   try {
     const id = (what: string) =>
@@ -50,7 +53,10 @@ function ownUser(): Pick<UserInfo<string>, "username" | "homedir" | "shell"> {
   }
 }
 
-/** @throws UsageError no user is given, or the user is root */
+/**
+ * Returns the ids of the user to switch to.
+ * @throws UsageError no user is given, or the user is root
+ */
 function unprivileged(user: string | undefined): Ids {
   if (user === undefined) throw new UsageError("--user: required when root starts the agent");
   const ids = idsOf(user);
@@ -105,7 +111,7 @@ export function deviceKey(folder: string): DeviceKey {
   return { privateKey, publicKey: publicKey.toString() };
 }
 
-/** Returns the address of the first network card. Without a card, it is derived from the device's key. */
+/** Returns the address of the first network card. Without a card, the address is derived from the device's key. */
 export function machineAddress({ publicKey }: DeviceKey): string {
   const cards = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   const card = cards.find(({ internal, mac }) => !internal && mac !== "00:00:00:00:00:00");

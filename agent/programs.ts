@@ -6,7 +6,7 @@ import type { Duplex, Readable, Writable } from "node:stream";
 import pty from "@lydell/node-pty";
 import type { ServerChannel } from "ssh2";
 
-/** Size, type and modes of a client's terminal. */
+/** The size, type and modes of a client's terminal. */
 export interface TerminalKind {
   readonly cols: number;
   readonly rows: number;
@@ -214,7 +214,7 @@ export function runInTerminal(
     channel.resume();
   };
   run.onData((output: unknown) => {
-    // The library drops unread output soon after the program's end. So it is read at once then; the amount is small.
+    // The library drops unread output soon after the program's end, so the rest is read at once. The amount is small.
     if (channel.write(output as Buffer) || !exists(run.pid)) return;
     run.pause();
     clearInterval(check);

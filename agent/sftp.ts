@@ -108,7 +108,7 @@ type Opened = { readonly path: Buffer } & (
   | { readonly folder: Dir; readonly rest: Buffer[] }
 );
 
-/** The server responds to a request with a status other than OK. */
+/** An error that the server reports to the client as a status other than OK. */
 class Rejection extends Error {
   readonly code: number;
 
@@ -417,7 +417,10 @@ export class FileServer {
     if (opened !== undefined) await ("file" in opened ? opened.file.close() : opened.folder.close());
   }
 
-  /** @returns the whole packet of the response */
+  /**
+   * Reads a part of a file.
+   * @returns the whole packet of the response
+   */
   async #read(id: number, packet: Packet): Promise<Buffer> {
     const [file, offset, wanted] = [this.#file(packet.string()), packet.long(), packet.number()];
     const length = Math.min(wanted, READ_MAX);

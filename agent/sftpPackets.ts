@@ -32,7 +32,7 @@ export interface Attributes {
   readonly times?: { readonly accessed: number; readonly modified: number };
 }
 
-/** The client has sent a malformed packet. No data after it can be read. */
+/** An error for a malformed packet of the client. No data after the packet can be read. */
 export class ProtocolError extends Error {}
 
 /** Reads the fields of a packet. Each method throws a {@link ProtocolError} if the packet is too short. */

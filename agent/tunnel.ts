@@ -12,7 +12,7 @@ const LINE_MAX = 4096;
 const HEAD_MAX = 8192;
 /** Time that picking up a connection may take, in milliseconds. */
 const PICK_UP_TIMEOUT = 20_000;
-/** Beginning of the paths that may be picked up: connections of the tunnel only. */
+/** Prefix of the paths that may be picked up. Only connections of the tunnel have this prefix. */
 const PICK_UP_PATH = "/ssh/revdial?";
 
 interface TunnelOptions {
@@ -28,7 +28,7 @@ interface Line {
   readonly connPath?: unknown;
 }
 
-/** The service refuses the tunnel. */
+/** An error for a refused tunnel. */
 export class RefusedError extends Error {
   /** Status of the response. */
   readonly status: number;
@@ -110,7 +110,10 @@ function readLine(line: string): Line | undefined {
   }
 }
 
-/** @throws Error the path does not belong to a connection to pick up, or the service does not know the connection */
+/**
+ * Picks up a connection.
+ * @throws Error the path does not belong to a connection to pick up, or the service does not know the connection
+ */
 async function pickUp(url: string, path: unknown, server: SshServer): Promise<void> {
   if (typeof path !== "string" || !path.startsWith(PICK_UP_PATH)) {
     throw new Error(`connPath: must begin with ${PICK_UP_PATH}`);

@@ -72,6 +72,6 @@ export function addressMatcher(ranges: readonly string[]): (address: string) => 
 }
 
 function within(address: Address, [base, bits]: [Address, number]): boolean {
-  // The library throws on different kinds of addresses.
+  // The library throws if the kinds of the addresses differ.
   return address.kind() === base.kind() && address.match(base, bits);
 }

@@ -20,8 +20,8 @@ export class InvalidError extends ServiceError {}
 /** 401: the credential is missing or wrong. If a valid credential lacks the permission, use {@link ForbiddenError}. */
 export class UnauthenticatedError extends ServiceError {}
 /**
- * 402: billing refuses, or a limit of the cloud edition is reached. For the operator's limits, use {@link
- * ForbiddenError}.
+ * 402: billing refuses the request, or a limit of the cloud edition is reached. For the operator's limits, use
+ * {@link ForbiddenError}.
  */
 export class PaymentError extends ServiceError {}
 /** 403: permission denied, or a limit is reached. If no caller may make the request now, use {@link InvalidError}. */
@@ -170,7 +170,10 @@ export function answerTo(error: unknown): ErrorAnswer | undefined {
   return undefined;
 }
 
-/** @param retryAfter in seconds */
+/**
+ * Returns a response with status 503.
+ * @param retryAfter in seconds
+ */
 const unavailable = (message: string, retryAfter: number): ErrorAnswer => ({
   status: 503,
   body: { message },

@@ -182,7 +182,10 @@ export class Gateway {
     return this.agentTunnels.connect(uid);
   }
 
-  /** @throws UnreachableError the session has ended, or its device does not respond */
+  /**
+   * Connects to the device of a session, for the gateway process.
+   * @throws UnreachableError the session has ended, or its device does not respond
+   */
   async #reachFor(session: string): Promise<ReachedDevice> {
     const uid = this.live.deviceOf(session);
     const device = uid && (await this.#deviceOf(uid));

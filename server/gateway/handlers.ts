@@ -43,11 +43,14 @@ const deviceConnection: HandlerOf<"deviceConnection"> =
 const passTo = (other: Duplex): WebSocketHandler =>
   webSocketHandler((socket) => {
     const stream = streamOver(socket);
-    // No error handling: after an error both sides are closed, and neither side needs the cause.
+    // Errors are ignored: `pipeline` closes both sides, and neither side needs the cause.
     pipeline(stream, other, stream, () => {});
   });
 
-/** @throws InvalidError the announced connection no longer exists, or was already picked up */
+/**
+ * Handles an agent that picks up a connection.
+ * @throws InvalidError the announced connection no longer exists, or was already picked up
+ */
 const deviceRevdial: HandlerOf<"deviceRevdial"> =
   ({ instanceId, agentTunnels, instances }) =>
   async ({ query }) => {

@@ -8,7 +8,7 @@ import { ssh2 } from "./ssh/ssh2.ts";
 
 const FILE = "ssh_host_ed25519_key";
 
-/** The private key by which clients recognize the SSH listener. */
+/** The host key of the SSH listener, by which clients recognize the service. */
 export interface HostKey {
   /** The private key in its file's format. */
   readonly pem: string;
@@ -28,7 +28,7 @@ export function readHostKey(folder: string, configured: string | undefined): Hos
   return readKey(file, othersMayDoAnything);
 }
 
-/** Attempts to create a readable key pair. One attempt in 256 fails. */
+/** Maximum number of attempts to create a readable key pair. One attempt in 256 fails. */
 const TRIES = 20;
 
 /**

@@ -2,10 +2,10 @@ import type { SessionEntries } from "../features/sessions/addEntries.ts";
 import type { ServiceSettings } from "../settings/readConfig.ts";
 import type { SshAddress } from "./ssh/sshAddress.ts";
 
-/** A device cannot be reached now. The message completes the sentence "the device …". */
+/** An error for a device that cannot be reached now. The message completes the sentence "the device …". */
 export class UnreachableError extends Error {}
 
-/** No instance of the service holds a tunnel of the device. */
+/** An error for a device whose tunnel no instance of the service holds. */
 export class NotConnectedError extends UnreachableError {
   constructor() {
     super("is not connected");

@@ -9,8 +9,8 @@ const NEW_SPACE = "--max-semi-space-size=4";
 const NEW_SPACE_GIVEN = /^--(max|min)[-_]semi[-_]space[-_]size\b/;
 
 /**
- * Limits the arenas of the C library. By default, threads get up to eight arenas per core, and used memory in them is
- * never returned. Only glibc reads this variable.
+ * Limits the arenas of the C library. By default, threads get up to eight arenas per core, which never return used
+ * memory to the system. Only glibc reads this variable.
  */
 const ARENAS = { MALLOC_ARENA_MAX: "2" };
 

@@ -15,7 +15,10 @@ export const UNKNOWN_POSITION: Position = { latitude: 0, longitude: 0 };
 /** Maximum number of cached addresses. The devices of a fleet report repeatedly from few addresses. */
 const KEPT = 10_000;
 
-/** @throws OperatorError the file cannot be read, or is not a database in the MaxMind format */
+/**
+ * Opens a position file.
+ * @throws OperatorError the file cannot be read, or is not a database in the MaxMind format
+ */
 function open(file: string): Reader<CityResponse> {
   const fail = (what: string, error: unknown) =>
     new OperatorError(`${what} ${file} (GATEHOUSE_GEOIP_FILE): ${reasonOf(error)}`, { cause: error });

@@ -111,7 +111,9 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
     const { uid } = await lab.session(({ active }) => !active);
     const told = () => lab.fleet.service.logs().filter((line) => line.session === uid);
     await expect.poll(() => told().length).toBe(2);
-    const reason = expect.stringContaining("is not allowed. Add a rule to the namespace's setting ssh_forwarding");
+    const reason = expect.stringContaining(
+      "is not allowed. Add a rule to the namespace's setting ssh_forwarding",
+    );
     expect(told()).toMatchObject([
       { msg: "a request of an SSH client was refused", reason },
       { msg: expect.not.stringContaining("refused") },

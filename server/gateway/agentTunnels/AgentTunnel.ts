@@ -157,8 +157,8 @@ export class AgentTunnel {
 }
 
 /**
- * The id of the connection that a line reports as not picked up; undefined for another line, null if the line is not
- * JSON.
+ * Returns the id of the connection that a line reports as not picked up; undefined for another line, null if the line
+ * is not JSON.
  */
 function failedDial(line: string): string | null | undefined {
   let message: { readonly command?: unknown; readonly connPath?: unknown } | null;

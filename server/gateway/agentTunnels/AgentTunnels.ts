@@ -149,7 +149,10 @@ export class AgentTunnels implements TunnelEvents {
     return this.#dial(tunnel);
   }
 
-  /** @throws UnreachableError the agent does not pick up */
+  /**
+   * Announces a connection to an agent, and waits until the agent picks it up.
+   * @throws UnreachableError the agent does not pick up
+   */
   #dial(tunnel: AgentTunnel): Promise<Duplex> {
     const id = randomBytes(16).toString("hex");
     return new Promise((resolve, reject) => {
@@ -268,7 +271,10 @@ export class AgentTunnels implements TunnelEvents {
     }
   }
 
-  /** @returns the reason why the proof failed; undefined if it succeeded */
+  /**
+   * Has the agent of a tunnel prove its private key.
+   * @returns the reason why the proof failed; undefined if it succeeded
+   */
   async #proofOf(tunnel: AgentTunnel): Promise<string | undefined> {
     const late = new AbortController();
     const timeout = sleep(PROOF_TIMEOUT, "did not answer in time", { signal: late.signal }).catch(

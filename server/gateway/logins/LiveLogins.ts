@@ -18,8 +18,8 @@ interface LiveLogin extends LoginFacts {
  */
 const CHECK_INTERVAL = 500;
 /**
- * Longest time between two policy checks of a login, in milliseconds. It applies when the audit trail has no change.
- * LATE_ENTRIES is the number of newest audit entries in which a late commit is still noticed at once.
+ * Interval after which a login is checked against the policy again without a change in the audit trail, in
+ * milliseconds. LATE_ENTRIES is the number of newest audit entries in which a late commit is still noticed at once.
  */
 const RECHECK = 60_000;
 const LATE_ENTRIES = 1_000;
@@ -123,7 +123,10 @@ export class LiveLogins {
     }
   }
 
-  /** @throws DriverAdapterError some sessions are still not closed */
+  /**
+   * Closes the sessions that have ended.
+   * @throws DriverAdapterError some sessions are still not closed
+   */
   async #closeAll(): Promise<void> {
     for (const uids of batchesOf(this.#unclosed)) {
       await this.#close(uids);

@@ -64,7 +64,7 @@ export class AgentClient {
       authHandler: onCredentialRequest as AuthHandlerMiddleware,
       readyTimeout: 0,
     });
-    // The peer is the device's agent: the service has checked its token when it opened the tunnel.
+    // The peer is the device's agent: the service checked the agent's token when the tunnel was opened.
     bound(client, () => true, onData);
   }
 

@@ -156,12 +156,15 @@ export class ClientConnection {
     context.reject(METHODS);
   }
 
-  /** @throws UnreachableError the address refers to another device than in the previous attempt */
+  /**
+   * Returns the login of this connection, or a new one.
+   * @throws UnreachableError the address refers to another device than in the previous attempt
+   */
   #newLogin({ device }: Exclude<Admission, { refused: Refusal }>, key: Buffer | undefined): DeviceLogin {
     const before = this.#login?.admitted.device.uid ?? device.uid;
     if (before !== device.uid) throw new UnreachableError("was renamed during the login");
-    // A login by key opens a session of its own. Password attempts share a session, because the agent can check
-    // several.
+    // A login by key has a separate session. Password attempts share a session, because the agent can check several
+    // passwords.
     if (key !== undefined) void this.#login?.finish();
     if (this.#login !== undefined && key === undefined) return this.#login;
     const admitted = { device, key, username: this.#sshAddress?.login ?? "", address: this.#address };
@@ -194,7 +197,8 @@ export class ClientConnection {
   }
 
   #failed(error: Error): void {
-    // Before login, the listener counts aborted key exchanges. A log line for each would let any client fill the log.
+    // Before login, the listener counts aborted key exchanges. A log line for each exchange would let any client fill
+    // the log.
     if (this.#client.authenticated) {
       const facts = { address: this.#address, session: this.#login?.uid, reason: error.message };
       this.#service.log.info(facts, "the SSH connection of a client failed");

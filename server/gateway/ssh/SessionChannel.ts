@@ -119,7 +119,10 @@ export class SessionChannel {
     session.on("x11", (_accept, reject) => this.#refuse(reject, "X11 forwarding"));
   }
 
-  /** @param reject undefined if the client wants no response */
+  /**
+   * Refuses a request, and logs the refusal.
+   * @param reject undefined if the client wants no response
+   */
   #refuse(reject: (() => void) | undefined, what: string): void {
     this.#channels.login.logRefusal(`the gateway does not support ${what}`);
     reject?.();
@@ -129,7 +132,7 @@ export class SessionChannel {
     const { cols: columns, rows, width, height } = size;
     this.#channels.note(this.#seat, "window-change", { columns, rows, width, height });
     this.#terminal = this.#terminal && { ...this.#terminal, ...size };
-    // Agents stop responding if the size changes before they have started, so the change waits until then.
+    // Agents never respond again if the size changes before they have started, so the change waits until then.
     this.#sendToDevice((far) => far.setWindow(rows, columns, height, width));
   }
 

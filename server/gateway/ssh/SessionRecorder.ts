@@ -6,7 +6,10 @@ import type { EventData, TerminalSize } from "../protocol.ts";
 
 /** Time for which entries are collected before a write, in milliseconds. */
 const COLLECTING = 200;
-/** Maximum characters and entries of a write. That many entries start a write at once. */
+/**
+ * Maximum characters and entries of a write. A session with that many characters, or half that many entries, starts a
+ * write at once.
+ */
 const BATCH = { characters: 64 * 1024, entries: 256 };
 /** Maximum characters of one recorded chunk. */
 const CHUNK = 16_000;
@@ -36,7 +39,10 @@ export class SessionWriter {
     this.#log = log;
   }
 
-  /** @param recording whether output is recorded */
+  /**
+   * Opens the recorder of a session.
+   * @param recording whether output is recorded
+   */
   open(uid: string, recording: boolean): SessionRecorder {
     return new SessionRecorder(uid, recording, this);
   }
@@ -82,7 +88,10 @@ export class SessionWriter {
     this.#early = Promise.withResolvers();
   }
 
-  /** @returns true if the batch was full */
+  /**
+   * Writes one batch of entries.
+   * @returns true if the batch was full
+   */
   async #writeBatch(): Promise<boolean> {
     let { characters, entries } = BATCH;
     const batch: { readonly session: SessionRecorder; readonly entries: readonly SessionEntry[] }[] = [];
@@ -130,7 +139,7 @@ export class SessionRecorder {
   #weight = 0;
   #writing = false;
   #hasBegun = false;
-  #room = Promise.withResolvers<void>();
+  #notFull = Promise.withResolvers<void>();
   #idle = Promise.withResolvers<void>();
 
   constructor(uid: string, recording: boolean, writer: SessionWriter) {
@@ -165,7 +174,7 @@ export class SessionRecorder {
 
   /** Settles when the recorder accepts more entries. */
   async room(): Promise<void> {
-    while (this.isFull) await this.#room.promise;
+    while (this.isFull) await this.#notFull.promise;
   }
 
   /** Starts writing, because the database now contains the session. */
@@ -235,7 +244,7 @@ export class SessionRecorder {
     }
   }
 
-  /** Takes the next entries to write, up to a size; at least one entry. */
+  /** Takes the next entries to write, up to a size. Takes at least one entry. */
   take(
     characters: number,
     entries: number,
@@ -260,8 +269,8 @@ export class SessionRecorder {
   written(silenced: boolean): void {
     this.#writing = false;
     if (silenced) this.#recording = false;
-    this.#room.resolve();
-    this.#room = Promise.withResolvers();
+    this.#notFull.resolve();
+    this.#notFull = Promise.withResolvers();
     this.#idle.resolve();
     this.#idle = Promise.withResolvers();
   }

@@ -15,8 +15,9 @@ import { ssh2 } from "./ssh2.ts";
 const KEEP_ALIVES = 3;
 
 /**
- * The offered algorithms: none with SHA-1 or CBC, and strict key exchange against prefix truncation. Finite-field
- * groups are excluded, because their key exchange costs a server far more than the client (CVE-2002-20001).
+ * The algorithms that clients may choose from. They exclude SHA-1 and CBC, and include strict key exchange, which
+ * prevents prefix truncation. Finite-field groups are also excluded, because their key exchange costs a server far
+ * more than the client (CVE-2002-20001).
  */
 const ALGORITHMS = {
   kex: [
@@ -55,7 +56,7 @@ export class SshEntry {
    */
   readonly #addresses = new WeakMap<Socket, string>();
 
-  /** @param hostKey the private key by which clients recognize the listener, in its file's format */
+  /** @param hostKey the listener's private host key, in its file's format */
   constructor(service: ServiceClient, hostKey: string) {
     const { settings } = service.start;
     this.#service = service;

@@ -4,7 +4,8 @@ import type { Client, ClientChannel, Connection, ServerChannel, Session } from "
 import type { OutputStream } from "../../features/sessions/addEntries.ts";
 
 /**
- * Smallest accepted maximum packet size of a peer, in bytes. Smaller sizes would make the library send tiny packets.
+ * Smallest accepted maximum packet size of a peer, in bytes. With smaller sizes, the library would send a very large
+ * number of packets.
  */
 const SMALLEST_PACKET = 1024;
 /** Maximum packets of a client before login: six passwords, forty key queries, and some more. */
@@ -25,7 +26,7 @@ interface Incoming {
 interface LibraryChannel {
   readonly incoming?: Incoming;
   readonly _channel?: { readonly incoming: Incoming };
-  /** Only in sessions. */
+  /** Exists only in sessions. */
   readonly _chanInfo?: { readonly outgoing: { readonly id: number } };
 }
 
@@ -59,7 +60,10 @@ interface Internals {
   };
 }
 
-/** @throws Error this version of the library lacks a part, so that the limits could not be enforced */
+/**
+ * Returns the private parts of a connection.
+ * @throws Error this version of the library lacks a part, so that the limits could not be enforced
+ */
 function internalsOf(connection: Client | Connection): Internals {
   const { _sock, _protocol, _chanMgr } = connection as unknown as Partial<Internals>;
   const complete = _sock && _chanMgr && _protocol?._onPacket && _protocol._handlers?.CHANNEL_DATA;

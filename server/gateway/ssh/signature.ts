@@ -39,7 +39,7 @@ const TOUCHED = 0x01;
 /** Bytes of a security key's flags and counter. */
 const STATE = 5;
 
-/** Verifies the signature of a FIDO security key (OpenSSH, PROTOCOL.u2f), including the flag of a touch. */
+/** Verifies the signature of a FIDO security key, and that its user has touched it (OpenSSH, PROTOCOL.u2f). */
 function isValidTouchSignature(type: string, key: Buffer, signature: Buffer, signed: Buffer): boolean {
   const state = signature.subarray(-STATE);
   const signatureBytes = signature.subarray(0, -STATE);

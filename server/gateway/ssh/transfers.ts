@@ -12,8 +12,8 @@ export interface Transfer {
 }
 
 /**
- * Characters with which a shell can run several programs or a different one. Text after them may be no transfer, so
- * such commands are recorded.
+ * Characters with which a shell can run several programs or a different program. The gateway records commands with
+ * these characters, because such commands may do more than transfer files.
  */
 const SHELL_SYNTAX = /[;&|<>()$`\n\r]/;
 

@@ -66,7 +66,10 @@ async function userOf(services: Services, { authorization }: RequestFacts): Prom
   }
 }
 
-/** @throws InvalidError the request has neither a password nor a key with its signature */
+/**
+ * Checks that a request has a credential.
+ * @throws InvalidError the request has neither a password nor a key with its signature
+ */
 function checkCredential({ password, fingerprint, signature }: TicketRequest): void {
   if (password || (fingerprint && signature)) return;
   throw new InvalidError("password: required unless fingerprint and signature are given");
@@ -95,8 +98,8 @@ export const streamWebTerminal =
   };
 
 /**
- * Returns the user if it is a member of the device's namespace. Only then does the end of the membership end the
- * session.
+ * Returns the user if it is a member of the device's namespace; undefined otherwise. The end of the membership also
+ * ends the session, but only for members.
  */
 async function memberOf(
   services: Services,
@@ -121,7 +124,7 @@ async function takeTicket(
   return terminalTicket.parse(JSON.parse(services.sealer.open(row.sealed, sealPurpose(digest))));
 }
 
-/** Decides as for an SSH login, with the browser's signature in place of SSH's proof of a key. */
+/** Decides a terminal login like an SSH login. The browser's signature replaces SSH's proof of a key. */
 async function admitTerminal(
   services: Services,
   ticket: z.output<typeof terminalTicket>,

@@ -22,10 +22,7 @@ test("SIGHUP reads the positions again, and goes on with the old ones when they 
 test("SIGHUP without files to read again ends no service: a supervisor sends it for a reload", async () => {
   const service = await testService();
   process.kill(service.pid, "SIGHUP");
-  await vi.waitUntil(
-    () => service.logs().some(({ msg }) => msg === "no files to reload"),
-    20_000,
-  );
+  await vi.waitUntil(() => service.logs().some(({ msg }) => msg === "no files to reload"), 20_000);
   expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
 });
 
@@ -36,7 +33,5 @@ test("a service does not start with a file of no use, and names it", async () =>
   const env = { GATEHOUSE_DATA_DIR: join(folder, "data"), GATEHOUSE_PORT: "0", GATEHOUSE_GEOIP_FILE: file };
   const { code, stderr } = await callServerCommand(["serve"], { env });
   expect(code).toBe(1);
-  expect(stderr).toContain(
-    `Cannot read a MaxMind database from ${file} (GATEHOUSE_GEOIP_FILE)`,
-  );
+  expect(stderr).toContain(`Cannot read a MaxMind database from ${file} (GATEHOUSE_GEOIP_FILE)`);
 });

@@ -75,7 +75,9 @@ describe("stopping", () => {
     // Without the setting it would be ten seconds.
     expect(waited).toBeLessThan(9_000);
     // One after the other, each listener would have had a time of its own.
-    const cutOff = service.logs().filter(({ msg }) => msg.includes("did not end in time; closing their connections"));
+    const cutOff = service
+      .logs()
+      .filter(({ msg }) => msg.includes("did not end in time; closing their connections"));
     expect(cutOff).toHaveLength(1);
     const [login] = await Promise.all(hanging.map(({ closed }) => closed));
     expect(login).not.toContain("200");

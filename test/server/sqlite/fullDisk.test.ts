@@ -143,9 +143,9 @@ test.skipIf(process.platform === "win32")("a restart on a full disk serves reads
     status: 503,
     body: { message: "the database cannot be written now, try again later" },
   });
-  expect(service.logs().some(({ msg }) => msg.startsWith("cannot write the heartbeat of this instance"))).toBe(
-    true,
-  );
+  expect(
+    service.logs().some(({ msg }) => msg.startsWith("cannot write the heartbeat of this instance")),
+  ).toBe(true);
 });
 
 test("few writes are tried, however many probes come", async () => {
