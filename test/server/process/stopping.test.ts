@@ -54,7 +54,7 @@ describe("stopping", () => {
     expect(await login.closed).toMatch(/^HTTP\/1\.1 401 /);
     expect(await service.ended).toBe(0);
     expect(service.logs().at(-1)).toMatchObject({ msg: "stopped" });
-    expect(service.output()).not.toContain("cut off");
+    expect(service.output()).not.toContain("did not end in time");
     expect(readdirSync(dataDir).sort()).toEqual(KEPT_FILES);
     await expect(fetch(service.url)).rejects.toThrow();
   });
@@ -70,7 +70,7 @@ describe("stopping", () => {
     ];
     expect(await service.stop()).toBe(0);
     const timeOf = (text: string) => Number(service.logs().find(({ msg }) => msg.includes(text))?.time);
-    const waited = timeOf("cut off") - timeOf("stopping");
+    const waited = timeOf("did not end in time") - timeOf("stopping");
     expect(waited).toBeGreaterThan(900);
     // Without the setting it would be ten seconds.
     expect(waited).toBeLessThan(9_000);
@@ -113,7 +113,7 @@ describe("stopping", () => {
     await Promise.all(closed);
     stream.resume();
     expect((await streamClosed)[0]).toBe(1001);
-    expect(service.output()).not.toContain("cut off");
+    expect(service.output()).not.toContain("did not end in time");
   });
 
   test("a second signal ends it at once", async () => {

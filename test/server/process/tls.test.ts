@@ -108,7 +108,7 @@ describe.skipIf(!openssl)("TLS", () => {
     expect(await serve(two)).toEqual([1, expect.stringContaining(`Run \`chmod o= ${two.key}\``)]);
     expect(await serve({ ...one, cert: join(folder, "not-pem") })).toEqual([
       1,
-      expect.stringContaining("cannot be used"),
+      expect.stringContaining("Cannot use the TLS certificate"),
     ]);
   });
 });
