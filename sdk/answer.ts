@@ -28,34 +28,35 @@ import { LOGIN_OPERATIONS, parseRetryAfter } from "./retry.ts";
 /** Response headers by lower-case name. */
 export type ResponseHeaders = Readonly<Record<string, string>>;
 
+/** An HTTP response whose body has not been parsed. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: ResponseHeaders;
   readonly text: string;
 }
 
-/** What is known of the request that an answer belongs to. */
+/** The request that a response belongs to. */
 export interface AnswerContext {
   readonly operation: Operation;
   readonly path: string;
-  /** Of the service, without credentials or query. */
+  /** Address of the service, without credentials or query. */
   readonly address: string;
   readonly attempts: number;
-  /** True when an earlier attempt got no answer, so that it may have taken effect. */
+  /** True if an earlier attempt got no response and may have taken effect. */
   readonly unclear: boolean;
   readonly now: number;
   readonly token?: string;
   readonly maxResponseSize: number;
-  /** Values that the server's message must not bring back. */
+  /** Values that the server's message must not repeat. */
   readonly secrets: readonly string[];
 }
 
 const MESSAGE_LENGTH = 500;
 
-/** A server's text, shortened, without secrets and without control characters, which terminals would obey. */
+/** Shortens a server's text, and removes secrets and control characters. Terminals would obey control characters. */
 function clean(message: string, secrets: readonly string[]): string {
   let text = message;
-  // The longest first: a secret may begin like another one.
+  // Longest first: one secret may be a prefix of another.
   for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {
     text = text.replaceAll(secret, "[secret]");
   }
@@ -63,13 +64,16 @@ function clean(message: string, secrets: readonly string[]): string {
   return text.length > MESSAGE_LENGTH ? `${text.slice(0, MESSAGE_LENGTH)}…` : text;
 }
 
-/** What an error body says: `{message}`, `{message, fields}`, `{message, code}` or an array of names. */
+/**
+ * Reads the fields of an error body. Its form is `{message}`, `{message, fields}`, `{message, code}` or an array of
+ * field names.
+ */
 function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fields: string[] } {
   let body: unknown;
   try {
     body = parseJson(answer.text);
   } catch {
-    // A proxy's HTML page or nothing at all: the status alone has to do.
+    // The body is empty or a proxy's HTML page. The error then depends on the status alone.
     return { fields: [] };
   }
   if (Array.isArray(body)) {
@@ -87,9 +91,9 @@ function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fi
   };
 }
 
-const RIGHT_URL = "is the URL of the service right?";
+const RIGHT_URL = "check the URL of the service";
 
-/** What servers with TLS say to a request without TLS. */
+/** Message of servers that require TLS, sent to a client without TLS. */
 const PLAIN_HTTP = /HTTP request (was sent )?to (an )?HTTPS (port|server)/i;
 
 const requestOf = ({ operation: { id, method }, path, attempts }: AnswerContext) =>
@@ -105,6 +109,7 @@ function detailsOf(context: AnswerContext, answer: RawAnswer, outcome: Outcome) 
   };
 }
 
+/** The error for a response with an error status. */
 export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError {
   const { operation } = context;
   const { status, headers } = answer;
@@ -123,32 +128,35 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
     case 415:
     case 422:
       return PLAIN_HTTP.test(answer.text)
-        ? new ValidationError(`${placeOf(context.address)} answers over TLS only (${status})`, {
+        ? new ValidationError(`${placeOf(context.address)} accepts only TLS connections (${status})`, {
             ...details,
-            remedy: `is it ${otherScheme(context.address)}?`,
+            remedy: `set the URL to ${otherScheme(context.address)}`,
           })
-        : new ValidationError(`the server finds the request invalid (${status})`, details, fields);
+        : new ValidationError(`the server rejected the request as invalid (${status})`, details, fields);
     case 401:
       return authenticationError(context, answer, details);
     case 402:
-      return new PermissionError("refused because of a limit or billing (402)", details);
+      return new PermissionError("a limit or the billing forbids the request (402)", details);
     case 403:
-      return new PermissionError("not allowed (403)", { ...details, remedy: remedyFor403(context) });
+      return new PermissionError("permission denied (403)", { ...details, remedy: remedyFor403(context) });
     case 404:
-      // A NotFoundError makes callers take an object for gone. The error page of a proxy must not do that.
+      // A NotFoundError makes callers treat the object as deleted. A proxy's error page must not have that effect.
       return answer.text.trim() === "" || body.message !== undefined
         ? new NotFoundError("not found (404)", details)
-        : new ProtocolError("a 404 that is not the service's own", { ...details, remedy: RIGHT_URL });
+        : new ProtocolError("a 404 response that does not come from the service", {
+            ...details,
+            remedy: RIGHT_URL,
+          });
     case 409:
-      return new ConflictError("conflicts with what exists (409)", details, fields);
+      return new ConflictError("conflicts with an existing object (409)", details, fields);
     case 412:
       return new PreconditionFailedError("the object has changed since it was read (412)", details);
     case 424: {
       const code = body.code === undefined ? undefined : clean(body.code, context.secrets);
-      return new PaymentError("the payment gateway refused or failed (424)", details, code);
+      return new PaymentError("the payment gateway refused the payment or failed (424)", details, code);
     }
     case 429:
-      // A limit of requests says when to come back; a lockout says when it ends.
+      // A rate limit sends `Retry-After`. A lockout sends the time at which it ends.
       return LOGIN_OPERATIONS.has(operation.id) &&
         (headers["x-account-lockout"] !== undefined || retryAfter === undefined)
         ? lockoutError(headers, details)
@@ -158,7 +166,7 @@ export function errorOf(context: AnswerContext, answer: RawAnswer): RequestError
         return new ServerError(`the server failed (${status})`, details, retryAfter);
       }
       if (status < 400) {
-        return new ProtocolError(`unexpected ${status}${redirectOf(headers)}`, {
+        return new ProtocolError(`unexpected status ${status}${redirectOf(headers)}`, {
           ...details,
           remedy: RIGHT_URL,
         });
@@ -176,14 +184,16 @@ const SECRETS_OF_LOGINS: Readonly<Record<string, string>> = {
 function authenticationError(context: AnswerContext, answer: RawAnswer, details: RequestErrorDetails) {
   const mfaToken = answer.headers["x-mfa-token"];
   if (mfaToken) {
-    return new AuthenticationError("the user has MFA: a code is needed as well (401)", details, { mfaToken });
+    return new AuthenticationError("the user has MFA, so the login also needs a code (401)", details, {
+      mfaToken,
+    });
   }
   if (LOGIN_OPERATIONS.has(context.operation.id)) {
     const what = SECRETS_OF_LOGINS[context.operation.id] ?? "user name or password";
     return new AuthenticationError(`wrong ${what} (401)`, details);
   }
   if (context.operation.scope === "public") {
-    return new AuthenticationError("what the request proves itself with is not valid (401)", details);
+    return new AuthenticationError("the token, code or signature in the request is not valid (401)", details);
   }
   const end = context.token === undefined ? undefined : expiredAt(context.token, context.now);
   if (end) {
@@ -194,12 +204,12 @@ function authenticationError(context: AnswerContext, answer: RawAnswer, details:
     );
   }
   const kind = context.token === undefined ? "API key" : "token";
-  return new AuthenticationError(`the ${kind} is not (or no longer) valid (401)`, details);
+  return new AuthenticationError(`the ${kind} is not valid or no longer valid (401)`, details);
 }
 
 function remedyFor403({ operation, token }: AnswerContext): string | undefined {
   const userOnly = token === undefined && operation.scope !== "public" && !operation.auth.includes("apikey");
-  return userOnly ? "this takes a user's credential, not an API key" : undefined;
+  return userOnly ? "use a user's credential, not an API key" : undefined;
 }
 
 function lockoutError(headers: ResponseHeaders, details: RequestErrorDetails): LockoutError {
@@ -210,7 +220,7 @@ function lockoutError(headers: ResponseHeaders, details: RequestErrorDetails): L
   return new LockoutError(`locked out${end} after too many wrong passwords (429)`, details, valid);
 }
 
-/** Where a redirect leads, without what may be secret in it. */
+/** The scheme and host of a redirect, without the path and query, which may contain secrets. */
 function redirectOf(headers: ResponseHeaders): string {
   const location = headers.location;
   if (!location || !URL.canParse(location)) return "";
@@ -218,7 +228,11 @@ function redirectOf(headers: ResponseHeaders): string {
   return `, a redirect to ${protocol}//${host}`;
 }
 
-/** @throws ProtocolError when it is not JSON, or an object where the contract has a list (or the reverse) */
+/**
+ * Parses the body of a successful response.
+ * @throws ProtocolError when the body is not JSON, or when the contract has an array and the body is an object (or
+ * the reverse)
+ */
 export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   const { operation } = context;
   const schema = operation.success.body;
@@ -237,23 +251,23 @@ export function bodyOf(context: AnswerContext, answer: RawAnswer): unknown {
   } catch (error) {
     if (error instanceof JsonDepthError) {
       const { limit } = error;
-      throw fail(`the answer is nested deeper than ${limit} levels`, { kind: "depth", most: limit });
+      throw fail(`the response is nested deeper than ${limit} levels`, { kind: "depth", most: limit });
     }
-    // The parser's error is not kept as the cause: it quotes the body, which may hold a secret.
+    // The parser's error is not kept as the cause: it quotes the body, which may contain a secret.
     const type = clean(answer.headers["content-type"] ?? "none", context.secrets);
-    throw fail(`the answer is ${answer.text === "" ? "empty" : `not JSON (content type ${type})`}`);
+    throw fail(`the response is ${answer.text === "" ? "empty" : `not JSON (content type ${type})`}`);
   }
   const kind = body === null ? "null" : Array.isArray(body) ? "array" : typeof body;
   const expected = jsonKind(schema);
   if (expected !== "any" && kind !== expected) {
-    throw fail(`the answer is ${kind} where ${expected} is expected`);
+    throw fail(`the response is ${kind}, not ${expected}`);
   }
   return body;
 }
 
 const TIMEOUTS = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 const UNREADABLE = new Set(["UND_ERR_RES_EXCEEDED_MAX_SIZE", "UND_ERR_HEADERS_OVERFLOW"]);
-/** The client was closed, or the request has a form that cannot be sent. */
+/** Codes of errors before anything is sent: the client is closed, or the request has an invalid form. */
 const UNSENT = new Set(["UND_ERR_INVALID_ARG", "UND_ERR_CLOSED"]);
 const NO_TLS =
   /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE))$/;
@@ -266,7 +280,7 @@ function property(error: unknown, name: "code" | "syscall" | "message"): string 
   return typeof value === "string" ? value : "";
 }
 
-/** The first error of a connection that was tried at several addresses of one name; the others are alike. */
+/** The first error of a connection that was tried at several addresses of one host name. The other errors are alike. */
 const firstOf = (error: unknown): unknown =>
   error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
 
@@ -292,48 +306,51 @@ function failed(reason: TransportFailure, code: string, address: string): Failur
   switch (reason) {
     case "unreachable": {
       const { detail, ...more } = unreachable(code, address);
-      return { detail: `the service can not be reached: ${detail}`, ...more };
+      return { detail: `cannot connect to ${place}: ${detail}`, ...more };
     }
     case "untrusted": {
       if (NO_TLS.test(code))
-        return { detail: `${place} answers without TLS${named}`, remedy: `is it ${otherScheme(address)}?` };
+        return {
+          detail: `${place} does not use TLS${named}`,
+          remedy: `set the URL to ${otherScheme(address)}`,
+        };
       const { detail, ...more } = untrusted(code);
       return { detail: `the certificate of ${place} ${detail}`, ...more };
     }
     case "interrupted": {
-      const detail = `the connection to ${place} broke before the answer was complete${named}`;
+      const detail = `the connection to ${place} broke before the response was complete${named}`;
       if (!address.startsWith("http:")) return { detail };
-      return { detail, remedy: `if it speaks TLS: is it ${otherScheme(address)}?` };
+      return { detail, remedy: `if the service uses TLS, set the URL to ${otherScheme(address)}` };
     }
     case "timeout":
-      return { detail: `no complete answer of ${place} in time${named}` };
+      return { detail: `${place} sent no complete response in time${named}` };
     case "aborted":
-      return { detail: `aborted by the caller${named}` };
+      return { detail: `the caller aborted the request${named}` };
   }
 }
 
 function unreachable(code: string, address: string): Failure {
-  const place = placeOf(address);
+  const ofCode = code === "" ? "" : ` (${code})`;
   switch (code) {
     case "ENOTFOUND":
     case "EAI_AGAIN":
       return {
-        detail: `the name ${new URL(address).hostname} of ${place} does not resolve (${code})`,
-        remedy: "is it written right, and the name server there?",
+        detail: `the name ${new URL(address).hostname} does not resolve${ofCode}`,
+        remedy: "check the name and the DNS server",
       };
     case "ECONNREFUSED":
       return {
-        detail: `nothing listens at ${place} (${code})`,
-        remedy: "does the service run, and at this port?",
+        detail: `connection refused${ofCode}`,
+        remedy: "check that the service runs and listens on this port",
       };
     case "UND_ERR_CONNECT_TIMEOUT":
     case "ETIMEDOUT":
       return {
-        detail: `${place} does not answer (${code})`,
-        remedy: "is the address right, and open to this machine?",
+        detail: `no response${ofCode}`,
+        remedy: "check the address and the network between this machine and the service",
       };
     default:
-      return { detail: `no connection to ${place}${code === "" ? "" : ` (${code})`}` };
+      return { detail: `no connection${ofCode}` };
   }
 }
 
@@ -341,20 +358,20 @@ function untrusted(code: string): Failure {
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || code === "HOSTNAME_MISMATCH")
     return {
       detail: `is for another name (${code})`,
-      remedy: "call the service by the name in its certificate",
+      remedy: "set the URL to the name in the certificate",
     };
   if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID")
-    return { detail: `is not valid at this time (${code})`, remedy: "is the clock right?" };
+    return { detail: `is not valid at this time (${code})`, remedy: "check the clock of this machine" };
   return {
     detail: `is not trusted (${code})`,
     remedy:
-      "if it is the right one, name a file with the certificate of its authority (PEM) by GATEHOUSE_CA_FILE (in the sdk: the option ca), or by NODE_EXTRA_CA_CERTS",
+      "if it is the right certificate, set GATEHOUSE_CA_FILE (SDK option: ca) or NODE_EXTRA_CA_CERTS to a PEM file with the certificate of its authority",
   };
 }
 
 /**
- * The error for a request that got no complete answer.
- * @param how whether the caller aborted it, and whether it may have been sent before
+ * The error for a request that got no complete response.
+ * @param how whether the caller aborted the request, and whether the request may have been sent before
  */
 export function failureOf(
   context: AnswerContext,
@@ -378,8 +395,8 @@ export function failureOf(
     const most = context.maxResponseSize;
     return new ProtocolError(
       isBody
-        ? `the answer is larger than ${most} bytes (in the sdk: the option maxResponseSize)`
-        : "the headers of the answer are larger than allowed",
+        ? `the response is larger than ${most} bytes (SDK option: maxResponseSize)`
+        : "the headers of the response are too large",
       details,
       { cause: error, ...(isBody && { limit: { kind: "size", most } }) },
     );
@@ -388,13 +405,16 @@ export function failureOf(
   return new TransportError(detail, { ...details, remedy }, reason, error);
 }
 
-/** Scheme, host and port of an address, the port also where it is the scheme's own. */
+/** Scheme, host and port of an address. The port is present even if it is the default of the scheme. */
 export function placeOf(address: string): string {
   const { protocol, hostname, port } = new URL(address);
   return `${protocol}//${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
-/** An http address as https, and the other way round. The scheme's own port becomes that of the other scheme. */
+/**
+ * Changes the scheme of an address from http to https, or the reverse. A default port becomes the default of the
+ * other scheme.
+ */
 function otherScheme(address: string): string {
   const { protocol, host } = new URL(address);
   return `${protocol === "https:" ? "http:" : "https:"}//${host}`;

@@ -20,16 +20,16 @@ import {
 } from "./errors.ts";
 import type { Timing } from "./retry.ts";
 
-/** What a request carries to prove who sends it. */
+/** The headers that authenticate a request. */
 export interface Authorization {
   readonly headers: Readonly<Record<string, string>>;
   readonly token?: string;
 }
 
-/** What an {@link Authorizer} needs of its client for requests of its own, such as a login. */
+/** The functions of a client that an {@link Authorizer} uses for its own requests, such as a login. */
 export interface AuthorizerHost {
   readonly timing: Timing;
-  /** Calls an operation with this authorization, or with none; no caller's signal ends it. */
+  /** Calls an operation with this authorization, or without one. The signal of a caller does not end the call. */
   call<Id extends OperationId>(
     id: Id,
     request: RequestOf<Id>,
@@ -39,20 +39,24 @@ export interface AuthorizerHost {
 
 /** Turns a credential into the {@link Authorization} of requests. */
 export interface Authorizer {
-  /** The namespace of calls without another one, as far as it is known without a request. */
+  /** The namespace of calls that set no other one; undefined until it is known. */
   readonly knownTenant: string | undefined;
-  /** For requests of `tenant`, or of the credential's own namespace; undefined without a credential. */
+  /**
+   * The authorization for requests in `tenant`. Default: the credential's own namespace. Undefined without a
+   * credential.
+   */
   authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization | undefined>;
+  /** Called when the server has accepted `token`. */
   accepted?(token: string): void;
-  /** True when another authorization can be had than the refused `token`. */
+  /** True if a new token can replace the refused `token`. */
   renew?(host: AuthorizerHost, token: string): boolean;
-  /** Who the credential is, in `tenant` or in its own namespace. */
+  /** The caller's identity in `tenant`. Default: the credential's own namespace. */
   identity(host: AuthorizerHost, tenant?: string): Promise<Identity>;
-  /** Values that no error may show. */
+  /** Values that errors must not contain. */
   secrets(): string[];
 }
 
-/** A promise that fails is not kept. */
+/** Returns the kept promise for `key`, or starts a new one. A promise that fails is not kept. */
 function keptUnlessFailed<T>(
   kept: Map<string, Promise<T>>,
   key: string,
@@ -68,13 +72,13 @@ function keptUnlessFailed<T>(
   return started;
 }
 
-/** Sends an API key, once requests have found out that the key belongs to the namespace of the call. */
+/** Sends an API key, after it has checked that the key belongs to the namespace of the call. */
 export class ApiKeyAuthorizer implements Authorizer {
   readonly #key: string;
   readonly #authorization: Authorization;
   #own: Promise<string | undefined> | undefined;
   #known: string | undefined;
-  /** The server does not let a key list namespaces, as newer ones. */
+  /** True if the server does not let a key list namespaces, as newer servers do not. */
   #listRefused = false;
   readonly #checked = new Map<string, Promise<boolean>>();
 
@@ -87,7 +91,10 @@ export class ApiKeyAuthorizer implements Authorizer {
     return this.#known;
   }
 
-  /** @throws PermissionError when `tenant` is not the key's namespace, or that cannot be told */
+  /**
+   * @throws PermissionError when `tenant` is not the key's namespace, or when the key's namespace cannot be
+   * determined
+   */
   async authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization> {
     if (tenant !== undefined) await this.#require(host, tenant);
     return this.#authorization;
@@ -102,7 +109,7 @@ export class ApiKeyAuthorizer implements Authorizer {
     return [this.#key];
   }
 
-  /** The key's namespace; undefined when the server does not let the key see it. */
+  /** The key's namespace; undefined if the server hides it from the key. */
   #ownTenant(host: AuthorizerHost): Promise<string | undefined> {
     this.#own ??= this.#findOwn(host).catch((error) => {
       this.#own = undefined;
@@ -111,14 +118,14 @@ export class ApiKeyAuthorizer implements Authorizer {
     return this.#own;
   }
 
-  // A call that cannot be told to be in the right namespace is refused: a change in the wrong one is worse.
+  // Refuses calls whose namespace cannot be checked: a change in the wrong namespace would be worse.
   async #require(host: AuthorizerHost, tenant: string): Promise<void> {
     const own = await this.#ownTenant(host);
     const same = own === undefined ? this.#listRefused && (await this.#isOwn(host, tenant)) : own === tenant;
     if (same) return;
     throw new PermissionError(
       own === undefined
-        ? `namespace ${tenant} is not known to be the one of the API key; leave it out, or use a user's credential`
+        ? `cannot check that the API key belongs to namespace ${tenant}; omit the namespace, or use a user's credential`
         : `the API key belongs to namespace ${own}, not to ${tenant}; use a key of that namespace, or a user's credential`,
       { operation: "forTenant", method: "GET", path: "/api/namespaces", outcome: "none", attempts: 0 },
     );
@@ -127,7 +134,7 @@ export class ApiKeyAuthorizer implements Authorizer {
   async #findOwn(host: AuthorizerHost): Promise<string | undefined> {
     try {
       const namespaces = await host.call("getNamespaces", { query: { perPage: 2 } }, this.#authorization);
-      // Servers of 0.19 list every namespace of the instance to a key (rules D37): that tells nothing.
+      // Servers of 0.19 list every namespace of the instance to a key (rules D37), so a longer list identifies none.
       this.#known = namespaces.length === 1 ? namespaces[0]?.tenantId : undefined;
     } catch (error) {
       if (!(error instanceof PermissionError)) throw error;
@@ -137,7 +144,10 @@ export class ApiKeyAuthorizer implements Authorizer {
     return this.#known;
   }
 
-  /** Every key and device names its namespace, and lists hold those of the credential's namespace only. */
+  /**
+   * Finds the namespace through a public key or a device. Both contain its id, and lists contain only objects of the
+   * credential's namespace.
+   */
   async #fromContent(host: AuthorizerHost): Promise<string | undefined> {
     const one = { query: { perPage: 1 } };
     const [key] = await host.call("getPublicKeys", one, this.#authorization);
@@ -150,7 +160,10 @@ export class ApiKeyAuthorizer implements Authorizer {
     return keptUnlessFailed(this.#checked, tenant, () => this.#seesMembers(host, tenant));
   }
 
-  /** Where a key can not list namespaces, it sees the members of its own namespace only. */
+  /**
+   * Checks the namespace through its members, for servers that do not let a key list namespaces. A key sees only the
+   * members of its own namespace.
+   */
   async #seesMembers(host: AuthorizerHost, tenant: string): Promise<boolean> {
     try {
       const { members } = await host.call("getNamespace", { params: { tenant } }, this.#authorization);
@@ -162,7 +175,7 @@ export class ApiKeyAuthorizer implements Authorizer {
   }
 }
 
-/** True when the server refused the login itself: trying again would bring the account closer to its lock. */
+/** True if the server refused the login itself. Another try would bring the account closer to a lockout. */
 function isRefusal(error: unknown): boolean {
   return [AuthenticationError, LockoutError, PermissionError, ValidationError].some(
     (kind) => error instanceof kind,
@@ -170,10 +183,11 @@ function isRefusal(error: unknown): boolean {
 }
 
 /**
- * The tokens of one user, one for each namespace that is asked for. It logs in when the first token is needed, and
- * again only when the server refuses a token: because the token expired, or because a new signing key or password
- * made it void before. A login that the server refuses is never tried again in this process, not even after a
- * lockout: everyone who asks gets its error (three wrong passwords lock the account, rules section 9).
+ * The tokens of one user, one for each namespace in use. The session logs in when it needs the first token. It logs
+ * in again only when the server refuses a token, because the token has expired or because a new signing key or
+ * password has invalidated it. After the server has refused a login, this process never tries it again, not even
+ * after a lockout. All later calls fail with the error of that login: three wrong passwords lock the account (rules
+ * section 9).
  */
 export class UserSession implements Authorizer {
   readonly #credential: PasswordCredential | TokenCredential;
@@ -181,11 +195,11 @@ export class UserSession implements Authorizer {
   #home: string | undefined;
   #refusal: unknown;
   readonly #byTenant = new Map<string, Promise<string>>();
-  /** The tokens since the last login. */
+  /** The tokens that this session got since the last login. */
   readonly #live = new Set<string>();
-  /** The live tokens that the server has accepted. */
+  /** The tokens of {@link #live} that the server has accepted. */
   readonly #accepted = new Set<string>();
-  /** The last login replaced a token that was refused before its time was over. */
+  /** True if the last login replaced a token that was refused before it expired. */
   #early = false;
 
   constructor(credential: PasswordCredential | TokenCredential) {
@@ -199,8 +213,8 @@ export class UserSession implements Authorizer {
   }
 
   /**
-   * The token of another namespace is got once, in exchange for the one that the user has. The server takes the exchange
-   * for a change of the user's preferred namespace (rules section 5.14), so a second exchange sets that back.
+   * Gets the token of another namespace once, in exchange for the user's token. The exchange also changes the user's
+   * preferred namespace on the server (rules section 5.14), so a second exchange restores it.
    */
   async authorize(host: AuthorizerHost, tenant?: string): Promise<Authorization> {
     return bearer(await this.#token(host, tenant));
@@ -237,13 +251,13 @@ export class UserSession implements Authorizer {
   }
 
   /**
-   * True when the next authorization has another token than the refused one. An expired token is always replaced, one
-   * that was refused early only once: the tokens after it only if the server had accepted them. Otherwise a server that
-   * refuses every token would get a login with every call.
+   * True if the next authorization has another token than the refused one. An expired token is always replaced. A
+   * token that is refused before it expires is replaced once; later tokens are replaced only if the server had
+   * accepted them. Without this rule, a server that refuses every token would get a login with every call.
    */
   renew(host: AuthorizerHost, token: string): boolean {
     if (this.#credential.kind !== "password") return false;
-    // A token that is not among the live ones was replaced by another call meanwhile.
+    // A token that is not in the set was replaced by another call in the meantime.
     if (this.#live.has(token)) {
       const over = expiredAt(token, host.timing.now()) !== undefined;
       if (!over && this.#early && !this.#accepted.has(token)) return false;
@@ -285,7 +299,7 @@ export class UserSession implements Authorizer {
       if (!(error instanceof AuthenticationError) || error.mfaToken === undefined) throw error;
       if (!totpSecret) {
         throw new AuthenticationError(
-          "the user has MFA: set GATEHOUSE_TOTP_SECRET (or totpSecret) as well",
+          "the user has MFA: also set GATEHOUSE_TOTP_SECRET (SDK option: totpSecret)",
           error,
           { cause: error },
         );
@@ -303,28 +317,28 @@ export class UserSession implements Authorizer {
 
   async #exchange(host: AuthorizerHost, base: string, tenant: string): Promise<string> {
     const { token } = await host.call("getNamespaceToken", { params: { tenant } }, bearer(base));
-    const given = readClaims(token)?.tenant;
-    if (given !== undefined && given !== tenant) {
+    const received = readClaims(token)?.tenant;
+    if (received !== undefined && received !== tenant) {
       throw new GatehouseError({
         code: "wrong_namespace",
-        detail: `asked for a token of namespace ${tenant}, the server gave one of ${given}`,
+        detail: `requested a token of namespace ${tenant}, but the server returned a token of ${received}`,
       });
     }
-    // If `base` was replaced meanwhile, what was got for it may be void as well.
+    // If another call has replaced `base` in the meantime, the new token may be invalid as well.
     if (this.#live.has(base)) this.#live.add(token);
     await this.#preferHome(host, base, tenant);
     return token;
   }
 
-  // The exchange made `tenant` the user's preferred namespace. Left so, every later login of the user would be for it,
-  // and calls that name no namespace would act on the wrong one.
+  // The exchange made `tenant` the user's preferred namespace. Without a second exchange, every later login of the
+  // user would be for `tenant`, and calls without a namespace would act on the wrong one.
   async #preferHome(host: AuthorizerHost, base: string, tenant: string): Promise<void> {
     const home = this.knownTenant;
     if (!home || home === tenant) return;
     try {
       await host.call("getNamespaceToken", { params: { tenant: home } }, bearer(base));
     } catch (error) {
-      // A namespace that is gone cannot be preferred, and no login is for it.
+      // A deleted namespace cannot be preferred, and no login can be for it.
       if (!isNotFound(error)) throw error;
     }
   }
@@ -333,8 +347,8 @@ export class UserSession implements Authorizer {
 const shared = new Map<string, UserSession>();
 
 /**
- * All clients of this process get the same session of a user on a service, so that one login serves them.
- * @param address without a trailing slash: another form of it would be another session
+ * The session of a user on a service. All clients of this process share it, so that one login serves all of them.
+ * @param address without a trailing slash: another form of the address would create another session
  */
 export function sharedSession(address: string, credential: PasswordCredential): UserSession {
   const { username, password, totpSecret } = credential;
@@ -350,13 +364,19 @@ export function sharedSession(address: string, credential: PasswordCredential): 
 
 const bearer = (token: string): Authorization => ({ headers: { authorization: `Bearer ${token}` }, token });
 
-/** Seconds a code is valid (rules section 10). */
+/** Seconds for which a code is valid (rules section 10). */
 const STEP = 30;
 
-/** By hash of the secret. There is one for the process: the server counts per user. */
+/**
+ * The last step in use, by hash of the secret. The map belongs to the process because the server counts codes per
+ * user.
+ */
 const lastSteps = new Map<string, number>();
 
-/** The code of the current step, or of the next one where this process has used it: a server accepts no code twice. */
+/**
+ * The code of the current step, or of the next step if this process has already used the current one. A server
+ * accepts each code only once.
+ */
 async function nextTotpCode(secret: Secret, timing: Pick<Timing, "now" | "sleep">): Promise<string> {
   const id = createHash("sha256").update(secret.reveal()).digest("hex");
   for (;;) {

@@ -7,24 +7,24 @@ type CamelParts<
   ? `${Head}${Capitalize<CamelParts<Tail, Separator>>}`
   : S;
 
-/** `tenant_id` → `tenantId`, `user-id` → `userId`: the spelling of a wire key in TypeScript. */
+/** The spelling of a wire key in TypeScript: `tenant_id` → `tenantId`, `user-id` → `userId`. */
 export type CamelKey<K> = K extends string ? CamelParts<CamelParts<K, "-">, "_"> : K;
 
-/** `T` with the keys of all its objects in camelCase; the keys of records stay as they are. */
+/** `T` with the keys of all its objects in camelCase; the keys of records do not change. */
 export type Camelized<T> = T extends readonly (infer Item)[]
   ? Camelized<Item>[]
   : T extends object
     ? { [K in keyof T as CamelKey<K>]: Camelized<T[K]> }
     : T;
 
-/** {@link Camelized} for what a caller gives: its lists may be read-only. */
+/** {@link Camelized} for values that a caller passes; their lists may be read-only. */
 export type CamelizedInput<T> = T extends readonly (infer Item)[]
   ? readonly CamelizedInput<Item>[]
   : T extends object
     ? { [K in keyof T as CamelKey<K>]: CamelizedInput<T[K]> }
     : T;
 
-/** The camelCase spelling of one wire key; the runtime side of {@link CamelKey}. */
+/** The camelCase spelling of one wire key, as {@link CamelKey} defines it for types. */
 export function camelKey(key: string): string {
   return key
     .split(/[_-]/)
@@ -32,7 +32,7 @@ export function camelKey(key: string): string {
     .join("");
 }
 
-/** How the keys of values are converted that fit one of several schemas. */
+/** Conversion of the keys of values that match one of several schemas. */
 interface Plan {
   readonly isText: boolean;
   readonly keys: ReadonlyMap<string, { readonly camel: string; readonly value: () => Plan }>;
@@ -40,7 +40,7 @@ interface Plan {
   readonly values: () => Plan;
 }
 
-/** The schemas that others wrap: optional, nullable, default, refinement, union, … */
+/** The inner schemas of wrappers: optional, nullable, default, refinement, union, … */
 function leaves(schemas: readonly z.core.$ZodType[], seen = new Set<z.core.$ZodType>()): z.core.$ZodType[] {
   return schemas.flatMap((schema) => {
     if (seen.has(schema)) return [];
@@ -56,7 +56,7 @@ function leaves(schemas: readonly z.core.$ZodType[], seen = new Set<z.core.$ZodT
 
 const plans = new WeakMap<z.core.$ZodType, Plan>();
 
-/** The plan for values that fit one of `schemas`; that for a single schema is made once. */
+/** The plan for values that match one of `schemas`. The plan for a single schema is created only once. */
 function planOf(schemas: readonly z.core.$ZodType[]): Plan {
   const only = schemas.length === 1 ? schemas[0] : undefined;
   const known = only && plans.get(only);
@@ -123,7 +123,7 @@ function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): 
   if (!isPlainObject(value)) return value;
   // Servers after 0.19 send a tag as an object with a name.
   if (direction === "fromWire" && plan.isText && typeof value.name === "string") return value.name;
-  // Keys that the schema does not know come first, so that a known key of the same spelling replaces them.
+  // Unknown keys come first, so that a known key of the same spelling replaces them.
   const unknown: [string, unknown][] = [];
   const known: [string, unknown][] = [];
   const rest = { ...value };
@@ -141,22 +141,22 @@ function convert(plan: Plan, value: unknown, direction: "toWire" | "fromWire"): 
 }
 
 /**
- * `value` with the keys that `schema` knows in the wire's spelling. All other keys, also those of records, stay as they
- * are; nothing is left out or checked.
+ * Converts the keys that `schema` knows to the spelling of the wire. All other keys, including those of records, do
+ * not change. No key is removed, and no value is checked.
  */
 export function toWire(schema: z.core.$ZodType, value: unknown): unknown {
   return convert(planOf([schema]), value, "toWire");
 }
 
 /**
- * The opposite of {@link toWire}: a value that a server sent, with the keys that `schema` knows in camelCase. Where the
- * schema has a text and the value an object, the text is the object's `name`.
+ * Converts a value from a server: the keys that `schema` knows become camelCase. This is the opposite of
+ * {@link toWire}. If the schema expects a text and the value is an object, the result is the `name` of the object.
  */
 export function fromWire(schema: z.core.$ZodType, value: unknown): unknown {
   return convert(planOf([schema]), value, "fromWire");
 }
 
-/** Whether values of a schema are objects or arrays; `any` for all else. */
+/** The JSON type of the values of a schema: object, array, or `any` for all other types. */
 export function jsonKind(schema: z.core.$ZodType): "object" | "array" | "any" {
   const kinds = new Set(
     leaves([schema]).map((leaf) =>

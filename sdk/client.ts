@@ -40,13 +40,13 @@ import { AuthenticationError, ConfigurationError, TransportError } from "./error
 import { CODE_OPERATIONS, DEFAULT_RETRY, type RetryPolicy, SYSTEM_TIMING } from "./retry.ts";
 import { type Answer, buildRequest, DEFAULTS, Transport, type WireRequest } from "./transport.ts";
 
-/** What the views of a client share: one for each namespace that {@link ClientCore.forTenant} was asked for. */
+/** Parts that all views of a client share. Each namespace passed to {@link ClientCore.forTenant} has one view. */
 interface Shared {
   readonly transport: Transport;
   readonly authorizer: Authorizer;
   readonly retry: RetryPolicy;
   readonly views: Map<string | undefined, Client>;
-  /** Value of the header `Gatehouse-Declared-By` of writes. */
+  /** Value of the header `Gatehouse-Declared-By` for writes. */
   readonly declaredBy: string | undefined;
 }
 
@@ -129,9 +129,9 @@ class Core implements ClientCore {
     const authorize = () => this.#shared.authorizer.authorize(this.#host, this.#tenant);
     const authorization = await abortable(authorize, options.signal);
     if (authorization?.token !== undefined) return authorization.token;
-    throw new ConfigurationError("an API key has no session", {
+    throw new ConfigurationError("an API key has no session token", {
       field: ["credential"],
-      remedy: "give a user name and password, or a token",
+      remedy: "use a user name and password, or a token",
     });
   }
 
@@ -150,7 +150,7 @@ class Core implements ClientCore {
       return await this.#accepted(operation, request, options, authorization);
     } catch (error) {
       if (!this.#renewed(operation, authorization, error)) throw error;
-      // A request that was refused with 401 had no effect, so that any may be sent again.
+      // A request that was refused with 401 had no effect, so any such request may be repeated.
       const again = await this.#authorize(operation, request, options);
       return this.#accepted(operation, request, options, again);
     }
@@ -167,7 +167,7 @@ class Core implements ClientCore {
     return answer;
   }
 
-  /** True when `error` means that the token was refused, and another one can be had. */
+  /** True if the server refused the token and a new token is available. */
   #renewed(operation: Operation, { token }: Authorization, error: unknown): boolean {
     if (!(error instanceof AuthenticationError) || token === undefined) return false;
     const ofRequest = CODE_OPERATIONS.has(operation.id) && error.expiredAt === undefined;
@@ -191,11 +191,16 @@ class Core implements ClientCore {
       );
     } catch (error) {
       if (!signal?.aborted || error !== signal.reason) throw error;
-      throw new TransportError("aborted by the caller before it was sent", details, "aborted", error);
+      throw new TransportError(
+        "the caller aborted the request before it was sent",
+        details,
+        "aborted",
+        error,
+      );
     }
     if (authorization) return authorization;
     throw new AuthenticationError(
-      "needs a credential: set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD",
+      "a credential is required: set GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD",
       details,
     );
   }
@@ -234,7 +239,10 @@ function lowerCase(headers: Readonly<Record<string, string>>): Record<string, st
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
-/** Rejects with the reason of `signal` as soon as that aborts; what is running goes on: others may wait for it. */
+/**
+ * Rejects with the reason of `signal` as soon as the signal aborts. The started work continues, because other callers
+ * may wait for it.
+ */
 async function abortable<T>(start: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return start();
   signal.throwIfAborted();
@@ -267,7 +275,7 @@ function authorizerOf(address: string, credential: Credential | undefined): Auth
   }
 }
 
-// The methods of operations are made once: the provider has a view for each resource.
+// Each operation's method is defined once on the prototype, because the provider has a view for each resource.
 for (const id of Object.keys(operations) as OperationId[]) {
   Object.defineProperty(Core.prototype, id, {
     async value(this: Core, ...args: RequestArguments<typeof id, CallOptions>) {
@@ -286,8 +294,8 @@ function viewOf(shared: Shared, tenant: string | undefined): Client {
 }
 
 /**
- * Makes a client of one service. It keeps connections open until it is closed or the process ends.
- * @throws ConfigurationError when the URL is not one of a service, or `ca` is no certificate
+ * Creates a client of one service. The client keeps connections open until it is closed or the process ends.
+ * @throws ConfigurationError when the URL is not the URL of a service, or `ca` is not a certificate
  * @example
  * const client = createClient({ url: "https://gatehouse.example.com", credential: apiKeyCredential(key) });
  * const devices = await client.getDevices({ query: { filter: where("tags").contains(["prod"]) } });
@@ -307,10 +315,10 @@ export function createClient(options: ClientOptions): Client {
   );
 }
 
-/** Most items that a server puts on a page (rules section 6). */
+/** Maximum number of items that a server puts on a page (rules section 6). */
 const MAX_PAGE_SIZE = 100;
 
-/** Items that a server puts on a page of size 0 (rules section 6). */
+/** Number of items that a server puts on a page of size 0 (rules section 6). */
 const DEFAULT_PAGE_SIZE = 10;
 
 function totalOf(headers: ResponseHeaders): number | undefined {
@@ -319,12 +327,12 @@ function totalOf(headers: ResponseHeaders): number | undefined {
 }
 
 /**
- * The pages of a list, one after the other, until as many items came as the header `X-Total-Count` says; without that
- * header, until a page is empty or shorter than the one before. `page` and `perPage` are moved into their bounds as
- * servers do (rules section 6). When items are added or removed meanwhile, others may move to the next or previous
- * page: such an item comes twice, or not at all.
+ * The pages of a list, one after the other. They end when the number of items reaches the header `X-Total-Count`.
+ * Without that header, they end at a page that is empty or shorter than the previous one. `page` and `perPage` are
+ * limited to the bounds that servers use (rules section 6). If items are added or removed in the meantime, other
+ * items may move to the next or previous page; such an item appears twice or not at all.
  * @param query of the first page
- * @param fetch gets the page of a query
+ * @param fetch reads the page of a query
  */
 export async function* iteratePages<Item>(
   operation: Pick<Operation, "query">,
@@ -333,25 +341,25 @@ export async function* iteratePages<Item>(
     query: Record<string, unknown>,
   ) => Promise<{ readonly headers: ResponseHeaders; readonly items: readonly Item[] }>,
 ): AsyncGenerator<Page<Item>, void, undefined> {
-  const asked = (query ?? {}) as { page?: number; perPage?: number; sortBy?: string };
-  const wanted = asked.perPage ?? MAX_PAGE_SIZE;
+  const requested = (query ?? {}) as { page?: number; perPage?: number; sortBy?: string };
+  const wanted = requested.perPage ?? MAX_PAGE_SIZE;
   const perPage = wanted === 0 ? DEFAULT_PAGE_SIZE : Math.min(Math.max(wanted, 1), MAX_PAGE_SIZE);
-  const sortable = "sort_by" in operation.query.shape && asked.sortBy === undefined;
-  const firstPage = Math.max(asked.page ?? 1, 1);
+  const sortable = "sort_by" in operation.query.shape && requested.sortBy === undefined;
+  const firstPage = Math.max(requested.page ?? 1, 1);
   let seen: number | undefined;
   let before: readonly Item[] = [];
   for (let page = firstPage; ; page += 1) {
     const { headers, items } = await fetch({
       ...(sortable && { sortBy: "name", orderBy: "asc" }),
-      ...asked,
+      ...requested,
       perPage,
       page,
     });
     const total = totalOf(headers);
-    // A server that knows no pages gives the same one for ever.
+    // A server without pagination returns the same page every time.
     if (items.length === 0 || (total === undefined && isDeepStrictEqual(items, before))) return;
     yield { items, total };
-    // Pages that were left out are counted with the length of this one: a server may make them shorter than asked for.
+    // Skipped pages count with the length of this page: a server may return shorter pages than requested.
     seen = (seen ?? (firstPage - 1) * items.length) + items.length;
     if (total === undefined ? items.length < before.length : seen >= total) return;
     before = items;

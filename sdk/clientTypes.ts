@@ -8,10 +8,10 @@ import type { PermissionError, PreconditionFailedError } from "./errors.ts";
 import type { Filter } from "./filter.ts";
 import type { RetryPolicy, RetryWait, Timing } from "./retry.ts";
 
-/** Id of a public operation; also the name of the client's method. */
+/** Id of a public operation. The client's method has the same name. */
 export type OperationId = keyof Operations;
 
-/** What a caller gives for a schema of the contract; undefined for an object without fields. */
+/** The value that a caller passes for a schema of the contract; undefined for an object without fields. */
 type InputOf<S> =
   S extends z.ZodObject<infer Shape>
     ? [keyof Shape] extends [never]
@@ -21,12 +21,12 @@ type InputOf<S> =
       ? CamelizedInput<z.input<S>>
       : undefined;
 
-/** A query, whose filter may also be given as `where()` makes it. */
+/** A query in which the filter may also be a result of `where()`. */
 type QueryOf<Q> = Q extends undefined
   ? undefined
   : { [K in keyof Q]: K extends "filter" ? Q[K] | Filter : Q[K] };
 
-/** One part of a request: none where it has no fields, optional where all its fields are. */
+/** One part of a request: absent if it has no fields, optional if all its fields are optional. */
 type Part<Name extends string, Value> = [Value] extends [undefined]
   ? unknown
   : Record<never, never> extends Value
@@ -35,24 +35,24 @@ type Part<Name extends string, Value> = [Value] extends [undefined]
 
 type Flat<T> = { [K in keyof T]: T[K] };
 
-/** What a call of an operation takes: `params` (of the path), `query` and `body`, each where it has one. */
+/** The request of an operation: `params` (of the path), `query` and `body`, if the operation has them. */
 export type RequestOf<Id extends OperationId> = Flat<
   Part<"params", InputOf<Operations[Id]["params"]>> &
     Part<"query", QueryOf<InputOf<Operations[Id]["query"]>>> &
     Part<"body", InputOf<Operations[Id]["body"]>>
 >;
 
-/** Operations whose answer has no body in a case (`mayBeEmpty` in the contract). */
+/** Operations that return no body in some cases (`mayBeEmpty` in the contract). */
 type EmptyableId = "leaveNamespace" | "registerUser";
 
-/** Body of an operation's answer, in camelCase; undefined where it has none. */
+/** Body of an operation's response, in camelCase; undefined for an operation without a response body. */
 export type ResponseOf<Id extends OperationId> =
   | (Operations[Id]["success"]["body"] extends z.ZodType
       ? Camelized<z.output<Operations[Id]["success"]["body"]>>
       : undefined)
   | (Id extends EmptyableId ? undefined : never);
 
-/** Operations that list something in pages. */
+/** Ids of operations that return a list in pages. */
 export type ListId = {
   [Id in OperationId]: Operations[Id]["query"]["shape"] extends { page: z.ZodType } ? Id : never;
 }[OperationId];
@@ -63,142 +63,146 @@ export type ItemOf<Id extends ListId> = ResponseOf<Id> extends readonly (infer I
 /** One page of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** How many items the list has in all; undefined where the server does not say. */
+  /** Number of items in the whole list; undefined if the server does not send it. */
   readonly total: number | undefined;
 }
 
-/** The arguments of a call; the request may be left out where nothing in it is required. */
+/** The arguments of a call. The request is optional if none of its fields is required. */
 export type RequestArguments<Id extends OperationId, Options> =
   Record<never, never> extends RequestOf<Id>
     ? [request?: RequestOf<Id>, options?: Options]
     : [request: RequestOf<Id>, options?: Options];
 
-/** What {@link ClientOptions.onRequest} is told of one attempt; no secrets, no query, no bodies. */
+/**
+ * One attempt of a request, as passed to {@link ClientOptions.onRequest}. It contains no secrets, no query and no
+ * bodies.
+ */
 export interface RequestReport {
   /** Id of the operation. */
   readonly operation: string;
   readonly method: string;
   /** Path with its parameters filled in, without the query. */
   readonly path: string;
-  /** Absent when no answer came. */
+  /** Absent if no response arrived. */
   readonly status?: number;
-  /** Milliseconds from sending to the end of the answer. */
+  /** Milliseconds from sending the request to the end of the response. */
   readonly ms: number;
-  /** From 1. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
 }
 
 /** Settings of a client; times in milliseconds. */
 export interface ClientOptions {
-  /** Address of the service, for example https://gatehouse.example.com; a path in it is kept. */
+  /** Address of the service, for example https://gatehouse.example.com. It may have a path. */
   readonly url: string;
-  /** Proves the caller to the service. Left out, only operations that need none can be called. */
+  /** Credential of the caller. Without it, only operations that need no credential can be called. */
   readonly credential?: Credential;
-  /** Time to make a connection, TLS included. @default 5000 */
+  /** Time to connect, including TLS. @default 5000 */
   readonly connectTimeout?: number;
-  /** Time until the answer begins. @default 30000 */
+  /** Time until the response begins. @default 30000 */
   readonly headersTimeout?: number;
-  /** Time between two parts of the answer. @default 30000 */
+  /** Time between two parts of the response. @default 30000 */
   readonly bodyTimeout?: number;
-  /** Most connections at a time. @default 16 */
+  /** Maximum number of connections at a time. @default 16 */
   readonly connections?: number;
-  /** Most bytes of an answer: 64 MiB. @default 67108864 */
+  /** Maximum size of a response in bytes: 64 MiB. @default 67108864 */
   readonly maxResponseSize?: number;
-  /** For how long requests are repeated; what is left out stays as it is. @default DEFAULT_RETRY */
+  /** Limits of the repetition of requests; omitted fields keep their defaults. @default DEFAULT_RETRY */
   readonly retry?: Partial<RetryPolicy>;
   /** Called before every pause between attempts. It must not throw: the call would fail with its error. */
   readonly onWait?: (wait: RetryWait) => void;
   /**
-   * Aborting it ends the pauses between attempts: a call that waits fails at once with the error of its last attempt,
-   * and no request is repeated any more. Requests in flight are not ended.
+   * Ends the pauses between attempts when it aborts. A waiting call then fails immediately with the error of its last
+   * attempt, and no request is repeated. Requests in flight continue.
    */
   readonly stopWaiting?: AbortSignal;
-  /** Certificates (PEM) of authorities that are trusted beside those that Node trusts. */
+  /** Certificates (PEM) of authorities to trust in addition to those that Node trusts. */
   readonly ca?: string;
-  /** Sent as `User-Agent`. @default "gatehouse-sdk" */
+  /** Value of the header `User-Agent`. @default "gatehouse-sdk" */
   readonly userAgent?: string;
   /** Called after every attempt. It must not throw: the call would fail with its error. */
   readonly onRequest?: (report: RequestReport) => void;
   /** Replaces the clock, the random numbers and the waiting, for tests. @default the real ones */
   readonly timing?: Partial<Timing>;
   /**
-   * Sends the requests in place of the client's own connections, for a proxy say; the caller closes it.
-   * @default connections of the client's own
+   * Sends the requests instead of the client's own connections, for example through a proxy. The caller closes it.
+   * @default the client's own connections
    */
   readonly dispatcher?: Dispatcher;
 }
 
-/** Who a client calls as. */
+/** The identity that a client uses for its calls. */
 export interface Identity {
   readonly kind: Credential["kind"] | "anonymous";
-  /** The namespace its calls are for. Absent for a user without one, and where the server hides it. */
+  /** The namespace of the calls. Absent for a user without a namespace, and if the server hides it. */
   readonly tenant?: string;
   readonly userId?: string;
 }
 
-/** The parts of a request before they are put on the wire, in camelCase. */
+/** The parts of a request in camelCase, before conversion to the wire's form. */
 export interface RequestParts {
   readonly params?: unknown;
   readonly query?: unknown;
   readonly body?: unknown;
 }
 
-/** What may be set for a single call. */
+/** Options of a single call. */
 export interface CallOptions {
   /** Ends the call when it aborts. */
   readonly signal?: AbortSignal;
-  /** Further request headers; those of the credential cannot be replaced. */
+  /** Additional request headers. They cannot replace those of the credential. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Sent as `Idempotency-Key`. A server that knows the header makes one object of all creations under one key. Other
-   * servers ignore it, and the client cannot tell them apart: whether to repeat a creation is left to the caller.
+   * Value of the header `Idempotency-Key`. A server that supports the header creates only one object for all
+   * creations with the same key. Other servers ignore it, and the client cannot detect whether a server supports it.
+   * The caller decides whether to repeat a creation.
    */
   readonly idempotencyKey?: string;
   /**
-   * Sent as `If-Match`: the `ETag` of the object as it was read, quotes included. If the object has changed since, a
-   * server that knows the header changes nothing, and the call fails with a {@link PreconditionFailedError}. Other
-   * servers ignore it.
+   * Value of the header `If-Match`: the `ETag` of the object as it was read, including the quotes. If the object has
+   * changed since, a server that supports the header changes nothing, and the call fails with a
+   * {@link PreconditionFailedError}. Other servers ignore the header.
    */
   readonly ifMatch?: string;
-  /** For how long this call is repeated. @default what the client's options say */
+  /** Limits of the repetition of this call. @default those of the client's options */
   readonly retry?: Partial<RetryPolicy>;
 }
 
-/** A whole answer. */
+/** A complete response. */
 export interface CallResult<Id extends OperationId> {
   readonly status: number;
-  /** By lower-case name. */
+  /** Headers by lower-case name. */
   readonly headers: ResponseHeaders;
   readonly body: ResponseOf<Id>;
 }
 
-/** An operation with an answer of this schema, whether the contract has it or not. */
+/** An operation with a response body of this schema. The contract need not contain the operation. */
 export type AnyOperation<R extends z.ZodType | undefined> = Operation & {
   readonly success: { readonly body: R };
 };
 
-/** A whole answer to an operation with an answer of this schema. */
+/** A complete response of an {@link AnyOperation}. */
 export interface RequestResult<R extends z.ZodType | undefined> {
   readonly status: number;
-  /** By lower-case name. */
+  /** Headers by lower-case name. */
   readonly headers: ResponseHeaders;
   readonly body: R extends z.ZodType ? Camelized<z.output<R>> : undefined;
 }
 
-/** The methods of a client beside those of the operations. */
+/** The methods of a client in addition to those of the operations. */
 export interface ClientCore {
   /** Address of the service, without a trailing slash. */
   readonly url: string;
   /**
-   * Calls an operation by its id, for the status and the headers beside the body.
-   * @throws RequestError one of its classes, when it fails
-   * @throws ConfigurationError when the request cannot be sent as it is
+   * Calls an operation by its id. The result contains the status and the headers in addition to the body.
+   * @throws RequestError (one of its classes) when the operation fails
+   * @throws ConfigurationError when the request cannot be sent in this form
    */
   call<Id extends OperationId>(id: Id, ...args: RequestArguments<Id, CallOptions>): Promise<CallResult<Id>>;
   /**
-   * Calls an operation that the contract does not have, such as one of services of a later release.
-   * @throws RequestError one of its classes, when it fails
-   * @throws ConfigurationError when the request cannot be sent as it is
+   * Calls an operation that the contract does not have, such as an operation of a later release of the service.
+   * @throws RequestError (one of its classes) when the operation fails
+   * @throws ConfigurationError when the request cannot be sent in this form
    */
   request<R extends z.ZodType | undefined>(
     operation: AnyOperation<R>,
@@ -206,48 +210,52 @@ export interface ClientCore {
     options?: CallOptions,
   ): Promise<RequestResult<R>>;
   /**
-   * The items of a list, page after page: 100 items a page where the request has no `perPage`. A list that can be
-   * sorted is sorted by name where the request has no `sortBy`, since the servers' own orders change while one reads.
+   * The items of a list, page after page. Without `perPage`, a page has 100 items. Without `sortBy`, a list that
+   * supports sorting is sorted by name, because the servers' own orders may change during the iteration.
    */
   iterate<Id extends ListId>(
     id: Id,
     ...args: RequestArguments<Id, CallOptions>
   ): AsyncGenerator<ItemOf<Id>, void, undefined>;
-  /** The items of a list as {@link iterate} gives them, in pages that say how many items the list has in all. */
+  /**
+   * The items of a list in pages, in the order of {@link iterate}. Each page also contains the total number of items.
+   */
   pages<Id extends ListId>(
     id: Id,
     ...args: RequestArguments<Id, CallOptions>
   ): AsyncGenerator<Page<ItemOf<Id>>, void, undefined>;
   /**
-   * A view of this client whose calls are for the namespace `tenant`; the same client when that is known to be its own.
-   * Nothing is sent before the first call. A user's token is then exchanged once for one of the other namespace; the
-   * exchange changes the user's preferred namespace, which is set back. With an API key of another namespace every call
-   * fails with a {@link PermissionError} before it is sent.
+   * Returns a view of this client for calls in the namespace `tenant`, or the same client if `tenant` is known to be
+   * its own namespace. The view sends nothing before the first call. The first call then exchanges a user's token
+   * once for a token of the other namespace. The exchange changes the user's preferred namespace, and the client
+   * restores it. With an API key of another namespace, every call fails with a {@link PermissionError} before it is
+   * sent.
    */
   forTenant(tenant: string): Client;
   /**
-   * A view of this client whose writes say which resource of a program they are of, in `Gatehouse-Declared-By`: a hint
-   * for people, which the service shows with the object and in its audit trail. Other services ignore it. What the
-   * header cannot hold (more than 1 KiB, an empty name, control characters) is not sent: no write fails for a hint.
+   * Returns a view of this client that adds the header `Gatehouse-Declared-By` to writes. The header contains the
+   * resource of a program that declares the object. The service shows it with the object and in its audit trail, as a
+   * hint for users. Other services ignore it. A value that the header cannot contain (more than 1 KiB, an empty name,
+   * control characters) is not sent; the write still succeeds.
    */
   declaring(declaration: Declaration): Client;
-  /** Who the client calls as. It sends requests only to log in, and to find out the namespace of an API key. */
+  /** The identity of the client. The client sends requests only to log in, and to find the namespace of an API key. */
   identity(options?: Pick<CallOptions, "signal">): Promise<Identity>;
   /**
-   * The token of the client's user for its namespace, for other programs: whoever has it is that user, until it expires
-   * after days. It is the one that calls are made with.
-   * @throws ConfigurationError for an API key, which has none
+   * The token that the client uses for its calls, for use in other programs. A program with the token can act as the
+   * user until the token expires after days.
+   * @throws ConfigurationError for an API key, which has no token
    */
   sessionToken(options?: Pick<CallOptions, "signal">): Promise<string>;
-  /** Waits for running requests, and closes the connections of this client and all its views. */
+  /** Waits for running requests, then closes the connections of this client and all its views. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A method for each operation, which has the operation's id as its name and gives the body of the answer. */
+/** A method for each operation. Its name is the operation's id, and it returns the body of the response. */
 export type OperationMethods = {
   readonly [Id in OperationId]: (...args: RequestArguments<Id, CallOptions>) => Promise<ResponseOf<Id>>;
 };
 
-/** A client of one service, as `createClient` makes it. */
+/** A client of one service; `createClient` returns it. */
 export type Client = ClientCore & OperationMethods;

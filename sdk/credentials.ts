@@ -5,7 +5,7 @@ import { ConfigurationError } from "./errors.ts";
 import { parseJson } from "./json.ts";
 import type { RetryPolicy } from "./retry.ts";
 
-/** A value that is not shown when it is printed, inspected, or converted to a string or JSON. */
+/** A value that is hidden when it is printed, inspected, or converted to a string or JSON. */
 export class Secret {
   readonly #value: string;
 
@@ -13,7 +13,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The value itself; hand it to the network only. */
+  /** Returns the value. Use it for requests only. */
   reveal(): string {
     return this.#value;
   }
@@ -31,47 +31,50 @@ export class Secret {
   }
 }
 
-/** An API key: it belongs to one namespace, and cannot do what takes a user. */
+/** An API key. It belongs to one namespace, and cannot call operations that require a user. */
 export interface ApiKeyCredential {
   readonly kind: "apiKey";
   readonly key: Secret;
 }
 
-/** A user's token, which expires after days. */
+/** A user's token. It expires after days. */
 export interface TokenCredential {
   readonly kind: "token";
   readonly token: Secret;
 }
 
-/** A user's name and password; the client logs in when it first needs a token. */
+/** A user's name and password. The client logs in when it first needs a token. */
 export interface PasswordCredential {
   readonly kind: "password";
   /** User name or e-mail. */
   readonly username: string;
   readonly password: Secret;
-  /** Base32 secret of the user's second factor; needed when the user has MFA. */
+  /** Base32 secret of the user's second factor; required if the user has MFA. */
   readonly totpSecret?: Secret;
 }
 
-/** What proves to the service who calls (rules section 1). */
+/** A credential of a caller (rules section 1). */
 export type Credential = ApiKeyCredential | TokenCredential | PasswordCredential;
 
 function headerValue(text: string, what: string): Secret {
   if (!/^[\x21-\x7e]+$/.test(text)) {
-    throw new ConfigurationError("is empty or has white space or characters outside ASCII", {
+    throw new ConfigurationError("is empty, or contains white space or characters outside ASCII", {
       field: [what],
     });
   }
   return new Secret(text);
 }
 
-/** The credential of an API key. @throws ConfigurationError when the key cannot be sent in a header */
+/**
+ * Creates the credential of an API key.
+ * @throws ConfigurationError when the key cannot be sent in a header
+ */
 export function apiKeyCredential(key: string): ApiKeyCredential {
   return { kind: "apiKey", key: headerValue(key, "apiKey") };
 }
 
 /**
- * The credential of a token, with or without `Bearer` before it.
+ * Creates the credential of a token. The prefix `Bearer` is optional.
  * @throws ConfigurationError when the token cannot be sent in a header
  */
 export function tokenCredential(token: string): TokenCredential {
@@ -79,8 +82,8 @@ export function tokenCredential(token: string): TokenCredential {
 }
 
 /**
- * The credential of a user with a password, and with the secret of a second factor where the user has one.
- * @throws ConfigurationError when user name or password is empty, or the TOTP secret is not base32
+ * Creates the credential of a user with a password, and with the secret of a second factor if the user has MFA.
+ * @throws ConfigurationError when the user name or the password is empty, or the TOTP secret is not base32
  */
 export function passwordCredential(input: {
   readonly username: string;
@@ -110,16 +113,19 @@ function totpSecret(text: string): Secret {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The value of a variable, or the content of the file that `<name>_FILE` names, without its last newline. An empty
- * variable counts as absent.
- * @throws ConfigurationError when both are set, or the file cannot be read or is empty
+ * The value of a variable, or the content of the file whose path is in `<name>_FILE`, without the last newline. An
+ * empty variable counts as absent.
+ * @throws ConfigurationError when both variables are set, or when the file is empty or cannot be read
  */
 export function environmentValue(env: Environment, name: string): string | undefined {
   const fileName = `${name}_FILE`;
   const value = env[name] || undefined;
   const path = env[fileName] || undefined;
   if (value !== undefined && path !== undefined) {
-    throw new ConfigurationError(`${fileName} is set too`, { field: [name], remedy: "set one of them" });
+    throw new ConfigurationError(`${fileName} is also set`, {
+      field: [name],
+      remedy: "set only one of them",
+    });
   }
   if (path === undefined) return value;
   return contentOf(path, fileName);
@@ -131,11 +137,11 @@ function contentOf(path: string, variable: string): string {
     content = readFileSync(path, "utf8");
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? "unknown error";
-    // An address where the path of a file was meant is a secret itself.
-    const named = /^\w+:\/\//.test(path) ? "what should be the path of a file" : path;
-    throw new ConfigurationError(`can not read ${named} (${code})`, {
+    // A URL in place of the path may be a secret itself.
+    const shown = /^\w+:\/\//.test(path) ? "the file (its path looks like a URL)" : path;
+    throw new ConfigurationError(`cannot read ${shown} (${code})`, {
       field: [variable],
-      ...(named === path && { cause }),
+      ...(shown === path && { cause }),
     });
   }
   const text = content.replace(/\r?\n$/, "");
@@ -145,27 +151,29 @@ function contentOf(path: string, variable: string): string {
   return text;
 }
 
-/** What environment variables say of a service and its user; each part is absent where none says it. */
+/** The settings of a service and its user from environment variables. Parts without a variable are absent. */
 export interface EnvironmentSettings {
   readonly url?: string;
-  /** Certificates (PEM) of authorities that are trusted beside those that Node trusts. */
+  /** Certificates (PEM) of authorities to trust in addition to those that Node trusts. */
   readonly ca?: string;
   readonly credential?: Credential;
-  /** Id of the namespace of resources that name none. */
+  /** Id of the default namespace of resources. */
   readonly tenant?: string;
-  /** For how long requests are repeated. */
+  /** Limits of the repetition of requests. */
   readonly retry?: Pick<RetryPolicy, "budget" | "firstContact">;
 }
 
 /**
- * Reads GATEHOUSE_URL, GATEHOUSE_TENANT, GATEHOUSE_RETRY_TIMEOUT (in seconds, also before the first contact), the file
- * that GATEHOUSE_CA_FILE names, and one credential: GATEHOUSE_API_KEY,
- * GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and GATEHOUSE_TOTP_SECRET for a user with MFA). In
- * place of each of them but GATEHOUSE_CA_FILE, the same name with `_FILE` behind it may give the path of a file that
- * holds it.
- * @param env the environment variables; by default those of this process
- * @throws ConfigurationError when there is more than one credential, one is incomplete, a file cannot be read, or
- * GATEHOUSE_RETRY_TIMEOUT is no number of seconds
+ * Reads the settings of a service and its user from environment variables.
+ * - GATEHOUSE_URL and GATEHOUSE_TENANT.
+ * - GATEHOUSE_RETRY_TIMEOUT, in seconds. It also applies before the first contact.
+ * - GATEHOUSE_CA_FILE, the path of a file.
+ * - One credential: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME with GATEHOUSE_PASSWORD (and
+ *   GATEHOUSE_TOTP_SECRET for a user with MFA).
+ * Every variable except GATEHOUSE_CA_FILE also has a `_FILE` form, which contains the path of a file with the value.
+ * @param env the environment variables; default: those of this process
+ * @throws ConfigurationError when there is more than one credential, a credential is incomplete, a file cannot be
+ * read, or GATEHOUSE_RETRY_TIMEOUT is not a number of seconds
  */
 export function credentialsFromEnvironment(env: Environment = process.env): EnvironmentSettings {
   const url = environmentValue(env, "GATEHOUSE_URL");
@@ -208,7 +216,7 @@ function credentialFrom(env: Environment): Credential | undefined {
   if (kinds.length > 1) {
     throw new ConfigurationError(`${kinds.join(" and ")} are set`, {
       field: ["credential"],
-      remedy: "set one of them (each also as …_FILE)",
+      remedy: "set only one of them, or its _FILE form",
     });
   }
   if (username !== undefined || password !== undefined) {
@@ -227,7 +235,7 @@ function credentialFrom(env: Environment): Credential | undefined {
   return token === undefined ? undefined : tokenCredential(token);
 }
 
-/** What the client reads of a token (rules section 2). It does not check the signature, which only the server can. */
+/** The claims of a token that the client reads (rules section 2). Only the server can check the signature. */
 export interface TokenClaims {
   readonly tenant?: string;
   readonly userId?: string;
@@ -239,7 +247,7 @@ function text(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** The claims of a JWT, which is not checked; undefined for a text that is no JWT. */
+/** Reads the claims of a JWT without checking its signature. Returns undefined if the text is not a JWT. */
 export function readClaims(token: string): TokenClaims | undefined {
   const [, payload, signature] = token.split(".");
   if (!payload || signature === undefined) return undefined;
@@ -247,7 +255,7 @@ export function readClaims(token: string): TokenClaims | undefined {
   try {
     claims = parseJson(Buffer.from(payload, "base64url").toString("utf8"));
   } catch {
-    // No JSON, so no JWT. The server decides what to make of such a token.
+    // The payload is not JSON, so the token is not a JWT. The server decides whether the token is valid.
     return undefined;
   }
   if (typeof claims !== "object" || claims === null) return undefined;
@@ -260,7 +268,7 @@ export function readClaims(token: string): TokenClaims | undefined {
   };
 }
 
-/** When a token expired, if that was before `now` (milliseconds); undefined for any other one. */
+/** The time at which a token expired, if that was before `now` (milliseconds); otherwise undefined. */
 export function expiredAt(token: string, now: number): Date | undefined {
   const end = readClaims(token)?.expiresAt;
   return end && end.getTime() <= now ? end : undefined;

@@ -1,8 +1,8 @@
-/** One kind of error, for the page of error codes. */
+/** The description of one kind of error on the page of error codes. */
 export interface ErrorKind {
   /** When the error occurs. */
   readonly cause: string;
-  /** What the user does about it. */
+  /** Instructions for the user. */
   readonly remedy: string;
 }
 
@@ -21,12 +21,12 @@ export const sdkErrors = {
     remedy: "Correct the fields that the error names.",
   },
   authentication: {
-    cause: "The request has no credential, or one that is wrong or has expired (401).",
+    cause: "The request has no credential, or the credential is wrong or has expired (401).",
     remedy: "Log in again, or set a valid credential.",
   },
   permission_denied: {
     cause:
-      "The credential is valid, but lacks the permission (403), or a limit or the billing forbids the request (402).",
+      "The credential is valid but lacks the permission (403), or a limit or the billing forbids the request (402).",
     remedy: "Use a credential with a higher role, or raise the limit.",
   },
   not_found: {
@@ -34,15 +34,15 @@ export const sdkErrors = {
     remedy: "Check the id and the namespace.",
   },
   conflict: {
-    cause: "The object, or one of the same name, already exists (409).",
+    cause: "The object, or an object of the same name, already exists (409).",
     remedy: "Choose another name, or use the existing object.",
   },
   precondition_failed: {
     cause: "The object changed after it was read (412).",
-    remedy: "Read it again, then repeat the change.",
+    remedy: "Read the object again, then repeat the change.",
   },
   locked_out: {
-    cause: "Too many wrong passwords came before this login (429).",
+    cause: "The login is locked after too many wrong passwords (429).",
     remedy: "Wait until the lockout ends.",
   },
   payment: {
@@ -50,15 +50,15 @@ export const sdkErrors = {
     remedy: "Check the payment method. `gatewayCode` holds the gateway's own code.",
   },
   rate_limited: {
-    cause: "Too many requests came (429), and the client has used up its retries.",
+    cause: "The service received too many requests (429), and the client has used up its retries.",
     remedy: "Wait for `retryAfter` milliseconds, then repeat the request.",
   },
   server_failed: {
-    cause: "The service failed (500 and up).",
+    cause: "The service failed (status 500 or higher).",
     remedy: "Search the log of the service for the request id.",
   },
   request_refused: {
-    cause: "The service refused the request with another status.",
+    cause: "The service refused the request with another 4xx status.",
     remedy: "See the status and the message of the service.",
   },
   unreachable: {
@@ -66,15 +66,15 @@ export const sdkErrors = {
     remedy: "Check the address, the network and whether the service runs.",
   },
   untrusted: {
-    cause: "The server speaks no TLS, or its certificate is not trusted. The client sent nothing.",
+    cause: "The server does not use TLS, or its certificate is not trusted. The client sent nothing.",
     remedy: "Set `GATEHOUSE_CA_FILE` to the certificate of the authority, or correct the address.",
   },
   interrupted: {
-    cause: "The connection broke before the answer was complete.",
+    cause: "The connection broke before the response was complete.",
     remedy: "Repeat the request. If `outcome` is `unknown`, read the object first.",
   },
   timeout: {
-    cause: "No complete answer came in time.",
+    cause: "No complete response arrived in time.",
     remedy: "Repeat the request. If `outcome` is `unknown`, read the object first.",
   },
   aborted: {
@@ -82,11 +82,12 @@ export const sdkErrors = {
     remedy: "If `outcome` is `unknown`, read the object before you repeat the request.",
   },
   protocol: {
-    cause: "The service does not give such answers: a redirect, a page of a proxy, wrong or too much JSON.",
-    remedy: "Check that the URL is that of the service.",
+    cause:
+      "The response is not one of the service: a redirect, a page of a proxy, or JSON that is wrong or too large.",
+    remedy: "Check the URL of the service.",
   },
   wrong_namespace: {
-    cause: "The server answered the request for a token of one namespace with the token of another one.",
+    cause: "The server returned a token of another namespace than the requested one.",
     remedy: "Check the proxies between the client and the service.",
   },
 } as const satisfies Readonly<Record<string, ErrorKind>>;

@@ -2,22 +2,22 @@ import type { SdkErrorCode } from "./errorCodes.ts";
 
 export { type ErrorKind, type SdkErrorCode, sdkErrors } from "./errorCodes.ts";
 
-/** Where a value is: names of members and indexes of items, from the outside in. */
+/** The path of a value: names of members and indexes of items, from the outside in. */
 export type FieldPath = readonly (string | number)[];
 
-/** An error as data. Its text is made of this; nothing reads the text. */
+/** An error as data. The error's text is derived from these facts; no code parses the text. */
 export interface ErrorFacts {
   /** The kind of error. docs/errors.md lists all codes; they stay the same in later releases. */
   readonly code: string;
-  /** The kind of the object that it concerns, such as `FirewallRule`. */
+  /** The kind of the affected object, such as `FirewallRule`. */
   readonly resource?: string | undefined;
-  /** The setting, flag or input that is at fault. */
+  /** The wrong setting, flag or input. */
   readonly field?: FieldPath | undefined;
   /** The value of the field, unless it may be secret. */
   readonly value?: unknown;
-  /** What is wrong, without resource and field. */
+  /** The cause, without resource and field. */
   readonly detail: string;
-  /** What the user does about it. */
+  /** Instructions for the user. */
   readonly remedy?: string | undefined;
   /** The server's `X-Request-ID`. */
   readonly requestId?: string | undefined;
@@ -31,11 +31,11 @@ export function errorText({ resource, field, detail, remedy }: ErrorFacts): stri
   return `${text}${/[.?!]$/.test(detail) ? "" : ";"} ${remedy}`;
 }
 
-/** The base of all errors that the packages of this project throw on purpose. */
+/** The base class of all errors that the packages of this project throw on purpose. */
 export class GatehouseError extends Error implements ErrorFacts {
   override readonly name: string = "GatehouseError";
   readonly code: string;
-  // Declared, since a property that is undefined would be printed with the error.
+  // Declared without a value: an undefined property would be printed with the error.
   declare readonly resource?: string;
   declare readonly field?: FieldPath;
   declare readonly value?: unknown;
@@ -43,7 +43,7 @@ export class GatehouseError extends Error implements ErrorFacts {
   declare readonly remedy?: string;
   declare readonly requestId?: string;
 
-  /** @param text default {@link errorText} of the facts */
+  /** @param text default: {@link errorText} of the facts */
   constructor(facts: ErrorFacts, options?: ErrorOptions, text = errorText(facts)) {
     super(text, options);
     this.code = facts.code;
@@ -55,7 +55,7 @@ export class GatehouseError extends Error implements ErrorFacts {
     if (facts.requestId !== undefined) this.requestId = facts.requestId;
   }
 
-  /** The error as JSON: what front ends print, without cause and stack. */
+  /** The error as the commands print it in JSON, without cause and stack. */
   toJSON(): ErrorFacts & { readonly message: string } {
     const { code, message, resource, field, value, detail, remedy, requestId } = this;
     const facts = { code, message, resource, field, value, detail, remedy, requestId };
@@ -63,16 +63,16 @@ export class GatehouseError extends Error implements ErrorFacts {
   }
 }
 
-/** A text of an error with its code at the end, as front ends print it. */
+/** The text of an error followed by its code, as the commands print it. */
 export const withCode = (text: string, { code }: Pick<ErrorFacts, "code">): string => `${text} [${code}]`;
 
-/** The text of any error, {@link withCode} where it has one. */
+/** The text of any error. A {@link GatehouseError} is printed {@link withCode}. */
 export function printedError(error: unknown): string {
   if (error instanceof GatehouseError) return withCode(error.message, error);
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What an error says beside its detail. */
+/** Properties of an error in addition to its detail. */
 export interface ErrorMore extends ErrorOptions {
   readonly field?: FieldPath | undefined;
   readonly value?: unknown;
@@ -80,8 +80,8 @@ export interface ErrorMore extends ErrorOptions {
 }
 
 /**
- * Thrown when options, environment variables or arguments are missing or wrong; nothing was sent. When the server finds
- * a request wrong, a {@link ValidationError} is thrown.
+ * Thrown when options, environment variables or arguments are missing or wrong; no request was sent. If the server
+ * rejects a request as invalid, a {@link ValidationError} is thrown.
  */
 export class ConfigurationError extends GatehouseError {
   override readonly name: string = "ConfigurationError";
@@ -92,36 +92,36 @@ export class ConfigurationError extends GatehouseError {
 }
 
 /**
- * What a failed request did on the server:
- * - `none`: nothing; it never arrived, was refused, or only reads
- * - `unknown`: it may have taken effect, so look before sending it again
- * - `done`: it took effect, only its answer cannot be read
+ * The effect of a failed request on the server:
+ * - `none`: nothing; the request never arrived, was refused, or only reads
+ * - `unknown`: the request may have taken effect; read the object before you repeat the request
+ * - `done`: the request took effect, but its response cannot be read
  */
 export type Outcome = "none" | "unknown" | "done";
 
-/** What is known of a failed request. */
+/** The facts about a failed request. */
 export interface RequestErrorDetails {
   /** Id of the operation, as in the contract. */
   readonly operation: string;
   readonly method: string;
   /** Path with its parameters filled in, without the query. */
   readonly path: string;
-  /** Status of the answer; absent when no answer came. */
+  /** Status of the response; absent if no response arrived. */
   readonly status?: number;
-  /** The server's `X-Request-ID`, for finding the request in its log. */
+  /** The server's `X-Request-ID`, to find the request in the server's log. */
   readonly requestId?: string;
-  /** What the user does about it. */
+  /** Instructions for the user. */
   readonly remedy?: string | undefined;
-  /** The message of the server's answer, if it had one. */
+  /** The message in the server's response, if there is one. */
   readonly serverMessage?: string;
   readonly outcome: Outcome;
-  /** How often the request was tried; 0 when it failed before the first try. */
+  /** Number of attempts; 0 if the request failed before the first attempt. */
   readonly attempts: number;
 }
 
 /**
- * The base of the errors of requests. Thrown itself for a status of 4xx that has no class of its own; when the server
- * cannot be reached or breaks off, a {@link TransportError} is thrown.
+ * The base class of the errors of requests. It is also thrown itself for a 4xx status without its own class. If the
+ * server cannot be reached or the connection breaks, a {@link TransportError} is thrown.
  */
 export class RequestError extends GatehouseError implements RequestErrorDetails {
   override readonly name: string = "RequestError";
@@ -139,11 +139,15 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
     { code = "request_refused", field, ...options }: RequestErrorMore = {},
   ) {
     const { operation, method, path, serverMessage, requestId, attempts, outcome, remedy } = details;
+    const unclear =
+      outcome === "unknown"
+        ? "; the request may have taken effect: read the object before you repeat the request"
+        : "";
     const notes = [
+      `${operation}: ${method} ${path}`,
       ...(requestId === undefined ? [] : [`request id ${requestId}`]),
       ...(attempts > 1 ? [`${attempts} attempts`] : []),
     ];
-    const unclear = outcome === "unknown" ? "; it may have taken effect, look before repeating it" : "";
     const facts = {
       code,
       field,
@@ -151,11 +155,7 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
       remedy,
       requestId,
     };
-    super(
-      facts,
-      options,
-      `${operation} (${method} ${path}): ${errorText({ ...facts, field: undefined })}${notes.length > 0 ? ` [${notes.join(", ")}]` : ""}${unclear}`,
-    );
+    super(facts, options, `${errorText({ ...facts, field: undefined })}${unclear} [${notes.join(", ")}]`);
     this.operation = operation;
     this.method = method;
     this.path = path;
@@ -165,32 +165,32 @@ export class RequestError extends GatehouseError implements RequestErrorDetails 
     if (serverMessage !== undefined) this.serverMessage = serverMessage;
   }
 
-  /** The same with what is known of the request, and what the error's class adds. */
+  /** The error as JSON, including the facts about the request and the properties of the error's class. */
   override toJSON(): ReturnType<GatehouseError["toJSON"]> {
     const facts = Object.entries(this).filter(([name]) => REQUEST_FACTS.includes(name));
     return { ...super.toJSON(), ...JSON.parse(JSON.stringify(Object.fromEntries(facts))) };
   }
 }
 
-/** The properties of requests' errors that are part of their JSON. */
+/** Properties of request errors that are part of their JSON. */
 const REQUEST_FACTS = [
   ...["operation", "status", "outcome"],
   ...["fields", "expiredAt", "until", "gatewayCode", "retryAfter", "limit"],
 ];
 
-/** What the class of a request's error says of it. */
+/** Properties of a request error that depend on its class. */
 interface RequestErrorMore extends ErrorOptions {
   readonly code?: SdkErrorCode;
   readonly field?: FieldPath | undefined;
 }
 
 /**
- * Thrown when the server finds the request invalid (400, 415 or 422; rules section 8). When it is valid, but in
- * conflict with an object that exists, a {@link ConflictError} is thrown.
+ * Thrown when the server rejects the request as invalid (400, 415 or 422; rules section 8). If the request is valid
+ * but conflicts with an existing object, a {@link ConflictError} is thrown.
  */
 export class ValidationError extends RequestError {
   override readonly name = "ValidationError";
-  /** Names of the fields that are at fault, in the wire's spelling, where the server lists them. */
+  /** Names of the wrong fields in the wire's spelling, if the server lists them. */
   readonly fields: readonly string[];
 
   constructor(detail: string, details: RequestErrorDetails, fields: readonly string[] = []) {
@@ -199,17 +199,17 @@ export class ValidationError extends RequestError {
   }
 }
 
-/** The one field at fault; undefined where there are several, or none. */
+/** The single wrong field; undefined if there are several or none. */
 const onlyOne = (fields: readonly string[]) => (fields.length === 1 ? fields : undefined);
 
 /**
- * Thrown when a request needs a credential and has none, or one that is wrong or has expired (401). When the credential
- * is right but may not do this, a {@link PermissionError} is thrown; when too many wrong passwords were sent, a
- * {@link LockoutError}.
+ * Thrown when a request requires a credential and the credential is missing, wrong or expired (401). If the
+ * credential is valid but lacks the permission, a {@link PermissionError} is thrown. After too many wrong passwords,
+ * a {@link LockoutError} is thrown.
  */
 export class AuthenticationError extends RequestError {
   override readonly name = "AuthenticationError";
-  /** When the token expired, if that is why. */
+  /** The time at which the token expired, if the error is due to that. */
   readonly expiredAt?: Date;
   readonly #mfaToken?: string;
 
@@ -224,8 +224,8 @@ export class AuthenticationError extends RequestError {
   }
 
   /**
-   * Present when the password was right and the user has MFA: the operation `authMfa` takes it together with the code
-   * (rules section 10). Printing the error does not show it.
+   * Present if the password was right and the user has MFA. The operation `authMfa` requires it together with the
+   * code (rules section 10). It is not part of the printed error.
    */
   get mfaToken(): string | undefined {
     return this.#mfaToken;
@@ -233,9 +233,9 @@ export class AuthenticationError extends RequestError {
 }
 
 /**
- * Thrown when the credential is right but may not do this (403), when a limit or the billing forbids it (402), and,
- * before anything is sent, when an API key would be used for a namespace that is not known to be its own. When the
- * credential itself is wrong, an {@link AuthenticationError} is thrown.
+ * Thrown when the credential lacks the permission (403), or when a limit or the billing forbids the request (402). It
+ * is also thrown before anything is sent if an API key is used for a namespace that is not known to be its own. If
+ * the credential itself is wrong, an {@link AuthenticationError} is thrown.
  */
 export class PermissionError extends RequestError {
   override readonly name = "PermissionError";
@@ -246,8 +246,9 @@ export class PermissionError extends RequestError {
 }
 
 /**
- * Thrown when there is no such object in the credential's namespace: a 404 in the service's form, `{message}` or
- * without a body (rules section 8). Any other 404, such as a proxy's page, is a {@link ProtocolError}.
+ * Thrown when the object does not exist in the credential's namespace. The response is a 404 in the service's form:
+ * `{message}`, or no body (rules section 8). For any other 404, such as a proxy's page, a {@link ProtocolError} is
+ * thrown.
  */
 export class NotFoundError extends RequestError {
   override readonly name = "NotFoundError";
@@ -258,12 +259,12 @@ export class NotFoundError extends RequestError {
 }
 
 /**
- * Thrown when the object, or one with the same name, exists already (409). When the object is not as `ifMatch` says, a
- * {@link PreconditionFailedError} is thrown.
+ * Thrown when the object, or an object with the same name, already exists (409). If the object does not match
+ * `ifMatch`, a {@link PreconditionFailedError} is thrown.
  */
 export class ConflictError extends RequestError {
   override readonly name = "ConflictError";
-  /** Names of the fields that are taken, in the wire's spelling, where the server lists them. */
+  /** Names of the fields with values already in use, in the wire's spelling, if the server lists them. */
   readonly fields: readonly string[];
 
   constructor(detail: string, details: RequestErrorDetails, fields: readonly string[] = []) {
@@ -273,8 +274,8 @@ export class ConflictError extends RequestError {
 }
 
 /**
- * Thrown when the object is no longer as `ifMatch` says (412): read it again before changing it. When an object is in
- * the way of a new one, a {@link ConflictError} is thrown.
+ * Thrown when the object no longer matches `ifMatch` (412). Read the object again before you change it. If an
+ * existing object prevents the creation of a new one, a {@link ConflictError} is thrown.
  */
 export class PreconditionFailedError extends RequestError {
   override readonly name = "PreconditionFailedError";
@@ -285,13 +286,13 @@ export class PreconditionFailedError extends RequestError {
 }
 
 /**
- * Thrown when a login is refused because too many wrong passwords came before it (429; rules section 9). The client
- * never repeats it. When a single password is wrong, an {@link AuthenticationError} is thrown; when there are too many
- * requests of any kind, a {@link RateLimitError}.
+ * Thrown when a login is refused after too many wrong passwords (429; rules section 9). The client never repeats such
+ * a login. For a single wrong password, an {@link AuthenticationError} is thrown. For too many requests of any kind,
+ * a {@link RateLimitError} is thrown.
  */
 export class LockoutError extends RequestError {
   override readonly name = "LockoutError";
-  /** When the lock ends, if the server said so. */
+  /** The time at which the lockout ends, if the server sent it. */
   readonly until?: Date;
 
   constructor(detail: string, details: RequestErrorDetails, until?: Date) {
@@ -301,12 +302,12 @@ export class LockoutError extends RequestError {
 }
 
 /**
- * Thrown when the payment gateway of a cloud instance refuses a payment or fails (424; rules section 18). When
- * something is not allowed because it was not paid for, a {@link PermissionError} is thrown.
+ * Thrown when the payment gateway of a cloud instance refuses a payment or fails (424; rules section 18). If an
+ * action is forbidden because of a missing payment, a {@link PermissionError} is thrown.
  */
 export class PaymentError extends RequestError {
   override readonly name = "PaymentError";
-  /** What went wrong, as the gateway calls it: `card_declined`, `processing_error`, … */
+  /** The gateway's own error code: `card_declined`, `processing_error`, … */
   readonly gatewayCode?: string;
 
   constructor(detail: string, details: RequestErrorDetails, gatewayCode?: string) {
@@ -315,13 +316,13 @@ export class PaymentError extends RequestError {
   }
 }
 
-/** The base of the errors of answers that may say when to come back. */
+/** The base class of the errors of responses that may have a `Retry-After` header. */
 export class RetryAfterError extends RequestError {
-  /** How long the server asks to wait, in milliseconds. */
+  /** Milliseconds to wait before the next request, if the server sent them. */
   readonly retryAfter?: number;
 
   constructor(detail: string, details: RequestErrorDetails, code: SdkErrorCode, retryAfter?: number) {
-    const wait = retryAfter === undefined ? "" : `; the service asks to wait ${seconds(retryAfter)} s`;
+    const wait = retryAfter === undefined ? "" : `; retry after ${seconds(retryAfter)} s`;
     super(`${detail}${wait}`, details, { code });
     if (retryAfter !== undefined) this.retryAfter = retryAfter;
   }
@@ -330,9 +331,9 @@ export class RetryAfterError extends RequestError {
 const seconds = (ms: number) => Math.ceil(ms / 1000);
 
 /**
- * Thrown when too many requests came (429), after the client repeated the request for as long as its retry policy allows;
- * a login is never repeated. When the service asks to wait longer than that, it is thrown at once. When wrong passwords
- * are the reason, a {@link LockoutError} is thrown.
+ * Thrown when the server received too many requests (429). The client first repeats the request for as long as its
+ * retry policy allows; it never repeats a login. If the service requests a longer wait than that, the error is thrown
+ * immediately. If wrong passwords are the reason, a {@link LockoutError} is thrown.
  */
 export class RateLimitError extends RetryAfterError {
   override readonly name = "RateLimitError";
@@ -343,8 +344,8 @@ export class RateLimitError extends RetryAfterError {
 }
 
 /**
- * Thrown when the server fails (500 and up). When it does not answer at all, a {@link TransportError} is thrown; when
- * its answer cannot be understood, a {@link ProtocolError}.
+ * Thrown when the server fails (status 500 or higher). If the server sends no response, a {@link TransportError} is
+ * thrown. If its response cannot be understood, a {@link ProtocolError} is thrown.
  */
 export class ServerError extends RetryAfterError {
   override readonly name = "ServerError";
@@ -355,18 +356,18 @@ export class ServerError extends RetryAfterError {
 }
 
 /**
- * Why there is no answer:
+ * The reason why there is no response:
  * - `unreachable`: there is no connection, so nothing was sent
- * - `untrusted`: the other side speaks no TLS, or its certificate is not trusted; nothing was sent
+ * - `untrusted`: the server does not use TLS, or its certificate is not trusted; nothing was sent
  * - `interrupted`: the connection broke
- * - `timeout`: no complete answer came in time
+ * - `timeout`: no complete response arrived in time
  * - `aborted`: the caller's signal ended the call
  */
 export type TransportFailure = "unreachable" | "untrusted" | "interrupted" | "timeout" | "aborted";
 
 /**
- * Thrown when no complete answer came; `reason` says why. When an answer came that is not one of this service, a
- * {@link ProtocolError} is thrown.
+ * Thrown when no complete response arrived; `reason` contains the cause. If the response is not one of this service,
+ * a {@link ProtocolError} is thrown.
  */
 export class TransportError extends RequestError {
   override readonly name = "TransportError";
@@ -379,13 +380,13 @@ export class TransportError extends RequestError {
 }
 
 /**
- * Thrown when an answer came that this service does not give: a redirect, no JSON, the wrong kind of JSON, a 404 in
- * another form, or more bytes or levels than allowed. Often the URL is that of something else. When the service says that an
- * object is not there, a {@link NotFoundError} is thrown.
+ * Thrown when the response is not one of this service: a redirect, no JSON, the wrong kind of JSON, a 404 in another
+ * form, or more bytes or levels than allowed. The URL often belongs to another service. If the service reports that
+ * an object does not exist, a {@link NotFoundError} is thrown.
  */
 export class ProtocolError extends RequestError {
   override readonly name = "ProtocolError";
-  /** The limit that the answer exceeds, if that is why. */
+  /** The limit that the response exceeds, if the error is due to a limit. */
   readonly limit?: AnswerLimit;
 
   constructor(
@@ -398,13 +399,13 @@ export class ProtocolError extends RequestError {
   }
 }
 
-/** A limit of what an answer may be: its size in bytes, or how many levels of arrays and objects it has. */
+/** A limit of a response: its size in bytes, or its number of levels of arrays and objects. */
 export interface AnswerLimit {
   readonly kind: "size" | "depth";
   readonly most: number;
 }
 
-/** True for a {@link NotFoundError}: the object that was asked for does not exist. */
+/** True for a {@link NotFoundError}: the requested object does not exist. */
 export function isNotFound(error: unknown): error is NotFoundError {
   return error instanceof NotFoundError;
 }

@@ -11,15 +11,15 @@ interface Property {
   };
 }
 
-/** At least one of the properties must hold. */
+/** A clause holds if at least one of its properties holds. */
 type Clause = readonly Property[];
 
-/** Longest filter a server takes, in characters of base64. */
+/** Maximum length of a filter on servers, in characters of base64. */
 const MAX_LENGTH = 16_384;
-/** More clauses than this cannot fit into {@link MAX_LENGTH}. */
+/** Maximum number of clauses. More clauses cannot fit into {@link MAX_LENGTH}. */
 const MAX_CLAUSES = 256;
 
-/** Fields that lists are often filtered by; any other stored field works too. */
+/** Fields that are often used in filters. Any other stored field works too. */
 export type FilterField =
   | "name"
   | "tags"
@@ -32,32 +32,38 @@ export type FilterField =
   | "filter.hostname";
 
 /**
- * A condition on the items of a list (rules section 6), which `where`, `and` and `or` make. Its string form is the
+ * A condition on the items of a list (rules section 6). `where`, `and` and `or` create it. Its string form is the
  * value of the `filter` parameter: base64 of a JSON array.
  */
 export class Filter {
-  /** All of these must hold, each by one of its properties: the wire has no other nesting than "all of (any of …)". */
+  /**
+   * All clauses must hold. A clause holds if one of its properties holds: the wire supports only the nesting "all of
+   * (any of …)".
+   */
   readonly clauses: readonly Clause[];
 
   constructor(clauses: readonly Clause[]) {
     this.clauses = clauses;
   }
 
-  /** The filter as the wire has it. @throws ConfigurationError when it is longer than servers take */
+  /**
+   * The filter in the form of the wire.
+   * @throws ConfigurationError when it is longer than servers accept
+   */
   toString(): string {
     const items = this.clauses.flatMap((clause) => [
       ...clause,
-      // Every group gets its operator: lists differ in what they make of one without.
+      // Every group gets an operator: lists interpret a group without an operator differently.
       { type: "operator", params: { name: clause.length > 1 ? "or" : "and" } },
     ]);
-    // ASCII only, so that a server that decodes bytes as Latin-1 reads the same.
+    // ASCII only, so that a server that decodes bytes as Latin-1 reads the same text.
     const json = JSON.stringify(items).replace(
       /[\u0080-\uffff]/g,
       (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
     );
     const text = Buffer.from(json, "latin1").toString("base64");
     if (text.length > MAX_LENGTH) {
-      throw new ConfigurationError(`is ${text.length} characters long, a server takes ${MAX_LENGTH}`, {
+      throw new ConfigurationError(`is ${text.length} characters long; the maximum is ${MAX_LENGTH}`, {
         field: ["filter"],
       });
     }
@@ -75,17 +81,17 @@ function property(name: string, operator: string, value: Scalar | readonly strin
 
 /** The comparisons of one field. */
 export interface Comparisons {
-  /** A text: the field holds it, in any letter case. A list: the field holds all of its items. */
+  /** For a text: the field contains it, ignoring letter case. For a list: the field contains all of its items. */
   contains(value: string | readonly string[]): Filter;
   eq(value: Scalar): Filter;
-  /** Also true for items that do not have the field. */
+  /** Also true for items without the field. */
   ne(value: Scalar): Filter;
   gt(value: number): Filter;
   bool(value: boolean): Filter;
 }
 
 /**
- * Begins a condition on a field; dots lead to fields inside of it.
+ * Starts a condition on a field. Dots in the name lead to inner fields.
  * @example where("tags").contains(["prod"])
  */
 export function where<Name extends string = FilterField>(
@@ -100,20 +106,20 @@ export function where<Name extends string = FilterField>(
   };
 }
 
-/** The condition that all of these hold. */
+/** The condition that all of the filters hold. */
 export function and(first: Filter, ...others: readonly Filter[]): Filter {
   return new Filter([first, ...others].flatMap((filter) => filter.clauses));
 }
 
 /**
- * The condition that at least one of these holds. An `and` inside of it is multiplied out, since the wire has no other
- * nesting than "all of (any of …)".
- * @throws ConfigurationError when that makes more groups than a server takes
+ * The condition that at least one of the filters holds. An inner `and` is multiplied out, because the wire supports
+ * only the nesting "all of (any of …)".
+ * @throws ConfigurationError when the result has more groups than a server accepts
  */
 export function or(first: Filter, ...others: readonly Filter[]): Filter {
   const clauses = others.reduce<readonly Clause[]>((sofar, filter) => {
     if (sofar.length * filter.clauses.length > MAX_CLAUSES) {
-      throw new ConfigurationError("too many combinations of and() inside or()", { field: ["filter"] });
+      throw new ConfigurationError("has too many combinations of and() inside or()", { field: ["filter"] });
     }
     return sofar.flatMap((left) => filter.clauses.map((right) => [...left, ...right]));
   }, first.clauses);

@@ -1,11 +1,17 @@
-/** Most levels of arrays and objects in JSON that is read: code that walks through a value calls itself for each level. */
+/**
+ * Maximum number of levels of arrays and objects in JSON. Functions that walk through a value call themselves for
+ * each level.
+ */
 export const DEEPEST_JSON = 500;
 
-/** Thrown where JSON has more levels than {@link DEEPEST_JSON}. Like the error for a text that is no JSON, a SyntaxError. */
+/**
+ * Thrown when JSON has more levels than {@link DEEPEST_JSON}. It is a SyntaxError, like the error for a text that is
+ * not JSON.
+ */
 export class JsonDepthError extends SyntaxError {
   override readonly name = "JsonDepthError";
   readonly code = "json_depth";
-  /** How many levels are allowed. */
+  /** Maximum number of levels. */
   readonly limit = DEEPEST_JSON;
 
   constructor() {
@@ -14,9 +20,9 @@ export class JsonDepthError extends SyntaxError {
 }
 
 /**
- * Parses JSON that comes from outside. The levels are counted before anything is made of the text, which takes less than
- * half as long as parsing it: an array inside another one takes far more memory than its two characters.
- * @throws SyntaxError where the text is no JSON; JsonDepthError
+ * Parses JSON from an untrusted source. The levels are counted before parsing, because an array inside another array
+ * takes far more memory than its two characters. Counting takes less than half the time of parsing.
+ * @throws SyntaxError when the text is not JSON; JsonDepthError
  */
 export function parseJson(text: string): unknown {
   if (isTooDeep(text)) throw new JsonDepthError();
@@ -38,12 +44,12 @@ function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** Where the string ends that begins at `start`; the text's end, where it does not. */
+/** The end of the string that begins at `start`; the end of the text if the string does not end. */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let before = end;
     while (text.charCodeAt(before - 1) === BACKSLASH) before -= 1;
-    // Backslashes in pairs stand for themselves.
+    // An even number of backslashes escapes only the backslashes.
     if ((end - before) % 2 === 0) return end;
   }
   return text.length;

@@ -2,29 +2,31 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Operation } from "./contract/index.ts";
 import { RateLimitError, type RequestError, ServerError, TransportError } from "./errors.ts";
 
-/** For how long a request is repeated. */
+/** Limits of the repetition of a request. */
 export interface RetryPolicy {
   /**
-   * Milliseconds from the first attempt of a call within which an attempt may begin; 0: the request is never repeated.
+   * Milliseconds from the first attempt of a call within which an attempt may begin; 0: the request is never
+   * repeated.
    * @default 60000
    */
   readonly budget: number;
   /**
-   * The same while the client has never reached the service: a wrong address is reported sooner.
+   * Limit in place of `budget` until the client has reached the service for the first time. A wrong address is thus
+   * reported sooner.
    * @default 10000
    */
   readonly firstContact: number;
-  /** Most attempts of a call; 1: the request is never repeated. @default no limit */
+  /** Maximum number of attempts of a call; 1: the request is never repeated. @default no limit */
   readonly attempts?: number;
   /**
-   * Milliseconds after which a call is ended, with all its attempts and pauses.
-   * @default none; an attempt is ended after a minute
+   * Milliseconds after which a call ends, including all its attempts and pauses.
+   * @default none; an attempt ends after a minute
    */
   readonly deadline?: number;
-  /** Longest first pause in milliseconds; each further one may be twice as long. @default 250 */
+  /** Maximum first pause in milliseconds; each further pause may be twice as long. @default 250 */
   readonly baseDelay: number;
   /**
-   * Longest pause in milliseconds, unless the server asks for a longer one by `Retry-After`.
+   * Maximum pause in milliseconds, unless the server requests a longer pause with `Retry-After`.
    * @default 10000
    */
   readonly maxDelay: number;
@@ -40,11 +42,11 @@ export const DEFAULT_RETRY: RetryPolicy = {
 
 /** A pause before a request is repeated. */
 export interface RetryWait {
-  /** Why the last attempt failed. */
+  /** The error of the last attempt. */
   readonly error: RequestError;
   /** Milliseconds of the pause. */
   readonly ms: number;
-  /** Milliseconds of the budget that are left. */
+  /** Remaining milliseconds of the budget. */
   readonly left: number;
 }
 
@@ -58,13 +60,16 @@ export interface Timing {
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
+/** The real clock, random numbers and waiting. */
 export const SYSTEM_TIMING: Timing = {
   now: Date.now,
   random: Math.random,
   sleep: (ms, signal) => wait(ms, undefined, signal ? { signal } : {}),
 };
 
-/** The client repeats a login only where it never arrived: three wrong ones lock the account (rules section 9). */
+/**
+ * Logins. The client repeats a login only if it never arrived: three wrong logins lock the account (rules section 9).
+ */
 export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
   "login",
   "authUser",
@@ -73,15 +78,18 @@ export const LOGIN_OPERATIONS: ReadonlySet<string> = new Set([
   "resetMfa",
 ]);
 
-/** These answer 401 also when a code in the request is wrong (rules section 10), which must not be tried twice. */
+/**
+ * Operations that also return 401 for a wrong code in the request (rules section 10). Such a request must not be
+ * repeated.
+ */
 export const CODE_OPERATIONS: ReadonlySet<string> = new Set(["enableMfa"]);
 
-/** Statuses of a proxy or a starting server, worth another try; a 500 is not, it would be the same. */
+/** Statuses of a proxy or of a starting server. They are worth another attempt; a 500 would occur again. */
 const PASSING_STATUSES = [502, 503, 504];
 
 /**
- * True when a request may be sent again: it never arrived, the server refused it (429), or doing it twice changes
- * nothing more. An idempotency key makes no difference: the client cannot tell which servers know it.
+ * True if a request may be repeated: it never arrived, the server refused it (429), or a repetition changes nothing
+ * more. An idempotency key makes no difference, because the client cannot detect which servers support it.
  */
 export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error: unknown): boolean {
   if (error instanceof TransportError && error.reason === "unreachable") return true;
@@ -97,17 +105,18 @@ export function mayRepeat(operation: Pick<Operation, "id" | "repeatable">, error
 }
 
 interface Failed {
-  /** Which attempt failed, from 1. */
+  /** Number of the failed attempt, from 1. */
   readonly attempt: number;
-  /** Milliseconds of the budget that are left. */
+  /** Remaining milliseconds of the budget. */
   readonly left: number;
-  /** Milliseconds that the server asks to wait, if it does. */
+  /** Milliseconds to wait that the server requests, if it does. */
   readonly retryAfter?: number | undefined;
 }
 
 /**
- * Milliseconds to wait before the next attempt, or undefined where the budget has no room for one. The pause is a random
- * part of a bound that doubles each time (full jitter), never less than the server asks for, and never more than is left.
+ * Milliseconds to wait before the next attempt; undefined if the budget is too small for another attempt. The pause
+ * is a random part of a bound that doubles each time (full jitter). It is never shorter than the server requests, and
+ * never longer than the remaining budget.
  */
 export function pauseAfter(
   { attempt, left, retryAfter = 0 }: Failed,
@@ -115,13 +124,13 @@ export function pauseAfter(
   random: () => number,
 ): number | undefined {
   if (left <= 0 || retryAfter > left) return undefined;
-  // 2 ** 1024 is Infinity, which min() takes; a base of 0 would make it NaN.
+  // 2 ** 1024 is Infinity, which min() accepts; a base of 0 would make it NaN.
   const ceiling = baseDelay <= 0 ? 0 : Math.min(maxDelay, baseDelay * 2 ** (attempt - 1));
   const part = Math.floor(random() * (retryAfter > 0 ? baseDelay : ceiling));
   return Math.min(retryAfter + part, left);
 }
 
-/** Milliseconds that a `Retry-After` header asks to wait (RFC 9110, section 10.2.3), or undefined. */
+/** Milliseconds of a `Retry-After` header (RFC 9110, section 10.2.3), or undefined. */
 export function parseRetryAfter(header: string | undefined, now: number): number | undefined {
   const value = header?.trim();
   if (!value) return undefined;

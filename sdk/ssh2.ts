@@ -9,15 +9,15 @@ interface Fix {
 }
 
 /**
- * Errors of ssh2 1.17.0, by the files of the library. The server and the agent depend on exactly this version, because
- * each of these texts must be in it.
+ * Fixes for errors of ssh2 1.17.0, by the files of the library. The server and the agent depend on exactly this
+ * version, because the library must contain each of these texts.
  */
 const FIXES: Readonly<Record<string, readonly Fix[]>> = {
-  // OpenSSH takes packets up to 256 KiB. The library closes the connection at a command of 35 kB.
+  // OpenSSH accepts packets of up to 256 KiB. The library closes the connection at a command of 35 kB.
   "protocol/crypto.js": [
     { library: "const MAX_PACKET_SIZE = 35000;", fixed: "const MAX_PACKET_SIZE = 256 * 1024;" },
   ],
-  // The list lacks a comma, so that clients do not find ECDSA-521 and rsa-sha2-512 in it. SHA-1 is not accepted at all.
+  // The list lacks a comma, so clients do not find ECDSA-521 and rsa-sha2-512 in it. The fix also removes SHA-1.
   "protocol/Protocol.js": [
     {
       library: "+ 'rsa-sha2-512,rsa-sha2-256,ssh-rsa,ssh-dss';",
@@ -25,16 +25,17 @@ const FIXES: Readonly<Record<string, readonly Fix[]>> = {
     },
   ],
   "server.js": [
-    // The library offers signatures by SHA-1 with every RSA host key, whatever the list of algorithms is.
+    // The library offers SHA-1 signatures with every RSA host key, regardless of the list of algorithms.
     { library: "sha1Pos = Infinity;", fixed: "sha1Pos = -1;" },
-    // The library refuses channels without a reason that the client could show.
+    // The library refuses channels without a reason, so a client cannot show one.
     { library: "const reject = () => {", fixed: "const reject = (code, text = '') => {" },
     {
       library: "proto.channelOpenFail(info.sender, reason, '');",
       fixed: "proto.channelOpenFail(info.sender, code ?? reason, text);",
     },
   ],
-  // The library begins to read terminal modes at the second byte, so that it finds none. It hands them on unread now.
+  // The library starts to read terminal modes at the second byte and therefore finds none. With the fix, it passes
+  // the modes on as bytes.
   "protocol/handlers.misc.js": [
     {
       library: "bufferParser.init(modesBinary, 1);",
@@ -48,10 +49,10 @@ const FIXES: Readonly<Record<string, readonly Fix[]>> = {
 };
 
 /**
- * Loads ssh2 with its errors fixed. A request for a terminal has `modes` as bytes (RFC 4254, section 8). A server refuses
- * a channel by `reject(code, text)` (section 5.1).
- * @param importer URL of a module whose package depends on ssh2 1.17.0
- * @throws Error the library is another version
+ * Loads ssh2 with the fixes. A request for a terminal has `modes` as bytes (RFC 4254, section 8). A server refuses a
+ * channel with `reject(code, text)` (section 5.1).
+ * @param importer URL of a module in a package that depends on ssh2 1.17.0
+ * @throws Error when the library has another version
  */
 export function loadSsh2(importer: string): unknown {
   const require = createRequire(importer);

@@ -15,7 +15,7 @@ import type { Operation } from "./contract/index.ts";
 import { ConfigurationError, RequestError, RetryAfterError, TransportError } from "./errors.ts";
 import { mayRepeat, pauseAfter, type RetryPolicy, type Timing } from "./retry.ts";
 
-/** What {@link ClientOptions} mean where they are left out. */
+/** The defaults of {@link ClientOptions}. */
 export const DEFAULTS = {
   connectTimeout: 5000,
   headersTimeout: 30_000,
@@ -34,10 +34,11 @@ interface SendOptions {
   readonly retry: RetryPolicy;
   readonly signal?: AbortSignal;
   readonly token?: string;
-  /** Values that no error may show. */
+  /** Values that errors must not contain. */
   readonly secrets: readonly string[];
 }
 
+/** A successful response with its parsed body. */
 export interface Answer {
   readonly status: number;
   readonly headers: ResponseHeaders;
@@ -45,27 +46,31 @@ export interface Answer {
 }
 
 /**
- * The certificates that TLS trusts: those of this process (also by NODE_EXTRA_CA_CERTS and `--use-system-ca`), and `ca`
- * (PEM). @throws ConfigurationError when `ca` holds no certificate
+ * The certificates that TLS trusts: those of this process (including NODE_EXTRA_CA_CERTS and `--use-system-ca`), and
+ * `ca` (PEM).
+ * @throws ConfigurationError when `ca` does not contain a certificate
  */
 export function trusted(ca: string): string[] {
   try {
     new X509Certificate(ca);
   } catch (cause) {
     throw new ConfigurationError(
-      "the certificates of authorities (ca, GATEHOUSE_CA_FILE) are no PEM: a file of them has lines -----BEGIN CERTIFICATE-----",
+      "the certificates of authorities (ca, GATEHOUSE_CA_FILE) are not PEM; use a file with lines -----BEGIN CERTIFICATE-----",
       { cause },
     );
   }
   return [...getCACertificates("default"), ca];
 }
 
-/** The address without a trailing slash. @throws ConfigurationError, without the text: it may hold a password */
+/**
+ * The address of a service without a trailing slash.
+ * @throws ConfigurationError, without the text, which may contain a password
+ */
 export function serviceAddress(text: string): string {
   if (!URL.canParse(text)) {
     throw new ConfigurationError("is not a URL", {
       field: ["url"],
-      remedy: "it looks like https://host",
+      remedy: "use a URL such as https://host",
     });
   }
   const url = new URL(text);
@@ -75,9 +80,9 @@ export function serviceAddress(text: string): string {
     });
   }
   if (url.username !== "" || url.password !== "") {
-    throw new ConfigurationError("must not hold a user name or password", {
+    throw new ConfigurationError("must not contain a user name or password", {
       field: ["url"],
-      remedy: "give them as a credential",
+      remedy: "pass them as a credential",
     });
   }
   if (url.search !== "" || url.hash !== "") {
@@ -88,19 +93,19 @@ export function serviceAddress(text: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Milliseconds after which an attempt is ended, however much of its answer still comes. */
+/** Milliseconds after which an attempt ends, even if its response still arrives. */
 const ATTEMPT = 60_000;
 
 const isUnreachable = (error: RequestError) =>
   error instanceof TransportError && error.reason === "unreachable";
 
-/** Sends requests to one service over a pool of connections, and repeats what may be repeated. */
+/** Sends requests to one service over a pool of connections, and repeats them if that is safe. */
 export class Transport {
   readonly address: string;
   readonly timing: Timing;
   readonly #options: TransportOptions;
   readonly #agent: Dispatcher;
-  /** True once the service, or what stands before it, has been reached. */
+  /** True once the service, or a proxy in front of it, has been reached. */
   #isReached = false;
 
   constructor(options: TransportOptions) {
@@ -119,12 +124,15 @@ export class Transport {
       });
   }
 
-  /** Waits for running requests, then closes the connections; a dispatcher from outside stays open. */
+  /** Waits for running requests, then closes the connections. A dispatcher from the options stays open. */
   async close(): Promise<void> {
     if (!this.#options.dispatcher) await this.#agent.close();
   }
 
-  /** Sends a request until it succeeds, may not be repeated, or attempts or time are used up. @throws RequestError */
+  /**
+   * Sends a request until it succeeds, may not be repeated, or has no attempts or time left.
+   * @throws RequestError
+   */
   async send(operation: Operation, request: WireRequest, options: SendOptions): Promise<Answer> {
     const { timing } = this;
     const { retry, signal } = options;
@@ -152,7 +160,10 @@ export class Transport {
     }
   }
 
-  /** False when the client is told to stop waiting. @throws TransportError when the caller gives up meanwhile */
+  /**
+   * Waits before the next attempt. Returns false if `stopWaiting` aborts.
+   * @throws TransportError when the caller aborts in the meantime
+   */
   async #pause(ms: number, signal: AbortSignal | undefined, last: RequestError): Promise<boolean> {
     const { stopWaiting } = this.#options;
     const ends = [signal, stopWaiting].filter((end) => end !== undefined);
@@ -160,7 +171,7 @@ export class Transport {
       await this.timing.sleep(ms, ends.length > 0 ? AbortSignal.any(ends) : undefined);
       return true;
     } catch (cause) {
-      if (signal?.aborted) throw new TransportError("aborted by the caller", last, "aborted", last);
+      if (signal?.aborted) throw new TransportError("the caller aborted the request", last, "aborted", last);
       if (stopWaiting?.aborted) return false;
       throw cause;
     }
@@ -243,12 +254,13 @@ export class Transport {
   }
 }
 
+/** A request in the wire's form. */
 export interface WireRequest {
-  /** Path with its parameters filled in, without the query: logs and errors may show it. */
+  /** Path with its parameters filled in, without the query. Logs and errors may contain it. */
   readonly path: string;
   readonly target: string;
   readonly body?: string;
-  /** Values of the body and query that messages must not repeat. */
+  /** Values of the body and query that messages must not contain. */
   readonly secrets: readonly string[];
 }
 
@@ -265,11 +277,11 @@ function secretsIn(value: unknown, key = ""): string[] {
 
 const record = (value: unknown) => (value ?? {}) as Record<string, unknown>;
 
-/** One escaped segment of a path. "." and ".." are refused: a URL resolves them, and would name another object. */
+/** One escaped segment of a path. "." and ".." are rejected: a URL resolves them, and would refer to another object. */
 function segment(operation: Operation, name: string, value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);
   if (text === "" || text === "." || text === "..") {
-    throw new ConfigurationError(`path parameter must be given, and not be "${text}"`, {
+    throw new ConfigurationError(`path parameter must not be "${text}"`, {
       field: [operation.id, name],
     });
   }
@@ -277,7 +289,8 @@ function segment(operation: Operation, name: string, value: unknown): string {
 }
 
 /**
- * Puts a request into the wire's form. Values are not checked: servers differ in what they allow.
+ * Converts a request to the wire's form. Values are not checked, because servers differ in the values that they
+ * accept.
  * @throws ConfigurationError when a path parameter is missing or cannot be part of a path
  */
 export function buildRequest(operation: Operation, parts: RequestParts): WireRequest {
@@ -290,7 +303,7 @@ export function buildRequest(operation: Operation, parts: RequestParts): WireReq
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== null) search.append(name, String(value));
   }
-  // Servers of 0.19 look for a tag that is removed in the body (rules D17), others in the path alone.
+  // Servers of 0.19 expect a removed tag in the body (rules D17), other servers only in the path.
   const removed = operation.method === "DELETE" && params.tag !== undefined ? { tag: params.tag } : undefined;
   const body = operation.body ? toWire(operation.body, parts.body) : removed;
   return {

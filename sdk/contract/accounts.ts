@@ -8,10 +8,11 @@ const part = "Authentication and users";
 const ofUser = { part, auth: ["jwt"], scope: "user" } as const;
 const byMail = { part, edition: "cloud", auth: ["none"], scope: "public" } as const;
 
-// The list allows resendEmail 3 to 20 characters; users with a longer name could then never get their mail again.
+// The specification limits the names of resendEmail to 3 to 20 characters. Users with a longer name could then never
+// get their mail again.
 const account = z.union([username, email]).describe("Username or e-mail");
 
-/** A token from a mail: 128 random bits in the form of a uuid, of whatever version. */
+/** A token from a mail: 128 random bits in the form of a UUID of any version. */
 export const mailToken = z
   .string()
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i, "must be a uuid")
@@ -21,8 +22,9 @@ export const registerUser = defineOperation({
   id: "registerUser",
   part,
   summary:
-    "Make an account. With the sig of an invitation it is confirmed at once and the answer is a session; else " +
-    "nothing is answered, and a mail confirms it. Below the cloud edition it needs a sig",
+    "Create an account. With the `sig` of an invitation, the account is confirmed immediately and the response is a " +
+    "session. Otherwise the response is empty, and the user confirms the account by mail. Below the cloud edition, " +
+    "`sig` is required",
   method: "POST",
   path: "/api/register",
   edition: "enterprise",
@@ -32,37 +34,37 @@ export const registerUser = defineOperation({
     name: z.string().min(1).max(64),
     email,
     username,
-    // Rules D10: the seed's form at registration.
+    // Rules D10: the format of the specification for registration.
     password: z
       .string()
       .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must have 1 to 64 letters, digits, - and _")
       .describe("1 to 64 letters, digits, - and _"),
     email_marketing: z.boolean(),
-    sig: z.string().max(256).optional().describe("From the invitation's link"),
+    sig: z.string().max(256).optional().describe("Value from the invitation link"),
   }),
   limit: { kind: "login", account: "email" },
   success: { body: userSession, mayBeEmpty: true },
   errors: {
     400: "array of invalid field names",
-    401: "sig given but not valid for this e-mail, or missing below the cloud edition",
-    409: "array of taken field names",
+    401: "sig not valid for this e-mail address, or missing below the cloud edition",
+    409: "array of the names of fields whose values are already in use",
   },
 });
 
 export const validateAccount = defineOperation({
   ...byMail,
   id: "validateAccount",
-  summary: "Confirm an account with the token of the activation mail, once within 24 hours",
+  summary: "Confirm an account with the token of the activation mail. The token works once, within 24 hours",
   method: "GET",
   path: "/api/user/validation_account",
   query: { email, token: mailToken },
-  // A second run finds the token used.
+  // A repeated request would fail, because the token is already used.
   repeatable: false,
   limit: { kind: "login" },
   errors: {
     400: "email or token missing or malformed",
-    401: "listed by the description; not given by this service",
-    404: "token unknown, used or expired for that e-mail",
+    401: "listed in the specification; this service does not return it",
+    404: "token unknown, used or expired for this e-mail address",
   },
 });
 
@@ -77,30 +79,32 @@ export const resendEmail = defineOperation({
   ...mailRequest,
   id: "resendEmail",
   summary:
-    "Send the activation mail again, which makes the earlier one void; the answer does not tell whether the account exists",
+    "Send the activation mail again and invalidate the earlier one. The response is the same if the account does not exist",
   path: "/api/user/resend_email",
   errors: {
-    400: "username missing or of another form",
-    401: "listed by the description; not given by this service",
+    400: "username missing or malformed",
+    401: "listed in the specification; this service does not return it",
   },
 });
 
 export const recoverPassword = defineOperation({
   ...mailRequest,
   id: "recoverPassword",
-  summary: "Send a mail for setting a new password; the answer does not tell whether the account exists",
+  summary:
+    "Send a mail with a link to set a new password. The response is the same if the account does not exist",
   path: "/api/user/recover_password",
   errors: {
-    400: "username missing or of another form",
-    401: "listed by the description; not given by this service",
-    404: "given by newer services for an unknown user; not by this one",
+    400: "username missing or malformed",
+    401: "listed in the specification; this service does not return it",
+    404: "newer services return it for an unknown user; this service does not",
   },
 });
 
 export const updateRecoverPassword = defineOperation({
   ...byMail,
   id: "updateRecoverPassword",
-  summary: "Set a new password with the token of the mail, once within 24 hours; ends all logins of the user",
+  summary:
+    "Set a new password with the token of the mail, and end all logins of the user. The token works once, within 24 hours",
   method: "POST",
   path: "/api/user/{uid}/update_password",
   params: { uid: userId },
@@ -113,8 +117,8 @@ export const updateUserData = defineOperation({
   ...ofUser,
   id: "updateUserData",
   summary:
-    "Change the calling user without the password (older form of updateUser); addresses take effect when they are " +
-    "confirmed",
+    "Change the calling user, except the password (older form of updateUser). New addresses take effect after their " +
+    "confirmation",
   method: "PATCH",
   path: "/api/users/{id}/data",
   params: { id: userId },
@@ -124,31 +128,31 @@ export const updateUserData = defineOperation({
     400: "array of invalid field names",
     403: "called with an API key, or id is not the caller",
     404: "user no longer exists",
-    409: "array of taken field names",
+    409: "array of the names of fields whose values are already in use",
   },
 });
 
 export const updateUserPassword = defineOperation({
   ...ofUser,
   id: "updateUserPassword",
-  summary: "Change the calling user's password (older form of updateUser); ends the user's other logins",
+  summary: "Change the calling user's password (older form of updateUser), and end the user's other logins",
   method: "PATCH",
   path: "/api/users/{id}/password",
   params: { id: userId },
-  // Registration allows passwords of other lengths than a new one has here.
+  // Registration allows other password lengths than new_password has here.
   body: z.object({ current_password: z.string().min(1).max(1024), new_password: password }),
   errors: {
     400: "field missing, outside its limits, both equal, or current_password wrong",
     403: "called with an API key, or id is not the caller",
     404: "user no longer exists",
-    429: "too many wrong values of current_password; X-Account-Lockout is the unix second when it ends",
+    429: "too many wrong values of current_password; X-Account-Lockout contains the Unix second at which the lockout ends",
   },
 });
 
 export const deleteUser = defineOperation({
   ...ofUser,
   id: "deleteUser",
-  summary: "Delete the calling user with its memberships",
+  summary: "Delete the calling user and all its memberships",
   method: "DELETE",
   path: "/api/user",
   edition: "cloud",

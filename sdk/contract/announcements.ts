@@ -9,18 +9,18 @@ export const announcementTitle = z.string().min(1).max(90);
 
 const item = { uuid: z.uuid(), title: z.string(), date: dateTime };
 
-export const announcementItem = model("AnnouncementItem", "News of the service", z.object(item));
+export const announcementItem = model("AnnouncementItem", "An announcement of the service", z.object(item));
 
 export const announcement = model(
   "Announcement",
-  "News of the service, with its text",
+  "An announcement of the service, with its text",
   z.object({ ...item, content: z.string().describe("Markdown") }),
 );
 
 export const listAnnouncements = defineOperation({
   ...common,
   id: "listAnnouncements",
-  summary: "News of the service, by date",
+  summary: "List the announcements of the service, by date",
   method: "GET",
   path: "/api/announcements",
   query: { ...paging, order_by: sorting.order_by },
@@ -30,7 +30,7 @@ export const listAnnouncements = defineOperation({
 export const getAnnouncement = defineOperation({
   ...common,
   id: "getAnnouncement",
-  summary: "One announcement with its text",
+  summary: "Get an announcement with its text",
   method: "GET",
   path: "/api/announcements/{uuid}",
   params: { uuid: z.uuid() },

@@ -14,7 +14,7 @@ import {
 
 const part = "API keys";
 const ROLE_TOO_HIGH =
-  "role below administrator, role asked for is above the caller's, or called with an API key";
+  "role below administrator, the requested role is above the caller's, or called with an API key";
 const UNKNOWN = "no key with that name in the namespace";
 
 const write = {
@@ -30,7 +30,7 @@ const shape = {
   created_by: userId,
   role,
   name: z.string(),
-  expires_in: z.int().describe("Unix second of expiry, -1: never"),
+  expires_in: z.int().describe("Unix second at which the key expires; -1: never"),
   created_at: dateTime,
   updated_at: dateTime,
   revision,
@@ -41,37 +41,37 @@ export const apiKey = model("ApiKey", "An API key without its secret", z.object(
 
 export const apiKeyCreated = model(
   "ApiKeyCreated",
-  "A new API key; the only answer that holds the secret",
+  "A new API key. Only this response contains the secret",
   z.object({
     id: z.string().describe("The secret itself"),
     ...shape,
-    created_by: userId.optional().describe("Who made it; some servers say user_id instead"),
-    user_id: userId.optional().describe("The same as created_by, in another spelling"),
+    created_by: userId.optional().describe("User who created the key; some servers send user_id instead"),
+    user_id: userId.optional().describe("The same as created_by, in the spelling of some servers"),
   }),
 );
 
-/** Days an API key may live; -1 means for ever (rules section 15.2). */
+/** Allowed lifetimes of an API key in days; -1: no expiry (rules section 15.2). */
 export const API_KEY_DAYS = [-1, 30, 60, 90, 365] as const;
 
-const name = z.string().min(3).max(20).regex(/^\S+$/, "must not hold white space");
-// Blank means "the caller's role" (rules section 15.3).
+const name = z.string().min(3).max(20).regex(/^\S+$/, "must not contain white space");
+// An empty role is the caller's role (rules section 15.3).
 const optionalRole = z.union([role, z.literal("")]).optional();
 
 export const createApiKey = defineOperation({
   ...write,
   id: "createApiKey",
-  summary: "Make an API key; its secret is shown this once",
+  summary: "Create an API key. Only this response contains its secret",
   method: "POST",
   path: "/api/namespaces/api-key",
   creates: true,
   body: z.object({
     name,
-    expires_at: z.literal(API_KEY_DAYS).describe("Days until it expires"),
+    expires_at: z.literal(API_KEY_DAYS).describe("Days until the key expires; -1: never"),
     role: optionalRole,
     key: z
       .union([z.uuidv4(), z.literal("")])
       .optional()
-      .describe("The secret; random when blank"),
+      .describe("The secret; empty: a random secret"),
   }),
   idempotencyKey: true,
   success: { body: apiKeyCreated },
@@ -79,14 +79,14 @@ export const createApiKey = defineOperation({
     400: "name outside 3..20 or with whitespace, expires_at not -1/30/60/90/365, key not a uuid v4, or role unknown",
     403: ROLE_TOO_HIGH,
     404: "namespace unknown",
-    409: "name or key already used in the namespace",
+    409: "name or key already in use in the namespace",
   },
 });
 
 export const listApiKeys = defineOperation({
   id: "listApiKeys",
   part,
-  summary: "The namespace's API keys, without their secrets",
+  summary: "List the namespace's API keys, without their secrets",
   method: "GET",
   path: "/api/namespaces/api-key",
   auth: ["jwt", "apikey"],
@@ -109,14 +109,14 @@ export const updateApiKey = defineOperation({
     400: "name or role invalid",
     403: ROLE_TOO_HIGH,
     404: UNKNOWN,
-    409: "new name used by another key",
+    409: "another key has the new name",
   },
 });
 
 export const deleteApiKey = defineOperation({
   ...write,
   id: "deleteApiKey",
-  summary: "Revoke an API key at once",
+  summary: "Revoke an API key immediately",
   method: "DELETE",
   path: "/api/namespaces/api-key/{key}",
   params: { key: z.string().min(1).max(64) },

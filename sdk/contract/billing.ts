@@ -6,9 +6,9 @@ import { dateTime, model, TOTAL_COUNT, uid } from "./schemas.ts";
 const part = "Billing";
 const BELOW_OWNER = "caller's role is below owner";
 const REFUSED = "role below owner, or the payment gateway refuses";
-const UNKNOWN = "the namespace has no customer, or the gateway does not know the object";
+const UNKNOWN = "the namespace has no customer, or the object is unknown to the payment gateway";
 const INVALID = "request invalid";
-const UNPAID = "invoices are open, or there is no payment method";
+const UNPAID = "there are open invoices, or there is no payment method";
 const FAILED = "the payment gateway failed; the body is {message, code}";
 
 /** States of a subscription (models section 12). */
@@ -27,7 +27,7 @@ export const SUBSCRIPTION_STATUSES = [
 /** A state of a subscription. */
 export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
 
-/** True when billing is active in this state, so that the limits of a free namespace do not hold (models section 4). */
+/** True if billing is active in this state, so the limits of a free namespace do not apply (models section 4). */
 export function isActiveSubscription(status: SubscriptionStatus): boolean {
   return ["active", "trialing", "past_due", "to_cancel_at_end_of_period"].includes(status);
 }
@@ -40,14 +40,14 @@ export const billingError = model(
     code: z
       .string()
       .describe(
-        "card_declined, expired_card, incorrect_cvc, incorrect_number, processing_error, or another one of the gateway",
+        "card_declined, expired_card, incorrect_cvc, incorrect_number, processing_error, or another code of the payment gateway",
       ),
   }),
 );
 
 export const customer = model(
   "Customer",
-  "Who pays for a namespace, as the payment gateway has it",
+  "The customer of a namespace at the payment gateway",
   z.object({
     id: z.string(),
     name: z.string(),
@@ -55,7 +55,7 @@ export const customer = model(
     payment_methods: z.array(
       z.object({
         id: z.string(),
-        number: z.string().describe("Masked but for the last 4 digits"),
+        number: z.string().describe("Masked except for the last 4 digits"),
         brand: z.string(),
         exp_month: z.int(),
         exp_year: z.int(),
@@ -73,7 +73,7 @@ export const subscription = model(
     id: z.string(),
     active: z.boolean(),
     status: z.enum(SUBSCRIPTION_STATUSES),
-    end_at: z.int().describe("Unix second at which the present period ends"),
+    end_at: z.int().describe("Unix second at which the current period ends"),
     invoices: z.array(
       z.object({
         id: z.string(),
@@ -87,13 +87,13 @@ export const subscription = model(
 
 export const namespaceBilling = model(
   "NamespaceBilling",
-  "What a namespace knows of its subscription",
+  "The subscription data of a namespace",
   z.object({
     active: z.boolean(),
     status: z.enum(SUBSCRIPTION_STATUSES),
     customer_id: z.string(),
     subscription_id: z.string().describe("Empty without a subscription"),
-    current_period_end: z.int().describe("Unix second, 0 without a subscription"),
+    current_period_end: z.int().describe("Unix second; 0 without a subscription"),
     created_at: dateTime,
     updated_at: dateTime,
   }),
@@ -101,16 +101,16 @@ export const namespaceBilling = model(
 
 export const billingEvaluation = model(
   "BillingEvaluation",
-  "What the namespace may do at present",
+  "The actions that billing currently allows the namespace",
   z.object({
-    can_accept: z.boolean().describe("Another device may be accepted"),
-    can_connect: z.boolean().describe("Devices may be connected to"),
+    can_accept: z.boolean().describe("The namespace may accept another device"),
+    can_connect: z.boolean().describe("Users may connect to the namespace's devices"),
   }),
 );
 
 export const portalUrl = model(
   "PortalUrl",
-  "Where the owner manages the billing",
+  "Address of the page on which the owner manages the billing",
   z.object({ url: z.url() }),
 );
 
@@ -119,14 +119,14 @@ export const REPORTED_ACTIONS = ["device_accept", "namespace_delete"] as const;
 /** An action of a namespace that the payment gateway may refuse. */
 export type ReportedAction = (typeof REPORTED_ACTIONS)[number];
 
-/** The query of reports, on both listeners. */
-export const report = { action: z.enum(REPORTED_ACTIONS).describe("What is about to be done") };
+/** The query of reports, on the public and the internal listener. */
+export const report = { action: z.enum(REPORTED_ACTIONS).describe("The planned action") };
 
 const common = { part, edition: "cloud", auth: ["jwt", "apikey"], scope: "namespace" } as const;
 const ofOwner = { ...common, minRole: "owner" } as const;
 const paymentGatewayErrors = { 403: REFUSED, 404: UNKNOWN, 424: FAILED };
 
-// A card's number is no id: one that is sent by mistake is refused before anything is done with it.
+// The number of a card is not an id. The pattern rejects it before any processing.
 const paymentMethod = z.object({
   id: z
     .string()
@@ -134,9 +134,9 @@ const paymentMethod = z.object({
     .max(255)
     .regex(
       /^(?!\d+$)[A-Za-z0-9_-]+$/,
-      "must be a payment method's id of the gateway: letters, digits, _ and -",
+      "must be the gateway's id of a payment method: letters, digits, _ and -",
     )
-    .describe("The payment method's id at the gateway; never a card's number"),
+    .describe("The gateway's id of the payment method; never the number of a card"),
 });
 
 const paymentMethodOperation = {
@@ -150,28 +150,28 @@ const paymentMethodOperation = {
 export const attachPaymentMethod = defineOperation({
   ...paymentMethodOperation,
   id: "attachPaymentMethod",
-  summary: "Add a payment method to the namespace's customer; the first one becomes the default",
+  summary: "Add a payment method to the namespace's customer. The first one becomes the default",
   path: "/api/billing/paymentmethod/attach",
 });
 
 export const detachPaymentMethod = defineOperation({
   ...paymentMethodOperation,
   id: "detachPaymentMethod",
-  summary: "Remove a payment method; the last one of a running subscription stays",
+  summary: "Remove a payment method. The last one of a running subscription cannot be removed",
   path: "/api/billing/paymentmethod/detach",
 });
 
 export const setDefaultPaymentMethod = defineOperation({
   ...paymentMethodOperation,
   id: "setDefaultPaymentMethod",
-  summary: "Make a payment method the one that invoices are paid with",
+  summary: "Set the payment method for invoices",
   path: "/api/billing/paymentmethod/default",
 });
 
 export const choiceDevices = defineOperation({
   ...ofOwner,
   id: "choiceDevices",
-  summary: "Choose which devices stay accepted without a subscription; all others have to wait again",
+  summary: "Choose the devices that stay accepted without a subscription. All others become pending again",
   method: "POST",
   path: "/api/billing/device-choice",
   body: z.object({
@@ -182,7 +182,7 @@ export const choiceDevices = defineOperation({
       .refine((list) => new Set(list).size === list.length, "must not repeat a device"),
   }),
   errors: {
-    400: "choices missing, more than 3, repeated, or no accepted device of the namespace",
+    400: "choices missing, more than 3, repeated, or not an accepted device of the namespace",
     403: BELOW_OWNER,
   },
   repeatable: true,
@@ -191,7 +191,7 @@ export const choiceDevices = defineOperation({
 export const getCustomer = defineOperation({
   ...ofOwner,
   id: "getCustomer",
-  summary: "The namespace's customer with its payment methods",
+  summary: "Get the namespace's customer with its payment methods",
   method: "GET",
   path: "/api/billing/customer",
   success: { body: customer },
@@ -201,17 +201,17 @@ export const getCustomer = defineOperation({
 export const getSubscription = defineOperation({
   ...ofOwner,
   id: "getSubscription",
-  summary: "The namespace's subscription with its invoices",
+  summary: "Get the namespace's subscription with its invoices",
   method: "GET",
   path: "/api/billing/subscription",
   success: { body: subscription },
-  errors: { 402: "the payment gateway asks for a payment first", ...paymentGatewayErrors },
+  errors: { 402: "the payment gateway requires a payment first", ...paymentGatewayErrors },
 });
 
 export const getDevicesMostUsed = defineOperation({
   ...ofOwner,
   id: "getDevicesMostUsed",
-  summary: "The three accepted devices that are used most",
+  summary: "List the three most used accepted devices",
   method: "GET",
   path: "/api/billing/devices-most-used",
   success: { headers: [TOTAL_COUNT], body: z.array(device) },
@@ -224,27 +224,27 @@ export const createCustomer = defineOperation({
   summary: "Make the namespace a customer of the payment gateway",
   method: "POST",
   path: "/api/billing/customer",
-  errors: { 400: INVALID, ...paymentGatewayErrors, 409: "the namespace has a customer already" },
+  errors: { 400: INVALID, ...paymentGatewayErrors, 409: "the namespace already has a customer" },
 });
 
 export const createSubscription = defineOperation({
   ...ofOwner,
   id: "createSubscription",
-  summary: "Subscribe: any number of devices may be accepted, each is paid for",
+  summary: "Subscribe the namespace. It may then accept any number of devices, and pays for each",
   method: "POST",
   path: "/api/billing/subscription",
   errors: {
     400: INVALID,
     402: UNPAID,
     ...paymentGatewayErrors,
-    409: "the namespace has an active subscription already",
+    409: "the namespace already has an active subscription",
   },
 });
 
 export const createBillingPortal = defineOperation({
   ...ofOwner,
   id: "createBillingPortal",
-  summary: "Where the owner manages payment methods and invoices",
+  summary: "Get the address of the page on which the owner manages payment methods and invoices",
   method: "POST",
   path: "/api/billing/portal",
   auth: ["jwt"],
@@ -253,11 +253,12 @@ export const createBillingPortal = defineOperation({
   repeatable: true,
 });
 
-// As an end user calls them. On the private listener the same paths are operations of their own (internal.ts).
+// For end users. On the internal listener, the same paths belong to separate operations (internal.ts).
 export const evaluateBilling = defineOperation({
   ...common,
   id: "evaluateBilling",
-  summary: "Whether the namespace may accept another device, and connect to those that it has",
+  summary:
+    "Check whether billing allows the namespace to accept another device and to connect to its devices",
   method: "POST",
   path: "/api/billing/evaluate",
   aliases: ["/internal/billing/evaluate"],
@@ -271,7 +272,7 @@ export const evaluateBilling = defineOperation({
 export const reportBilling = defineOperation({
   ...common,
   id: "reportBilling",
-  summary: "Ask whether billing lets an action through; it is not booked by asking",
+  summary: "Check whether billing allows an action. The check does not charge for the action",
   method: "POST",
   path: "/api/billing/report",
   aliases: ["/internal/billing/report"],

@@ -19,7 +19,7 @@ const ofConnector = {
   params: { uid: connectorUid },
 } as const;
 
-/** Longest certificate or key, in characters of PEM; room for a chain. */
+/** Maximum length of a certificate or key, in characters of PEM. A chain fits into it. */
 const PEM_MAX = 16_384;
 
 export const connector = model(
@@ -32,7 +32,8 @@ export const connector = model(
     secure: z.boolean(),
     address: z.string(),
     port: z.int(),
-    // The model also has tls "or absent": it is absent always, since nobody has to read a private key again.
+    // In the specification, the model also has an optional `tls`. This service never returns it, because clients need
+    // not read a private key again.
     status: z.object({ state: z.enum(["connected", "disconnected"]), message: z.string() }),
     revision,
   }),
@@ -52,33 +53,39 @@ const port = z.int().min(1).max(65_535);
 const pem = z.string().min(1).max(PEM_MAX);
 const tls = z
   .object({
-    ca: pem.describe("Certificate of the authority that the engine's is from, PEM"),
-    cert: pem.describe("The service's own certificate for the engine, PEM"),
-    key: pem.describe("Its private key, PEM; never answered"),
+    ca: pem.describe("Certificate of the authority that issued the engine's certificate, PEM"),
+    cert: pem.describe("Client certificate of the service for the engine, PEM"),
+    key: pem.describe("Private key of the client certificate, PEM; never returned"),
   })
   .nullish()
-  .describe("Required when secure; not kept otherwise");
+  .describe("Required if secure is true; otherwise not stored");
 
 export const connectorCreate = defineOperation({
   ...common,
   id: "connectorCreate",
-  summary: "Store a connector; enabled unless it says otherwise, and not connected yet",
+  summary: "Create a connector. It is enabled by default, and not connected yet",
   method: "POST",
   path: "/api/connector",
   minRole: "administrator",
   body: z.object({ enable: z.boolean().optional(), secure: z.boolean().optional(), address, port, tls }),
-  errors: { 400: INVALID, 403: `${BELOW_ADMINISTRATOR}, or the namespace has its maximum of connectors` },
+  errors: {
+    400: INVALID,
+    403: `${BELOW_ADMINISTRATOR}, or the namespace has reached its maximum number of connectors`,
+  },
 });
 
 export const connectorList = defineOperation({
   ...common,
   id: "connectorList",
-  summary: "The namespace's connectors, the latest first",
+  summary: "List the namespace's connectors, latest first",
   method: "GET",
   path: "/api/connector",
   minRole: "observer",
   query: {
-    enable: z.enum(["true", "false"]).optional().describe("Only those that are enabled, or are not"),
+    enable: z
+      .enum(["true", "false"])
+      .optional()
+      .describe("Only enabled connectors (true) or disabled ones (false)"),
     ...paging,
   },
   success: { headers: [TOTAL_COUNT], body: z.array(connector) },
@@ -87,7 +94,7 @@ export const connectorList = defineOperation({
 export const connectorGet = defineOperation({
   ...ofConnector,
   id: "connectorGet",
-  summary: "One connector",
+  summary: "Get a connector",
   method: "GET",
   minRole: "observer",
   success: { body: connector },
@@ -97,7 +104,7 @@ export const connectorGet = defineOperation({
 export const connectorUpdate = defineOperation({
   ...ofConnector,
   id: "connectorUpdate",
-  summary: "Change what is sent of a connector",
+  summary: "Change fields of a connector. Omitted fields do not change",
   method: "PATCH",
   minRole: "administrator",
   body: z.object({
@@ -123,7 +130,8 @@ export const connectorDelete = defineOperation({
 export const connectorInfo = defineOperation({
   ...common,
   id: "connectorInfo",
-  summary: "What the engine of a connector says of itself; 500 while the connector is not connected to it",
+  summary:
+    "Get the engine's description of itself. Returns 500 while the connector is not connected to its engine",
   method: "GET",
   path: "/api/connector/{uid}/info",
   minRole: "observer",

@@ -4,8 +4,8 @@ import type { Operation } from "./operation.ts";
 const ofContainers = (text: string) => text.replaceAll(/\bdevice(s?)\b/g, "container$1");
 
 /**
- * The same operation under `/api/containers`: a container is a device whose platform is `connector`, and its
- * operations are those of devices (rules section 7).
+ * Returns an operation of devices under `/api/containers`. A container is a device with the platform `connector`, and
+ * its operations are those of devices (rules section 7).
  */
 function containerOperation<const Id extends string, O extends Operation>(
   id: Id,
@@ -16,7 +16,7 @@ function containerOperation<const Id extends string, O extends Operation>(
     id,
     summary: ofContainers(like.summary),
     path: like.path.replace("/api/devices", "/api/containers"),
-    // The limit is one for both, so a text about it stays.
+    // Devices and containers share one limit, so a text about the limit does not change.
     errors: Object.fromEntries(
       Object.entries(like.errors).map(([status, text]) => [
         status,

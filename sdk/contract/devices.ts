@@ -22,7 +22,7 @@ const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
 const write = { ...common, object: "device", minRole: "operator" } as const;
 const writeTags = { ...write, object: "deviceTags" } as const;
 
-/** What has become of a device, or of its wish to enroll. */
+/** States of a device, including those of its enrollment. */
 export const DEVICE_STATUSES = ["accepted", "rejected", "pending", "removed", "unused"] as const;
 
 const deviceInfo = z.object({
@@ -43,22 +43,22 @@ export const device = model(
     info: deviceInfo,
     public_key: z
       .string()
-      .describe("PEM; empty for observers, because it identifies the device to the service"),
+      .describe("PEM. Empty for observers, because the key identifies the device to the service"),
     tenant_id: tenantId,
     last_seen: dateTime,
     online: z.boolean(),
     namespace: z.string().describe("Namespace name"),
     status: z.enum(DEVICE_STATUSES),
     status_update_at: dateTime,
-    status_updated_at: dateTime.describe("The same, in the spelling of older clients"),
+    status_updated_at: dateTime.describe("The same as status_update_at, in the spelling of older clients"),
     created_at: dateTime,
     remote_addr: z.string(),
     position: z.object({ latitude: z.number(), longitude: z.number() }),
     tags: z.array(z.string()),
     public_url: z.boolean(),
-    acceptable: z.boolean().describe("May be accepted now"),
+    acceptable: z.boolean().describe("The device may be accepted now"),
     revision,
-    tags_revision: revision.describe("The same for the tags, which are declared by themselves"),
+    tags_revision: revision.describe("Revision of the device's tags, which are declared separately"),
     declared_by: declaredBy,
     tags_declared_by: declaredBy,
   }),
@@ -66,7 +66,7 @@ export const device = model(
 
 export const deviceAuth = model(
   "DeviceAuth",
-  "What an agent gets when it reports",
+  "The response to an agent that enrolls or reports",
   z.object({
     uid,
     token: z.string(),
@@ -75,7 +75,7 @@ export const deviceAuth = model(
     agent_key: z
       .string()
       .describe(
-        "Public key that the service logs in to agents with (base64, as in authorized_keys), to pin; only with a proof",
+        "Public key with which the service logs in to agents (base64, as in authorized_keys). Agents pin it. Only with a proof",
       )
       .optional(),
   }),
@@ -86,9 +86,9 @@ export const deviceName = z
   .string()
   .min(1)
   .max(64)
-  .regex(/^[a-zA-Z0-9_-]+$/, "may hold letters, digits, _ and -");
+  .regex(/^[a-zA-Z0-9_-]+$/, "may contain letters, digits, _ and -");
 
-// What the refinement of authDevice's body demands, for readers of its JSON Schema.
+// The refinement of authDevice's body in JSON Schema, for clients.
 const HAS_HOSTNAME = { required: ["hostname"], properties: { hostname: { minLength: 1 } } };
 const HAS_MAC = {
   required: ["identity"],
@@ -96,8 +96,8 @@ const HAS_MAC = {
 };
 
 /**
- * The text that a device signs to prove that it has its private key. Its first line keeps the signature from being valid
- * for anything else.
+ * The text that a device signs to prove that it has its private key. Because of its first line, the signature is not
+ * valid for any other purpose.
  */
 export const proofText = (tenant: string, challenge: string): string =>
   `gatehouse device proof 1\n${tenant}\n${challenge}`;
@@ -106,12 +106,12 @@ export const challengeDevice = defineOperation({
   id: "challengeDevice",
   part,
   summary:
-    "A challenge that an agent signs when it enrolls or reports, to prove that it has the device's private key",
+    "Get a challenge. An agent signs it when it enrolls or reports, to prove that it has the device's private key",
   method: "POST",
   path: "/api/devices/challenge",
   auth: ["none"],
   scope: "public",
-  success: { body: z.object({ challenge: z.string().describe("Valid for a minute") }) },
+  success: { body: z.object({ challenge: z.string().describe("Valid for one minute") }) },
   repeatable: true,
   limit: { kind: "report" },
 });
@@ -119,7 +119,8 @@ export const challengeDevice = defineOperation({
 export const authDevice = defineOperation({
   id: "authDevice",
   part,
-  summary: "An agent enrolls or reports; the same agent again keeps name, status and tags",
+  summary:
+    "Enroll a device or report its state. A device that is already enrolled keeps its name, status and tags",
   method: "POST",
   path: "/api/devices/auth",
   aliases: ["/api/auth/device"],
@@ -128,7 +129,7 @@ export const authDevice = defineOperation({
   body: z
     .object({
       info: deviceInfo,
-      sessions: z.array(z.string().max(64)).max(1000).nullish().describe("Sessions still alive"),
+      sessions: z.array(z.string().max(64)).max(1000).nullish().describe("Uids of open sessions"),
       hostname: z.union([deviceName, z.literal("")]).optional(),
       identity: z.object({ mac: z.string().max(64) }).nullish(),
       public_key: z.string().min(1).max(4096).describe("PEM"),
@@ -141,39 +142,45 @@ export const authDevice = defineOperation({
             .min(1)
             .max(2048)
             .describe(
-              "RSA PKCS #1 v1.5 with SHA-256 over the challenge's text for proofs, by the device's private key",
+              "RSA PKCS #1 v1.5 signature with SHA-256 of the device's private key over the proof text of the challenge",
             ),
         })
         .optional()
-        .describe("Proves that the agent has the private key; without it the token records nothing"),
+        .describe(
+          "Proves that the agent has the private key. Without a proof, the token cannot change or record sessions",
+        ),
     })
     .meta({ anyOf: [HAS_HOSTNAME, HAS_MAC] })
-    .refine((body) => body.hostname || body.identity?.mac, "needs at least one of hostname and identity.mac"),
+    .refine(
+      (body) => body.hostname || body.identity?.mac,
+      "must have at least one of hostname and identity.mac",
+    ),
   success: { body: deviceAuth },
   errors: {
     400: "required field missing or invalid, or neither hostname nor identity.mac",
-    401: "listed by the specification; unused, no token is needed",
+    401: "listed in the specification; unused, because no token is required",
     403:
-      "as many devices as the service allows wait in the namespace to be accepted, and this one is new; the proof is " +
-      "wrong; or the namespace requires one",
+      "the device is new, and the namespace has the maximum number of devices that wait to be accepted; the proof is " +
+      "wrong; or the namespace requires a proof",
     404: "tenant_id unknown",
   },
   repeatable: true,
-  // A thousand sessions and a key are more than most operations take.
+  // A report with a thousand sessions and a key is larger than the requests of most operations.
   bodyLimit: 128 * 1024,
   limit: { kind: "report" },
 });
 
 export const signature = model(
   "Signature",
-  "A signature by a private key of the service",
+  "A signature with a private key of the service",
   z.object({ signature: z.base64().describe("RSA PKCS#1 v1.5 with SHA-256") }),
 );
 
 export const authSshPublicKey = defineOperation({
   id: "authSshPublicKey",
   part,
-  summary: "A device's agent has text signed by the private key of a login to it, to see whose key that is",
+  summary:
+    "Sign a text with the private key of a login to the device, so that the agent can identify the key",
   method: "POST",
   path: "/api/auth/ssh",
   auth: ["device", "jwt", "apikey"],
@@ -181,14 +188,14 @@ export const authSshPublicKey = defineOperation({
   minRole: "observer",
   body: z.object({
     fingerprint,
-    // What an SSH client signs to log in holds control characters (RFC 4252, section 7): this service must sign
-    // that for nobody, else a device could log in to another one with the key.
+    // The text that an SSH client signs to log in contains control characters (RFC 4252, section 7). This service
+    // must never sign such a text: a device could use the signature to log in to another device.
     data: z
       .string()
       .min(1)
       .max(4096)
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-      .regex(/^[^\u0000-\u001f\u007f-\u009f]*$/, "must not hold control characters")
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern rejects control characters
+      .regex(/^[^\u0000-\u001f\u007f-\u009f]*$/, "must not contain control characters")
       .describe("Text to sign"),
   }),
   success: { body: signature },
@@ -199,7 +206,7 @@ export const authSshPublicKey = defineOperation({
 export const offlineDevice = defineOperation({
   id: "offlineDevice",
   part,
-  summary: "Mark a device as offline, until its next report",
+  summary: "Mark a device as offline until its next report",
   method: "POST",
   path: "/internal/devices/{uid}/offline",
   auth: ["internal", "device", "jwt", "apikey"],
@@ -213,13 +220,13 @@ export const offlineDevice = defineOperation({
 export const getDevices = defineOperation({
   ...common,
   id: "getDevices",
-  summary: "The namespace's devices",
+  summary: "List the namespace's devices",
   method: "GET",
   path: "/api/devices",
   minRole: "observer",
   query: {
     ...filtering,
-    status: z.enum(DEVICE_STATUSES).optional().describe("Default: every status but removed"),
+    status: z.enum(DEVICE_STATUSES).optional().describe("Default: every status except removed"),
     sort_by: sorting.sort_by,
     order_by: sorting.order_by.catch("desc"),
   },
@@ -230,7 +237,7 @@ export const getDevices = defineOperation({
 export const getDevice = defineOperation({
   ...common,
   id: "getDevice",
-  summary: "One device",
+  summary: "Get a device",
   method: "GET",
   path: "/api/devices/{uid}",
   object: "device",
@@ -243,7 +250,7 @@ export const getDevice = defineOperation({
 export const deleteDevice = defineOperation({
   ...common,
   id: "deleteDevice",
-  summary: "Remove a device with its sessions",
+  summary: "Delete a device and its sessions",
   method: "DELETE",
   path: "/api/devices/{uid}",
   object: "device",
@@ -255,16 +262,16 @@ export const deleteDevice = defineOperation({
 export const updateDevice = defineOperation({
   ...write,
   id: "updateDevice",
-  summary: "Change name or public URL of a device",
+  summary: "Change the name or the public URL of a device",
   method: "PUT",
   path: "/api/devices/{uid}",
   params: { uid },
   body: z.object({ name: deviceName.optional(), public_url: z.boolean().optional() }),
   errors: {
-    400: "name outside 1..64 chars of a-z A-Z 0-9 _ -",
+    400: "name outside 1..64 characters of a-z A-Z 0-9 _ -",
     403: BELOW_OPERATOR,
     404: UNKNOWN,
-    409: "name taken in the namespace",
+    409: "name already in use in the namespace",
   },
 });
 
@@ -289,14 +296,14 @@ const acceptErrors = {
   402: "cloud: device limit reached or billing refuses",
   403: "role below operator, or max_devices reached on community/enterprise",
   404: UNKNOWN,
-  409: "another accepted one has the same name",
+  409: "another accepted device has the same name",
   424: "cloud: the payment gateway failed; the body is {message, code}",
 };
 
 export const acceptDevice = defineOperation({
   ...write,
   id: "acceptDevice",
-  summary: "Accept a device; an accepted one stays so",
+  summary: "Accept a device. An accepted device does not change",
   method: "PATCH",
   path: "/api/devices/{uid}/accept",
   params: { uid },
@@ -328,9 +335,9 @@ export const createDeviceTag = defineOperation({
   idempotencyKey: true,
   errors: {
     400: "tag missing, not alphanumeric or outside 3..255",
-    403: "role below operator, or it already has 3 tags",
+    403: "role below operator, or the device already has 3 tags",
     404: UNKNOWN,
-    409: "tag already on it",
+    409: "the device already has the tag",
   },
 });
 
@@ -356,5 +363,5 @@ export const deleteDeviceTag = defineOperation({
   method: "DELETE",
   path: "/api/devices/{uid}/tags/{tag}",
   params: { uid, tag },
-  errors: { 400: MALFORMED, 403: BELOW_OPERATOR, 404: "no such device, or tag not on it" },
+  errors: { 400: MALFORMED, 403: BELOW_OPERATOR, 404: "no such device, or the device does not have the tag" },
 });

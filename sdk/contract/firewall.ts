@@ -17,19 +17,19 @@ const part = "Firewall rules";
 const NOT_ADMINISTRATOR = "caller's role is below administrator";
 const UNKNOWN = "no such rule in the namespace";
 
-/** Highest priority of a rule: what a 32-bit column holds. The service's own description has no bound. */
+/** Highest priority of a rule: the maximum of a 32-bit column. The specification has no bound. */
 export const PRIORITY_MAX = 2_147_483_647;
 
-/** A rule's id: decimal, so that it serves as the integer that paths declare too (rules D28). */
+/** Id of a rule. It is decimal, because paths also declare it as an integer (rules D28). */
 export const ruleId = z
   .string()
-  .regex(/^[1-9][0-9]{0,9}$/, "must be a whole number from 1 on, without leading zeros");
+  .regex(/^[1-9][0-9]{0,9}$/, "must be a whole number of at least 1, without leading zeros");
 
 const action = z.enum(["allow", "deny"]);
 
 export const firewallRule = model(
   "FirewallRule",
-  "Lets logins to devices through, or refuses them; of those that match, the one of highest priority decides",
+  "Allows or denies logins to devices. Of the matching rules, the rule with the highest priority decides",
   z.object({
     id: ruleId,
     tenant_id: tenantId,
@@ -48,7 +48,7 @@ const settings = z.object({
   action,
   active: z.boolean().describe("An inactive rule is skipped"),
   filter,
-  priority: z.int().min(0).max(PRIORITY_MAX).describe("The higher number wins"),
+  priority: z.int().min(0).max(PRIORITY_MAX).describe("The rule with the highest number decides"),
   source_ip: pattern.describe("Pattern on the client's address"),
   username: pattern.describe("Pattern on the login name"),
 });
@@ -68,7 +68,7 @@ export const createFirewallRule = defineOperation({
   ...write,
   id: "createFirewallRule",
   creates: true,
-  summary: "Make a rule",
+  summary: "Create a rule",
   method: "POST",
   path: "/api/firewall/rules",
   body: settings,
@@ -76,7 +76,7 @@ export const createFirewallRule = defineOperation({
   success: { body: firewallRule },
   errors: {
     400: INVALID,
-    403: `${NOT_ADMINISTRATOR}, or the namespace has its maximum of rules`,
+    403: `${NOT_ADMINISTRATOR}, or the namespace has reached its maximum number of rules`,
     404: "a filter tag does not exist in the namespace",
   },
 });
@@ -84,7 +84,7 @@ export const createFirewallRule = defineOperation({
 export const getFirewallRules = defineOperation({
   ...common,
   id: "getFirewallRules",
-  summary: "The namespace's rules, lowest priority first",
+  summary: "List the namespace's rules, lowest priority first",
   method: "GET",
   path: "/api/firewall/rules",
   minRole: "observer",
@@ -96,7 +96,7 @@ export const getFirewallRule = defineOperation({
   ...common,
   id: "getFirewallRule",
   object: "firewallRule",
-  summary: "One rule",
+  summary: "Get a rule",
   method: "GET",
   path: "/api/firewall/rules/{id}",
   minRole: "observer",
@@ -120,7 +120,7 @@ export const updateFirewallRule = defineOperation({
 export const deleteFirewallRule = defineOperation({
   ...write,
   id: "deleteFirewallRule",
-  summary: "Remove a rule",
+  summary: "Delete a rule",
   method: "DELETE",
   path: "/api/firewall/rules/{id}",
   params: { id: ruleId },
@@ -136,21 +136,21 @@ export const addFirewallRuleTag = defineOperation({
   errors: {
     400: "tag invalid, or the rule has a hostname filter",
     403: "role below administrator, or the rule already has 3 tags",
-    404: "no such rule, or tag does not exist in the namespace",
-    409: "tag already on the rule",
+    404: "no such rule, or the tag does not exist in the namespace",
+    409: "the filter already has the tag",
   },
 });
 
 export const removeFirewallRuleTag = defineOperation({
   ...writeTags,
   id: "removeFirewallRuleTag",
-  summary: "Remove a tag from the filter of a rule; the tag is in the body",
+  summary: "Remove a tag from the filter of a rule. The body contains the tag",
   method: "DELETE",
   body: z.object({ tag }),
   errors: {
-    400: "tag missing, the rule has a hostname filter, or it is the last tag of its filter",
+    400: "tag missing, the rule has a hostname filter, or the tag is the last one of the filter",
     403: NOT_ADMINISTRATOR,
-    404: "no such rule, or tag not on it",
+    404: "no such rule, or its filter does not have the tag",
   },
 });
 

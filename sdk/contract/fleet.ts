@@ -10,14 +10,15 @@ const common = { part, auth: ["jwt", "apikey"], scope: "namespace", minRole: "ob
 export const resolveDevice = defineOperation({
   ...common,
   id: "resolveDevice",
-  summary: "One device, by uid or by name; the uid wins, and of devices with one name the accepted one",
+  summary:
+    "Get a device by uid or by name. The uid takes precedence. If several devices have the name, the accepted one is returned",
   method: "GET",
   path: "/api/devices/resolve",
   object: "device",
   query: { uid: uid.optional(), hostname: deviceName.optional() },
   success: { body: device },
   errors: {
-    400: "neither uid nor hostname sent, or one of them invalid",
+    400: "uid and hostname both missing, or one of them invalid",
     403: NO_NAMESPACE,
     404: "no match in the namespace",
   },
@@ -27,7 +28,7 @@ const count = z.int().min(0);
 
 export const stats = model(
   "Stats",
-  "How many devices and sessions a namespace has, containers counted as devices",
+  "Numbers of devices and sessions of a namespace. Containers count as devices",
   z.object({
     registered_devices: count.describe("Accepted devices"),
     online_devices: count.describe("Accepted devices that are online"),
@@ -40,7 +41,7 @@ export const stats = model(
 export const getStats = defineOperation({
   ...common,
   id: "getStats",
-  summary: "How many devices and sessions the namespace has",
+  summary: "Get the numbers of devices and sessions of the namespace",
   method: "GET",
   path: "/api/stats",
   success: { body: stats },

@@ -58,7 +58,7 @@ export {
 
 type OperationsOf<M> = { [K in keyof M as M[K] extends Operation ? K : never]: M[K] };
 
-/** The operations among what the module of a part exports. */
+/** The operations among the exports of a module. */
 function operationsOf<M extends object>(module: M): OperationsOf<M> {
   const entries = Object.entries(module).filter(([id, value]) => value?.id === id && "method" in value);
   return Object.fromEntries(entries) as OperationsOf<M>;
@@ -92,18 +92,18 @@ export const publicOperations = {
 /** The type of {@link publicOperations}. */
 export type PublicOperations = typeof publicOperations;
 
-/** The operations that only this service has, by id. */
+/** The operations that only this service provides, by id. */
 export const additionalOperations = { ...operationsOf(audit), ...operationsOf(addresses) };
 
-/** All operations that the public listener serves and the client has methods for, by id. */
+/** All operations of the public listener, by id. The client has a method for each of them. */
 export const operations = { ...publicOperations, ...additionalOperations };
 
 /** The type of {@link operations}. */
 export type Operations = typeof operations;
 
 /**
- * The operations for trusted services on the private network, such as an SSH entry, by id. They are served on a
- * listener of their own, and the client has no methods for them (clients section 7).
+ * The operations for trusted services on the private network, such as an SSH entry, by id. A separate listener serves
+ * them, and the client has no methods for them (clients section 7).
  */
 export const internalOperations = {
   ...operationsOf(internal),

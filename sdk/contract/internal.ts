@@ -16,12 +16,12 @@ import {
 import { userSession } from "./users.ts";
 
 /**
- * Header in which a trusted service sends its token. It is not `Authorization`, which `GET /internal/auth` receives
- * as the end user sent it.
+ * Header with the token of a trusted service. It is not `Authorization`, because `GET /internal/auth` receives the
+ * end user's `Authorization` header.
  */
 export const INTERNAL_TOKEN = "X-Internal-Token";
 
-/** Headers by which the edge tells the services behind it who is calling (rules section 3). */
+/** Headers in which the edge sends the identity of the caller to the services behind it (rules section 3). */
 export const IDENTITY_HEADERS = [
   "X-Tenant-ID",
   "X-Role",
@@ -33,7 +33,7 @@ export const IDENTITY_HEADERS = [
 
 const common = { part: "Private network", auth: ["internal"], scope: "internal" } as const;
 
-/** How an SSH address names a device, who logs in there, and from where. */
+/** The namespace and device of an SSH address, the login name and the client's address. */
 const login = {
   domain: z.string().min(1).max(255).describe("Name of the namespace"),
   name: z.string().min(1).max(255).describe("Name of the device"),
@@ -43,11 +43,11 @@ const login = {
     .refine((text) => isIP(text) !== 0, "must be an IPv4 or IPv6 address")
     .describe("Address of the client"),
 };
-const UNKNOWN_DEVICE = "no such namespace, or no accepted device of that name in it";
+const UNKNOWN_DEVICE = "no such namespace, or the namespace has no accepted device of that name";
 
 export const privateKey = model(
   "PrivateKey",
-  "A key pair that the service has made for one SSH login",
+  "A key pair that the service created for one SSH login",
   z.object({
     data: z.base64().describe("Base64 of the private key, PEM (PKCS#1)"),
     fingerprint,
@@ -60,9 +60,9 @@ export const authRequest = defineOperation({
   scope: "forwarded",
   id: "authRequest",
   summary:
-    "Whose token or API key the request carries, as headers: X-Tenant-ID for all but a user without a namespace; " +
-    "X-Role for users there and for API keys; X-ID and X-Username for users; X-Api-Key, always `true`, for API " +
-    "keys; X-Device-UID for devices",
+    "Identify the token or API key of the request, and return headers: X-Tenant-ID (except for a user without a " +
+    "namespace); X-Role for users with a namespace and for API keys; X-ID and X-Username for users; X-Api-Key, " +
+    "always `true`, for API keys; X-Device-UID for devices",
   method: "GET",
   path: "/internal/auth",
   success: { headers: IDENTITY_HEADERS },
@@ -71,7 +71,7 @@ export const authRequest = defineOperation({
 export const createUserToken = defineOperation({
   ...common,
   id: "createUserToken",
-  summary: "A session for a user, as a login makes one",
+  summary: "Create a session for a user, as a login does",
   method: "GET",
   path: "/internal/auth/token/{id}",
   params: { id: userId },
@@ -82,7 +82,7 @@ export const createUserToken = defineOperation({
 export const lookupDevice = defineOperation({
   ...common,
   id: "lookupDevice",
-  summary: "The accepted device that an SSH address names",
+  summary: "Get the accepted device of an SSH address",
   method: "GET",
   path: "/internal/lookup",
   query: { ...login, username: login.username.optional(), ip_address: login.ip_address.optional() },
@@ -93,7 +93,7 @@ export const lookupDevice = defineOperation({
 export const markDeviceOffline = defineOperation({
   ...common,
   id: "markDeviceOffline",
-  summary: "Mark a device as offline, until its next report",
+  summary: "Mark a device as offline until its next report",
   method: "POST",
   path: "/internal/devices/{uid}/offline",
   params: { uid },
@@ -104,7 +104,7 @@ export const markDeviceOffline = defineOperation({
 export const lookupPublicKey = defineOperation({
   ...common,
   id: "lookupPublicKey",
-  summary: "A public key of a namespace",
+  summary: "Get a public key of a namespace",
   method: "GET",
   path: "/internal/sshkeys/public-keys/{fingerprint}/{tenant}",
   params: { fingerprint, tenant: tenantId },
@@ -116,11 +116,11 @@ export const evaluatePublicKey = defineOperation({
   ...common,
   id: "evaluatePublicKey",
   summary:
-    "Whether a key admits a login name to a device; a key that its namespace does not have admits nobody",
+    "Check whether a key admits a login name to a device. A key that the namespace does not have admits no login",
   method: "POST",
   path: "/internal/sshkeys/public-keys/evaluate/{fingerprint}/{username}",
   params: { fingerprint, username: z.string().min(1).max(255) },
-  // Only the fields of the device that decide: callers send all of them.
+  // Only the device's fields that affect the decision: callers send all fields.
   body: z.object({
     name: z.string().max(255),
     tenant_id: tenantId,
@@ -133,17 +133,17 @@ export const evaluatePublicKey = defineOperation({
 export const createPrivateKey = defineOperation({
   ...common,
   id: "createPrivateKey",
-  summary: "Make a 4096-bit RSA key pair, which signs for authSshPublicKey during the next 60 seconds",
+  summary: "Create a 4096-bit RSA key pair. authSshPublicKey signs with it during the next 60 seconds",
   method: "POST",
   path: "/internal/sshkeys/private-keys",
   success: { body: privateKey },
-  errors: { 503: "too many key pairs are being made; Retry-After says when to try again" },
+  errors: { 503: "too many key pairs are being created; Retry-After contains the seconds to wait" },
 });
 
 export const evaluateFirewall = defineOperation({
   ...common,
   id: "evaluateFirewall",
-  summary: "Whether the firewall lets a login through: 200 if so",
+  summary: "Check whether the firewall allows a login: 200 if it does",
   method: "GET",
   path: "/internal/firewall/rules/evaluate",
   edition: "enterprise",
@@ -152,14 +152,14 @@ export const evaluateFirewall = defineOperation({
 });
 
 const ofTenant = { ...common, scope: "tenant", edition: "cloud", method: "POST" } as const;
-const NO_TENANT = "X-Tenant-ID missing or no namespace's id";
+const NO_TENANT = "X-Tenant-ID missing, or not the id of a namespace";
 const UNKNOWN_TENANT = "no namespace with the id of X-Tenant-ID";
 const PAYMENT_GATEWAY_FAILED = "the payment gateway failed; the body is {message, code}";
 
 export const evaluateNamespaceBilling = defineOperation({
   ...ofTenant,
   id: "evaluateNamespaceBilling",
-  summary: "What evaluateBilling answers, of the namespace that X-Tenant-ID names",
+  summary: "Return the result of evaluateBilling for the namespace in X-Tenant-ID",
   path: "/internal/billing/evaluate",
   success: { body: billingEvaluation },
   errors: { 400: NO_TENANT, 404: UNKNOWN_TENANT, 424: PAYMENT_GATEWAY_FAILED },
@@ -169,7 +169,7 @@ export const evaluateNamespaceBilling = defineOperation({
 export const reportNamespaceBilling = defineOperation({
   ...ofTenant,
   id: "reportNamespaceBilling",
-  summary: "Ask whether billing lets an action of the namespace through that X-Tenant-ID names",
+  summary: "Check whether billing allows an action of the namespace in X-Tenant-ID",
   path: "/internal/billing/report",
   query: report,
   errors: {
@@ -187,7 +187,7 @@ const sessionType = z.string().min(1).max(64).describe("web, term, none, …");
 export const createSession = defineOperation({
   ...common,
   id: "createSession",
-  summary: "A login to a device begins",
+  summary: "Start a session: a login to a device",
   method: "POST",
   path: "/internal/sessions",
   body: z.object({
@@ -199,17 +199,17 @@ export const createSession = defineOperation({
     term: z.string().max(255).default("none").describe("Terminal type"),
   }),
   success: { body: session },
-  errors: { 404: "no accepted device with that uid", 409: "there is a session with that uid" },
+  errors: { 404: "no accepted device with that uid", 409: "a session with that uid already exists" },
 });
 
 export const updateSession = defineOperation({
   ...common,
   id: "updateSession",
-  summary: "What is known of a session changes; that it is recorded, its first record says",
+  summary: "Change fields of a session. `recorded` is not among them: the first record sets it",
   method: "PATCH",
   path: "/internal/sessions/{uid}",
   params: { uid },
-  // The SSH service of 0.19 sends null for what does not change.
+  // The SSH service of 0.19 sends null for fields that do not change.
   body: z.object({ authenticated: z.boolean().nullish(), type: sessionType.nullish() }),
   errors: { 404: UNKNOWN_SESSION },
   repeatable: true,
@@ -218,18 +218,18 @@ export const updateSession = defineOperation({
 export const keepSessionAlive = defineOperation({
   ...common,
   id: "keepSessionAlive",
-  summary: "A session goes on; to be sent every 30 seconds",
+  summary: "Keep a session alive. Send it every 30 seconds",
   method: "POST",
   path: "/internal/sessions/{uid}/keepalive",
   params: { uid },
-  errors: { 404: "no such session, or it is closed: the login is to be ended" },
+  errors: { 404: "no such session, or the session is closed; the caller must end the login" },
   repeatable: true,
 });
 
 export const finishSession = defineOperation({
   ...common,
   id: "finishSession",
-  summary: "A session has ended; one that is closed stays so",
+  summary: "End a session. A session that is already closed does not change",
   method: "POST",
   path: "/internal/sessions/{uid}/finish",
   params: { uid },
@@ -240,22 +240,22 @@ export const finishSession = defineOperation({
 export const addSessionEvent = defineOperation({
   ...common,
   id: "addSessionEvent",
-  summary: "Something happened in a session",
+  summary: "Add an event to a session",
   method: "POST",
   path: "/internal/sessions/{uid}/events",
   params: { uid },
   body: sessionEvent,
   errors: {
-    403: "X-Internal-Token missing or wrong, or the session has as many events as it may",
+    403: "X-Internal-Token missing or wrong, or the session has reached its maximum number of events",
     404: UNKNOWN_SESSION,
   },
 });
 
-/** A body that may be left out: then it counts as an empty object. */
+/** True for an empty object. It counts as an omitted body. */
 const isEmpty = (body: unknown): boolean =>
   typeof body === "object" && body !== null && Object.keys(body).length === 0;
 
-/** A message of the WebSocket of `streamSessionEvents`, as the SSH service of 0.19 sends it. */
+/** A message of the WebSocket of `streamSessionEvents`, in the form of the SSH service of 0.19. */
 export const streamedEvent = sessionEvent.extend({
   timestamp: z.iso.datetime({ offset: true }),
   data: z.union([eventData, z.string()]).nullish(),
@@ -265,19 +265,19 @@ export const streamSessionEvents = defineOperation({
   ...common,
   id: "streamSessionEvents",
   summary:
-    "A WebSocket for what happens in a session, which may begin after it: each text message is a JSON object with " +
-    "`type`, `timestamp`, `seat` and `data`, which is an object or the base64 of a payload. It is stored as " +
-    "`addSessionEvent` does; the `output` of a `pty-output` is recorded as `storeSessionRecord` does. What may not " +
-    "be stored is left out; one that is malformed closes the WebSocket with 1007, one of a session that is not there " +
-    "with 1008",
+    "Open a WebSocket for the events of a session. The session may begin later. Each text message is a JSON object with " +
+    "`type`, `timestamp`, `seat` and `data`, which is an object or the base64 of a payload. Events are stored as " +
+    "by `addSessionEvent`; the `output` of a `pty-output` is recorded as by `storeSessionRecord`. Messages that may not " +
+    "be stored are skipped. A malformed message closes the WebSocket with 1007, and a message of an unknown session " +
+    "closes it with 1008",
   method: "GET",
   path: "/internal/sessions/{uid}/events",
   params: { uid },
   success: { status: 101 },
   errors: {
     400: "the request is not for a WebSocket",
-    404: "no session can have the uid",
-    503: "there are too many WebSockets",
+    404: "the uid is not valid for a session",
+    503: "too many open WebSockets",
   },
   bodyLimit: RECORD_BODY_LIMIT,
 });
@@ -286,17 +286,17 @@ export const storeSessionRecord = defineOperation({
   ...common,
   id: "storeSessionRecord",
   summary:
-    `${recordSession.summary}. Without a body, as the SSH service of 0.19 ends a recording, it changes nothing: what ` +
-    "was recorded is stored already",
+    `${recordSession.summary}. A request without a body changes nothing: the SSH service of 0.19 sends it at the end of ` +
+    "a recording, which is already stored",
   method: "POST",
   path: "/internal/sessions/{uid}/records/{seat}",
   edition: "enterprise",
   params: recordSession.params.shape,
   body: z.preprocess((body) => (isEmpty(body) ? undefined : body), recordChunk.optional()),
   errors: {
-    403: "X-Internal-Token missing or wrong, recording is off, the session is over, or the recording is as long as it may be",
+    403: "X-Internal-Token missing or wrong, recording is off, the session has ended, or the recording has reached its maximum length",
     404: UNKNOWN_SESSION,
-    422: "a body field is missing, has the wrong type or is not that of the path",
+    422: "a body field is missing, has the wrong type or differs from the path",
   },
   bodyLimit: RECORD_BODY_LIMIT,
 });

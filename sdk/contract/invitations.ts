@@ -2,17 +2,17 @@ import { z } from "zod";
 import { defineOperation } from "./operation.ts";
 import { email, model, role, tenantId, userId } from "./schemas.ts";
 
-const sig = z.string().min(1).max(256).describe("From the invitation's link");
+const sig = z.string().min(1).max(256).describe("Value from the invitation link");
 
 export const invitationLink = model(
   "InvitationLink",
-  "Where a user accepts an invitation",
+  "Link with which a user accepts an invitation",
   z.object({ link: z.string() }),
 );
 
 export const userStatus = model(
   "UserStatus",
-  "How far an invited user has come: without an account, with one that is not confirmed, or with one",
+  "Status of an invited user: without an account, with an account that is not confirmed, or with a confirmed account",
   z.object({ status: z.enum(["invited", "not-confirmed", "confirmed"]) }),
 );
 
@@ -20,8 +20,8 @@ export const generateInvitationLink = defineOperation({
   id: "generateInvitationLink",
   part: "Namespaces and members",
   summary:
-    "Invite a user and get the link instead of a mail; a new link makes the earlier one void. Below the cloud edition " +
-    "a user with an account is a member at once",
+    "Invite a user and return the link instead of mailing it. A new link invalidates the earlier one. Below the cloud " +
+    "edition, a user with an account becomes a member immediately",
   method: "POST",
   path: "/api/namespaces/{tenant}/members/invites",
   edition: "enterprise",
@@ -35,7 +35,7 @@ export const generateInvitationLink = defineOperation({
   success: { body: invitationLink },
   errors: {
     400: "email or role missing or invalid",
-    403: "role below administrator, asked role is owner or above the caller's, 100 invitations are open, or called with an API key",
+    403: "role below administrator, the requested role is owner or above the caller's, 100 invitations are open, or called with an API key",
     404: "namespace unknown",
     409: "already a member",
   },
@@ -44,7 +44,7 @@ export const generateInvitationLink = defineOperation({
 export const lookupUserStatus = defineOperation({
   id: "lookupUserStatus",
   part: "Namespaces and members",
-  summary: "How far an invited user has come, for whoever holds the invitation's link",
+  summary: "Get the status of an invited user. The invitation link authorizes the request",
   method: "GET",
   path: "/api/namespaces/{tenant}/members/{id}/accept-invite",
   edition: "cloud",
@@ -54,13 +54,13 @@ export const lookupUserStatus = defineOperation({
   query: { sig },
   limit: { kind: "login" },
   success: { body: userStatus },
-  errors: { 403: "sig wrong", 404: "namespace or user unknown, or without an open invitation" },
+  errors: { 403: "sig wrong", 404: "namespace or user unknown, or the user has no open invitation" },
 });
 
 export const acceptInvite = defineOperation({
   id: "acceptInvite",
   part: "Authentication and users",
-  summary: "Accept an invitation, as the user whom it is for",
+  summary: "Accept an invitation as the invited user",
   method: "PATCH",
   path: "/api/namespaces/{tenant}/members/accept-invite",
   edition: "cloud",
@@ -70,7 +70,7 @@ export const acceptInvite = defineOperation({
   body: z.object({ sig }),
   errors: {
     400: "sig missing",
-    403: "sig wrong or of another user's invitation, or called with an API key",
-    404: "namespace or pending member unknown, or invite expired",
+    403: "sig wrong, or it belongs to the invitation of another user, or called with an API key",
+    404: "namespace or pending member unknown, or invitation expired",
   },
 });

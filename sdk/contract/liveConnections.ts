@@ -2,18 +2,18 @@ import { z } from "zod";
 import { defineOperation } from "./operation.ts";
 import { model, uid } from "./schemas.ts";
 
-/** Longest line of a tunnel, in bytes: agents hang up on longer ones. */
+/** Maximum length of a tunnel's line, in bytes: agents close the connection after a longer one. */
 export const TUNNEL_LINE_MAX = 4096;
-/** Room for what an agent sends at once, in bytes; its largest messages have 28,708. */
+/** Maximum size of an agent's message, in bytes. The largest messages of agents have 28,708 bytes. */
 export const STREAM_MESSAGE_MAX = 256 * 1024;
-/** Room for what is pasted into a terminal at once, in bytes. */
+/** Maximum size of a text that is pasted into a terminal, in bytes. */
 const TERMINAL_MESSAGE_MAX = 256 * 1024;
-/** Why an operation that opens a WebSocket refuses a request. */
+/** Error of an operation that opens a WebSocket, for a request that is not for a WebSocket. */
 export const NO_WEB_SOCKET = "the request is not for a WebSocket";
 
 export const terminalToken = model(
   "TerminalToken",
-  "What a web terminal is opened with",
+  "A token that opens a web terminal",
   z.object({ token: z.string() }),
 );
 
@@ -21,8 +21,8 @@ export const deviceConnection = defineOperation({
   id: "deviceConnection",
   part: "Devices and agents",
   summary:
-    "The tunnel of a device's agent, a WebSocket of binary messages: lines of JSON, each with a `command`. A newer one " +
-    "of the same device takes over; each pong counts as a report",
+    "Open the tunnel of a device's agent, a WebSocket of binary messages: lines of JSON, each with a `command`. A newer " +
+    "tunnel of the same device replaces it. Each pong counts as a report",
   method: "GET",
   path: "/ssh/connection",
   auth: ["device"],
@@ -30,8 +30,8 @@ export const deviceConnection = defineOperation({
   success: { status: 101 },
   errors: {
     400: NO_WEB_SOCKET,
-    404: "the device is gone",
-    429: "as many devices of the namespace, or behind the address, hold a tunnel as may while they wait to be accepted",
+    404: "the device no longer exists",
+    429: "too many pending devices of the namespace, or behind the address, already have a tunnel",
   },
   bodyLimit: TUNNEL_LINE_MAX,
 });
@@ -40,8 +40,8 @@ export const deviceRevdial = defineOperation({
   id: "deviceRevdial",
   part: "Devices and agents",
   summary:
-    "An agent picks up a connection that was announced in its tunnel, a WebSocket of binary messages; once, within " +
-    "10 seconds",
+    "Pick up a connection that was announced in the agent's tunnel: a WebSocket of binary messages. It works once, " +
+    "within 10 seconds",
   method: "GET",
   path: "/ssh/revdial",
   auth: ["none"],
@@ -58,7 +58,7 @@ export const deviceRevdial = defineOperation({
 export const openWebTerminal = defineOperation({
   id: "openWebTerminal",
   part: "Sessions",
-  summary: "What a web terminal is opened with, once, in the next 30 seconds",
+  summary: "Create a token that opens a web terminal once, within the next 30 seconds",
   method: "POST",
   path: "/ws/ssh",
   auth: ["none"],
@@ -66,9 +66,13 @@ export const openWebTerminal = defineOperation({
   body: z.object({
     device: uid,
     username: z.string().min(1).max(255),
-    password: z.string().max(1024).optional().describe("Either this"),
-    fingerprint: z.string().max(255).optional().describe("Or this with a signature"),
-    signature: z.string().max(8192).optional().describe("Base64"),
+    password: z.string().max(1024).optional().describe("Password; or use fingerprint and signature"),
+    fingerprint: z
+      .string()
+      .max(255)
+      .optional()
+      .describe("Fingerprint of a public key, with signature; or use password"),
+    signature: z.string().max(8192).optional().describe("Signature, base64"),
   }),
   success: { body: terminalToken },
   errors: { 400: "a field is missing or not allowed" },
@@ -79,8 +83,8 @@ export const streamWebTerminal = defineOperation({
   id: "streamWebTerminal",
   part: "Sessions",
   summary:
-    "The web terminal, a WebSocket of text messages: the terminal's output as it is, and from the client JSON objects, " +
-    'input as `{"kind":1,"data":[bytes]}`, a new size as `{"kind":2,"data":{"cols":80,"rows":24}}`',
+    "Open a web terminal, a WebSocket of text messages. The service sends the terminal's output as it is. The client " +
+    'sends JSON objects: input as `{"kind":1,"data":[bytes]}`, a new size as `{"kind":2,"data":{"cols":80,"rows":24}}`',
   method: "GET",
   path: "/ws/ssh",
   auth: ["none"],

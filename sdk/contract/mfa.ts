@@ -5,14 +5,14 @@ import { totpCode, userSession } from "./users.ts";
 
 const part = "Authentication and users";
 
-// Not the form of generateMfa's codes: enableMfa takes those that the client made.
+// The format differs from the codes of generateMfa, because enableMfa accepts codes that the client has created.
 const recoveryCode = z.string().min(1).max(64);
 const identifier = z.string().min(1).max(254).describe("Username or e-mail");
 const mailedCode = z.string().min(1).max(64);
 
-const LOCKED = "too many wrong codes; X-Account-Lockout is the unix second when it ends";
+const LOCKED = "too many wrong codes; X-Account-Lockout contains the Unix second at which the lockout ends";
 const LOCKED_NETWORK = LOCKED.replace("codes", "codes from the caller's network");
-/** Of callers who cannot log in. */
+/** Operations for callers who cannot log in. */
 const open = {
   part,
   edition: "enterprise",
@@ -24,7 +24,7 @@ const open = {
 export const disableMfa = defineOperation({
   id: "disableMfa",
   part,
-  summary: "Turn MFA off for the calling user, by a TOTP code or a recovery code",
+  summary: "Disable MFA for the calling user with a TOTP code or a recovery code",
   method: "PUT",
   path: "/api/user/mfa/disable",
   edition: "enterprise",
@@ -36,9 +36,11 @@ export const disableMfa = defineOperation({
       .string()
       .max(64)
       .optional()
-      .describe("Unused, or consumed by recoverMfa less than 10 minutes ago; empty counts as absent"),
+      .describe(
+        "An unused code, or a code that recoverMfa consumed less than 10 minutes ago; empty counts as absent",
+      ),
   }),
-  // A second run would find the code used.
+  // A repeated request would fail, because the code is already used.
   repeatable: false,
   errors: {
     400: "neither or both of code and recovery_code sent, or MFA not enabled",
@@ -50,14 +52,15 @@ export const disableMfa = defineOperation({
 export const recoverMfa = defineOperation({
   ...open,
   id: "recoverMfa",
-  summary: "Log in by a recovery code, which is then used; until X-Expires-At it still disables MFA, once",
+  summary:
+    "Log in with a recovery code. The code is then used, but until X-Expires-At it can still disable MFA once",
   method: "POST",
   path: "/api/user/mfa/recover",
   body: z.object({ identifier, recovery_code: recoveryCode }),
   success: { headers: ["X-Expires-At"], body: userSession },
   errors: {
     400: "identifier or recovery_code missing",
-    401: "unknown user, MFA not enabled, or code unknown or already used",
+    401: "unknown user, MFA not enabled, or code unknown or used",
     429: LOCKED_NETWORK,
   },
 });
@@ -65,27 +68,28 @@ export const recoverMfa = defineOperation({
 export const requestResetMfa = defineOperation({
   ...open,
   id: "requestResetMfa",
-  summary: "Mail two codes that together reset MFA, to the user's e-mail and recovery e-mail",
+  summary: "Mail two codes to the user's e-mail and recovery e-mail address. Both codes together reset MFA",
   method: "POST",
   path: "/api/user/mfa/reset",
   body: z.object({ identifier }),
   errors: {
     400: "identifier missing",
-    // Rules section 10 lists it. It would tell who has an account (rules section 11, password recovery).
-    401: "user unknown or has no MFA on other servers; this one answers 200, whoever is named",
-    429: "too many requests for the user from the caller's network; X-Account-Lockout is the unix second when it ends",
+    // Rules section 10 lists this status. It would reveal which users have an account (rules section 11, password
+    // recovery).
+    401: "on other servers: user unknown or without MFA; this service returns 200 for every identifier",
+    429: "too many requests for the user from the caller's network; X-Account-Lockout contains the Unix second at which the lockout ends",
   },
 });
 
 export const resetMfa = defineOperation({
   ...open,
   id: "resetMfa",
-  summary: "Turn MFA off by both mailed codes, and log in",
+  summary: "Disable MFA with both mailed codes, and log in",
   method: "PUT",
   path: "/api/user/mfa/reset/{user-id}",
   params: { "user-id": userId },
   body: z.object({ main_email_code: mailedCode, recovery_email_code: mailedCode }),
-  // A second run would find the codes used.
+  // A repeated request would fail, because the codes are already used.
   repeatable: false,
   success: { body: userSession },
   errors: {

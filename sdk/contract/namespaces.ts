@@ -50,14 +50,14 @@ export const member = model(
 );
 
 const announcement = z.string().max(4096);
-/** Longest limit of a session, in minutes: thirty days. */
+/** Maximum time limit of a session, in minutes: thirty days. */
 const MINUTES_MAX = 43_200;
 const minutes = z.int().min(0).max(MINUTES_MAX);
 
-/** Largest limit of a session's recording, in MiB. */
+/** Maximum size limit of a session's recording, in MiB. */
 const MEBIBYTES_MAX = 1024;
 
-/** Most forwarding rules of a namespace. */
+/** Maximum number of forwarding rules of a namespace. */
 export const FORWARDING_RULES_MAX = 50;
 
 const forwardingRule = z.object({
@@ -72,8 +72,10 @@ const ownSettings = {
   device_proof: z
     .enum(["optional", "required"])
     .optional()
-    .describe("Whether devices must prove their private key when they enroll and report; missing: optional"),
-  session_max_minutes: minutes.optional().describe("Longest session, in minutes; 0 or missing: no limit"),
+    .describe("Whether devices must prove their private key when they enroll and report; default: optional"),
+  session_max_minutes: minutes
+    .optional()
+    .describe("Maximum length of a session, in minutes; 0 or missing: no limit"),
   session_idle_minutes: minutes
     .optional()
     .describe("Minutes without input or output after which a session ends; 0 or missing: no limit"),
@@ -81,24 +83,26 @@ const ownSettings = {
     .enum(["all", "default", "terminals"])
     .optional()
     .describe(
-      "What session_record records: all shells and commands; by default without transfers of files; only terminals",
+      "Sessions that session_record records: `all`: all shells and commands; `default`: the same without file transfers; `terminals`: only terminals",
     ),
   session_record_megabytes: z
     .int()
     .min(0)
     .max(MEBIBYTES_MAX)
     .optional()
-    .describe("Most that is recorded of a session, in MiB; 0 or missing: the limit of the server"),
+    .describe("Maximum size of a session's recording, in MiB; 0 or missing: the limit of the server"),
   ssh_forwarding: z
     .array(forwardingRule)
     .max(FORWARDING_RULES_MAX)
     .optional()
-    .describe("Logins that may forward connections through devices, and the targets; missing: none"),
+    .describe(
+      "Rules for the logins that may forward connections through devices, and their targets; missing: none",
+    ),
 };
 
 export const namespace = model(
   "Namespace",
-  "A tenant: members, settings and the devices that enrolled with its id",
+  "A tenant: its members, its settings and the devices that enrolled with its id",
   z.object({
     name: z.string(),
     owner: userId,
@@ -111,7 +115,7 @@ export const namespace = model(
     }),
     max_devices: z.int().describe("-1: no limit"),
     device_count: z.int().describe("Accepted devices"),
-    devices_count: z.int().describe("The same, in the spelling of older clients"),
+    devices_count: z.int().describe("The same as device_count, in the spelling of older clients"),
     created_at: dateTime,
     billing: z.union([namespaceBilling, z.null()]).describe("null without a customer"),
     type: z.enum(["personal", "team"]),
@@ -120,7 +124,7 @@ export const namespace = model(
   }),
 );
 
-/** One RFC 1123 label (rules section 5.2); stored in lower case. */
+/** Name of a namespace: one RFC 1123 label (rules section 5.2), stored in lower case. */
 export const namespaceName = z
   .string()
   .min(1)
@@ -133,7 +137,7 @@ export const namespaceName = z
 export const getNamespaces = defineOperation({
   id: "getNamespaces",
   part,
-  summary: "The caller's namespaces; with an API key, its own",
+  summary: "List the caller's namespaces. An API key lists only its own namespace",
   method: "GET",
   path: "/api/namespaces",
   auth: ["jwt", "apikey"],
@@ -146,7 +150,7 @@ export const getNamespaces = defineOperation({
 export const createNamespace = defineOperation({
   id: "createNamespace",
   part,
-  summary: "Make a namespace that the caller owns",
+  summary: "Create a namespace that the caller owns",
   method: "POST",
   path: "/api/namespaces",
   auth: ["jwt"],
@@ -163,14 +167,14 @@ export const createNamespace = defineOperation({
   errors: {
     400: "name missing or not a host-name label",
     403: "max_namespaces is 0 or reached, or called with an API key",
-    409: "name taken",
+    409: "name already in use",
   },
 });
 
 export const getNamespace = defineOperation({
   id: "getNamespace",
   part,
-  summary: "A namespace with its members",
+  summary: "Get a namespace with its members",
   method: "GET",
   path: "/api/namespaces/{tenant}",
   auth: ["jwt", "apikey"],
@@ -185,7 +189,7 @@ export const getNamespace = defineOperation({
 export const editNamespace = defineOperation({
   ...change,
   id: "editNamespace",
-  summary: "Change name or settings; what is not sent stays",
+  summary: "Change the name or the settings. Omitted fields do not change",
   method: "PUT",
   path: "/api/namespaces/{tenant}",
   minRole: "administrator",
@@ -201,10 +205,10 @@ export const editNamespace = defineOperation({
   }),
   success: { body: namespace },
   errors: {
-    400: "name invalid or announcement over 4096 chars",
+    400: "name invalid or announcement longer than 4096 characters",
     403: "caller's role is below administrator",
     404: "namespace unknown",
-    409: "name taken",
+    409: "name already in use",
   },
 });
 
@@ -227,7 +231,8 @@ export const deleteNamespace = defineOperation({
 export const leaveNamespace = defineOperation({
   id: "leaveNamespace",
   part,
-  summary: "Leave a namespace; leaving the token's own answers a session for another, else nothing",
+  summary:
+    "Leave a namespace. If it is the namespace of the token, the response is a session for another namespace; otherwise it is empty",
   method: "DELETE",
   path: "/api/namespaces/{tenant}/members",
   auth: ["jwt"],
@@ -246,7 +251,7 @@ export const leaveNamespace = defineOperation({
 export const inviteMember = defineOperation({
   ...changeMember,
   id: "inviteMember",
-  summary: "Add a member; on a cloud instance the membership is pending until accepted",
+  summary: "Add a member. On a cloud instance, the membership is pending until the user accepts it",
   method: "POST",
   path: "/api/namespaces/{tenant}/members",
   creates: true,
@@ -256,9 +261,9 @@ export const inviteMember = defineOperation({
   success: { body: namespace },
   errors: {
     400: "email or role missing or invalid",
-    403: "role below administrator, asked role is owner or above the caller's, (cloud) 100 invitations are open, or called with an API key",
-    404: "namespace unknown, caller not a member, or (community/enterprise) no user with that e-mail",
-    409: "already a member, or (cloud) a pending invite is still valid",
+    403: "role below administrator, the requested role is owner or above the caller's, (cloud) 100 invitations are open, or called with an API key",
+    404: "namespace unknown, caller not a member, or (community/enterprise) no user with that e-mail address",
+    409: "already a member, or (cloud) a pending invitation is still valid",
   },
 });
 
@@ -272,7 +277,7 @@ export const updateMember = defineOperation({
   body: z.object({ role: role.optional() }),
   errors: {
     400: "role unknown",
-    403: "role below administrator, asked role is owner or above the caller's, member is the owner, or called with an API key",
+    403: "role below administrator, the requested role is owner or above the caller's, the member is the owner, or called with an API key",
     404: "namespace or member unknown",
   },
   repeatable: true,
@@ -281,14 +286,14 @@ export const updateMember = defineOperation({
 export const removeMember = defineOperation({
   ...changeMember,
   id: "removeMember",
-  summary: "End a membership",
+  summary: "Remove a member from a namespace",
   method: "DELETE",
   path: "/api/namespaces/{tenant}/members/{uid}",
   params: { tenant: tenantId, uid: userId },
   success: { body: namespace },
   errors: {
     400: MALFORMED,
-    403: "role below administrator, member is the owner or outranks the caller, or called with an API key",
+    403: "role below administrator, the member is the owner or has a higher role than the caller, or called with an API key",
     404: "namespace or member unknown",
   },
 });
@@ -296,7 +301,7 @@ export const removeMember = defineOperation({
 export const setSessionRecord = defineOperation({
   ...change,
   id: "setSessionRecord",
-  summary: "Turn session recording on or off (older way than editNamespace)",
+  summary: "Turn session recording on or off (older form of editNamespace)",
   method: "PUT",
   path: "/api/users/security/{tenant}",
   minRole: "administrator",

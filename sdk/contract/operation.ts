@@ -1,46 +1,46 @@
 import { z } from "zod";
 
 /**
- * A kind of credential that an operation takes (rules section 1). `internal` stands for a trusted service on the
- * private listener.
+ * A kind of credential of an operation (rules section 1). `internal` is the credential of a trusted service on the
+ * internal listener.
  */
 export type AuthKind = "none" | "jwt" | "apikey" | "device" | "internal";
 
 /** Roles of a namespace's members, weakest first (rules section 4). */
 export const ROLES = ["observer", "operator", "administrator", "owner"] as const;
-/** A role of a namespace's member. */
+/** The role of a namespace's member. */
 export type Role = (typeof ROLES)[number];
 
-/** True when `role` is at least `minimum` (rules section 4). */
+/** True if `role` is at least `minimum` (rules section 4). */
 export function roleAtLeast(role: Role, minimum: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(minimum);
 }
 
-/** How often an operation may be called. The server's settings say how many times that is. */
+/** The rate limit of an operation. The server's settings contain the numbers. */
 export interface RequestLimit {
-  /** `login`: a few times, for each address and account; `report`: many times, for each address. */
+  /** `login`: few requests for each address and account; `report`: many requests for each address. */
   readonly kind: "login" | "report";
-  /** The field of the body that names the account. */
+  /** The field of the body that contains the account. */
   readonly account?: string;
 }
 
-/** The editions of the service, each with all that the ones before it have. */
+/** The editions of the service. Each edition contains all operations of the earlier ones. */
 export type Edition = "community" | "enterprise" | "cloud";
-/** Methods of HTTP that operations have. */
+/** HTTP methods of operations. */
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /**
- * Where the caller's role comes from:
- * - `public`: no identity needed
- * - `user`: a user of its own account, with or without a namespace
+ * The source of the caller's role:
+ * - `public`: no identity is required
+ * - `user`: a user's own account, with or without a namespace
  * - `namespace`: the role in the credential's namespace
- * - `path`: the role in the credential's namespace, which must be the `{tenant}` of the path, else 403
- * - `member`: the role in the `{tenant}` of the path, whichever namespace the credential is for
- * - `device`: as `namespace`; or the caller is a device, and the one that `{uid}` in the path names, if it is there
- * - `session`: as `namespace`; or the caller is a device, which sees its own sessions only
- * - `internal`: the caller is a trusted service on the private listener, and acts on any namespace
- * - `tenant`: as `internal`, for the namespace that the header `X-Tenant-ID` names
- * - `forwarded`: as `internal`, for the user whose credential the request carries
+ * - `path`: the role in the credential's namespace, which must be the `{tenant}` of the path; otherwise 403
+ * - `member`: the role in the `{tenant}` of the path, regardless of the credential's namespace
+ * - `device`: as `namespace`; or the caller is a device. If the path has a `{uid}`, it must be the uid of that device
+ * - `session`: as `namespace`; or the caller is a device with access only to its own sessions
+ * - `internal`: the caller is a trusted service on the internal listener, with access to all namespaces
+ * - `tenant`: as `internal`, for the namespace in the header `X-Tenant-ID`
+ * - `forwarded`: as `internal`, for the user whose credential the request contains
  */
 export type Scope =
   | "public"
@@ -54,12 +54,12 @@ export type Scope =
   | "tenant"
   | "forwarded";
 
-/** Scopes of the private listener. */
+/** Scopes of the internal listener. */
 const INTERNAL_SCOPES: readonly Scope[] = ["internal", "tenant", "forwarded"];
 
 /**
- * Kinds of objects that people declare. Each has a revision, which changes with what people declare of it. The tags of
- * a device are declared apart from the device, so they are an object of their own.
+ * Kinds of objects that programs or users declare. Each object has a revision, which changes with its declared
+ * fields. The tags of a device are declared separately from the device, so they are an object of their own.
  */
 export type ObjectKind =
   | "namespace"
@@ -88,23 +88,24 @@ export interface Operation<
   O extends ObjectKind | null = ObjectKind | null,
 > {
   readonly id: Id;
-  /** The part of the service that it belongs to, for people. */
+  /** Part of the service that the operation belongs to, for the documentation. */
   readonly part: string;
-  /** What it does, for people. */
+  /** Description of the operation, for the documentation. */
   readonly summary: string;
   readonly method: M;
   /** Path with `{parameters}`, relative to the service's address. */
   readonly path: string;
-  /** Other paths under which it is served. @default [] */
+  /** Other paths of the operation. @default [] */
   readonly aliases: readonly string[];
-  /** The lowest edition that has it. @default "community" */
+  /** The lowest edition with the operation. @default "community" */
   readonly edition: Edition;
-  /** `always`: lower editions serve it too, and answer that they do not have it. @default "by edition" */
+  /** `always`: lower editions route the operation too, and return an error. @default "by edition" */
   readonly routed: "always" | "by edition";
   readonly auth: readonly A[];
   readonly scope: S;
   /**
-   * The weakest role that may call it; null: it needs no role, and where it is about a namespace, no member may call it.
+   * The weakest role that may call the operation. Null: no role is required; in a scope with a namespace, no member
+   * may call it.
    * @default null
    */
   readonly minRole: Role | null;
@@ -114,42 +115,42 @@ export interface Operation<
   readonly success: {
     /** @default 200 */
     readonly status: number;
-    /** Response headers that a client may read, in the wire's spelling. @default [] */
+    /** Response headers for clients, in the wire's spelling. @default [] */
     readonly headers: readonly string[];
     readonly body: R;
-    /** Media type of the body; a body that is not JSON is a text. @default JSON_TYPE */
+    /** Media type of the body. A body that is not JSON is a text. @default JSON_TYPE */
     readonly mediaType: string;
-    /** True when there is no body in a case that `summary` states. @default false */
+    /** True if there is no body in some cases; `summary` describes them. @default false */
     readonly mayBeEmpty: boolean;
-    /** Media types of texts that a caller can ask for in place of the body, by `Accept`. @default [] */
+    /** Media types of texts that a client can request in place of the body, with `Accept`. @default [] */
     readonly alternatives: readonly string[];
   };
-  /** What each error status means here, those included that every operation of the scope has. */
+  /** The causes of each error status, including those of every operation of the scope. */
   readonly errors: Readonly<Record<number, string>>;
   /**
-   * True when the request may be sent again after a failure that leaves open what it did.
+   * True if the request may be repeated after a failure that leaves its effect unknown.
    * @default true for GET, PUT and DELETE, false for POST and PATCH
    */
   readonly repeatable: boolean;
   /**
-   * True when it takes the header `Idempotency-Key`: while the object lives that a request with a key made, the same
-   * key answers with that object and makes no other one; 409 when the request names another one. An addition of this
-   * service; others ignore the header.
+   * True if the operation accepts the header `Idempotency-Key`. As long as an object exists that was created with a
+   * key, a request with the same key returns that object and creates no other one. The response is 409 if the request
+   * describes another object. An addition of this service; other services ignore the header.
    * @default false
    */
   readonly idempotencyKey: boolean;
   /**
-   * The object that it is about. Its answer carries the object's revision as `ETag`; a write takes `If-Match`, and is
-   * recorded in the audit trail. An addition of this service.
+   * The kind of object that the operation reads or writes. Its response contains the object's revision as `ETag`. A
+   * write accepts `If-Match`, and is recorded in the audit trail. An addition of this service.
    * @default null
    */
   readonly object: O;
-  /** True when it makes the object, so that there is nothing that `If-Match` could mean. @default false */
+  /** True if the operation creates the object. It then does not accept `If-Match`. @default false */
   readonly creates: boolean;
-  /** Largest request body in bytes: 64 KiB. @default 65536 */
+  /** Maximum size of the request body in bytes: 64 KiB. @default 65536 */
   readonly bodyLimit: number;
   /**
-   * Requests that come too often are answered with 429 and `Retry-After`. An addition of this service.
+   * The rate limit. Requests above it are refused with 429 and `Retry-After`. An addition of this service.
    * @default null
    */
   readonly limit: RequestLimit | null;
@@ -158,7 +159,7 @@ export interface Operation<
 type Given = "id" | "part" | "summary" | "method" | "path" | "auth" | "scope";
 type Schemas = "params" | "query" | "body" | "success";
 
-/** What describes an operation, without what follows from the rest. */
+/** The input of {@link defineOperation}, without the fields that can be derived. */
 interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, R extends z.ZodType>
   extends Pick<Operation, Exclude<Given, "id" | "method" | "auth" | "scope">>,
     Partial<Omit<Operation, Given | Schemas | "object">> {
@@ -168,40 +169,40 @@ interface OperationInput<P extends Shape, Q extends Shape, B extends z.ZodType, 
   readonly success?: Partial<Omit<Operation["success"], "body">> & { readonly body?: R };
 }
 
-/** Media type of bodies of operations that say no other one. */
+/** Default media type of bodies. */
 export const JSON_TYPE = "application/json";
 
-/** What 400 means for an operation without values that could be wrong. */
+/** Cause of a 400 for an operation without values that could be invalid. */
 export const MALFORMED = "the request is malformed";
 
-/** Enough for the largest value of most operations, a public key of 32 KiB, and what comes with it. */
+/** Enough for the largest value of most operations, a public key of 32 KiB, and the other fields. */
 const BODY_LIMIT = 64 * 1024;
 
-/** True for an operation that changes an object that people declare. */
+/** True for an operation that changes a declared object. */
 export function writesObject(operation: Operation): operation is Operation & { readonly object: ObjectKind } {
   return operation.object !== null && operation.method !== "GET";
 }
 
-/** True for an operation that takes `If-Match`. */
+/** True for an operation that accepts `If-Match`. */
 export const takesIfMatch = (operation: Operation): boolean => writesObject(operation) && !operation.creates;
 
 const CREDENTIAL_REFUSED = "JWT or API key missing, malformed, expired or unknown";
 
-/** The errors that every operation of a scope may answer with. */
+/** The errors that every operation of a scope may return. */
 function commonErrors(scope: Scope, conditional: boolean): Record<number, string> {
   const common: Record<number, string> = { 500: "internal error" };
   if (INTERNAL_SCOPES.includes(scope)) common[403] = "X-Internal-Token missing or wrong";
   if (scope === "forwarded" || (scope !== "public" && !INTERNAL_SCOPES.includes(scope))) {
     common[401] = CREDENTIAL_REFUSED;
   }
-  if (conditional) common[412] = "the object's revision is not the one of If-Match";
+  if (conditional) common[412] = "the object's revision differs from If-Match";
   return common;
 }
 
 /**
- * Describes an operation; what is left out has the defaults of {@link Operation}, and the errors of its scope are
- * added.
- * @throws Error when `{parameters}` of the path and `params` differ, or the scope does not fit the credentials
+ * Creates an operation from its description. Omitted fields get the defaults of {@link Operation}, and the errors of
+ * the scope are added.
+ * @throws Error when the `{parameters}` of the path differ from `params`, or the scope does not fit the credentials
  */
 export function defineOperation<
   const Id extends string,
@@ -236,7 +237,7 @@ export function defineOperation<
   const conditional = Boolean(input.object) && input.method !== "GET" && !creates;
   return {
     ...input,
-    // Not by spreading: an explicit undefined must not take the place of a default that refuses.
+    // Not with a spread: an explicit undefined must not replace a restrictive default.
     aliases: input.aliases ?? [],
     edition: input.edition ?? "community",
     routed: input.routed ?? "by edition",
@@ -263,16 +264,16 @@ export function defineOperation<
 }
 
 /**
- * Header of a write that says which resource of which program declares the object. It is a hint for people: whoever may
- * write can send any, and nothing is decided by it. An addition of this service; others ignore it.
+ * Header of a write with the resource of a program that declares the object. It is a hint for users: any writer can
+ * send any value, and no decision depends on it. An addition of this service; other services ignore it.
  */
 export const DECLARED_BY = "Gatehouse-Declared-By";
 
-/** Longest value of {@link DECLARED_BY}, in bytes. */
+/** Maximum length of a value of {@link DECLARED_BY}, in bytes. */
 const LONGEST = 1024;
 
 const PART = "(?:[A-Za-z0-9._~!*'()-]|%[0-9A-Fa-f]{2})+";
-const ALLOWED = `must be project/stack/resource, each percent-encoded UTF-8 without control characters and not empty, of at most ${LONGEST} bytes in all`;
+const ALLOWED = `must be project/stack/resource, each of them percent-encoded UTF-8 without control characters and not empty; at most ${LONGEST} bytes in total`;
 
 /** Value of {@link DECLARED_BY}. */
 export const declaredByHeader = z
@@ -280,38 +281,43 @@ export const declaredByHeader = z
   .regex(new RegExp(`^(?=.{1,${LONGEST}}$)${PART}/${PART}/${PART}$`), { error: ALLOWED, abort: true })
   .refine((text) => partsOf(text)?.every((part) => !/\p{Cc}/u.test(part)) ?? false, ALLOWED)
   .describe(
-    "project/stack/resource of the program that declares the object, each percent-encoded. A hint for people, shown " +
-      "with the object and in the audit trail: nothing is decided by it",
+    "project/stack/resource of the program that declares the object, each percent-encoded. A hint for users: the " +
+      "service shows it with the object and in the audit trail, and no decision depends on it",
   );
 
 const declarationFields = { project: z.string(), stack: z.string(), resource: z.string() };
 
-/** The resource of a program that a request said it is of. */
+/** The resource of a program that a request named as the source of an object. */
 export const declaration = z.object(declarationFields);
 
-/** A resource of a Pulumi program: the names of its project, its stack and itself. */
+/** A resource of a Pulumi program: the names of the project, the stack and the resource. */
 export type Declaration = Readonly<z.output<typeof declaration>>;
 
-/** Which resource of which program declared an object last, by what requests said; absent where none said it. */
+/**
+ * The resource of a program that last declared an object, according to the requests; absent if no request contained
+ * it.
+ */
 export const declaredBy = z
   .object({ ...declarationFields, at: z.iso.datetime({ offset: false }) })
   .optional()
-  .describe("What declared it last, as that request said: a hint that any writer can forge");
+  .describe(
+    "The resource of a program that last declared the object, from the request; a hint that any writer can forge",
+  );
 
-/** Kinds of objects that no program declares. */
+/** Kinds of objects that programs cannot declare. */
 const UNDECLARED: ReadonlySet<string> = new Set(["tunnel", "connector"]);
 
-/** True for an operation that takes {@link DECLARED_BY}. */
+/** True for an operation that accepts {@link DECLARED_BY}. */
 export const takesDeclaredBy = (operation: Operation): boolean =>
   writesObject(operation) && !UNDECLARED.has(operation.object);
 
-/** What a value of {@link DECLARED_BY} says, which fits {@link declaredByHeader}. */
+/** Parses a value of {@link DECLARED_BY} that matches {@link declaredByHeader}. */
 export function declarationOf(text: string): Declaration {
   const [project = "", stack = "", resource = ""] = partsOf(text) ?? [];
   return { project, stack, resource };
 }
 
-/** The value of {@link DECLARED_BY}; undefined for what the header cannot hold. */
+/** The value of {@link DECLARED_BY}; undefined if the header cannot contain it. */
 export function declaredByText({ project, stack, resource }: Declaration): string | undefined {
   const text = [project, stack, resource].map((part) => encodeURIComponent(part.toWellFormed())).join("/");
   return declaredByHeader.safeParse(text).success ? text : undefined;
@@ -321,7 +327,7 @@ function partsOf(text: string): string[] | undefined {
   try {
     return text.split("/").map(decodeURIComponent);
   } catch {
-    // Bytes that are no UTF-8.
+    // The percent-encoded bytes are not UTF-8.
     return undefined;
   }
 }

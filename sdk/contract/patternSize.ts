@@ -1,39 +1,42 @@
 import { RE2JS } from "re2js";
 
 /**
- * Largest {@link patternSize} of a pattern. RE2 itself has such a bound. The engine that is used here allows some seven
- * hundred times as much, which takes seconds to compile and to match.
+ * Maximum {@link patternSize} of a pattern. RE2 itself has such a limit. The engine of this package allows about
+ * seven hundred times as much; such a pattern takes seconds to compile and to match.
  */
 export const PATTERN_SIZE_MAX = 2000;
 
-/** The cost of a Unicode class's tables, in instructions. They are made once, however often the class is repeated. */
+/** The cost of a Unicode class's tables, in instructions. They are created only once, even if the class is repeated. */
 const UNICODE_CLASS = 10;
-/** The cost of a range beyond ASCII in any letter case, in instructions: the engine goes through all its letters. */
+/**
+ * The cost of a range beyond ASCII that ignores letter case, in instructions: the engine visits all letters of the
+ * range.
+ */
 const FOLDED_RANGE = 100;
 
-// Compiled by the engine itself, which does not backtrack.
+// The engine itself compiles this expression, because it does not backtrack.
 const TOKEN = RE2JS.compile(
   [
     String.raw`\\Q(?:.*?)(?:\\E|\z)`,
     String.raw`\\[pPx]\{[^}]*\}|\\.`,
-    // The first item of a class may be a closing bracket, and one that ends a named class does not end the class
-    // around it. A class that is never closed is one token too, so that the text is read only once.
+    // The first item of a class may be a closing bracket. The bracket at the end of a named class does not end the
+    // class around it. A class without an end is one token too, so that the text is read only once.
     String.raw`\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]?`,
     String.raw`\(\?(?:P?<[^>]*>?|[^:)]*[:)]?)`,
-    // With leading zeros it is no count, and its characters are literals.
+    // A repetition with leading zeros is not a count; its characters are literals.
     String.raw`\{(?:0|[1-9]\d*)(?:,(?:0|[1-9]\d*)?)?\}`,
     ".",
   ].join("|"),
   RE2JS.DOTALL,
 );
 
-/** A group that is open: its size so far, and the size of its last item, which a repetition would repeat. */
+/** An open group: its size so far, and the size of its last item, to which a repetition applies. */
 interface Group {
   size: number;
   last: number;
 }
 
-/** Size of a repeated item, as RE2 writes it out: `x{2,4}` becomes `xx(x(x)?)?`. */
+/** Size of a repeated item after RE2 has expanded it: `x{2,4}` becomes `xx(x(x)?)?`. */
 function repeatedSize(item: number, repetition: string): number {
   const [least = 0, most = least] = repetition.slice(1, -1).split(",").map(Number);
   if (repetition.endsWith(",}")) return Math.max(least, 1) * item + 2;
@@ -41,12 +44,12 @@ function repeatedSize(item: number, repetition: string): number {
 }
 
 /**
- * The size of a pattern in RE2 syntax: at least as many instructions as the program has that it is compiled to. The
- * pattern is not compiled. For a text that is no pattern the size means nothing.
+ * The size of a pattern in RE2 syntax. The compiled program has at most this number of instructions. The pattern is
+ * not compiled. The size is meaningless for a text that is not a pattern.
  */
 export function patternSize(text: string): number {
   const open: Group[] = [];
-  // Every program has an instruction to fail, one to match, and at least one between them.
+  // Every program has an instruction to fail, an instruction to match, and at least one instruction between them.
   let group: Group = { size: 3, last: 0 };
   let tables = 0;
   let foldsCase = false;
@@ -62,7 +65,7 @@ export function patternSize(text: string): number {
     const token = tokens.group() ?? "";
     if (token.startsWith("\\Q")) {
       group.size += token.length;
-      // After an empty quotation, a repetition repeats what stands before it.
+      // After an empty quotation, a repetition applies to the item before it.
       if (token !== "\\Q\\E") group.last = 1;
     } else if (token === ")") {
       const { size } = group;
@@ -72,7 +75,7 @@ export function patternSize(text: string): number {
       foldsCase ||= /^\(\?[a-zA-Z]*i/.test(token);
       if (token.endsWith(")")) continue;
       open.push(group);
-      // One instruction each for the group's beginning, its end, and its content even where that is empty.
+      // One instruction each for the beginning, the end and the content of the group, even if the content is empty.
       group = { size: 3, last: 0 };
     } else if (token === "|") {
       group.size += 2;

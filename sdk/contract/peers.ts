@@ -3,7 +3,9 @@ import { NO_WEB_SOCKET, STREAM_MESSAGE_MAX } from "./liveConnections.ts";
 import { defineOperation } from "./operation.ts";
 import { uid } from "./schemas.ts";
 
-/** What an instance sends to another one: streams to devices, and agents that pick up, which reached the wrong one. */
+/**
+ * Requests from one instance to another: streams to devices, and pick-ups by agents that reached the wrong instance.
+ */
 const ofPeer = { part: "Private network", auth: ["internal"], scope: "internal", method: "GET" } as const;
 const peerStream = { success: { status: 101 }, bodyLimit: STREAM_MESSAGE_MAX } as const;
 
@@ -12,14 +14,14 @@ export const openDeviceStream = defineOperation({
   ...peerStream,
   id: "openDeviceStream",
   summary:
-    "A connection to a device whose tunnel this instance holds, for another instance: a WebSocket of binary messages, " +
-    "which are the device's own",
+    "Open a connection to a device whose tunnel this instance has, for another instance: a WebSocket of binary " +
+    "messages, which are the device's own",
   path: "/internal/devices/{uid}/stream",
   params: { uid },
   errors: {
     400: NO_WEB_SOCKET,
-    404: "this instance holds no tunnel of the device",
-    503: "the device does not answer",
+    404: "this instance has no tunnel of the device",
+    503: "the device does not respond",
   },
 });
 
@@ -28,8 +30,8 @@ export const passPickUp = defineOperation({
   ...peerStream,
   id: "passPickUp",
   summary:
-    "An agent that reached another instance picks up a connection which this instance has announced, a WebSocket",
+    "Pick up a connection that this instance has announced, for an agent that reached another instance: a WebSocket",
   path: "/internal/dials/{id}",
   params: { id: z.string().max(255) },
-  errors: { 400: NO_WEB_SOCKET, 404: "no such connection waits to be picked up" },
+  errors: { 400: NO_WEB_SOCKET, 404: "no such connection is waiting" },
 });

@@ -24,7 +24,7 @@ const write = { ...common, object: "publicKey", minRole: "administrator" } as co
 
 export const publicKey = model(
   "PublicKey",
-  "An SSH public key and the logins and devices it opens",
+  "An SSH public key, with the logins and devices that it opens",
   z.object({
     data: z.string().describe("Base64 of the normalized authorized_keys line"),
     fingerprint,
@@ -47,7 +47,7 @@ const settings = {
 export const getPublicKeys = defineOperation({
   ...common,
   id: "getPublicKeys",
-  summary: "The namespace's keys, oldest first",
+  summary: "List the namespace's keys, oldest first",
   method: "GET",
   path: "/api/sshkeys/public-keys",
   minRole: "observer",
@@ -59,7 +59,7 @@ export const getPublicKeys = defineOperation({
 export const createPublicKey = defineOperation({
   ...write,
   id: "createPublicKey",
-  summary: "Register a key",
+  summary: "Create a key",
   method: "POST",
   path: "/api/sshkeys/public-keys",
   creates: true,
@@ -73,14 +73,14 @@ export const createPublicKey = defineOperation({
     400: "field missing, bad regexp, both or no filter variant, or data is not an OpenSSH public key",
     403: NOT_ADMINISTRATOR,
     404: "a filter tag does not exist in the namespace",
-    409: "same fingerprint already in the namespace",
+    409: "a key with the same fingerprint already exists in the namespace",
   },
 });
 
 export const updatePublicKey = defineOperation({
   ...write,
   id: "updatePublicKey",
-  summary: "Replace name, login pattern and filter of a key",
+  summary: "Replace the name, the login pattern and the filter of a key",
   method: "PUT",
   path: "/api/sshkeys/public-keys/{fingerprint}",
   params: { fingerprint },
@@ -96,7 +96,7 @@ export const updatePublicKey = defineOperation({
 export const deletePublicKey = defineOperation({
   ...write,
   id: "deletePublicKey",
-  summary: "Remove a key",
+  summary: "Delete a key",
   method: "DELETE",
   path: "/api/sshkeys/public-keys/{fingerprint}",
   params: { fingerprint },
@@ -114,8 +114,8 @@ export const addPublicKeyTag = defineOperation({
   errors: {
     400: "tag invalid, or the key has a hostname filter",
     403: "role below administrator, or the key already has 3 tags",
-    404: "no such key, or tag does not exist in the namespace",
-    409: "tag already on the key",
+    404: "no such key, or the tag does not exist in the namespace",
+    409: "the filter already has the tag",
   },
 });
 
@@ -142,8 +142,8 @@ export const removePublicKeyTag = defineOperation({
   path: "/api/sshkeys/public-keys/{fingerprint}/tags/{tag}",
   params: { fingerprint, tag },
   errors: {
-    400: "the key has a hostname filter, or it is the last tag of its filter",
+    400: "the key has a hostname filter, or the tag is the last one of the filter",
     403: NOT_ADMINISTRATOR,
-    404: "no such key, or tag not on it",
+    404: "no such key, or its filter does not have the tag",
   },
 });

@@ -4,18 +4,18 @@ import { model } from "./schemas.ts";
 
 export const samlUrl = model(
   "SamlUrl",
-  "Where a browser goes to log in at the identity provider",
+  "Address at which a browser logs in at the identity provider",
   z.object({ url: z.url() }),
 );
 
 export const getSamlAuthUrl = defineOperation({
   id: "getSamlAuthUrl",
   part: "Authentication and users",
-  summary: "Begin a login at the identity provider; the answer's address works once, for 10 minutes",
+  summary: "Start a login at the identity provider. The returned address works once, within 10 minutes",
   method: "GET",
   path: "/api/user/saml/auth",
   edition: "enterprise",
-  // A community instance says that it has no SAML, instead of not knowing the path (rules section 19).
+  // A community instance returns 501, not 404 (rules section 19).
   routed: "always",
   auth: ["none"],
   scope: "public",

@@ -3,22 +3,22 @@ import { z } from "zod";
 import { ROLES } from "./operation.ts";
 import { PATTERN_SIZE_MAX, patternSize } from "./patternSize.ts";
 
-/** The named schemas of the contract; each becomes a component of the OpenAPI document. */
+/** The named schemas of the contract. Each becomes a component of the OpenAPI document. */
 export const models = z.registry<{ id: string; description?: string }>();
 
-/** Registers a schema under the name that models.md gives it. */
+/** Registers a schema under its name in models.md. */
 export function model<T extends z.ZodType>(id: string, description: string, schema: T): T {
   models.add(schema, { id, description });
   return schema;
 }
 
-/** A time as RFC 3339 writes it, in UTC. */
+/** A time in RFC 3339 format, in UTC. */
 export const dateTime = z.iso.datetime({ offset: false });
 
-/** How the wire says "no date" (models section 0). */
+/** The wire's value for "no date" (models section 0). */
 export const ZERO_DATE = "0001-01-01T00:00:00Z";
 
-/** Id of a namespace: a uuid of any version, since those made by hand or by older servers have others than 4. */
+/** Id of a namespace: a UUID of any version. Ids that users or older servers created may have other versions than 4. */
 export const tenantId = z
   .string()
   .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, "must be a lower-case uuid")
@@ -34,19 +34,19 @@ export const fingerprint = z
 /** Role of a namespace's member. */
 export const role = z.enum(ROLES);
 
-/** E-mail address, of the length that mail servers take (RFC 5321, section 4.5.3.1). */
+/** E-mail address, with the maximum length that mail servers accept (RFC 5321, section 4.5.3.1). */
 export const email = z
   .email()
   .max(254)
   .regex(/^[^@]{1,64}@/, "must have at most 64 characters before the @");
-/** Name that a user logs in with. */
+/** Name with which a user logs in. */
 export const username = z
   .string()
   .min(3)
   .max(30)
-  .regex(/^[a-zA-Z0-9._@-]+$/, "may hold letters, digits and - _ . @");
+  .regex(/^[a-zA-Z0-9._@-]+$/, "may contain letters, digits and - _ . @");
 
-/** Longest password in bytes of UTF-8: bcrypt ignores all further bytes. */
+/** Maximum length of a password in bytes of UTF-8: bcrypt ignores all further bytes. */
 export const PASSWORD_BYTES = 72;
 
 /** A new password (rules section 20). */
@@ -64,7 +64,7 @@ export const tag = z
   .string()
   .min(3)
   .max(255)
-  .regex(/^[a-zA-Z0-9]+$/, "may hold ASCII letters and digits only");
+  .regex(/^[a-zA-Z0-9]+$/, "may contain only ASCII letters and digits");
 
 /** One to three different tags (rules section 16). */
 export const tags = z
@@ -74,11 +74,11 @@ export const tags = z
   .meta({ uniqueItems: true })
   .refine((list) => new Set(list).size === list.length, "must not repeat a tag");
 
-/** Longest pattern, in characters. */
+/** Maximum length of a pattern, in characters. */
 export const PATTERN_MAX = 1024;
 
 const VALID_KEPT = 100;
-/** The last so many patterns that were found to be valid: many objects have the same few. */
+/** The most recent valid patterns. Many objects share the same few patterns. */
 const valid = new Set<string>();
 
 /** A regular expression in RE2 syntax, unanchored (rules section 13). */
@@ -87,11 +87,11 @@ export const pattern = z
   .min(1)
   .max(PATTERN_MAX)
   .superRefine((text, context) => {
-    // The length has its own error. Such a pattern is not compiled: that takes seconds for one of a megabyte.
+    // The length has its own error. The pattern is not compiled: that would take seconds for a megabyte.
     if (text.length > PATTERN_MAX || valid.has(text)) return;
     const size = patternSize(text);
     if (size > PATTERN_SIZE_MAX) {
-      const message = `must have a size of at most ${PATTERN_SIZE_MAX} when its repetitions are written out: ${size}`;
+      const message = `must have a size of at most ${PATTERN_SIZE_MAX} after its repetitions are expanded; it has ${size}`;
       context.addIssue({ code: "custom", message });
       return;
     }
@@ -107,10 +107,10 @@ export const pattern = z
     if (valid.size > VALID_KEPT) valid.delete(oldest);
   });
 
-/** Which devices a key or rule is for: by name pattern or by tags, exactly one (models section 5). */
+/** The devices of a key or rule: exactly one of a name pattern and tags (models section 5). */
 export const filter = model(
   "Filter",
-  "Which devices: a pattern on the device's name, or tags of which it has any one",
+  "Selects devices: by a pattern on the device's name, or by tags of which the device has at least one",
   z
     .object({ hostname: pattern.optional(), tags: tags.optional() })
     .meta({ oneOf: [{ required: ["hostname"] }, { required: ["tags"] }] })
@@ -120,17 +120,17 @@ export const filter = model(
     ),
 );
 
-/** A filter in an answer (models section 5). Its values were checked when they were stored. */
+/** A filter in a response (models section 5). Its values were checked when they were stored. */
 export const wireFilter = z.object({
   hostname: z.string().optional(),
   tags: z.array(z.string()).optional(),
 });
 
 /** Body of an error. */
-export const message = model("Error", "What went wrong", z.object({ message: z.string() }));
+export const message = model("Error", "The body of an error response", z.object({ message: z.string() }));
 
-const page = z.int().min(1).max(1_000_000).default(1).describe("Page, from 1");
-const perPage = z.int().min(1).max(100).default(10).describe("Items in a page");
+const page = z.int().min(1).max(1_000_000).default(1).describe("Number of the page, from 1");
+const perPage = z.int().min(1).max(100).default(10).describe("Number of items on a page");
 /** Query fields of a list in pages. */
 export const paging = { page, per_page: perPage };
 
@@ -139,21 +139,25 @@ const filterParameter = z
   .max(16_384)
   .optional()
   .describe(
-    "Base64 of a JSON array of property and operator items: at most 100, which compare at most 100 values and " +
-      "search texts, lists or counts at most 20 times",
+    "Base64 of a JSON array of property and operator items. Maximum: 100 items, 100 compared values, and 20 searches of " +
+      "texts, lists or counts",
   );
-/** Query fields of a list that can be filtered. */
+/** Query fields of a list with a filter. */
 export const filtering = { filter: filterParameter, ...paging };
 /** Query fields of a list that can be sorted. */
 export const sorting = {
-  sort_by: z.string().max(64).optional().describe("Field to sort by; an unknown one means the default"),
+  sort_by: z
+    .string()
+    .max(64)
+    .optional()
+    .describe("Field to sort by. For an unknown field, the default is used"),
   order_by: z.enum(["asc", "desc"]).optional().describe("Default: desc"),
 };
 
-/** Header of a list in pages: how many items it has in all. */
+/** Header of a list in pages with the number of items in the whole list. */
 export const TOTAL_COUNT = "X-Total-Count";
 
-/** Header by which a repeated creation makes no second object, on the operations that take it. */
+/** Header that prevents a second object after a repeated creation, on the operations that accept it. */
 export const IDEMPOTENCY_KEY = "Idempotency-Key";
 
 /** Value of {@link IDEMPOTENCY_KEY}. */
@@ -161,27 +165,27 @@ export const idempotencyKey = z
   .string()
   .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters")
   .describe(
-    "Chosen by the caller, one for each object. While the object lives that was made under it, the same key " +
-      "answers with that object as it is now, and makes no other one; a body that names another one (by name, " +
-      "key, secret, e-mail address or tag) is refused with 409",
+    "Chosen by the client, one key for each object. As long as the object exists that was created with the key, the " +
+      "same key returns that object in its current state and creates no other one. A body that describes another object " +
+      "(by name, key, secret, e-mail address or tag) is refused with 409",
   );
 
-/** Header by which a write is done only if the object has not changed since it was read. */
+/** Header that makes a write conditional: it succeeds only if the object has not changed since it was read. */
 export const IF_MATCH = "If-Match";
 
-/** Value of {@link IF_MATCH}: entity tags as RFC 9110 writes them, or `*`. No object has any other revision. */
+/** Value of {@link IF_MATCH}: entity tags in the format of RFC 9110, or `*`. Any other value matches no object. */
 export const ifMatch = z
   .string()
   .describe(
-    '`*`, or revisions (ETag) in quotes: "…", "…". The write is done only if the object has one of them, else 412',
+    '`*`, or revisions (ETag) in quotes: "…", "…". The write succeeds only if the object has one of them; otherwise 412',
   );
 
-/** Revision of an object: a digest of what is declared of it. Other services of the interface send none. */
+/** Revision of an object: a digest of its declared fields. Other services with this API do not send it. */
 export const revision = z
   .string()
   .optional()
   .describe(
-    "Changes with what people declare of the object, and with nothing else; the ETag of the object alone",
+    "Changes only with the declared fields of the object. It is also the ETag of a response with this object alone",
   );
 
 const TYPE_NAMES: Readonly<Record<string, string>> = {
@@ -196,15 +200,16 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
 
 const UNITS: Readonly<Record<string, string>> = { string: "character", array: "item" };
 
-/** "have at least 3 characters", "be at least 3". */
+/** The end of a message about a limit: "must have at least 3 characters", "must be at least 3". */
 function bound(how: string, limit: number | bigint, origin: string): string {
   const unit = UNITS[origin];
   return unit ? `must have ${how} ${limit} ${unit}${limit === 1 ? "" : "s"}` : `must be ${how} ${limit}`;
 }
 
 /**
- * What a value must be, as the end of a sentence that begins with the field's name: "must have at least 3 characters".
- * It replaces zod's own messages, but not those of a schema: `schema.safeParse(value, { error: issueText })`.
+ * The requirement on a value, as the end of a sentence that begins with the field's name: "must have at least 3
+ * characters". It replaces zod's own messages, but not those of a schema:
+ * `schema.safeParse(value, { error: issueText })`.
  */
 export function issueText(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {

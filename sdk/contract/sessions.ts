@@ -5,44 +5,44 @@ import { dateTime, model, paging, TOTAL_COUNT, tenantId, uid, userId } from "./s
 
 const part = "Sessions";
 const UNKNOWN = "no such session in the namespace";
-const NOTHING_RECORDED = "no such session, or nothing recorded for that seat";
+const NOTHING_RECORDED = "no such session, or the seat has no recording";
 const BELOW_ADMINISTRATOR = "caller's role is below administrator";
 
 const common = { part, auth: ["jwt", "apikey"], scope: "namespace" } as const;
 
-/** Media type of a recording in the form that terminal players read. */
+/** Media type of a recording in the format of terminal players. */
 export const ASCIICAST = "application/x-asciicast";
 
-/** Highest seat. Seats number the channels of a session that are open at the same time. */
+/** Highest seat. Seats number the parallel channels of a session. */
 const SEAT_MAX = 9999;
 const seat = z.int().min(0).max(SEAT_MAX);
 const seatInPath = z
   .string()
   .regex(/^(0|[1-9]\d{0,3})$/, `must be a whole number from 0 to ${SEAT_MAX}`)
-  .describe("Which of the session's parallel channels, from 0");
+  .describe("Number of the session's channel, from 0");
 
-/** Longest chunk of terminal output, in characters. */
+/** Maximum length of a chunk of terminal output, in characters. */
 const MESSAGE_MAX = 32 * 1024;
-// A terminal's size has 32 bits (RFC 4254, section 6.2): a smaller bound would leave gaps in recordings.
+// A terminal's size has 32 bits (RFC 4254, section 6.2). A smaller maximum would cause gaps in recordings.
 const size = z.int().min(0).max(4_294_967_295);
 
-/** What an event says. It is flat, as all known events are: reading deeply nested values would be costly. */
+/** The data of an event. It is flat, as in all known events: reading deeply nested values would be expensive. */
 export const eventData = z.record(
   z.string().max(64),
   z.union([z.string(), z.number(), z.boolean(), z.null()]),
 );
 
-/** Most events in one response. */
+/** Maximum number of events in one response. */
 export const EVENTS_PAGE = 1000;
 
-/** An event inside of a session, as an SSH entry reports it; new kinds of events may come (models section 7). */
+/** An event in a session, as an SSH entry reports it. New kinds of events may be added (models section 7). */
 export const sessionEvent = model(
   "SessionEvent",
-  "Something that happened in a session: shell, exec, pty-req, …",
+  "An event in a session: shell, exec, pty-req, …",
   z.object({
     type: z.string().min(1).max(64),
     timestamp: dateTime,
-    data: eventData.describe("Depends on the type"),
+    data: eventData.describe("Data of the event; its fields depend on the type"),
     seat,
   }),
 );
@@ -61,43 +61,45 @@ export const session = model(
     last_seen: dateTime,
     active: z.boolean().describe("Authenticated, not closed, and kept alive within the last 90 seconds"),
     authenticated: z.boolean(),
-    recorded: z.boolean().describe("Something of it is recorded"),
+    recorded: z.boolean().describe("The session has a recording"),
     type: z.string().describe("web, term, none, …"),
     term: z.string().describe("Terminal type"),
-    position: z.object({ latitude: z.number(), longitude: z.number() }).describe("Of ip_address"),
-    // Not in the specification: an addition of this service.
+    position: z.object({ latitude: z.number(), longitude: z.number() }).describe("Position of ip_address"),
+    // This field is not in the specification. It is an addition of this service.
     key_fingerprint: z
       .string()
       .optional()
       .describe(
-        "Fingerprint of the public key that opened it; missing: a password, or another server's session",
+        "Fingerprint of the public key that opened the session; missing if a password opened it, or for a session of another server",
       ),
-    user_id: userId.optional().describe("User whose login opened it in a browser"),
-    // As the specification has it; other servers send one flat list of types (rules D7).
+    user_id: userId.optional().describe("User whose login opened the session in a browser"),
+    // The form of the specification. Other servers send one flat list of types (rules D7).
     events: z.object({
-      types: z.array(z.array(z.string())).describe("Those of each seat, in the order of `seats`"),
+      types: z.array(z.array(z.string())).describe("Types of each seat's events, in the order of `seats`"),
       seats: z.array(z.int()),
-      items: z.array(sessionEvent).describe(`At most ${EVENTS_PAGE}, see \`events_after\`; empty in lists`),
+      items: z
+        .array(sessionEvent)
+        .describe(`At most ${EVENTS_PAGE} events, see \`events_after\`; empty in lists`),
     }),
   }),
 );
 
-/** Output streams of a command; all output of a terminal is `stdout`. */
-const stream = z.enum(["stdout", "stderr"]).optional().describe("Missing: stdout");
+/** Output streams of a command. All output of a terminal is `stdout`. */
+const stream = z.enum(["stdout", "stderr"]).optional().describe("Default: stdout");
 
 const chunk = {
-  uid: uid.describe("The session of the path"),
-  seat: seat.describe("The seat of the path"),
+  uid: uid.describe("Uid of the session, as in the path"),
+  seat: seat.describe("Number of the seat, as in the path"),
   message: z.string().max(MESSAGE_MAX).describe("Terminal output"),
   width: size,
   height: size,
   stream,
 };
 
-/** A chunk of terminal output as it is sent in. */
+/** A chunk of terminal output in a request. */
 export const recordChunk = z.object(chunk);
 
-/** Room for the longest message with every character escaped, and the rest. */
+/** Maximum size of a request: the longest message with every character escaped, and the other fields. */
 export const RECORD_BODY_LIMIT = 6 * MESSAGE_MAX + 4096;
 
 export const sessionRecord = model(
@@ -106,14 +108,14 @@ export const sessionRecord = model(
   z.object({
     ...chunk,
     tenant_id: tenantId,
-    time: dateTime.describe("When it came in"),
+    time: dateTime.describe("Time at which the service received it"),
   }),
 );
 
 export const getSessions = defineOperation({
   ...common,
   id: "getSessions",
-  summary: "The namespace's sessions, the latest first",
+  summary: "List the namespace's sessions, latest first",
   method: "GET",
   path: "/api/sessions",
   minRole: "observer",
@@ -129,7 +131,7 @@ export const getSessions = defineOperation({
 export const getSession = defineOperation({
   ...common,
   id: "getSession",
-  summary: "One session, with its events",
+  summary: "Get a session with its events",
   method: "GET",
   path: "/api/sessions/{uid}",
   minRole: "observer",
@@ -139,7 +141,9 @@ export const getSession = defineOperation({
       .string()
       .regex(/^\d{1,9}$/, "must be a whole number from 0 to 999999999")
       .optional()
-      .describe(`Events to skip: the response has the next ${EVENTS_PAGE}, and fewer at the end`),
+      .describe(
+        `Number of events to skip. The response contains the next ${EVENTS_PAGE} events, or fewer at the end`,
+      ),
   },
   success: { body: session },
   errors: { 400: "events_after is not a whole number", 403: "user token without a namespace", 404: UNKNOWN },
@@ -148,10 +152,10 @@ export const getSession = defineOperation({
 export const setSessionAuthenticated = defineOperation({
   id: "setSessionAuthenticated",
   part,
-  summary: "Say whether the login of a session succeeded; with true the session becomes active",
+  summary: "Set whether the login of a session succeeded. With true, the session becomes active",
   method: "POST",
   path: "/api/sessions/{uid}",
-  // Trusted services do it by `updateSession` on their own listener.
+  // Trusted services use `updateSession` on the internal listener.
   auth: ["jwt", "apikey", "device", "internal"],
   scope: "session",
   minRole: "administrator",
@@ -164,14 +168,14 @@ export const setSessionAuthenticated = defineOperation({
 export const closeSession = defineOperation({
   ...common,
   id: "closeSession",
-  summary: "Close a session; a closed one stays so",
+  summary: "Close a session. A closed session does not change",
   method: "POST",
   path: "/api/sessions/{uid}/close",
   minRole: "administrator",
   params: { uid },
   body: z.object({ device: uid.describe("Uid of the session's device") }),
   errors: {
-    400: "device missing or not 64 hex",
+    400: "device missing, or not 64 hex characters",
     403: BELOW_ADMINISTRATOR,
     404: "no such session of that device in the namespace",
   },
@@ -181,11 +185,11 @@ export const closeSession = defineOperation({
 export const recordSession = defineOperation({
   id: "recordSession",
   part,
-  summary: "Add terminal output to the recording of a seat, where the namespace has its sessions recorded",
+  summary: "Add terminal output to the recording of a seat, if the namespace records its sessions",
   method: "POST",
   path: "/api/sessions/{uid}/records/{seat}",
   edition: "enterprise",
-  // Trusted services do it by `storeSessionRecord` on their own listener.
+  // Trusted services use `storeSessionRecord` on the internal listener.
   auth: ["jwt", "apikey", "device", "internal"],
   scope: "session",
   minRole: "administrator",
@@ -194,10 +198,10 @@ export const recordSession = defineOperation({
   errors: {
     400: MALFORMED,
     403:
-      "role below administrator, recording is off, the session is over, or the recording is as long as it may be; or " +
-      "the caller is a device whose key is not proven, or whose session the gateway records",
+      "role below administrator, recording is off, the session has ended, or the recording has reached its maximum length; " +
+      "or the caller is a device without a proof of its key, or a device whose session the gateway records",
     404: UNKNOWN,
-    422: "a body field is missing, has the wrong type or is not that of the path",
+    422: "a body field is missing, has the wrong type or differs from the path",
   },
   bodyLimit: RECORD_BODY_LIMIT,
 });
@@ -210,10 +214,10 @@ export const getSessionRecord = defineOperation({
   params: { uid, seat: seatInPath },
   id: "getSessionRecord",
   summary:
-    "The recording of a seat, in the order of time; as asciicast v2 where `Accept` names " +
-    `\`${ASCIICAST}\` or \`text/plain\`, and does not want JSON more`,
+    "Get the recording of a seat, ordered by time. The format is asciicast v2 if `Accept` contains " +
+    `\`${ASCIICAST}\` or \`text/plain\` and does not prefer JSON`,
   method: "GET",
-  // The array is the specification's, the text what terminal players take (rules D29).
+  // The specification has the array. Terminal players accept the text (rules D29).
   success: { body: z.array(sessionRecord), alternatives: [ASCIICAST, "text/plain"] },
   errors: { 403: BELOW_ADMINISTRATOR, 404: NOTHING_RECORDED },
 });
@@ -233,7 +237,7 @@ export const deleteSessionRecord = defineOperation({
 export const getSessionRecordStatus = defineOperation({
   ...common,
   id: "getSessionRecordStatus",
-  summary: "Whether the namespace has its sessions recorded",
+  summary: "Check whether the namespace records its sessions",
   method: "GET",
   path: "/api/users/security",
   minRole: "observer",

@@ -2,7 +2,7 @@ import { createHash, createPublicKey } from "node:crypto";
 
 type FieldCheck = (field: Buffer) => boolean;
 
-/** What the blob of a key must hold after the name of its type. */
+/** The required content of a key's blob after the name of the type. */
 interface SshKeyForm {
   /** One check for each field, in order. */
   readonly fields: readonly FieldCheck[];
@@ -10,7 +10,7 @@ interface SshKeyForm {
   readonly allowed: string;
 }
 
-/** Bounds of OpenSSH on an RSA modulus (`SSH_RSA_MINIMUM_MODULUS_SIZE`, `SSHBUF_MAX_BIGNUM`). */
+/** Limits of OpenSSH for an RSA modulus (`SSH_RSA_MINIMUM_MODULUS_SIZE`, `SSHBUF_MAX_BIGNUM`). */
 const MODULUS_BITS = { min: 1024, max: 16_384 };
 
 const anyText: FieldCheck = () => true;
@@ -25,7 +25,7 @@ const text =
   (field) =>
     field.toString("latin1") === expected;
 
-/** Checks for a point of a curve, uncompressed as OpenSSH demands it (RFC 5656, section 3.1). */
+/** Checks that a field is a point of a curve, uncompressed, as OpenSSH requires (RFC 5656, section 3.1). */
 const point =
   (crv: "P-256" | "P-384" | "P-521", size: number): FieldCheck =>
   (field) =>
@@ -44,8 +44,8 @@ function isOnCurve(crv: string, coordinates: Buffer, size: number): boolean {
 }
 
 /**
- * How many bits a positive number has (`mpint`, RFC 4251 section 5); 0 for a number that is not positive or has leading
- * zeros. Those are forbidden: they would give one key several fingerprints.
+ * The number of bits of a positive number (`mpint`, RFC 4251 section 5). Returns 0 for a number that is not positive
+ * or has leading zeros. Leading zeros are forbidden: they would give one key several fingerprints.
  */
 function bitsOf(field: Buffer): number {
   const [first = 0, second = 0] = field;
@@ -57,13 +57,13 @@ const isPositive: FieldCheck = (field) => bitsOf(field) > 0;
 const isOdd: FieldCheck = (field) => ((field.at(-1) ?? 0) & 1) === 1;
 const isModulus: FieldCheck = (field) =>
   bitsOf(field) >= MODULUS_BITS.min && bitsOf(field) <= MODULUS_BITS.max && isOdd(field);
-// With an exponent of 1 everybody can sign.
+// With an exponent of 1, anyone could forge signatures.
 const isExponent: FieldCheck = (field) => bitsOf(field) > 1 && isOdd(field);
 
 const modulus = `a modulus of ${MODULUS_BITS.min} to ${MODULUS_BITS.max} bits`;
 const curvePoint = (curve: string) => `an uncompressed point of ${curve}`;
 
-/** The key types that a line may have, and what their blobs hold. */
+/** The supported key types, and the required content of their blobs. */
 const SSH_KEY_FORMS: ReadonlyMap<string, SshKeyForm> = new Map([
   ["ssh-ed25519", { fields: [bytes(32)], allowed: "32 bytes" }],
   ["ssh-rsa", { fields: [isExponent, isModulus], allowed: `an odd exponent above 1 and ${modulus}` }],
@@ -99,9 +99,9 @@ const SSH_KEY_FORMS: ReadonlyMap<string, SshKeyForm> = new Map([
   ],
 ]);
 
-/** An SSH public key alone, without comment, options and white space. */
+/** An SSH public key without comment, options and white space. */
 export interface SshPublicKey {
-  /** Algorithm, for instance `ssh-ed25519`. */
+  /** Algorithm, for example `ssh-ed25519`. */
   readonly type: string;
   /** The key in base64, as in a line of an authorized_keys file. */
   readonly blob: string;
@@ -110,14 +110,14 @@ export interface SshPublicKey {
 }
 
 /**
- * Reads one OpenSSH public key line: `type base64 [comment]`. Two lines with the same key give equal results, whatever
- * their comments and white space. A key that OpenSSH would refuse is refused.
- * @throws Error saying what is wrong with the line, without repeating it
+ * Reads one OpenSSH public key line: `type base64 [comment]`. Two lines with the same key return equal results,
+ * regardless of their comments and white space. A key that OpenSSH rejects is rejected.
+ * @throws Error with the reason, without the content of the line
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
   const text = line.trim();
   if (text.includes("\n")) throw new Error("must be one OpenSSH public key line, not several");
-  if (text.includes("PRIVATE KEY")) throw new Error("must be a public key; this is a private one");
+  if (text.includes("PRIVATE KEY")) throw new Error("must be a public key, not a private key");
   const [type = "", encoded = ""] = text.split(/\s+/, 2);
   const form = SSH_KEY_FORMS.get(type);
   if (!form) {
@@ -128,24 +128,24 @@ export function parseSshPublicKey(line: string): SshPublicKey {
   const blob = Buffer.from(encoded, "base64");
   const padded = blob.toString("base64");
   if (encoded === "" || (encoded !== padded && encoded !== padded.replaceAll("=", ""))) {
-    throw new Error("must hold the key in base64 after its type");
+    throw new Error("must contain the key in base64 after its type");
   }
   const [name, ...fields] = readFields(blob);
   const fits =
     fields.length === form.fields.length && fields.every((field, at) => form.fields[at]?.(field) ?? false);
   if (name?.toString("latin1") !== type || !fits) {
-    throw new Error(`must hold a complete ${type} key after its type: ${form.allowed}`);
+    throw new Error(`must contain a complete ${type} key after its type: ${form.allowed}`);
   }
   const digest = createHash("md5").update(blob).digest("hex");
   return { type, blob: padded, fingerprint: digest.match(/../g)?.join(":") ?? "" };
 }
 
-/** The one line that all lines with this key are turned into: no comment, no options, one space. */
+/** The normal form of all lines with this key: no comment, no options, one space. */
 export function sshPublicKeyLine(key: SshPublicKey): string {
   return `${key.type} ${key.blob}`;
 }
 
-/** The length-prefixed fields of a key blob (RFC 4253, section 6.6); empty when it is cut short. */
+/** The length-prefixed fields of a key blob (RFC 4253, section 6.6); empty if the blob is truncated. */
 function readFields(blob: Buffer): Buffer[] {
   const fields: Buffer[] = [];
   let offset = 0;

@@ -4,7 +4,7 @@ import { model, tenantId } from "./schemas.ts";
 
 export const support = model(
   "Support",
-  "What a namespace tells the service's support who it is with",
+  "The identifier of a namespace for the service's support",
   z.object({
     identifier: z.string().regex(/^[0-9a-f]{64}$/, "must be 64 lower-case hex characters"),
   }),
@@ -13,7 +13,7 @@ export const support = model(
 export const getNamespaceSupport = defineOperation({
   id: "getNamespaceSupport",
   part: "Namespaces and members",
-  summary: "The identifier that proves a namespace to the service's support; it stays the same",
+  summary: "Get the identifier that authenticates a namespace to the service's support. It never changes",
   method: "GET",
   path: "/api/namespaces/{tenant}/support",
   edition: "enterprise",
@@ -23,7 +23,7 @@ export const getNamespaceSupport = defineOperation({
   params: { tenant: tenantId },
   success: { body: support },
   errors: {
-    402: "no active plan; unused, support is not tied to a plan here",
+    402: "no active plan; unused, because this service's support requires no plan",
     403: "not a member, or the credential is for another namespace",
     404: "namespace unknown",
   },

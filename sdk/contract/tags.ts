@@ -17,7 +17,7 @@ const write = {
 export const getTags = defineOperation({
   ...common,
   id: "getTags",
-  summary: "The tags that devices, keys or rules of the namespace carry",
+  summary: "List the tags of the namespace's devices, keys and rules",
   method: "GET",
   path: "/api/tags",
   minRole: "observer",
@@ -28,25 +28,25 @@ export const getTags = defineOperation({
 export const renameTag = defineOperation({
   ...write,
   id: "renameTag",
-  summary: "Rename a tag on everything that carries it, at once",
+  summary: "Rename a tag on all devices, keys and rules in one step",
   method: "PUT",
   body: z.object({ tag }),
   errors: {
     400: "new tag invalid",
     403: BELOW_OPERATOR,
-    404: "old tag not used in the namespace",
-    409: "new tag already used in the namespace",
+    404: "old tag not in use in the namespace",
+    409: "new tag already in use in the namespace",
   },
 });
 
 export const deleteTag = defineOperation({
   ...write,
   id: "deleteTag",
-  summary: "Remove a tag from everything that carries it; refused where it is a filter's last one",
+  summary: "Remove a tag from all devices, keys and rules. Refused if the tag is the last one of a filter",
   method: "DELETE",
   errors: {
-    400: "the last one of the filter of a key or rule, which is named",
+    400: "the tag is the last one of the filter of a key or rule; the message contains the key or rule",
     403: BELOW_OPERATOR,
-    404: "tag not used in the namespace",
+    404: "tag not in use in the namespace",
   },
 });

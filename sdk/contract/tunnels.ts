@@ -8,7 +8,7 @@ const UNKNOWN_DEVICE = "no such device in the namespace";
 
 const common = { part, edition: "enterprise", auth: ["jwt", "apikey"], scope: "namespace" } as const;
 
-/** Longest life of a tunnel that expires, in seconds (models section 10). */
+/** Maximum lifetime of a tunnel that expires, in seconds (models section 10). */
 export const TUNNEL_TTL_MAX = 9_223_372_036;
 
 /** Address of a tunnel: 128 random bits as one label of a host name. */
@@ -17,16 +17,16 @@ const port = z.int().min(1).max(65_535);
 
 export const tunnel = model(
   "Tunnel",
-  "A public address that leads to a port which a device reaches",
+  "A public address that forwards to a port that the device can reach",
   z.object({
     address: tunnelAddress,
     full_address: z.string().describe("Host name: the address in the service's domain for tunnels"),
     namespace: tenantId,
     device: uid,
-    host: z.string().describe("IP address, as the device sees it"),
+    host: z.string().describe("IP address in the network of the device"),
     port,
-    ttl: z.int().describe("Seconds that it lives, -1: until it is deleted"),
-    expires_in: z.union([dateTime, z.literal(ZERO_DATE)]).describe("When it ends"),
+    ttl: z.int().describe("Lifetime in seconds; -1: until the tunnel is deleted"),
+    expires_in: z.union([dateTime, z.literal(ZERO_DATE)]).describe("Time at which the tunnel expires"),
     created_at: dateTime,
     revision,
   }),
@@ -35,7 +35,7 @@ export const tunnel = model(
 export const listTunnels = defineOperation({
   ...common,
   id: "listTunnels",
-  summary: "The tunnels of a device that have not ended, the latest first",
+  summary: "List the tunnels of a device that have not expired, latest first",
   method: "GET",
   path: "/api/devices/{uid}/tunnels",
   minRole: "observer",
@@ -48,7 +48,7 @@ export const listTunnels = defineOperation({
 export const createTunnel = defineOperation({
   ...common,
   id: "createTunnel",
-  summary: "Give a port that a device reaches a public address",
+  summary: "Create a public address for a port that the device can reach",
   method: "POST",
   path: "/api/devices/{uid}/tunnels",
   object: "tunnel",
@@ -56,17 +56,17 @@ export const createTunnel = defineOperation({
   minRole: "administrator",
   params: { uid },
   body: z.object({
-    host: z.union([z.ipv4(), z.ipv6()]).describe("IP address, as the device sees it"),
+    host: z.union([z.ipv4(), z.ipv6()]).describe("IP address in the network of the device"),
     port,
     ttl: z
       .union([z.int().min(1).max(TUNNEL_TTL_MAX), z.literal(-1)])
-      .describe("Seconds that it lives, -1: until it is deleted"),
+      .describe("Lifetime in seconds; -1: until the tunnel is deleted"),
   }),
   idempotencyKey: true,
   success: { body: tunnel },
   errors: {
     400: "host, port or ttl invalid",
-    403: "role below administrator, or the device has its maximum of tunnels",
+    403: "role below administrator, or the device has reached its maximum number of tunnels",
     404: UNKNOWN_DEVICE,
   },
 });
@@ -74,7 +74,7 @@ export const createTunnel = defineOperation({
 export const deleteTunnel = defineOperation({
   ...common,
   id: "deleteTunnel",
-  summary: "End a tunnel",
+  summary: "Delete a tunnel",
   method: "DELETE",
   path: "/api/devices/{uid}/tunnels/{address}",
   object: "tunnel",

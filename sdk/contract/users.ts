@@ -7,10 +7,10 @@ const part = "Authentication and users";
 const ofUser = { part, auth: ["jwt"], scope: "user" } as const;
 const open = { part, auth: ["none"], scope: "public" } as const;
 
-/** What every login answers (models section 1). */
+/** The response to every login (models section 1). */
 export const userSession = model(
   "UserSession",
-  "A user's token with what a client shows of the user",
+  "A user's token, with the user's data for display",
   z.object({
     token: z.string(),
     id: userId,
@@ -20,7 +20,7 @@ export const userSession = model(
     name: z.string(),
     email: z.string(),
     recovery_email: z.string(),
-    tenant: z.union([tenantId, z.literal("")]).describe("Current namespace, empty without one"),
+    tenant: z.union([tenantId, z.literal("")]).describe("Current namespace; empty without a namespace"),
     role: z.union([role, z.literal("")]),
     mfa: z.boolean(),
     max_namespaces: z.int().describe("-1: no limit, 0: none"),
@@ -29,7 +29,7 @@ export const userSession = model(
 
 export const instanceInfo = model(
   "InstanceInfo",
-  "What an instance tells before any login",
+  "The public data of an instance, available without a login",
   z.object({
     version: z.string(),
     endpoints: z.object({ ssh: z.string(), api: z.string() }),
@@ -40,7 +40,7 @@ export const instanceInfo = model(
 
 export const mfaCredentials = model(
   "MfaCredentials",
-  "A new TOTP secret with its recovery codes; nothing is stored until it is enabled",
+  "A new TOTP secret with its recovery codes. Neither is stored until MFA is enabled",
   z.object({ link: z.string(), secret: z.string(), recovery_codes: z.array(z.string()) }),
 );
 
@@ -61,14 +61,14 @@ const loginShape = {
     401: "unknown user or wrong password, X-Account-Lockout is 0; or the password is right and the user has MFA: X-MFA-Token carries a uuid",
     403: "account not confirmed yet",
     422: "body is not parsable JSON",
-    429: "source and user are locked out; X-Account-Lockout is the unix second when it ends; or too many requests, Retry-After says for how many seconds",
+    429: "source and user are locked out; X-Account-Lockout contains the Unix second at which the lockout ends. Or too many requests; Retry-After contains the seconds to wait",
   },
 } as const;
 
 export const login = defineOperation({
   ...loginShape,
   id: "login",
-  summary: "Log in with user name or e-mail",
+  summary: "Log in with a user name or e-mail address",
   path: "/api/login",
 });
 
@@ -82,7 +82,7 @@ export const authUser = defineOperation({
 export const getUserInfo = defineOperation({
   ...ofUser,
   id: "getUserInfo",
-  summary: "The session of the calling user",
+  summary: "Get the session of the calling user",
   method: "GET",
   path: "/api/auth/user",
   success: { body: userSession },
@@ -92,7 +92,7 @@ export const getUserInfo = defineOperation({
 export const authMfa = defineOperation({
   ...open,
   id: "authMfa",
-  summary: "Second step of a login with MFA",
+  summary: "Complete a login with MFA: the second step",
   method: "POST",
   path: "/api/user/mfa/auth",
   aliases: ["/api/mfa/auth"],
@@ -106,14 +106,14 @@ export const authMfa = defineOperation({
   errors: {
     400: "token or code missing",
     401: "token unknown or older than 30 minutes, or TOTP code wrong",
-    429: "too many wrong codes; X-Account-Lockout is the unix second when it ends",
+    429: "too many wrong codes; X-Account-Lockout contains the Unix second at which the lockout ends",
   },
 });
 
 export const generateMfa = defineOperation({
   ...ofUser,
   id: "generateMfa",
-  summary: "A new TOTP secret and recovery codes, not stored yet",
+  summary: "Create a TOTP secret and recovery codes. They are not stored yet",
   method: "GET",
   path: "/api/user/mfa/generate",
   edition: "enterprise",
@@ -124,7 +124,7 @@ export const generateMfa = defineOperation({
 export const enableMfa = defineOperation({
   ...ofUser,
   id: "enableMfa",
-  summary: "Turn MFA on for the calling user",
+  summary: "Enable MFA for the calling user",
   method: "PUT",
   path: "/api/user/mfa/enable",
   edition: "enterprise",
@@ -150,7 +150,7 @@ const switchNamespace = {
 export const getToken = defineOperation({
   ...switchNamespace,
   id: "getToken",
-  summary: "A token for another namespace of the user, which becomes the preferred one",
+  summary: "Get a token for another namespace of the user. It becomes the preferred namespace",
   path: "/api/token/{tenant}",
   errors: { 403: "called with an API key", 404: "namespace unknown, or caller not an accepted member" },
 });
@@ -158,7 +158,7 @@ export const getToken = defineOperation({
 export const getNamespaceToken = defineOperation({
   ...switchNamespace,
   id: "getNamespaceToken",
-  summary: "A token for another namespace of the user, which becomes the preferred one",
+  summary: "Get a token for another namespace of the user. It becomes the preferred namespace",
   path: "/api/auth/token/{tenant}",
   errors: {
     400: MALFORMED,
@@ -169,7 +169,7 @@ export const getNamespaceToken = defineOperation({
 
 const orEmpty = <T extends z.ZodType>(schema: T) => z.union([schema, z.literal("")]).optional();
 
-/** What users may change of themselves beside the password; an empty field stays as it is. */
+/** Fields that users may change in their own account, except the password. An empty field does not change. */
 export const userFields = {
   name: orEmpty(z.string().max(64)),
   username: orEmpty(username),
@@ -179,13 +179,13 @@ export const userFields = {
 
 export const pendingAddresses = model(
   "PendingAddresses",
-  "Addresses that take effect when they are confirmed",
+  "Addresses that take effect after their confirmation",
   z.object({ message: z.string(), pending: z.array(z.enum(["email", "recovery_email"])) }),
 );
 
-/** The user's current password. Its length is not checked: a wrong one is wrong whatever its length. */
+/** The user's current password. Its length is not checked: a password of any length can be wrong. */
 export const currentPassword = z.string().min(1).max(1024);
-/** A TOTP code that may be left out. */
+/** An optional TOTP code. */
 export const totpCode = z
   .union([z.string().regex(/^\d{6}$/, "must be 6 digits"), z.literal("")])
   .optional()
@@ -195,10 +195,10 @@ export const updateUser = defineOperation({
   ...ofUser,
   id: "updateUser",
   summary:
-    "Change the calling user; an empty string leaves a field unchanged. A new e-mail or recovery e-mail takes effect at " +
-    "once with current_password, and with code where the user has MFA; else when it is confirmed, which the answer " +
-    "says. The first recovery e-mail of a user without MFA always does. A new password ends the user's other logins; " +
-    "the token that set it ends within an hour",
+    "Change the calling user. An empty string leaves a field unchanged. A new e-mail or recovery e-mail address takes " +
+    "effect immediately with current_password, and with code if the user has MFA. Otherwise it takes effect after its " +
+    "confirmation, and the response lists it. The first recovery e-mail address of a user without MFA always takes effect " +
+    "immediately. A new password ends the user's other logins; the token that set it ends within an hour",
   method: "PATCH",
   path: "/api/users",
   body: z.object({
@@ -208,39 +208,43 @@ export const updateUser = defineOperation({
       .string()
       .max(1024)
       .optional()
-      .describe("Required when password is given; lets new addresses take effect at once"),
-    code: totpCode.describe("TOTP; lets new addresses take effect at once where the user has MFA"),
+      .describe("Required with password. With it, new addresses take effect immediately"),
+    code: totpCode.describe(
+      "TOTP code. If the user has MFA, new addresses take effect immediately only with it",
+    ),
   }),
   success: { body: pendingAddresses, mayBeEmpty: true },
   errors: {
-    400: 'array of invalid field names; wrong current_password gives ["password"] where password is given',
+    400: 'array of invalid field names; wrong current_password gives ["password"] if password is set',
     403: "called with an API key",
     404: "user no longer exists",
-    409: "array of taken field names",
-    429: "too many wrong values of current_password or code; X-Account-Lockout is the unix second when it ends; or too many addresses asked for, Retry-After says for how many seconds",
+    409: "array of the names of fields whose values are already in use",
+    429: "too many wrong values of current_password or code; X-Account-Lockout contains the Unix second at which the lockout ends. Or too many requested addresses; Retry-After contains the seconds to wait",
   },
 });
 
 export const setup = defineOperation({
   ...open,
   id: "setup",
-  summary: "Make the first user and its personal namespace",
+  summary: "Create the first user and the user's personal namespace",
   method: "POST",
   path: "/api/setup",
-  query: { sign: z.string().min(1).max(256).describe("From `gatehouse-server admin setup-link`") },
+  query: {
+    sign: z.string().min(1).max(256).describe("Value from the link of `gatehouse-server admin setup-link`"),
+  },
   body: z.object({ name: z.string().min(3).max(20), email, username, password }),
   limit: { kind: "login" },
   errors: {
     400: "sign missing, or a field invalid",
     403: "sign wrong, or setup already done",
-    409: "username, email or namespace name taken",
+    409: "username, email or namespace name already in use",
   },
 });
 
 export const getInfo = defineOperation({
   ...open,
   id: "getInfo",
-  summary: "Version, endpoints and set-up state of the instance",
+  summary: "Get the version, the endpoints and the setup state of the instance",
   method: "GET",
   path: "/info",
   aliases: ["/api/info"],
@@ -251,7 +255,7 @@ export const getInfo = defineOperation({
 export const healthcheck = defineOperation({
   ...open,
   id: "healthcheck",
-  summary: "200 while the service answers",
+  summary: "Check the health of the service. Returns 200 while the service is available",
   method: "GET",
   path: "/healthcheck",
   aliases: ["/api/healthcheck"],

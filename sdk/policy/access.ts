@@ -10,31 +10,31 @@ import {
 } from "./decisions.ts";
 import { type Pattern, patternFound, patternOf } from "./pattern.ts";
 
-/** The devices on which one rule decides about logins of one name from one address, or on which no rule does. */
+/** Devices on which one rule decides logins with one name from one address, or on which no rule matches. */
 export interface Share {
-  /** Null where no rule matches, so that the login is allowed. */
+  /** Null if no rule matches, so that the login is allowed. */
   readonly rule: AccessRule | null;
   readonly devices: DeviceSet;
 }
 
-/** What the firewall says to logins of one name from one address. */
+/** The firewall's decision about logins with one name from one address. */
 export interface Verdict {
-  /** The strongest rule first; last the devices on which no rule matches. */
+  /** The strongest rule first. The last entry contains the devices on which no rule matches. */
   readonly shares: readonly Share[];
   /** The devices on which the logins are allowed. */
   readonly open: DeviceSet;
 }
 
 /**
- * All decisions of a policy about the login names and addresses of a domain, each as a set of devices. They are those
- * of `keyAdmits` and `firewallDecides`, which decide about one login at a time.
+ * All decisions of a policy about the login names and addresses of a domain, each as a set of devices. They agree
+ * with `keyAdmits` and `firewallDecides`, which decide one login at a time.
  */
 export class Access {
   readonly policy: AccessPolicy;
   readonly domain: AccessDomain;
-  /** Uids of devices; a {@link DeviceSet} holds places in this list. */
+  /** Uids of devices. A {@link DeviceSet} contains indexes of this list. */
   readonly uids: readonly string[];
-  /** The active rules, strongest first; a {@link RuleSet} holds places in this list. */
+  /** The active rules, strongest first. A {@link RuleSet} contains indexes of this list. */
   readonly rules: readonly AccessRule[];
   readonly #sets: DeviceSets;
   readonly #byLogin: RuleSets;
@@ -42,7 +42,7 @@ export class Access {
   readonly #byBoth = new Map<RuleSet, Map<RuleSet, Verdict>>();
   readonly #verdicts = new Map<string, Verdict>();
 
-  /** @param uids by default those of the policy's devices; two policies with the same ones can be compared */
+  /** @param uids default: those of the policy's devices. Two policies with the same list can be compared */
   constructor(
     policy: AccessPolicy,
     domain: AccessDomain,
@@ -58,30 +58,30 @@ export class Access {
   }
 
   /**
-   * The devices that a filter is for.
-   * @param broken whether a pattern that does not compile is for every device (true), or for none
+   * The devices that a filter matches.
+   * @param broken whether a pattern that does not compile matches every device (true) or none (false)
    */
   devicesOf(filter: DeviceFilter, broken: boolean): DeviceSet {
     return this.#sets.of(filter, broken);
   }
 
-  /** The devices on which the key admits a login name, whatever the firewall says; undefined for none. */
+  /** The devices on which the key admits a login name, regardless of the firewall; undefined if there are none. */
   admitted(key: AccessKey, login: string): DeviceSet | undefined {
     if (!patternFound(key.username, login, false)) return undefined;
     return this.#sets.of(key.filter, false);
   }
 
-  /** The rules whose pattern is found in a login name. Names in which the same ones are found get the same object. */
+  /** The rules whose pattern matches a login name. Names that the same rules match get the same object. */
   rulesForLogin(login: string): RuleSet {
     return this.#byLogin.of(login);
   }
 
-  /** The rules whose pattern is found in an address, as {@link rulesForLogin}. */
+  /** The rules whose pattern matches an address, as in {@link rulesForLogin}. */
   rulesForAddress(address: string): RuleSet {
     return this.#byAddress.of(address);
   }
 
-  /** The decision of the firewall about a login from an address. Logins that the same rules match share one object. */
+  /** The firewall's decision about a login from an address. Logins that the same rules match share one object. */
   verdict(login: string, address: string): Verdict {
     const named = this.rulesForLogin(login);
     const placed = this.rulesForAddress(address);
@@ -112,7 +112,7 @@ export class Access {
     return { shares, open };
   }
 
-  /** The devices that some key reaches by some login name from some address of the domain. */
+  /** The devices that at least one key can reach, with any login name and address of the domain. */
   reached(): DeviceSet {
     const reached: DeviceSet = new TypedFastBitSet();
     for (const login of this.domain.logins) {
@@ -139,18 +139,18 @@ function unionOf(sets: readonly (DeviceSet | undefined)[]): DeviceSet {
   return union;
 }
 
-/** A set of devices, each by its place in a list of uids. */
+/** A set of devices, each by its index in a list of uids. */
 export type DeviceSet = TypedFastBitSet;
 
 class DeviceSets {
   readonly all: DeviceSet = new TypedFastBitSet();
   readonly #names: NamedDevices;
-  /** Lists, not sets: a set takes memory for all devices, too much where each device has a tag of its own. */
+  /** Lists, not sets: a set uses memory for all devices. That is too much if each device has its own tag. */
   readonly #byTag = new Map<string, number[]>();
   readonly #byTags = new Map<string, DeviceSet>();
   readonly #byPattern = new Map<string, DeviceSet | undefined>();
 
-  /** @param placeOf a device's place in the list of uids */
+  /** @param placeOf a device's index in the list of uids */
   constructor(devices: readonly AccessDevice[], placeOf: ReadonlyMap<string, number>) {
     const names: [name: string, place: number][] = [];
     for (const { uid, name, tags } of devices) {
@@ -167,7 +167,7 @@ class DeviceSets {
     this.#names = new NamedDevices(names);
   }
 
-  /** @param broken whether a pattern that does not compile is for every device, or for none */
+  /** @param broken whether a pattern that does not compile matches every device or none */
   of({ hostname, tags }: DeviceFilter, broken: boolean): DeviceSet {
     if (hostname) return this.#named(hostname) ?? (broken ? this.all : new TypedFastBitSet());
     if (!tags || tags.length === 0) return this.all;
@@ -191,9 +191,9 @@ class DeviceSets {
 
 type Named = readonly [name: string, place: number];
 
-/** Devices by their names. A pattern that says how names begin is tried on such names alone. */
+/** Devices by their names. A pattern with a known beginning is tested only on names with that beginning. */
 class NamedDevices {
-  /** In the order of their memory: going through all of them is ten times faster than in the sorted list. */
+  /** In memory order: iterating over all of them is ten times faster than in the sorted list. */
   readonly #devices: readonly Named[];
   readonly #sorted: readonly Named[];
 
@@ -228,11 +228,15 @@ class NamedDevices {
   }
 }
 
+/** A set of rules, each by its index in {@link Access.rules}. */
 export type RuleSet = TypedFastBitSet;
 
-/** Finds the rules whose pattern is found in a text, once for each text. */
+/** Finds the rules whose pattern matches a text, once for each text. */
 class RuleSets {
-  /** Rules with the same pattern share a test. The compiled patterns are held here: the cache may hold fewer. */
+  /**
+   * Rules with the same pattern share a test. The compiled patterns are kept here, because the cache may contain
+   * fewer.
+   */
   readonly #patterns: readonly { readonly test: Pattern["test"]; readonly rules: RuleSet }[];
   readonly #byText = new Map<string, RuleSet>();
   readonly #byRules = new Map<string, RuleSet>();
@@ -244,7 +248,7 @@ class RuleSets {
     });
     this.#patterns = [...groups.values()].map((places) => {
       const rule = rules[places[0] ?? 0] as AccessRule;
-      // A pattern that does not compile is found where `patternFound` finds it.
+      // A pattern that does not compile matches in the same cases as in `patternFound`.
       const test = patternOf(textOf(rule))?.test ?? (() => rule.action === "deny");
       return { test, rules: new TypedFastBitSet(places) };
     });

@@ -1,41 +1,41 @@
 import { patternFound } from "./pattern.ts";
 
-/** A device as the policy sees it. */
+/** A device, as a policy evaluates it. */
 export interface AccessDevice extends DeviceFacts {
-  /** Identifies the device, before and after a change. */
+  /** Identifies the device before and after a change. */
   readonly uid: string;
 }
 
-/** A public key as the policy sees it. */
+/** A public key, as a policy evaluates it. */
 export interface AccessKey extends KeyRule {
   /** Identifies the key. */
   readonly fingerprint: string;
-  /** Its name, which other keys may have too. */
+  /** Name of the key. Other keys may have the same name. */
   readonly name: string;
 }
 
-/** A firewall rule as the policy sees it. */
+/** A firewall rule, as a policy evaluates it. */
 export interface AccessRule extends FirewallRuleFacts {
-  /** Identifies the rule: its id on the service, or the resource's name where it is still to be made. */
+  /** Identifies the rule: its id on the service, or the resource's name if the rule is not created yet. */
   readonly id: string;
 }
 
-/** What a namespace has that decides who can reach what. */
+/** The objects of a namespace that decide access. */
 export interface AccessPolicy {
   readonly devices: readonly AccessDevice[];
   readonly keys: readonly AccessKey[];
-  /** In the order in which they were made. Community instances have none (rules section 14). */
+  /** In the order of their creation. Community instances have none (rules section 14). */
   readonly rules: readonly AccessRule[];
 }
 
 /** The login names and client addresses for which a policy is evaluated. */
 export interface AccessDomain {
   readonly logins: readonly string[];
-  /** As text, IPv4 in its dotted form. */
+  /** Addresses as text, IPv4 in dotted form. */
   readonly addresses: readonly string[];
 }
 
-/** The question whether the holder of a key may log in: as `login`, from `address`, on the device `uid`. */
+/** A possible login: with a key, as `login`, from `address`, on the device `uid`. */
 export interface AccessQuestion {
   readonly fingerprint: string;
   readonly login: string;
@@ -43,28 +43,28 @@ export interface AccessQuestion {
   readonly uid: string;
 }
 
-/** Which devices something is for: by name pattern or by tags. */
+/** A selection of devices: by name pattern or by tags. */
 export interface DeviceFilter {
   readonly hostname?: string;
   readonly tags?: readonly string[];
 }
 
-/** The parts of a public key that decide whom it admits. */
+/** The fields of a public key that decide which logins it admits. */
 export interface KeyRule {
   /** Pattern on the login name. */
   readonly username: string;
   readonly filter: DeviceFilter;
 }
 
-/** The parts of a device that decide which keys are for it. */
+/** The fields of a device that decide which keys it admits. */
 export interface DeviceFacts {
   readonly name: string;
   readonly tags: readonly string[];
 }
 
 /**
- * True when the filter is for the device; an empty one is for every device (rules section 13).
- * @param broken the answer for a pattern that does not compile, see `patternFound`; by default false
+ * True if the filter matches the device. An empty filter matches every device (rules section 13).
+ * @param broken the result for a pattern that does not compile, see `patternFound`; default: false
  */
 export function filterMatches(filter: DeviceFilter, device: DeviceFacts, broken = false): boolean {
   if (filter.hostname) return patternFound(filter.hostname, device.name, broken);
@@ -73,19 +73,19 @@ export function filterMatches(filter: DeviceFilter, device: DeviceFacts, broken 
 }
 
 /**
- * True when a key that is registered in the device's namespace admits `login` on the device (rules
- * section 13). An empty username matches every login. A pattern that does not compile matches nothing.
+ * True if a key in the device's namespace admits `login` on the device (rules section 13). An empty username matches
+ * every login. A pattern that does not compile matches nothing.
  */
 export function keyAdmits(key: KeyRule, device: DeviceFacts, login: string): boolean {
   return patternFound(key.username, login, false) && filterMatches(key.filter, device);
 }
 
-/** The parts of a firewall rule that decide about logins. */
+/** The fields of a firewall rule that decide logins. */
 export interface FirewallRuleFacts {
   readonly action: "allow" | "deny";
   /** An inactive rule is skipped. */
   readonly active: boolean;
-  /** Of the rules that match, the one with the highest number decides. */
+  /** Of the matching rules, the rule with the highest number decides. */
   readonly priority: number;
   /** Pattern on the client's address. */
   readonly sourceIp: string;
@@ -94,28 +94,29 @@ export interface FirewallRuleFacts {
   readonly filter: DeviceFilter;
 }
 
-/** Who wants to log in where. */
+/** A login to a device. */
 export interface LoginAttempt {
   readonly deviceName: string;
   readonly deviceTags: readonly string[];
   readonly login: string;
-  /** The client's address; IPv4, also where it is mapped into IPv6, in its dotted form. */
+  /** The client's address. IPv4 is in dotted form, even if it was mapped into IPv6. */
   readonly sourceIp: string;
 }
 
-/** What the firewall says to a login. */
+/** The firewall's decision about a login. */
 export interface FirewallDecision<R> {
   readonly allowed: boolean;
-  /** The rule that decided; null when none matched, which allows. */
+  /** The rule that decided; null if no rule matched, in which case the login is allowed. */
   readonly rule: R | null;
 }
 
 /**
- * Decides about a login by the firewall rules of the device's namespace (rules section 14). Of the active rules that
- * match login, address and device, the one with the highest priority decides; of several with that priority, the one
- * that was made last. Where no rule matches, the login is allowed. Empty patterns match everything. A pattern that does
- * not compile matches in a rule that denies, and does not in one that allows.
- * @param rules in any order, but those of one priority in the order in which they were made
+ * Decides a login by the firewall rules of the device's namespace (rules section 14). Of the active rules that match
+ * the login, the address and the device, the rule with the highest priority decides. Of several rules with that
+ * priority, the rule that was created last decides. If no rule matches, the login is allowed. Empty patterns match
+ * everything. A pattern that does not compile matches in a rule that denies, and does not match in a rule that
+ * allows.
+ * @param rules in any order, except that rules of the same priority must be in the order of their creation
  */
 export function firewallDecides<R extends FirewallRuleFacts>(
   rules: readonly R[],
@@ -129,9 +130,10 @@ export function firewallDecides<R extends FirewallRuleFacts>(
   return { allowed: decisive?.action !== "deny", rule: decisive };
 }
 
-/** The rules of a namespace, the strongest first; they are given as to {@link firewallDecides}. */
+/** The rules of a namespace, strongest first. The order of the input is as in {@link firewallDecides}. */
 export function strongestFirst<R extends FirewallRuleFacts>(rules: readonly R[]): R[] {
-  // Of rules with one priority the one that was made last comes first: sorting keeps the reversed order.
+  // Of rules with the same priority, the last created one comes first: the sort is stable and keeps the reversed
+  // order.
   return rules.toReversed().sort((left, right) => right.priority - left.priority);
 }
 
@@ -145,36 +147,40 @@ function matches(rule: FirewallRuleFacts, attempt: LoginAttempt): boolean {
   );
 }
 
-/** A part of a rule that does not match a login; `inactive` when the rule is skipped. */
+/** The part of a rule that does not match a login; `inactive` if the rule is skipped. */
 export type Mismatch = "inactive" | "login" | "address" | "device";
 
-/** A rule, and what it has to do with one login. */
+/** A rule, and its role in the decision about one login. */
 export interface ConsideredRule {
   readonly rule: AccessRule;
   /**
-   * - `decides`: it is the strongest rule that matches;
+   * Role of the rule:
+   * - `decides`: it is the strongest matching rule;
    * - `would decide`: it matches, but a stronger rule decides;
-   * - `misses`: it does not match; `misses` names the parts.
+   * - `misses`: it does not match; the field `misses` lists the parts.
    */
   readonly role: "decides" | "would decide" | "misses";
   /** The parts that do not match. */
   readonly misses: readonly Mismatch[];
 }
 
-/** Why a login is allowed, or is not. */
+/** The reasons for the decision about a login. */
 export interface Explanation {
   readonly allowed: boolean;
   /**
-   * What refuses the login; undefined when it is allowed.
+   * The part that refuses the login; undefined if it is allowed.
    * - `key`: the namespace has no such key;
-   * - `login`: the key is for other login names;
-   * - `device`: the key is for other devices;
-   * - `rule`: the firewall denies it.
+   * - `login`: the key does not admit the login name;
+   * - `device`: the key does not admit logins to the device;
+   * - `rule`: the firewall denies the login.
    */
   readonly refusedBy: "key" | "login" | "device" | "rule" | undefined;
   readonly key: AccessKey | undefined;
   readonly device: AccessDevice;
-  /** The rule that decides, also where the key refuses already; null where no rule matches, which allows. */
+  /**
+   * The rule that decides, even if the key already refuses the login; null if no rule matches, in which case the
+   * firewall allows the login.
+   */
   readonly rule: AccessRule | null;
   /** All rules of the namespace, strongest first. */
   readonly considered: readonly ConsideredRule[];

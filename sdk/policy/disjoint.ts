@@ -5,8 +5,8 @@ import { patternTree, RecentlyUsed, type Subject } from "./pattern.ts";
 const OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 
 /**
- * Every text that a login name, an address or a device's name can be, and some more: a pattern that is found in none of
- * these is never found. IPv6 addresses are hexadecimal digits and dots with at least two colons.
+ * All possible login names, addresses and device names, and some more texts. A pattern that matches none of these
+ * texts never matches. IPv6 addresses are hexadecimal digits and dots with at least two colons.
  */
 const TEXTS: Readonly<Record<Subject, string>> = {
   login: "[^\\n\\0]+",
@@ -18,17 +18,17 @@ const STATES_MAX = 20_000;
 const [AUTOMATA_MAX, ANSWERS_MAX] = [500, 20_000];
 const PASSES_MAX = 20;
 
-/** RE2 and JavaScript have different characters in these. */
+/** Classes that contain different characters in RE2 and in JavaScript. */
 const WHITE_SPACE = /\\[sS]/;
 
 /**
- * True when no login name, address or device's name has all of the patterns in it. False where one has, and where that
- * cannot be decided: a pattern does not compile, RE2 and JavaScript read it differently, or it is too large.
+ * True if no login name, address or device name matches all of the patterns. False if one matches, or if the function
+ * cannot decide: a pattern does not compile, RE2 and JavaScript read it differently, or it is too large.
  */
 export const areDisjoint = (patterns: readonly string[], subject: Subject): boolean =>
   answers.get(JSON.stringify([subject, ...patterns]), () => compared(patterns, subject));
 
-// A review asks the same of each pattern several times: before and after the change, and for several findings.
+// A review evaluates each pattern several times: before and after the change, and for several findings.
 const answers = new RecentlyUsed<boolean>(ANSWERS_MAX);
 
 function compared(patterns: readonly string[], subject: Subject): boolean {
@@ -47,7 +47,7 @@ function compared(patterns: readonly string[], subject: Subject): boolean {
   }
 }
 
-/** The texts in which a pattern is found, and maybe some more; undefined for every text. */
+/** The texts that a pattern matches, and possibly some more; undefined for every text. */
 function foundIn(pattern: string): NFA | undefined {
   const isRead = pattern !== "" && patternTree(pattern) !== undefined && !WHITE_SPACE.test(pattern);
   return isRead && patternSize(pattern) <= PATTERN_SIZE_MAX
@@ -57,7 +57,7 @@ function foundIn(pattern: string): NFA | undefined {
 
 const automata = new RecentlyUsed<NFA>(AUTOMATA_MAX);
 
-/** The automaton of the texts that are a regular expression of JavaScript as a whole, and maybe some more. */
+/** The automaton of the texts that a JavaScript regular expression matches as a whole, and possibly some more texts. */
 const automatonOf = (source: string): NFA => automata.get(source, () => newAutomaton(source));
 
 function newAutomaton(source: string): NFA {
@@ -66,7 +66,8 @@ function newAutomaton(source: string): NFA {
     maxNodes: STATES_MAX,
   });
   const rewritten = transform(REWRITING, expression, { maxPasses: PASSES_MAX });
-  // The assertions that are left are at the ends of the text, where they hold; ignoring one that does not adds texts.
+  // The remaining assertions are at the ends of the text, where they hold. Ignoring an assertion that does not hold
+  // adds texts.
   const options = { assertions: "ignore" } as const;
   const limit = new NFA.LimitedNodeFactory(STATES_MAX);
   return NFA.fromRegex(rewritten, { maxCharacter }, options, limit);

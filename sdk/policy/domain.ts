@@ -3,14 +3,16 @@ import type { AST } from "@eslint-community/regexpp";
 import type { AccessDomain, AccessPolicy } from "./decisions.ts";
 import { literalOf, patternOf, patternTree } from "./pattern.ts";
 
-/** A login name that every domain has, as most devices do. */
+/** A login name of every domain, because most devices have it. */
 export const DEFAULT_LOGIN = "root";
-/** A login name that stands for every one that no pattern names. */
+/** A login name that represents all logins that no pattern spells. */
 export const ANY_LOGIN = "someone";
-/** An address that stands for every one that no rule names: of a network for documentation (RFC 5737). */
+/**
+ * An address that represents all addresses that no rule spells. It belongs to a network for documentation (RFC 5737).
+ */
 export const ANY_ADDRESS = "192.0.2.1";
 
-/** What a domain holds beside what the patterns of the policies name. */
+/** Login names and addresses to evaluate in addition to those that the patterns of the policies spell. */
 export interface DomainOptions {
   /** @default [] */
   readonly logins?: readonly string[];
@@ -18,15 +20,18 @@ export interface DomainOptions {
   readonly addresses?: readonly string[];
 }
 
-/** Ends that make an address of its beginning; patterns often spell only the first parts of addresses. */
+/** Endings that complete a partial address. Patterns often spell only the first parts of addresses. */
 const ENDS = ["", ".0.0.1", ".0.1", ".1", "0.0.1", "0.1", "1", ":1", "::1"];
-/** What stands for any character in a pattern on addresses: dots are often not escaped, and parts written as `.+`. */
+/**
+ * Replacements for any character in a pattern on addresses. Dots are often not escaped, and parts may be written as
+ * `.+`.
+ */
 const FILLERS = [".", "1"];
 
 /**
- * The login names and addresses for which policies are evaluated: {@link DEFAULT_LOGIN}, {@link ANY_LOGIN} and
+ * The login names and addresses for which policies are evaluated: {@link DEFAULT_LOGIN}, {@link ANY_LOGIN},
  * {@link ANY_ADDRESS}, those of the options, and those that the patterns of keys and rules spell. A part of a pattern
- * that spells no text, such as `[a-z]+`, gives one example.
+ * that spells no text, such as `[a-z]+`, adds one example.
  */
 export function domainOf(policies: readonly AccessPolicy[], options: DomainOptions = {}): AccessDomain {
   const logins = new Set([DEFAULT_LOGIN, ANY_LOGIN, ...(options.logins ?? [])]);
@@ -46,7 +51,7 @@ export function domainOf(policies: readonly AccessPolicy[], options: DomainOptio
   return { logins: [...logins], addresses: [...addresses] };
 }
 
-/** The text as an address, completed where it is the beginning of one; undefined where it is neither. */
+/** The text as an address, completed if it is the beginning of an address; otherwise undefined. */
 export function addressFrom(begin: string): string | undefined {
   return ENDS.map((end) => begin + end).find((text) => isIP(text) !== 0);
 }
@@ -55,15 +60,15 @@ const COMBINATIONS_MAX = 16;
 const REPEATS_MAX = 64;
 
 /**
- * Some texts in which a pattern is found, made of its literals. Each alternative of the pattern is in at least one of
- * them, and where they are few all combinations are there. Each text was tried on the pattern. There are none for a
- * pattern that does not compile, or that RE2 and JavaScript do not read alike.
- * @param filler stands where the pattern takes almost any character; by default `x`
+ * Returns some texts that a pattern matches, built from its literals. Each alternative of the pattern is in at least
+ * one text. If there are few alternatives, all combinations are included. Each text has been tested against the
+ * pattern. The result is empty for a pattern that does not compile, or that RE2 and JavaScript read differently.
+ * @param filler text for parts of the pattern that match almost any character; default: `x`
  */
 export function samplesOf(pattern: string, filler = "x"): string[] {
   const tree = patternTree(pattern);
   if (!tree) return [];
-  // Before anything is written out: RE2 refuses repetitions of repetitions that would never end.
+  // Compiled before the repetitions are expanded: RE2 rejects nested repetitions that would never end.
   const compiled = patternOf(pattern);
   if (!compiled) return [];
   const texts = new Set(sampler(filler)(tree.alternatives, COMBINATIONS_MAX));
@@ -129,7 +134,9 @@ function sampler(filler: string): (branches: readonly AST.Alternative[], most: n
 
 const characterOf = (node: AST.Character) => literalOf(node) ?? String.fromCodePoint(node.value);
 
-/** Every start with every end; where that would be too many, each of them with one. */
+/**
+ * Combines every start with every end. If there would be too many results, each start and end is used at least once.
+ */
 function combined(starts: readonly string[], ends: readonly string[], most: number): string[] {
   if (starts.length * ends.length <= most) return starts.flatMap((start) => ends.map((end) => start + end));
   return Array.from(

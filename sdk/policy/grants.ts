@@ -1,21 +1,21 @@
 import type { Access, DeviceSet } from "./access.ts";
 import type { AccessDomain, AccessKey, AccessRule } from "./decisions.ts";
 
-/** Logins that one rule allows the holder of one key. */
+/** Logins that one rule allows to the holder of one key. */
 export interface Grant {
   readonly key: AccessKey;
   readonly login: string;
-  /** The addresses of the domain from which they are allowed. */
+  /** The addresses of the domain from which the logins are allowed. */
   readonly addresses: readonly string[];
-  /** The rule that allows them; null where no rule matches. */
+  /** The rule that allows the logins; null if no rule matches. */
   readonly rule: AccessRule | null;
-  /** Uids, in the order of {@link Access.uids}. */
+  /** Uids in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
 /**
- * Everything that a policy allows over its domain, key by key. Addresses from which the same is allowed share a grant.
- * @param keys by default all keys of the policy
+ * All logins that a policy allows over its domain, key by key. Addresses with the same permissions share a grant.
+ * @param keys default: all keys of the policy
  */
 export function* grantsOf(access: Access, keys = access.policy.keys): Generator<Grant> {
   const allowed = access.domain.logins.map((login) => [login, allowedTo(access, login)] as const);
@@ -47,17 +47,17 @@ function allowedTo(access: Access, login: string): Group<AccessRule | null>[] {
 
 /** The devices that a key gains or loses for a login name. */
 export interface AccessChange {
-  /** The key after the change, or before it where the change removes the key. */
+  /** The key after the change, or before it if the change removes the key. */
   readonly key: AccessKey;
   readonly login: string;
   readonly addresses: readonly string[];
   readonly change: "gained" | "lost";
-  /** Uids, in the order of {@link Access.uids}. */
+  /** Uids in the order of {@link Access.uids}. */
   readonly devices: readonly string[];
 }
 
 /**
- * What a change of the policy means: every login that is allowed before it or after it, but not both.
+ * The effect of a policy change: every login that is allowed either before or after the change, but not both.
  * @param before must have the same domain and list of uids as `after`
  */
 export function* accessChanges(before: Access, after: Access): Generator<AccessChange> {
@@ -88,11 +88,11 @@ export function* accessChanges(before: Access, after: Access): Generator<AccessC
   }
 }
 
-/** Addresses from which logins of one name are allowed on the same devices, before a change and after it. */
+/** Addresses from which logins with one name are allowed on the same devices, both before and after a change. */
 interface AlikeAddresses {
   readonly openBefore: DeviceSet;
   readonly openAfter: DeviceSet;
-  /** Devices that are in one of the two sets only. */
+  /** Devices that are in only one of the two sets. */
   readonly changed: DeviceSet;
   readonly addresses: readonly string[];
 }
@@ -127,7 +127,7 @@ interface OpenGroup<Label> extends Omit<Group<Label>, "addresses"> {
   readonly parts: (readonly string[])[];
 }
 
-/** Collects addresses: those with the same devices under one label come into one group. */
+/** Collects addresses. Addresses with the same devices and the same label form one group. */
 class Groups<Label> {
   readonly #all: OpenGroup<Label>[] = [];
   readonly #byLabel = new Map<Label, OpenGroup<Label>[]>();
@@ -146,7 +146,7 @@ class Groups<Label> {
     this.#byLabel.set(label, alike);
   }
 
-  /** The addresses of a group are in the order of the domain. */
+  /** Returns the groups. The addresses of a group are in the order of the domain. */
   *in(domain: AccessDomain): Generator<Group<Label>> {
     for (const { label, devices, parts } of this.#all) {
       yield { label, devices, addresses: inOrder(parts, domain.addresses) };

@@ -3,19 +3,24 @@ import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { RE2JS } from "re2js";
 import { GatehouseError } from "../errors.ts";
 
-/** The values that were used last, by their keys: a new one replaces the one whose last use is the longest ago. */
+/**
+ * A cache of the most recently used values by key. A new value replaces the value whose last use is the longest ago.
+ */
 export class RecentlyUsed<T> {
   readonly #values = new Map<string, T>();
   readonly #size: number;
 
-  /** @param size how many are kept */
+  /** @param size maximum number of values */
   constructor(size: number) {
     this.#size = size;
   }
 
-  /** The value of this key, which is made where it is not kept. @throws what `make` throws; then nothing is kept */
-  get(key: string, make: () => T): T {
-    const value = this.#values.has(key) ? (this.#values.get(key) as T) : make();
+  /**
+   * Returns the value of a key, and creates it if it is not in the cache.
+   * @throws the error of `make`; in that case nothing is stored
+   */
+  get(key: string, create: () => T): T {
+    const value = this.#values.has(key) ? (this.#values.get(key) as T) : create();
     this.#values.delete(key);
     this.#values.set(key, value);
     if (this.#values.size > this.#size) {
@@ -35,17 +40,17 @@ export class PatternError extends GatehouseError {
   }
 }
 
-/** What a pattern is about. */
+/** The subject of a pattern. */
 export type Subject = "login" | "address" | "device";
 
 /** A compiled pattern. */
 export interface Pattern {
   readonly text: string;
-  /** Every text in which the pattern is found begins with one of these; undefined where that is not known. */
+  /** Every text that the pattern matches begins with one of these; undefined if that is not known. */
   readonly begins: readonly string[] | undefined;
-  /** True when the pattern is found anywhere in `input` (unanchored; rules section 13). */
+  /** True if the pattern matches any part of `input` (unanchored; rules section 13). */
   test(input: string): boolean;
-  /** True when the pattern matches the whole of `input`. */
+  /** True if the pattern matches the whole of `input`. */
   matches(input: string): boolean;
 }
 
@@ -55,20 +60,20 @@ export const PATTERN_CACHE_SIZE = 1000;
 const cache = new RecentlyUsed<Pattern>(PATTERN_CACHE_SIZE);
 
 /**
- * Compiles a regular expression in RE2 syntax. It does not backtrack: the time of a test grows with the length of the
- * input alone, whatever the pattern.
- * @throws PatternError when the text is no regular expression
+ * Compiles a regular expression in RE2 syntax. RE2 does not backtrack: the time of a test depends only on the length
+ * of the input, for any pattern.
+ * @throws PatternError when the text is not a regular expression
  */
 export const compilePattern = (text: string): Pattern => cache.get(text, () => compile(text));
 
 /**
- * True when the pattern matches the whole text, unlike those of keys and firewall rules, which match a part. An
+ * True if the pattern matches the whole text. In contrast, the patterns of keys and firewall rules match a part. An
  * invalid pattern never matches.
  */
 export const matchesWhole = (pattern: string, text: string): boolean =>
   patternOf(pattern)?.matches(text) ?? false;
 
-/** The compiled pattern; undefined for a text that is no regular expression: older servers stored such patterns. */
+/** The compiled pattern; undefined if the text is not a regular expression. Older servers stored such patterns. */
 export function patternOf(text: string): Pattern | undefined {
   try {
     return compilePattern(text);
@@ -79,9 +84,9 @@ export function patternOf(text: string): Pattern | undefined {
 }
 
 /**
- * True when the pattern is found in the text; an empty one is found in every text.
- * @param broken the answer for a pattern that does not compile: false where a match lets somebody in, true where it
- * keeps somebody out, so that nobody gets in by accident
+ * True if the pattern matches any part of the text. An empty pattern matches every text.
+ * @param broken the result for a pattern that does not compile: false if a match admits a login, true if a match
+ * denies it, so that an error never grants access
  */
 export function patternFound(pattern: string, text: string, broken: boolean): boolean {
   return pattern === "" || (patternOf(pattern)?.test(text) ?? broken);
@@ -104,7 +109,7 @@ function compile(text: string): Pattern {
   };
 }
 
-/** Most patterns of policies are literals, which need no engine. */
+/** Most patterns of policies are literals, which can be tested without a regular expression engine. */
 function matcher(literals: Literals | undefined, engine: Pattern["test"]): Pattern["test"] {
   if (literals === undefined) return engine;
   const { kind, texts } = literals;
@@ -129,18 +134,18 @@ function matcher(literals: Literals | undefined, engine: Pattern["test"]): Patte
 const TEXTS_MAX = 64;
 
 /**
- * Tells without a regular expression engine, which is a hundred times slower, in which texts a pattern is found:
- * - `whole`: those that are one of `texts`;
- * - `start`, `end`, `part`: those that begin with, end with or contain one of `texts`;
- * - `line`: those that begin with one of `texts` and have no line break after it;
- * - `needs`: some of those that begin with one of `texts`; which of them, only the engine knows.
+ * The texts that a pattern matches, for tests without a regular expression engine, which is a hundred times slower:
+ * - `whole`: texts that are equal to one of `texts`;
+ * - `start`, `end`, `part`: texts that begin with, end with or contain one of `texts`;
+ * - `line`: texts that begin with one of `texts` and have no line break after it;
+ * - `needs`: some of the texts that begin with one of `texts`; only the engine can decide which.
  */
 export interface Literals {
   readonly kind: "whole" | "start" | "line" | "end" | "part" | "needs";
   readonly texts: readonly string[];
 }
 
-/** The {@link Literals} of a pattern; undefined if only a regular expression engine can tell. */
+/** The {@link Literals} of a pattern; undefined if only a regular expression engine can decide. */
 export function literalsOf(text: string): Literals | undefined {
   const tree = patternTree(text);
   if (!tree) return undefined;
@@ -149,7 +154,7 @@ export function literalsOf(text: string): Literals | undefined {
   const texts = parts.flatMap((part) => part?.texts ?? []);
   if (!first || texts.length > TEXTS_MAX || parts.some((part) => part === undefined)) return undefined;
   if (parts.every((part) => part?.kind === first.kind)) return { kind: first.kind, texts };
-  // Alternatives of different kinds have in common that a text must begin with one of theirs.
+  // Alternatives of different kinds share one property: a text must begin with one of their texts.
   const anchored = parts.every((part) => part && part.kind !== "end" && part.kind !== "part");
   return anchored ? { kind: "needs", texts } : undefined;
 }
@@ -180,7 +185,7 @@ function branch({ elements }: AST.Alternative): Literals | undefined {
   return isAnything(first) && second === undefined ? { kind: "part", texts } : undefined;
 }
 
-/** The texts that the first elements spell, and the rest: from the first element that stands for too many texts. */
+/** The texts that the first elements spell, and the rest: from the first element that matches too many texts. */
 function spell(elements: readonly AST.Element[]): { texts: string[]; rest: readonly AST.Element[] } {
   let texts = [""];
   for (const [index, element] of elements.entries()) {
@@ -203,24 +208,25 @@ function textsOf(element: AST.Element): string[] | undefined {
 const parser = new RegExpParser();
 
 /**
- * Finds what RE2 and JavaScript read differently, and what JavaScript does not know: escapes with letters (`\Q`, `\pN`,
- * `\A`, …) other than the common classes, groups with flags or names, classes of classes, a class that begins with `]`,
- * counts with leading zeros (literals to RE2), and characters beyond U+FFFF or halves of them (RE2 reads code points).
+ * Matches syntax that RE2 and JavaScript read differently, and syntax that JavaScript does not support: escapes with
+ * letters (`\Q`, `\pN`, `\A`, …) except the common classes, groups with flags or names, nested classes, a class that
+ * begins with `]`, counts with leading zeros (literals in RE2), and characters beyond U+FFFF or halves of them (RE2
+ * reads code points).
  */
 const DIFFERENT = /\\[^\W_dDwWsSbB]|\(\?(?!:)|\[\^?\]|\[[^\]]*\[|\{(?:\d+,)?0\d|[\ud800-\udfff]/;
 
-/** The syntax tree of a pattern; undefined for a pattern that RE2 and JavaScript do not read alike. */
+/** The syntax tree of a pattern; undefined if RE2 and JavaScript read the pattern differently. */
 export function patternTree(text: string): AST.Pattern | undefined {
   if (DIFFERENT.test(text)) return undefined;
   try {
     return parser.parsePattern(text);
   } catch {
-    // JavaScript does not know its syntax.
+    // JavaScript does not support the syntax.
     return undefined;
   }
 }
 
-/** The character of a node that is written plainly or as escaped punctuation. */
+/** The character of a node that is written literally or as escaped punctuation. */
 export function literalOf(node: AST.Node): string | undefined {
   if (node.type !== "Character") return undefined;
   const { raw } = node;
@@ -228,18 +234,18 @@ export function literalOf(node: AST.Node): string | undefined {
   return /^\\[!-/:-@[-`{-~]$/.test(raw) ? raw.slice(1) : undefined;
 }
 
-/** A notation that a pattern is written in, although the service takes it for a regular expression. */
+/** A notation that is not a regular expression, but that the service interprets as one. */
 export interface Mistaken {
   readonly notation: "CIDR notation" | "a range of addresses" | "a glob";
-  /** The pattern to write in its place, or the call of a helper that makes it; undefined where there is no short one. */
+  /** The correct pattern, or the call of a helper that creates it; undefined if there is no short one. */
   readonly instead: string | undefined;
 }
 
 const REGULAR_EXPRESSION = /[\\^$()[\]{}+]/;
 
 /**
- * Tells whether a pattern is in CIDR notation, a range of addresses or a glob. Each compiles as a regular expression,
- * matches other texts than it seems to, and often none at all.
+ * Detects a pattern in CIDR notation, a range of addresses, or a glob. Such a pattern compiles as a regular
+ * expression, but matches other texts than intended, and often none.
  */
 export function mistakenFor(pattern: string, subject: Subject): Mistaken | undefined {
   const parts = pattern
@@ -254,10 +260,10 @@ export function mistakenFor(pattern: string, subject: Subject): Mistaken | undef
   return isGlob(pattern) ? { notation: "a glob", instead: `^${asExpression(pattern)}$` } : undefined;
 }
 
-/** The sentence of errors about a pattern in another notation. */
+/** The message for a pattern in another notation. */
 export function mistakenText({ notation, instead }: Mistaken): string {
-  const meant = instead === undefined ? "" : ` Did you mean \`${instead}\`?`;
-  return `A regular expression is expected, not ${notation}.${meant}`;
+  const remedy = instead === undefined ? "" : ` Use \`${instead}\`.`;
+  return `A regular expression is expected, not ${notation}.${remedy}`;
 }
 
 function isCidr(part: string): boolean {
@@ -272,10 +278,10 @@ function isRange(part: string): boolean {
   return more.length === 0 && isIP(first) !== 0 && (isIP(last) !== 0 || /^\d{1,3}$/.test(last));
 }
 
-/** True for `web-*`, `*`, `10.0.*.*` and `web-?`; false for `.*`, `web-.*` and whatever else has an operator. */
+/** True for `web-*`, `*`, `10.0.*.*` and `web-?`; false for `.*`, `web-.*` and other patterns with an operator. */
 function isGlob(pattern: string): boolean {
   if (REGULAR_EXPRESSION.test(pattern) || pattern.includes("|")) return false;
-  // After a letter, ? is more likely an optional one: `https?`.
+  // After a letter, `?` is more likely to mark an optional letter: `https?`.
   return /(^|[^.*?])\*|(^|[^.*?a-z])\?/i.test(pattern) || /^[\d.]*\.\*\.[\d.*]*$/.test(pattern);
 }
 

@@ -1,15 +1,15 @@
 import type { AccessKey, AccessRule, DeviceFilter } from "../decisions.ts";
 
-/** What a finding is about. */
+/** The object of a finding. */
 export interface FindingObject {
   readonly kind: "key" | "rule" | "apiKey" | "invitation" | "policy";
-  /** A key's fingerprint, a rule's id, an API key's name, an invited user's e-mail address. */
+  /** A key's fingerprint, a rule's id, an API key's name, or an invited user's e-mail address. */
   readonly id: string;
-  /** What people call it; rules have no name but their id. */
+  /** The display name of the object. Rules have no name except their id. */
   readonly name: string;
 }
 
-/** A login in which a finding shows; what makes no difference is left out. */
+/** A login that shows the problem. Fields that make no difference are absent. */
 export interface Counterexample {
   readonly login?: string;
   readonly address?: string;
@@ -17,31 +17,31 @@ export interface Counterexample {
   readonly device?: string;
 }
 
-/** Why there is a finding. */
+/** The facts behind a finding. */
 export interface Evidence {
   readonly counterexample?: Counterexample;
-  /** Ids of other rules that the finding is about. */
+  /** Ids of other affected rules. */
   readonly rules?: readonly string[];
   /** Tags that no device has. */
   readonly tags?: readonly string[];
-  /** When the object expires, RFC 3339. */
+  /** Expiry of the object, RFC 3339. */
   readonly expiresAt?: string;
 }
 
-/** Something about a policy that somebody should look at. */
+/** A problem in a policy. */
 export interface Finding {
   readonly rule: LintCode;
   readonly severity: Severity;
-  /** One sentence that names object, field and value. */
+  /** One sentence with the object, the field and the value. */
   readonly message: string;
   readonly object: FindingObject;
   readonly field?: Field;
-  /** One sentence: how to mend it. */
+  /** One sentence with the fix. */
   readonly suggestion?: string;
   readonly evidence?: Evidence;
 }
 
-/** The field of an object that a finding is about. */
+/** The affected field of an object. */
 export type Field =
   | "username"
   | "sourceIp"
@@ -52,17 +52,17 @@ export type Field =
   | "expiresAt";
 
 /**
- * How serious a finding is:
- * - `error`: the policy cannot be meant as it is written;
- * - `warning`: it lets in more, or does less, than it seems to;
- * - `info`: it could be simpler or clearer.
+ * The severity of a finding:
+ * - `error`: the policy contains a mistake;
+ * - `warning`: the policy admits more, or has less effect, than it seems to;
+ * - `info`: the policy could be simpler or clearer.
  */
 export type Severity = "error" | "warning" | "info";
 
-/** A kind of finding, described for people. */
+/** A kind of finding, described for users. */
 export interface LintRule {
   readonly title: string;
-  /** The severities that such findings may have. */
+  /** The severities that findings of this kind may have. */
   readonly severities: readonly Severity[];
   readonly means: string;
   readonly matters: string;
@@ -75,103 +75,104 @@ export const lintRules = {
     title: "A pattern does not compile",
     severities: ["error"],
     means:
-      "A pattern of a public key or an active rule is not a regular expression in RE2 syntax. Servers refuse such a pattern today; older ones stored it.",
+      "A pattern of a public key or an active rule is not a regular expression in RE2 syntax. Servers reject such a pattern today; older servers stored it.",
     matters:
-      "So that nobody gets in by an accident, it counts as no text in a key and in a rule that allows, and as every text in a rule that denies: the key admits nobody, the rule allows nothing or denies more than it was written for.",
-    mend: "Write the pattern anew, best with `login()`, `hostname()` or `cidr()`.",
+      "To prevent accidental access, the pattern matches no text in a key or in a rule that allows, and every text in a rule that denies. The key then admits no login, a rule that allows has no effect, and a rule that denies may deny more than intended.",
+    mend: "Rewrite the pattern, preferably with `login()`, `hostname()` or `cidr()`.",
   },
   "mistaken-pattern": {
     title: "A pattern is in another notation",
     severities: ["error"],
     means:
-      "A pattern of a public key or an active rule is in CIDR notation (`198.51.100.0/24`), a range of addresses (`10.0.0.1-10.0.0.9`) or a glob (`web-*`). The service takes it for a regular expression.",
+      "A pattern of a public key or an active rule is in CIDR notation (`198.51.100.0/24`), a range of addresses (`10.0.0.1-10.0.0.9`) or a glob (`web-*`). The service interprets it as a regular expression.",
     matters:
-      "As a regular expression it matches other texts than it seems to, and often none: a rule that denies `198.51.100.0/24` denies nobody.",
+      "As a regular expression, the pattern matches other texts than intended, and often none: a rule that denies `198.51.100.0/24` denies no login.",
     mend: 'Write `cidr("198.51.100.0/24")`, or a regular expression such as `^web-.*$`.',
   },
   "unanchored-pattern": {
-    title: "A pattern admits more than it says",
+    title: "A pattern matches more than it spells out",
     severities: ["warning", "info"],
     means:
-      "A pattern is found anywhere in a text: `root` admits `notroot` too, `10.0.0.1` admits `110.0.0.12`. The finding names such a text, one of the domain or one that was made up; the pattern itself was asked. Of source addresses only real addresses count. Patterns that mean everything (`.*`, an empty one) and open ends that are written out (`^web-.*$`) are no finding. It is an `info` in a rule that denies, and where a pattern begins with `^` and ends with `.`, `:`, `-` or `_`, as one that is meant as a beginning does.",
-    matters: "A key or a rule that allows lets in who was not meant, under a name that anybody may choose.",
-    mend: 'Write `login("root")`, `hostname("web-1")` or `cidr("10.0.0.1")`, or anchor the pattern with `^` and `$`. Where an end is meant to be open, write `.*` there.',
+      "A pattern matches any part of a text: `root` also admits `notroot`, and `10.0.0.1` also admits `110.0.0.12`. The finding contains such a text, either an evaluated one or an invented one, on which the pattern was tested. For source addresses, only valid addresses count. Patterns that match everything (`.*` or an empty pattern) and explicit open ends (`^web-.*$`) are not reported. The severity is `info` in a rule that denies. It is also `info` for a pattern that begins with `^` and ends with `.`, `:`, `-` or `_`, because such a pattern is usually intended as a prefix.",
+    matters:
+      "A key or a rule that allows admits unintended logins or addresses, under names that other users may choose.",
+    mend: 'Use `login("root")`, `hostname("web-1")` or `cidr("10.0.0.1")`, or anchor the pattern with `^` and `$`. Write `.*` at an end that should stay open.',
   },
   "no-default-deny": {
-    title: "What no rule matches is allowed",
+    title: "The policy has no default deny rule",
     severities: ["warning", "info"],
     means:
-      "There are public keys, and no active rule denies every login from every address on every device. A rule counts by its own patterns, not by the domain. It is an `info` where there are no active rules at all, as on servers without a firewall.",
+      "There are public keys, and no active rule denies every login from every address on every device. A rule counts by its patterns, not by the evaluated logins and addresses. The severity is `info` if there are no active rules at all, as on servers without a firewall.",
     matters:
-      "The firewall allows what no rule matches: rules that allow then change little, and a new device or login is open until somebody denies it.",
-    mend: 'Add a rule of the lowest priority: `{ action: "deny", priority: 0, sourceIp: ".*", username: ".*", filter: { hostname: ".*" } }`, with rules above it that allow what is meant.',
+      "The firewall allows logins that no rule matches. Rules that allow then change little, and a new device or login is open until a rule denies it.",
+    mend: 'Add a rule with the lowest priority: `{ action: "deny", priority: 0, sourceIp: ".*", username: ".*", filter: { hostname: ".*" } }`. Add rules with a higher priority that allow the intended logins.',
   },
   contradiction: {
     title: "Two rules of equal priority disagree",
     severities: ["error"],
     means:
-      "Two active rules of one priority, one of which allows and one denies, match the same login of the domain, and no stronger rule decides about it. The finding names the login.",
+      "Two active rules of the same priority match the same evaluated login. One rule allows it and the other denies it, and no stronger rule decides it. The finding contains the login.",
     matters:
-      "The rule that was made last wins. Making the same rules anew, in another namespace or after a deletion, may turn the decision round.",
-    mend: "Give the rule that is to win the higher priority.",
+      "The rule that was created last wins. If the same rules are recreated, in another namespace or after a deletion, the decision may change.",
+    mend: "Give a higher priority to the rule that should win.",
   },
   "unreachable-rule": {
     title: "A rule never decides",
     severities: ["warning"],
     means:
-      "An active rule matches logins of the domain, and about each of them a stronger rule decides. The finding names those rules. Of equal priority the rule made last is the stronger one.",
-    matters:
-      "What the rule was written for does not happen; if it denies, what it was to keep out may get in.",
-    mend: "Raise its priority above the rules that are named, or remove it.",
+      "An active rule matches evaluated logins, but a stronger rule decides each of them. The finding lists the stronger rules. Of rules with the same priority, the rule that was created last is stronger.",
+    matters: "The rule has no effect. If it denies, it may not keep out the logins that it was written for.",
+    mend: "Raise its priority above the listed rules, or remove it.",
   },
   "redundant-rule": {
-    title: "A rule decides nothing that would not be decided the same without it",
+    title: "A rule changes no decision",
     severities: ["info"],
     means:
-      "An active rule decides about logins of the domain, and without it weaker rules, or the firewall's own allowance where none matches, decide the same about all of them. It is said of each rule by itself: of two that are alike each can go, not both.",
-    matters: "It has to be read and understood, and does nothing.",
-    mend: "Remove it and look again; keep it where logins or devices are to come that only it is for.",
+      "An active rule decides evaluated logins, but all of these decisions would be the same without it. Weaker rules decide the same, or no other rule matches and the firewall allows the login. Each rule is checked separately: either of two equal rules can be removed, but not both.",
+    matters: "The rule has no effect, but readers must understand it.",
+    mend: "Remove the rule, then run lint again. Keep the rule if it is for future logins or devices.",
   },
   "never-matches": {
-    title: "A key or rule is for nothing",
+    title: "A key or rule matches nothing",
     severities: ["error", "warning", "info"],
     means:
-      "A pattern of a public key or an active rule matches no login name, IP address or device name that there can be: an `error`. Or the filter is for no device of the namespace (`warning`), or a rule's patterns for no login name or address of the domain (`info`, since the domain may lack what the pattern is for).",
-    matters: "The name of a device or a tag may be misspelled, or what it was for is gone.",
-    mend: "Correct the filter or the pattern, or remove the object. If the domain lacks the login or address, add it.",
+      "There are three cases. `error`: a pattern of a public key or an active rule matches no possible login name, IP address or device name. `warning`: the filter matches no device of the namespace. `info`: a rule's patterns match no evaluated login name or address. The pattern may be for a login or address that was not evaluated.",
+    matters: "The name of a device or a tag may be misspelled, or the intended object no longer exists.",
+    mend: "Correct the filter or the pattern, or remove the object. If the login or address was not evaluated, add it.",
   },
   "tag-nowhere": {
-    title: "A filter names a tag that no device has",
+    title: "A filter contains a tag that no device has",
     severities: ["warning"],
     means:
-      "Of the tags of a filter, some are on no device. Where all are so, the filter is for nothing, which is `never-matches`.",
+      "No device has some of the tags of a filter. If no device has any of the tags, the filter matches nothing, and the finding is `never-matches`.",
     matters:
-      "The tag may be misspelled, so that devices are missing; and whoever puts the tag on a device opens it for the key.",
-    mend: "Correct the tag, or take it out of the filter.",
+      "The tag may be misspelled, so that the filter misses devices. A user who adds the tag to a device also opens the device to the key.",
+    mend: "Correct the tag, or remove it from the filter.",
   },
   "matches-everything": {
-    title: "A key is for every login on every device",
+    title: "A key admits every login on every device",
     severities: ["warning"],
     means:
-      "Username and filter of a public key leave nobody and no device out. They are judged by themselves, not by the domain.",
-    matters: "Who has the key's private half has every device, root included, and each one that is to come.",
-    mend: "Name the logins with `login()`, and the devices by tags or with `hostname()`.",
+      "The username and the filter of a public key exclude no login and no device. They are checked by themselves, not by the evaluated logins and devices.",
+    matters:
+      "The holder of the private key can log in to every device, also as root, and to every future device.",
+    mend: "Restrict the logins with `login()`, and the devices by tags or with `hostname()`.",
   },
   "api-key-without-expiry": {
-    title: "A powerful API key never expires",
+    title: "A privileged API key never expires",
     severities: ["warning"],
-    means: "An API key of the role administrator or owner has no expiry.",
+    means: "An API key with the role administrator or owner has no expiry.",
     matters:
-      "It can change who may reach what. Once it has leaked, nothing but somebody who notices ends it; it also outlives the membership of who made it.",
-    mend: "Replace it by one that expires, or give it a lower role.",
+      "The key can change access. A leaked key stays valid until an administrator revokes it, and a key stays valid after its creator has left the namespace.",
+    mend: "Replace it with a key that expires, or give it a lower role.",
   },
   "expires-soon": {
-    title: "Something ends soon",
+    title: "An API key or invitation expires soon",
     severities: ["warning", "info"],
     means:
-      "An API key (`warning`) or a pending invitation (`info`) expires within 14 days, or the number of days asked for. What has expired already is no finding.",
-    matters: "What uses the API key stops working; who is invited cannot accept any more.",
-    mend: "Replace the API key, or invite again.",
+      "An API key (`warning`) or a pending invitation (`info`) expires within 14 days, or within the requested number of days. Expired objects are not reported.",
+    matters: "Clients of an expired API key stop working. A user cannot accept an expired invitation.",
+    mend: "Replace the API key, or invite the user again.",
   },
 } as const satisfies Record<string, LintRule>;
 
@@ -180,7 +181,7 @@ export type LintCode = keyof typeof lintRules;
 
 const NAMES_MAX = 3;
 
-/** A text that somebody else chose, within a sentence. */
+/** Quotes a text of a user for a sentence. */
 export const quoted = (text: string): string => JSON.stringify(text);
 
 export function listed(names: readonly string[]): string {
@@ -194,7 +195,7 @@ export const keyObject = ({ fingerprint: id, name }: AccessKey): FindingObject =
 export const ruleObject = ({ id }: AccessRule): FindingObject => ({ kind: "rule", id, name: id });
 export const objectId = ({ kind, id }: FindingObject): string => `${kind} ${id}`;
 
-// Objects at the beginning of a sentence.
+// Objects at the start of a sentence.
 export const keyName = ({ name }: AccessKey): string => `Key ${quoted(name)}`;
 export const ruleName = (rule: AccessRule): string => `Rule ${ruleText(rule)}`;
 
@@ -206,7 +207,7 @@ export function filterText({ hostname, tags = [] }: DeviceFilter): string {
   return tags.length > 0 ? `filter.tags ${listed(tags)}` : "empty filter";
 }
 
-/** The field of a filter that says which devices it is for. */
+/** The field of a filter that selects the devices. */
 export function fieldOf({ hostname, tags = [] }: DeviceFilter) {
   if (hostname) return "filter.hostname";
   return tags.length > 0 ? "filter.tags" : "filter";

@@ -25,8 +25,8 @@ import {
 import { ruleFindings } from "./rules.ts";
 
 /**
- * What somebody should look at in a policy; `lintRules` says what each kind of finding means. What rules and keys do is
- * judged by the logins and addresses of the access's domain. Inactive rules are left out.
+ * Finds problems in a policy; `lintRules` describes each kind of finding. The effects of rules and keys are evaluated
+ * over the logins and addresses of the access's domain. Inactive rules are skipped.
  */
 export function lint(access: Access, options: LintOptions = {}): Finding[] {
   const uses = patternUses(access);
@@ -49,7 +49,7 @@ export function lint(access: Access, options: LintOptions = {}): Finding[] {
 
 const placeOf = (object: FindingObject, field: Field | undefined) => `${objectId(object)} ${field}`;
 
-/** @param explained ids of the objects with a wrong pattern, whose finding explains why they match nothing */
+/** @param explained ids of objects with a wrong pattern. Their finding already explains why they match nothing */
 function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { keys, devices } = access.policy;
   return keys.flatMap((key): Finding[] => {
@@ -59,9 +59,9 @@ function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
         {
           rule: "matches-everything",
           severity: "warning",
-          message: `${keyName(key)} is for every login on every device.`,
+          message: `${keyName(key)} admits every login on every device.`,
           object,
-          suggestion: "Name the logins with login(), and the devices by tags or with hostname().",
+          suggestion: "Restrict the logins with login(), and the devices by tags or with hostname().",
         },
       ];
     }
@@ -72,7 +72,7 @@ function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
       {
         rule: "never-matches",
         severity: "warning",
-        message: `${keyName(key)} admits nobody: its ${filterText(key.filter)} is for no device.`,
+        message: `${keyName(key)} admits no login: its ${filterText(key.filter)} matches no device.`,
         object,
         field: fieldOf(key.filter),
         suggestion: "Correct the filter, or remove the key.",
@@ -81,7 +81,7 @@ function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
   });
 }
 
-/** Findings for filters that have a tag which no device has, beside tags that devices have. */
+/** Findings for filters in which some tags are on no device. Filters with no used tag at all are `never-matches`. */
 function tagsNowhere({ policy, rules }: Access): Finding[] {
   const known = new Set(policy.devices.flatMap(({ tags }) => tags));
   const check = (who: string, object: FindingObject, { hostname, tags = [] }: DeviceFilter): Finding[] => {
@@ -91,10 +91,10 @@ function tagsNowhere({ policy, rules }: Access): Finding[] {
       {
         rule: "tag-nowhere",
         severity: "warning",
-        message: `${who}: filter.tags has ${listed(missing)}, which no device has.`,
+        message: `${who}: filter.tags contains tags that no device has: ${listed(missing)}.`,
         object,
         field: "filter.tags",
-        suggestion: "Correct the tag, or take it out of the filter.",
+        suggestion: "Correct the tag, or remove it from the filter.",
         evidence: { tags: missing },
       },
     ];
@@ -114,10 +114,10 @@ function defaultDeny({ policy, rules }: Access): Finding[] {
       severity: none ? "info" : "warning",
       message: none
         ? "The policy has no active firewall rule, so every login that a key admits is allowed."
-        : "No active rule of the policy denies every login from every address on every device, so what no rule matches is allowed.",
+        : "No active rule of the policy denies every login from every address on every device, so logins that no rule matches are allowed.",
       object: { kind: "policy", id: "policy", name: "policy" },
       suggestion:
-        'Add a rule of the lowest priority that denies username ".*" from sourceIp ".*" on hostname ".*".',
+        'Add a rule with the lowest priority that denies username ".*" from sourceIp ".*" on hostname ".*".',
     },
   ];
 }
@@ -129,43 +129,43 @@ const deniesEverything = ({ action, username, sourceIp, filter }: AccessRule): b
   isEverything(sourceIp, "address", true) &&
   isEveryDevice(filter, true);
 
-/** What lint looks at in an API key. */
+/** The fields of an API key that lint checks. */
 export interface LintedApiKey {
   readonly name: string;
   readonly role: string;
-  /** Null for never; {@link expiryOf} makes it of what servers say. */
+  /** Null if the key never expires; {@link expiryOf} converts the value of servers. */
   readonly expiresAt: Date | null;
 }
 
-/** What lint looks at in a pending invitation. */
+/** The fields of a pending invitation that lint checks. */
 export interface LintedInvitation {
   readonly email: string;
   readonly role: string;
-  /** Null for never; {@link expiryOf} makes it of what servers say. */
+  /** Null if the invitation never expires; {@link expiryOf} converts the value of servers. */
   readonly expiresAt: Date | null;
 }
 
-/** What `lint` looks at beside the policy. */
+/** Objects that `lint` checks in addition to the policy, and its settings. */
 export interface LintOptions {
   /** @default [] */
   readonly apiKeys?: readonly LintedApiKey[];
-  /** Pending ones. @default [] */
+  /** Pending invitations. @default [] */
   readonly invitations?: readonly LintedInvitation[];
-  /** What expires within so many days is a finding. @default 14 */
+  /** Number of days. Objects that expire within this time are reported. @default 14 */
   readonly soonDays?: number;
-  /** The time from which these days count. @default new Date() */
+  /** Start of this time. @default new Date() */
   readonly now?: Date;
 }
 
-/** Days before its end in which something expires soon. */
+/** Default of {@link LintOptions.soonDays}. */
 export const SOON_DAYS = 14;
 const DAY = 24 * 60 * 60 * 1000;
 
 /**
- * When something expires; null for never (rules section 15, models section 0).
- * @param expires as servers say it: of API keys in seconds since 1970, with -1 for never; of invitations as RFC 3339,
- * with the first day of year 1 for never
- * @throws RangeError when the text is no date
+ * Converts an expiry; null if the object never expires (rules section 15, models section 0).
+ * @param expires as in responses of servers. For API keys: seconds since 1970, or -1 for never. For invitations: RFC
+ * 3339, or the first day of year 1 for never
+ * @throws RangeError when the text is not a date
  */
 export function expiryOf(expires: number | string): Date | null {
   const date = new Date(typeof expires === "number" ? expires * 1000 : expires);
@@ -179,19 +179,19 @@ function expiryFindings(options: LintOptions): Finding[] {
     ...apiKeys.flatMap(({ name, role, expiresAt }) => {
       const object = { kind: "apiKey", id: name, name } as const;
       if (expiresAt === null) return mayChangePolicy(role) ? [endless(object, role)] : [];
-      return soon(object, `API key ${quoted(name)} (${role})`, expiresAt, "Replace it before.", options);
+      return soon(object, `API key ${quoted(name)} (${role})`, expiresAt, "Replace it before then.", options);
     }),
     ...invitations.flatMap(({ email, role, expiresAt }) => {
       const object = { kind: "invitation", id: email, name: email } as const;
       const what = `The invitation of ${quoted(email)} as ${role}`;
       return expiresAt
-        ? soon(object, what, expiresAt, "Ask for its acceptance, or invite again.", options)
+        ? soon(object, what, expiresAt, "Remind the user to accept it, or invite the user again.", options)
         : [];
     }),
   ];
 }
 
-/** Rules section 4: from administrator upwards. */
+/** True for roles from administrator upward (rules section 4). */
 const mayChangePolicy = (role: string) => role === "administrator" || role === "owner";
 
 const endless = (object: FindingObject, role: string): Finding => ({
@@ -200,7 +200,7 @@ const endless = (object: FindingObject, role: string): Finding => ({
   message: `API key ${quoted(object.name)} has the role ${role} and no expiry.`,
   object,
   field: "expiresAt",
-  suggestion: "Replace it by one that expires, or give it a lower role.",
+  suggestion: "Replace it with a key that expires, or give it a lower role.",
 });
 
 function soon(

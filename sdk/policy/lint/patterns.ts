@@ -15,7 +15,7 @@ import {
   ruleObject,
 } from "./finding.ts";
 
-/** A pattern, and the key or rule that has it. */
+/** A pattern, with its key or rule. */
 interface PatternUse {
   readonly object: FindingObject;
   readonly who: string;
@@ -25,7 +25,7 @@ interface PatternUse {
   readonly pattern: string;
 }
 
-/** The patterns of all keys and active rules; empty ones, which match everything, are left out. */
+/** The patterns of all keys and active rules, except empty ones, which match everything. */
 export function patternUses({ policy, rules }: Access): PatternUse[] {
   const uses = [
     ...policy.keys.flatMap((key) => {
@@ -52,11 +52,11 @@ const address = (pattern: string) => ({ field: "sourceIp", subject: "address", p
 const device = ({ hostname = "" }: DeviceFilter) =>
   ({ field: "filter.hostname", subject: "device", pattern: hostname }) as const;
 
-/** Ends of sentences. */
+/** Ends of sentences about patterns that do not compile. */
 const BROKEN = {
-  admit: () => "so the key admits nobody",
+  admit: () => "so the key admits no login",
   allow: () => "so the rule allows nothing",
-  deny: ({ subject }: PatternUse) => `so the rule denies every ${subject} that the rest of it matches`,
+  deny: ({ subject }: PatternUse) => `so the rule matches every ${subject}`,
 } as const;
 
 const IMPOSSIBLE = {
@@ -67,7 +67,7 @@ const IMPOSSIBLE = {
 
 const SUBJECTS = { login: "login name", address: "IP address", device: "device name" } as const;
 
-/** At most one finding for a pattern: it does not compile, is in another notation, or matches no text that there can be. */
+/** At most one finding for each pattern: it does not compile, is in another notation, or matches no possible text. */
 export function wrongPatterns(uses: readonly PatternUse[]): Finding[] {
   return uses.flatMap((use): Finding[] => {
     const { who, field, pattern, object, effect, subject } = use;
@@ -75,11 +75,11 @@ export function wrongPatterns(uses: readonly PatternUse[]): Finding[] {
     const what = `${who}: ${field} ${quoted(pattern)}`;
     if (patternOf(pattern) === undefined) {
       const message = `${what} is not a regular expression in RE2 syntax, ${BROKEN[effect](use)}.`;
-      return [{ ...found, rule: "broken-pattern", message, suggestion: "Write the pattern anew." }];
+      return [{ ...found, rule: "broken-pattern", message, suggestion: "Rewrite the pattern." }];
     }
     const mistaken = mistakenFor(pattern, subject);
     if (mistaken) {
-      const message = `${what} is ${mistaken.notation}, and the service takes it for a regular expression.`;
+      const message = `${what} is ${mistaken.notation}, but the service interprets it as a regular expression.`;
       return [{ ...found, rule: "mistaken-pattern", message, suggestion: mistakenText(mistaken) }];
     }
     if (!areDisjoint([pattern], subject)) return [];
@@ -88,13 +88,13 @@ export function wrongPatterns(uses: readonly PatternUse[]): Finding[] {
   });
 }
 
-/** True for a pattern because of which its key or rule never matches. */
+/** True for a pattern that prevents its key or rule from matching. */
 export const matchesNothing = ({ pattern, subject, effect }: PatternUse): boolean =>
   patternOf(pattern) === undefined ? effect !== "deny" : areDisjoint([pattern], subject);
 
 const LETTERS = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"];
 
-/** Texts with nothing in common: a pattern that is found in all of them is found in every text. */
+/** Texts with nothing in common: a pattern that matches all of them matches every text. */
 const PROBES: Readonly<Record<Subject, readonly string[]>> = {
   login: [...LETTERS, ".", "@", "root", "ana.reis@example.com"],
   address: [
@@ -109,19 +109,26 @@ const PROBES: Readonly<Record<Subject, readonly string[]>> = {
   device: [...LETTERS, "web-1", "00-1b-44-11-3a-b7"],
 };
 
-/** @param broken the answer for a pattern that does not compile */
+/**
+ * True if the pattern matches every text.
+ * @param broken the result for a pattern that does not compile
+ */
 export function isEverything(pattern: string, subject: Subject, broken: boolean): boolean {
   const finds = patternOf(pattern)?.test;
   return finds ? PROBES[subject].every(finds) : broken;
 }
 
-/** @param broken the answer for a pattern that does not compile */
+/**
+ * True if the filter matches every device.
+ * @param broken the result for a pattern that does not compile
+ */
 export function isEveryDevice({ hostname, tags }: DeviceFilter, broken: boolean): boolean {
   return hostname ? isEverything(hostname, "device", broken) : !tags?.length;
 }
 
 const ADMITS = { admit: "admits", allow: "allows", deny: "denies" } as const;
 
+/** Findings for patterns that match longer texts than they spell. */
 export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]): Finding[] {
   const { logins, addresses } = access.domain;
   const nameOf = new Map(access.policy.devices.map(({ uid, name }) => [uid, name]));
@@ -129,7 +136,7 @@ export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]):
   const known: Readonly<Record<Subject, (pattern: string) => readonly string[]>> = {
     login: () => logins,
     address: () => addresses,
-    // The access keeps its answers, so that a pattern is tried only once on 10,000 names.
+    // The access caches its results, so each pattern is tested only once on 10,000 names.
     device: (hostname) =>
       access.uidsOf(access.devicesOf({ hostname }, false)).flatMap((uid) => nameOf.get(uid) ?? []),
   };
@@ -147,7 +154,7 @@ export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]):
       {
         rule: "unanchored-pattern",
         severity: effect === "deny" || isBeginning(pattern) ? "info" : "warning",
-        message: `${who}: ${field} ${quoted(pattern)} is not anchored at both ends, it also ${ADMITS[effect]} the ${subject} ${quoted(example)}.`,
+        message: `${who}: ${field} ${quoted(pattern)} is not anchored at both ends, so it also ${ADMITS[effect]} the ${subject} ${quoted(example)}.`,
         object,
         field,
         suggestion: anchored(pattern, subject, (text) => names.has(text)),
@@ -168,9 +175,9 @@ const AFFIXES: Readonly<Record<Subject, readonly (readonly [before: string, afte
 const POSSIBLE = { login: /^[\w.@-]+$/, device: /^[\w-]+$/ } as const;
 
 /**
- * A text in which a pattern is found although its whole is not what the pattern spells; undefined when there seems to
- * be none. An address among them is a real one.
- * @param known texts of the domain in which the pattern may be found
+ * Finds a text that a pattern matches although the pattern spells only a part of it. Returns undefined if there seems
+ * to be none. Only valid addresses count.
+ * @param known texts of the domain that the pattern may match
  */
 function counterexampleOf(pattern: string, subject: Subject, known: readonly string[]): string | undefined {
   const kind = literalsOf(pattern)?.kind;
@@ -180,9 +187,9 @@ function counterexampleOf(pattern: string, subject: Subject, known: readonly str
   const spells = patternOf(`^(?:${pattern})$`)?.test;
   if (!finds || !spells) return undefined;
   const found = firstFew(known, finds);
-  const madeUp = () => longer(pattern, subject, found);
-  // The addresses of a domain are made from the same patterns, so that made-up ones say more.
-  const texts = subject === "address" ? [...madeUp(), ...found] : [...found, ...madeUp()];
+  const invented = () => longer(pattern, subject, found);
+  // The addresses of a domain come from the same patterns, so invented addresses are better examples.
+  const texts = subject === "address" ? [...invented(), ...found] : [...found, ...invented()];
   return texts.find((text) => finds(text) && !spells(text));
 }
 
@@ -201,13 +208,15 @@ function longer(pattern: string, subject: Subject, found: readonly string[]): st
     .replace(/^\^/, "")
     .replace(/\$$/, "")
     .replaceAll(/\\[QE]?/g, "");
-  // Dots of addresses are often left as they are: samples have other characters there.
+  // Dots of addresses are often not escaped; samples contain other characters in their place.
   const samples = subject === "address" ? [plain, ...samplesOf(flagless)] : [...samplesOf(flagless), plain];
   const texts = [...new Set([...samples, ...found.slice(0, 1)])];
-  const made = AFFIXES[subject].flatMap(([before, after]) => texts.map((text) => before + text + after));
+  const candidates = AFFIXES[subject].flatMap(([before, after]) =>
+    texts.map((text) => before + text + after),
+  );
   return subject === "address"
-    ? made.flatMap((text) => addressFrom(text) ?? [])
-    : made.filter((text) => POSSIBLE[subject].test(text));
+    ? candidates.flatMap((text) => addressFrom(text) ?? [])
+    : candidates.filter((text) => POSSIBLE[subject].test(text));
 }
 
 function around(affixes: readonly string[]): [before: string, after: string][] {
@@ -218,13 +227,16 @@ function around(affixes: readonly string[]): [before: string, after: string][] {
   ]);
 }
 
-/** True for a pattern that is meant as the beginning of a text, such as `^web-` and `^10\.0\.`. */
+/** True for a pattern that is probably intended as a prefix, such as `^web-` and `^10\.0\.`. */
 function isBeginning(pattern: string): boolean {
   const literals = literalsOf(pattern);
   return literals?.kind === "start" && literals.texts.every((text) => /[.:_-]$/.test(text));
 }
 
-/** How to write a pattern with both ends anchored. @param isDevice whether there is a device of this name */
+/**
+ * The suggestion to anchor both ends of a pattern.
+ * @param isDevice whether a device has this name
+ */
 function anchored(pattern: string, subject: Subject, isDevice: (name: string) => boolean): string {
   if (subject === "address") return anchoredAddress(pattern);
   if (isBeginning(pattern)) return `Write ${opened(pattern)}.`;
@@ -236,16 +248,19 @@ function anchored(pattern: string, subject: Subject, isDevice: (name: string) =>
   const exact = texts.every((text) => text === text.toLowerCase()) ? `hostname(${args})` : closed(pattern);
   return texts.every(isDevice)
     ? `Write ${exact}.`
-    : `Write ${exact} for that name alone, or ${opened(pattern)} for all that it is found in now.`;
+    : `Write ${exact} for only that name, or ${opened(pattern)} for all names that it matches now.`;
 }
 
-/** The texts that a pattern spells, its anchors aside; none where it is more than literals. */
+/** The texts that a pattern spells, without its anchors; empty if the pattern contains more than literals. */
 function spelled(pattern: string): readonly string[] {
   const literals = pattern.includes(".*") ? undefined : literalsOf(pattern);
   return !literals || literals.kind === "needs" ? [] : literals.texts.filter((text) => text !== "");
 }
 
-/** A pattern that spells an address or its beginning means that, its dots escaped or not. */
+/**
+ * The suggestion for a pattern on addresses. A pattern that spells an address or its beginning becomes a network,
+ * even if its dots are not escaped.
+ */
 function anchoredAddress(pattern: string): string {
   const text = withoutAnchors(pattern).replaceAll("\\.", ".");
   const octets = text.replace(/\.$/, "").split(".");
@@ -261,7 +276,7 @@ function closed(pattern: string): string {
   return isAlternation(pattern) ? `^(?:${pattern})$` : `^${withoutAnchors(pattern)}$`;
 }
 
-/** The pattern, found in the same texts as before, with its open ends written out. */
+/** A pattern that matches the same texts, with its open ends written out. */
 function opened(pattern: string): string {
   if (isAlternation(pattern)) return `^.*(?:${pattern}).*$`;
   const before = pattern.startsWith("^") ? "" : ".*";

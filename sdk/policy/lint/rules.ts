@@ -13,7 +13,10 @@ import {
   ruleText,
 } from "./finding.ts";
 
-/** @param explained ids of the objects with a wrong pattern, whose finding explains why they match nothing */
+/**
+ * Findings about the effects of rules.
+ * @param explained ids of objects with a wrong pattern. Their finding already explains why they match nothing
+ */
 export function ruleFindings(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { policy, domain, rules } = access;
   if (policy.devices.length === 0 || domain.logins.length === 0 || domain.addresses.length === 0) return [];
@@ -41,7 +44,7 @@ function unreachable(rule: AccessRule, by: readonly string[]): Finding {
   return {
     rule: "unreachable-rule",
     severity: "warning",
-    message: `${ruleName(rule)} decides about no login of the domain: where it matches, ${others}.`,
+    message: `${ruleName(rule)} decides no evaluated login: where it matches, ${others}.`,
     object: ruleObject(rule),
     field: "priority",
     suggestion: `Raise its priority above ${by.length === 1 ? "that rule" : "those rules"}, or remove it.`,
@@ -52,14 +55,14 @@ function unreachable(rule: AccessRule, by: readonly string[]): Finding {
 function redundant(rule: AccessRule, by: readonly string[]): Finding {
   const otherwise =
     by.length === 0
-      ? "without it no rule would match, which allows as well"
-      : `without it ${by.length === 1 ? "rule" : "the rules"} ${listed(by)} would decide the same`;
+      ? "without it, no rule would match, and the login would also be allowed"
+      : `without it, ${by.length === 1 ? "rule" : "the rules"} ${listed(by)} would decide the same`;
   return {
     rule: "redundant-rule",
     severity: "info",
-    message: `${ruleName(rule)} changes no decision about a login of the domain: ${otherwise}.`,
+    message: `${ruleName(rule)} changes no decision about an evaluated login: ${otherwise}.`,
     object: ruleObject(rule),
-    suggestion: "Remove it, unless logins or devices are to come that only it is for.",
+    suggestion: "Remove it, unless it is for future logins or devices.",
     evidence: { rules: by },
   };
 }
@@ -74,12 +77,12 @@ function neverMatches(
   const noDevice = access.devicesOf(filter, action === "deny").isEmpty();
   const misses: { field: Field; text: string }[] = [];
   const miss = (field: Field, text: string) => misses.push({ field, text });
-  if (noDevice) miss(fieldOf(filter), `${filterText(filter)} is for no device`);
+  if (noDevice) miss(fieldOf(filter), `${filterText(filter)} matches no device`);
   if (!logins.some((text) => text.rules.has(place))) {
-    miss("username", `username ${quoted(username)} is for no login of the domain`);
+    miss("username", `username ${quoted(username)} matches no evaluated login`);
   }
   if (!addresses.some((text) => text.rules.has(place))) {
-    miss("sourceIp", `sourceIp ${quoted(sourceIp)} is for no address of the domain`);
+    miss("sourceIp", `sourceIp ${quoted(sourceIp)} matches no evaluated address`);
   }
   return {
     rule: "never-matches",
@@ -89,7 +92,7 @@ function neverMatches(
     field: misses[0]?.field,
     suggestion: noDevice
       ? "Correct the filter, or remove the rule."
-      : "Correct the pattern, remove the rule, or add what it is for to the domain.",
+      : "Correct the pattern, remove the rule, or evaluate the missing login or address too.",
   };
 }
 
@@ -103,10 +106,10 @@ function contradictions({ policy, rules }: Access, disagreements: readonly Disag
       {
         rule: "contradiction",
         severity: "error",
-        message: `${ruleName(later)} and rule ${ruleText(earlier)} both match the login ${quoted(login)} from ${address} on ${quoted(device)}, and only that the former was made later makes it win.`,
+        message: `${ruleName(later)} and rule ${ruleText(earlier)} both match the login ${quoted(login)} from ${address} on ${quoted(device)}. The first rule wins only because it was created later.`,
         object: ruleObject(later),
         field: "priority",
-        suggestion: "Give the rule that is to win the higher priority.",
+        suggestion: "Give a higher priority to the rule that should win.",
         evidence: { rules: [earlier.id], counterexample: { login, address, device } },
       },
     ];
@@ -118,9 +121,9 @@ interface Decision {
   readonly devices: DeviceSet;
 }
 
-/** Two rules of one priority that decide differently about a login. */
+/** Two rules of the same priority with different decisions about a login. */
 interface Disagreement {
-  /** Place of the rule that decides, because it was made later. */
+  /** Index of the rule that decides, because it was created later. */
   readonly winner: number;
   readonly loser: number;
   readonly login: string;
@@ -128,13 +131,13 @@ interface Disagreement {
   readonly uid: string;
 }
 
-/** Which rules decide over a domain, and what would happen without each. Rules are named by their places. */
+/** The decisions of rules over a domain, and the decisions without each rule. Rules are identified by their indexes. */
 class Decisions {
   readonly matching = new Set<number>();
   readonly deciding = new Set<number>();
-  /** The rules without which the decision about some login would be another one. */
+  /** Rules without which the decision about some login would change. */
   readonly needed = new Set<number>();
-  /** For a rule that never decides: the rules that decide where it matches. */
+  /** For a rule that never decides: the rules that decide the logins that it matches. */
   readonly stronger = new Map<number, Set<number>>();
   /** For a rule that is not needed: the rules that would decide without it. */
   readonly weaker = new Map<number, Set<number>>();
@@ -230,15 +233,15 @@ interface TextClass {
   readonly rules: RuleSet;
 }
 
-/** A login name and an address; they stand for all others that the same rules match. */
+/** A login name and an address. They represent all others that the same rules match. */
 interface Situation {
   readonly login: string;
   readonly address: string;
-  /** Places in the access's list of rules, strongest first. */
+  /** Indexes of the access's list of rules, strongest first. */
   readonly rules: readonly number[];
 }
 
-/** The login names and addresses of a domain, one for each set of rules that match. */
+/** The login names and addresses of a domain, one for each set of matching rules. */
 interface Classes {
   readonly logins: readonly TextClass[];
   readonly addresses: readonly TextClass[];
