@@ -1,4 +1,4 @@
-// `npm run docs`: writes the reference from the definitions, and the schemas of what commands print.
+// `npm run docs`: writes the reference from the definitions, and the JSON Schemas of the commands' output.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { pages, schemaFiles } from "./pages.ts";
 

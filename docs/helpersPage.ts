@@ -22,7 +22,7 @@ function documented(file: string): Documented[] {
   });
 }
 
-/** The declaration of a function without its body, or that of a whole interface. */
+/** The declaration of a function without its body, or of a whole interface. */
 function signatureOf(declaration: string): string {
   if (declaration.startsWith("interface")) return `${declaration}\n}`;
   const head = declaration.slice(0, declaration.indexOf(" {\n"));
@@ -38,21 +38,21 @@ function helperSection({ name, signature, text }: Documented): string {
   return `### ${name}\n\n\`\`\`ts\n${signature}\n\`\`\`\n\n${text}`;
 }
 
-/** The page of the helpers, made of their doc comments. */
+/** The page of the helpers, generated from their doc comments. */
 export function helpersPage(note: string): string {
   const head = `# Helpers and lookups
 
-Exported by \`@gatehouse-access/provider\`, beside the [resources](resources.md).`;
+\`@gatehouse-access/provider\` exports these functions in addition to the [resources](resources.md).`;
   return [
     note,
     head,
     `\`\`\`ts\n${exampleOf("helpers")}\n\`\`\``,
-    "From `examples/resources/helpers.ts`, which a test runs.",
+    "This example is `examples/resources/helpers.ts`. A test runs it.",
     "## Values for inputs",
     ...[...documented("helpers/patterns.ts"), ...documented("helpers/sshKeyFile.ts")].map(helperSection),
     "## Lookups",
-    "What is there, read while the program runs. The settings and the credential are those of the resources.",
-    "Each has a second form for outputs, as Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on take the same, each part also as an output, and give an output. It asks when all of that is known, which in a preview may be never.",
+    "Lookups read existing objects while the program runs. They use the settings and the credential of the resources.",
+    "Each lookup has a second form for outputs, like Pulumi's own functions: `getDevicesOutput()`, `getNamespaceOutput()` and so on. The second form accepts outputs as arguments and returns an output. It sends its request when all arguments are known. In a preview, that may never happen.",
     ...documented("service/lookups.ts").filter(isInterface).map(helperSection),
     ...documented("helpers/lookups.ts").map(helperSection),
   ].join("\n\n");

@@ -2,27 +2,28 @@ import { internal, internalOperations, type Operation } from "../sdk/contract/in
 import { table } from "./table.ts";
 
 /**
- * The page of the operations that the internal listener serves.
- * @param note says that the page is generated
+ * The page of the operations of the internal listener.
+ * @param note states that the page is generated
  */
 export function internalOperationsPage(note: string): string {
-  // Sorted, since loaders differ in the order of a module's exports.
+  // Sorted, because loaders differ in the order of a module's exports.
   const all = (Object.values(internalOperations) as Operation[]).sort((a, b) =>
     a.id.localeCompare(b.id, "en"),
   );
   const head = `# Internal operations
 
-The ${all.length} operations for trusted services on the private network: an SSH entry, and the edge that asks who is
-calling. They are served on a listener of their own, which \`GATEHOUSE_INTERNAL_PORT\` opens (see
-[settings](server-settings.md)); the public one does not have them, and this one has no others. They are about any
-namespace, so keep the listener on a network that nobody else reaches.
+The service has ${all.length} operations for trusted services on the private network, such as an SSH entry or an edge proxy that
+authenticates callers. A separate listener serves them. \`GATEHOUSE_INTERNAL_PORT\` opens it (see
+[settings](server-settings.md)). The public listener does not serve these operations, and the internal listener serves no
+others. They give access to every namespace, so restrict the network of the listener to trusted services.
 
-Every request carries the token of \`GATEHOUSE_INTERNAL_TOKEN\` (or \`GATEHOUSE_INTERNAL_TOKEN_FILE\`) in the header
-\`${internal.INTERNAL_TOKEN}\`. It is not \`Authorization\`, because \`authRequest\` receives that as the end user sent it. A
-request without it is answered with 403; 401 is left to \`authRequest\`, for an end user's credential that is no good.
+Every request must contain the token of \`GATEHOUSE_INTERNAL_TOKEN\` (or \`GATEHOUSE_INTERNAL_TOKEN_FILE\`) in the header
+\`${internal.INTERNAL_TOKEN}\`. The header is not \`Authorization\`, because \`authRequest\` receives the end user's
+\`Authorization\` header. A request without the token is refused with 403. Only \`authRequest\` returns 401, for an invalid
+credential of an end user.
 
-The edge must take ${internal.IDENTITY_HEADERS.map((name) => `\`${name}\``).join(", ")} from the answer of
-\`authRequest\` and remove what a client sent under these names. This service believes them from nobody.`;
+The edge must copy ${internal.IDENTITY_HEADERS.map((name) => `\`${name}\``).join(", ")} from the response of
+\`authRequest\`, and remove headers with these names from the client's request. This service never trusts these headers.`;
   const rows = all.map((operation) => [
     `\`${operation.id}\``,
     `\`${operation.method} ${operation.path}\``,
@@ -39,15 +40,15 @@ The edge must take ${internal.IDENTITY_HEADERS.map((name) => `\`${name}\``).join
   return [
     note,
     head,
-    table(["Operation", "Request", "Query", "Edition", "What it does", "Refusals"], rows),
+    table(["Operation", "Request", "Query", "Edition", "Description", "Errors"], rows),
     SSH_SERVICE,
   ].join("\n\n");
 }
 
 const SSH_SERVICE = `## For an SSH service that sends no token
 
-The SSH service of 0.19 calls these operations at \`http://api:8080\` and \`http://cloud:8080\`, and sends no token. A
-proxy that has these names on a network of its own, where nobody but that service reaches it, adds the token. For nginx,
+The SSH service of 0.19 calls these operations at \`http://api:8080\` and \`http://cloud:8080\`, and sends no token. Run a
+proxy with these names on a separate network that only the SSH service can reach. The proxy adds the token. For nginx,
 with this service's internal listener at 10.0.0.5, port 8081:
 
 \`\`\`nginx
@@ -70,12 +71,12 @@ server {
 }
 \`\`\`
 
-The first \`proxy_set_header\` is the one that lets the service in; it also replaces what a client sent under that name. The
-two after it let WebSockets through (\`streamSessionEvents\`), and the time-outs let them live as long as a login: nothing
-is sent over them while nothing happens, and the SSH service does not open another one when they end. Keep the file with
-the token from other users. \`GET /api/namespaces/{tenant}\` and \`GET /api/devices/{uid}\`, which that service asks for
-without a credential, too, are no internal operations: the public listener answers them for an API key.
+The first \`proxy_set_header\` adds the token. It also replaces a value that a client sent under that name. The next two
+allow WebSockets (\`streamSessionEvents\`). The time-outs keep a WebSocket open as long as the login: it carries no data
+while the session is idle, and the SSH service does not reopen it. Protect the file with the token from other users. The
+SSH service also requests \`GET /api/namespaces/{tenant}\` and \`GET /api/devices/{uid}\` without a credential. These are
+not internal operations; the public listener serves them for an API key.
 
-Messages of a WebSocket are read one at a time, as fast as they are stored, and may have 200,704 bytes each. There may be
-5,000 WebSockets at once; at that limit the oldest ends on which nothing ever came, which the log says. One whose session
-is finished or closed ends when nothing came for five minutes.`;
+The service reads the messages of a WebSocket one at a time, as fast as it can store them. A message may have 200,704
+bytes. There may be 5,000 WebSockets at a time. At that limit, the service closes the oldest WebSocket that never received
+a message, and logs it. A WebSocket of a session that is finished or closed ends after five minutes without a message.`;

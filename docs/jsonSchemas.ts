@@ -10,19 +10,19 @@ import {
 } from "ts-json-schema-generator";
 import ts from "typescript";
 
-/** What a command prints, or sends, as JSON. */
+/** A JSON document that a command prints or sends. */
 export interface JsonDocument {
   /** The schema's file in provider/schemas, which is `schemas` in the package. */
   readonly file: string;
-  /** The type of it. */
+  /** The type of the document. */
   readonly type: string;
-  /** The module that exports it, in provider/dist. */
+  /** The module that exports the type, in provider/dist. */
   readonly module: string;
-  /** The command that prints or sends it. */
+  /** The command that prints or sends the document. */
   readonly command: string;
 }
 
-/** All JSON that is documented. */
+/** All documented JSON documents. */
 export const jsonDocuments: readonly JsonDocument[] = [
   {
     file: "review.schema.json",
@@ -68,12 +68,12 @@ export const jsonDocuments: readonly JsonDocument[] = [
   },
 ];
 
-let made: ReadonlyMap<string, Schema> | undefined;
+let schemas: ReadonlyMap<string, Schema> | undefined;
 
-/** The JSON Schemas of what commands print, by file name; they are made of the types and their comments. */
+/** The JSON Schemas of the commands' output, by file name, generated from the types and their comments. */
 export function jsonSchemas(): ReadonlyMap<string, Schema> {
-  made ??= makeSchemas();
-  return made;
+  schemas ??= makeSchemas();
+  return schemas;
 }
 
 function makeSchemas(): ReadonlyMap<string, Schema> {
@@ -86,7 +86,7 @@ function makeSchemas(): ReadonlyMap<string, Schema> {
     strict: true,
     skipLibCheck: true,
   });
-  // What is printed has the fields of the types and no others.
+  // The output has only the fields of the types.
   const config = {
     ...DEFAULT_CONFIG,
     additionalProperties: false,
@@ -101,8 +101,8 @@ function makeSchemas(): ReadonlyMap<string, Schema> {
 }
 
 /**
- * Reads types that are unions of words, in the order in which they are written; those that are derived, such as roles, in
- * alphabetical order.
+ * Reads types that are unions of words. The words are in the order of the source. Words of derived unions, such as
+ * roles, are in alphabetical order.
  */
 function literals(program: ts.Program): SubNodeParser {
   const checker = program.getTypeChecker();
@@ -112,7 +112,7 @@ function literals(program: ts.Program): SubNodeParser {
     if (!type.isUnion()) return undefined;
     const values = type.types.flatMap((member) => (member.isStringLiteral() ? [member.value] : []));
     if (values.length < type.types.length) return undefined;
-    // The compiler's own order depends on what else it has read.
+    // The compiler's own order depends on the other files that it has read.
     return writtenOrder(type) ?? values.sort();
   };
   return {

@@ -7,21 +7,22 @@ function section([code, rule]: [code: string, rule: LintRule]): string {
     `${rule.title} (${severities}).`,
     rule.means,
     `**Why it matters.** ${rule.matters}`,
-    `**How to mend it.** ${rule.mend}`,
+    `**How to fix it.** ${rule.mend}`,
   ].join("\n\n");
 }
 
-/** The page of what lint finds, made of `lintRules`. */
+/** The page of the lint findings, generated from `lintRules`. */
 export function lintPage(note: string): string {
-  const head = `# What lint finds in a policy
+  const head = `# Lint findings
 
-\`lint\` of \`@gatehouse-access/sdk/policy\` looks at devices, public keys and firewall rules, and, where they are given, at
-API keys and pending invitations. An \`error\` means that the policy does not say what it means; a \`warning\` that it lets in
-more, or does less, than it seems to; an \`info\` that it can be simpler or clearer. Inactive rules are left alone.
+\`lint\` of \`@gatehouse-access/sdk/policy\` checks devices, public keys and firewall rules, and optionally API keys and
+pending invitations. An \`error\` is a mistake in the policy. A \`warning\` is a policy that admits more, or has less effect,
+than it seems to. An \`info\` is a policy that could be simpler or clearer. Inactive rules are skipped.
 
-What a rule or key does is judged over a domain: the devices, and the login names and addresses that the policy is evaluated
-for, which are \`root\`, what the patterns name, and what was added. What a pattern does not spell out stands there with one
-example, and a pattern of unusual syntax with none: where a finding says "of the domain", look whether the domain has what
-the rule is for. Of a policy without devices no rule is said to do nothing.`;
+The effects of rules and keys are evaluated over the devices, and over a set of login names and addresses. This set
+contains \`root\`, the names and addresses that the patterns spell, and those that were added. A part of a pattern that
+spells no text adds one example, and a pattern with unusual syntax adds none. If a finding mentions "evaluated" logins or
+addresses, check that the set contains those that the rule is for. If a policy has no devices, no rule is reported as
+without effect.`;
   return [note, head, ...Object.entries(lintRules).map(section)].join("\n\n");
 }

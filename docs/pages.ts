@@ -45,7 +45,7 @@ function typeName(schema: Schema): string {
 
 const defaultText = (value: unknown) => (value === undefined ? "" : `\`${JSON.stringify(value)}\``);
 
-/** A row for the input, and one for each member where its value is an object, whatever its form. */
+/** A row for the input, and a row for each member of an object value, in any of its forms. */
 function inputRows(name: string, field: InputField): string[][] {
   const schema = jsonSchema(field.schema);
   const replaces = field.replaces ? "yes" : "";
@@ -93,46 +93,53 @@ function resourceSection(definition: ResourceDefinition): string {
 function resources(): string {
   const head = `# Resources
 
-All are exported by \`@gatehouse-access/provider\`, and are those of the [plugin](plugin.md) for other languages. A set has no order. The examples are the files of
-\`examples/resources\`, which is a program that a test runs.
+\`@gatehouse-access/provider\` exports all of them. The [plugin](plugin.md) has the same resources for other languages. A set
+has no order. The examples are the files of \`examples/resources\`, a program that a test runs.
 
-**Requests.** One for each create, update and delete, and none where nothing changed. More only for: a Namespace
-with settings other than the defaults (2 at creation), a Device (name and status: up to 2), the deletion of
-DeviceTags (one for each tag), an ApiKey that is replaced under a fixed name (2, and one
-read), an ApiKey's deletion (one list
-read for all of a run, since others may have renamed it), an adoption (one read), a Tag (only its renaming is a
-request). Device selectors are resolved, and a refresh is read, from lists where that is cheaper than single
-reads: 1,000 keys are 10 requests, 5 devices of 100,000 are 5.
+**Requests.** Each create, update and delete takes one request. An unchanged resource takes none. Exceptions:
 
-**Safe to repeat.** Each creation carries an \`Idempotency-Key\` made of project, stack, type, name and what tells the
-object from others. After an answer that was lost, the next \`up\` finds what was made; where the service ignores the
-key, the object is looked for before it is made again. Of an API key the secret is lost with the run that died: the
-next \`up\` makes another key, and the lost one, whose secret nobody has, stays until somebody removes it; where the
-resource gives its name, that is an error which says so. An object that was there before is an error, unless \`adopt\`
-says otherwise. Two resources on one object are refused, also DeviceTags and DeviceTagAttachment on one device.
+- A Namespace with settings other than the defaults takes 2 requests at creation.
+- A Device takes up to 2 requests (name and status).
+- The deletion of DeviceTags takes a request for each tag.
+- The replacement of an ApiKey under a fixed name takes 2 requests and one read.
+- The deletion of ApiKeys takes one list read for each run, because other clients may have renamed them.
+- An adoption takes one read.
+- A Tag takes a request only when it is renamed.
 
-**Declared by.** Each write tells the service the project, the stack and the name of the resource, and nothing else of
-the program. The service shows them with the object (\`declared_by\`) and in its audit trail, so that whoever looks at an
-object finds the program that it is changed in. Whoever may write can forge it: it is a hint, and decides nothing.
-Services that do not know it ignore it.
+Device selectors and refreshes read lists if that takes fewer requests than single reads: 1,000 keys take 10 requests, and
+5 devices of 100,000 take 5.
 
-**Moving.** An object may pass from one resource to another within one \`up\`: what any resource of the program has at
-its end is not deleted. Two that exchange their objects need an \`up\` for each step.
+**Safe to repeat.** Each creation has an \`Idempotency-Key\`, which is derived from the project, the stack, the type, the
+name and the fields that identify the object. If the response was lost, the next \`up\` finds the created object. If the
+service ignores the key, the next \`up\` searches for the object before it creates it again. For an API key, the secret is
+lost with the interrupted run. The next \`up\` then creates another key. The first key, whose secret is unknown, stays until
+a user removes it. If the resource sets the key's name, \`up\` reports an error instead. An object that existed before is an
+error, unless \`adopt\` is true. Two resources for the same object are refused, including DeviceTags and DeviceTagAttachment
+for the same device.
 
-**Device selectors.** A refresh sees when a name or MAC address means another accepted device than before; the next
-\`up\` then moves to that one. Without a refresh a plan asks the service nothing.
+**Declared by.** Each write sends the project, the stack and the name of the resource to the service, and nothing else of
+the program. The service shows them with the object (\`declared_by\`) and in its audit trail, so that users of an object can
+find its program. Any client with write access can forge them: they are a hint, and no decision depends on them. Services
+without this feature ignore them.
 
-**Import.** By the option \`import: "<id>"\` under the embedded engine; the Pulumi CLI cannot import dynamic
-resources, there \`adopt: true\` does the same. By the [plugin](plugin.md), \`pulumi import\` does. An ApiKey that is imported has no secret to be known.
+**Moving.** An object may move from one resource to another within one \`up\`: an object that belongs to any resource at the
+end of the run is not deleted. Two resources that exchange their objects need an \`up\` for each step.
 
-**API keys that were replaced** go on working for the overlap, and end with the ApiKey when that is removed from the
-program. When somebody revokes an ApiKey by hand, those that it replaced are kept in sight: after a refresh the next
-\`up\` makes another key, which ends them when their time is over.`;
+**Device selectors.** A refresh detects that a name or MAC address matches another accepted device than before. The next
+\`up\` then moves to that device. Without a refresh, a plan sends no request for selectors.
+
+**Import.** With the embedded engine, set the option \`import: "<id>"\`. The Pulumi CLI cannot import dynamic resources; set
+\`adopt: true\` for the same effect. With the [plugin](plugin.md), use \`pulumi import\`. The secret of an imported ApiKey is
+unknown.
+
+**Replaced API keys** stay valid for the overlap, and end with the ApiKey when it is removed from the program. If a user
+revokes an ApiKey manually, the provider still tracks the keys that it replaced. After a refresh, the next \`up\` creates
+another key, which ends the replaced keys when their overlap is over.`;
   return [NOTE, head, ...definitions.map(resourceSection)].join("\n\n");
 }
 
 function operationsPage(): string {
-  // Sorted, since loaders differ in the order of a module's exports.
+  // Sorted, because loaders differ in the order of a module's exports.
   const all = Object.values(operations as Readonly<Record<string, Operation>>).sort((a, b) =>
     a.id.localeCompare(b.id, "en"),
   );
@@ -141,7 +148,7 @@ function operationsPage(): string {
     [
       `## ${part}`,
       table(
-        ["Operation", "Request", "Credentials", "Least role", "Edition", "What it does"],
+        ["Operation", "Request", "Credentials", "Minimum role", "Edition", "Description"],
         all
           .filter((operation) => operation.part === part)
           .map((operation) => [
@@ -157,13 +164,13 @@ function operationsPage(): string {
       ),
     ].join("\n\n"),
   );
-  const head = `# Operations\n\nThe ${all.length} operations that the service serves and the client has a method for. A running service describes them at \`/openapi.json\`.`;
+  const head = `# Operations\n\nThe service has ${all.length} public operations. The client has a method for each of them. A running service describes them at \`/openapi.json\`.`;
   const takingKeys = all.filter((operation) => operation.idempotencyKey).map(({ id }) => `\`${id}\``);
-  const repeats = `These take the header \`${IDEMPOTENCY_KEY}\`: ${takingKeys.join(", ")}. While the object lives that was made under a key, the same key answers with that object as it is now and makes no other one. Other services of the same interface ignore the header.`;
+  const repeats = `These operations accept the header \`${IDEMPOTENCY_KEY}\`: ${takingKeys.join(", ")}. As long as an object exists that was created with a key, the same key returns that object in its current state and creates no other one. Other services with the same API ignore the header.`;
   const conditional = all.filter(takesIfMatch).map(({ id }) => `\`${id}\``);
-  const revisions = `The answer of an operation on one object carries the object's revision as \`ETag\`, and items of lists and members have it in the field \`revision\` (a device's tags, which are declared by themselves, in \`tags_revision\`). It changes with what people declare of the object, and with nothing else. These operations take it in \`${IF_MATCH}\` and answer 412 when the object has another one: ${conditional.join(", ")}. It is an addition of this service, like the audit trail.`;
+  const revisions = `The response of an operation on one object contains the object's revision as \`ETag\`. Items of lists and members contain it in the field \`revision\`. The tags of a device are declared separately; their revision is in \`tags_revision\`. A revision changes only with the declared fields of the object. These operations accept it in \`${IF_MATCH}\`, and return 412 if the object has another revision: ${conditional.join(", ")}. Revisions are an addition of this service, like the audit trail.`;
   const declaring = all.filter(takesDeclaredBy).map(({ id }) => `\`${id}\``);
-  const declarations = `These take the header \`${DECLARED_BY}\`, \`project/stack/resource\` of the program that declares the object, each percent-encoded and at most 1024 bytes in all: ${declaring.join(", ")}. The service shows what it was told last with the object (\`declared_by\`, of a device's tags \`tags_declared_by\`), and with each request in the audit trail; a write without the header leaves it. It is a hint for people: whoever may write can send any, and nothing is decided by it. It is an addition of this service.`;
+  const declarations = `These operations accept the header \`${DECLARED_BY}\`: ${declaring.join(", ")}. Its value is \`project/stack/resource\` of the program that declares the object, each percent-encoded, and at most 1024 bytes in total. The service shows the last value with the object (\`declared_by\`; for the tags of a device \`tags_declared_by\`), and the value of each request in the audit trail. A write without the header keeps the last value. The value is a hint for users: any client with write access can send any value, and no decision depends on it. The header is an addition of this service.`;
   return [NOTE, head, repeats, revisions, declarations, ...sections].join("\n\n");
 }
 
@@ -175,55 +182,55 @@ function serverSettings(): string {
     `${setting.about}: ${setting.allowed}`,
   ]);
   const head =
-    "# Settings of gatehouse-server\n\nA flag wins over its variable; an empty variable counts as not set. A secret may stand in a file instead, which the variable with `_FILE` behind its name names: `GATEHOUSE_DATABASE_URL_FILE`, `GATEHOUSE_SECRET_FILE`.";
+    "# Settings of gatehouse-server\n\nA flag takes precedence over its variable. An empty variable counts as not set. A secret may be in a file instead. Set the variable with the suffix `_FILE` to the path of the file: `GATEHOUSE_DATABASE_URL_FILE`, `GATEHOUSE_SECRET_FILE`.";
   const late =
-    `A device that enrolls, and whatever an agent says anew, is stored before the answer. Of a report without news ` +
-    `only the time is written, with many others and ${HEARTBEAT_DELAY / 1000} seconds late at most: so late may ` +
-    "`last_seen` be, and `online` of a device that comes back after more than two minutes.";
+    "The service stores enrollments and new data of an agent before it responds. For a report without new data, it writes " +
+    `only the time, together with other reports and up to ${HEARTBEAT_DELAY / 1000} seconds later. \`last_seen\` may be ` +
+    "delayed by that time, and so may `online` of a device that reports again after more than two minutes.";
   return [NOTE, head, table(["Variable", "Flag", "Default", "Meaning"], rows), late].join("\n\n");
 }
 
 function embeddedEngine(): string {
   const head = `# The embedded engine
 
-\`gatehouse … --engine embedded\` runs a Pulumi program without the Pulumi CLI: the program and the dynamic
-providers run as the CLI would run them, and the state is the CLI's own file format in the same folder
-(\`PULUMI_BACKEND_URL=file://…\`), its secrets encrypted with the same passphrase
-(\`PULUMI_CONFIG_PASSPHRASE\` or \`…_FILE\`). A stack may move between both at any time.
+\`gatehouse … --engine embedded\` runs a Pulumi program without the Pulumi CLI. The program and the dynamic providers run as
+with the CLI. The state is in the CLI's own file format in the same folder (\`PULUMI_BACKEND_URL=file://…\`), and its secrets
+are encrypted with the same passphrase (\`PULUMI_CONFIG_PASSPHRASE\` or \`…_FILE\`). You can switch a stack between the CLI
+and the embedded engine at any time.
 
-- Each finished step is written to a journal at once. After a crash or a \`kill -9\` the stack stays locked, which
-  keeps the CLI out, until the next gatehouse command on that stack has merged the journal into the state. Whether the
-  one who left a lock is dead can be seen from the same machine, before a restart, and the same container (PID namespace)
-  alone: anywhere else the command names the lock, which is then to be removed by hand.
-- Where the journal cannot be written, as on a full disk, nothing more is started and the state is written; where that
-  fails too, the next command goes on from what the journal holds.
-- Ctrl-C finishes the steps in flight, writes the state and ends with exit code 130.
-- \`up\` plans everything before it touches anything, unless \`--skip-preview\` says otherwise.
+- The engine writes each finished step to a journal immediately. After a crash or a \`kill -9\`, the stack stays locked, so
+  the CLI cannot use it. The next \`gatehouse\` command on that stack merges the journal into the state. A command can only
+  detect that the owner of a lock has ended on the same machine, before a restart, and in the same container (PID
+  namespace). Otherwise, it prints the path of the lock. Remove that lock manually.
+- If the journal cannot be written, for example on a full disk, the engine starts no more steps and writes the state. If
+  that fails too, the next command continues from the content of the journal.
+- Ctrl-C finishes the running steps, writes the state and ends with exit code 130.
+- \`up\` plans everything before it changes anything, except with \`--skip-preview\`.
 
 ## Resource options
 
-\`protect\`, \`retainOnDelete\`, \`deletedWith\`, \`deleteBeforeReplace\`, \`ignoreChanges\`, \`aliases\` and the rest do what
-they do with the CLI; both engines are held to one recording of the CLI (\`test/engine/comparison\`). The same goes for
+\`protect\`, \`retainOnDelete\`, \`deletedWith\`, \`deleteBeforeReplace\`, \`ignoreChanges\`, \`aliases\` and the other options work
+as with the CLI. Tests compare both engines with one recording of the CLI (\`test/engine/comparison\`). The same applies to
 \`--target\`, \`--target-dependents\`, \`--exclude\`, \`--exclude-dependents\`, \`--replace\` and \`--parallel\`.
 
-\`import: "<id>"\` takes over an object that is there already. It is for this engine alone: **the CLI cannot import
-dynamic resources**, and fails; it does go on with what was imported here. The provider's \`read\` is called with the id,
-and must give \`{ id, props, inputs }\`. An import changes nothing: where the object differs from the program, it fails
-and lists the properties, which are then set to what is there, or listed in \`ignoreChanges\`. The option may stay in the
-program, or be taken away after the first \`up\`.
+\`import: "<id>"\` adopts an existing object. Only the embedded engine supports it: **the CLI cannot import dynamic
+resources**, and fails. The CLI can continue with objects that the embedded engine has imported. The engine calls the
+provider's \`read\` with the id, and \`read\` must return \`{ id, props, inputs }\`. An import changes nothing. If the object
+differs from the program, the import fails and lists the properties. Set them to the values of the object, or add them to
+\`ignoreChanges\`. After the first \`up\`, you can keep or remove the option.
 
-It differs from the CLI on purpose in this:
+It differs from the CLI on purpose in these points:
 
 ${ENGINE_DIFFERENCES.map(({ text }) => `- ${text}`).join("\n")}
 
-## What it does not support
+## Unsupported features
 
-A program or state that uses one of these is refused before anything is touched.`;
+The engine refuses a program or state with one of these features before it changes anything.`;
   const rows = UNSUPPORTED.map((entry) => [entry.feature, entry.hint]);
   return [NOTE, head, table(["Feature", "Instead"], rows)].join("\n\n");
 }
 
-/** Every generated page, by file name. */
+/** All generated pages, by file name. */
 export function pages(): Record<string, string> {
   const texts = {
     "resources.md": resources(),
@@ -241,16 +248,16 @@ export function pages(): Record<string, string> {
   return { ...Object.fromEntries(own), ...terraformPages() };
 }
 
-/** Every generated schema, by file name in provider/schemas: what commands print, and what the plugin has. */
+/** All generated schemas, by file name in provider/schemas: those of the commands' output and that of the plugin. */
 export function schemaFiles(): Record<string, string> {
-  const made = jsonSchemas();
+  const schemas = jsonSchemas();
   const plugin = pulumiSchema({
     version: packageVersion(),
     definitions,
     functions,
     examplesOf: pluginExamplesOf,
-    schemaFile: (file) => made.get(file) as Schema,
+    schemaFile: (file) => schemas.get(file) as Schema,
   });
-  const files = [...made, ["pulumi.json", plugin] as const];
+  const files = [...schemas, ["pulumi.json", plugin] as const];
   return Object.fromEntries(files.map(([name, schema]) => [name, `${JSON.stringify(schema, null, 2)}\n`]));
 }

@@ -22,15 +22,15 @@ function linked(reference: string): string {
   return `[${name}](#${name.toLowerCase()})`;
 }
 
-/** A row for each field; objects without a name of their own, and lists of such objects, have rows for their fields. */
+/** Rows for the fields. Objects without a type name, and lists of such objects, have rows for their own fields. */
 function rows({ properties = {}, required = [] }: Definition, prefix = ""): string[][] {
   return Object.entries(properties).flatMap(([name, field]) => {
     if (typeof field === "boolean") return [];
     const inner = unnamed(field);
-    const left = required.includes(name) ? "" : "may be left out";
+    const optional = required.includes(name) ? "" : "optional";
     const path = `${prefix}${name}`;
     return [
-      [`\`${path}\``, typeText(field), left, (field.description ?? "").replaceAll("\n", " ")],
+      [`\`${path}\``, typeText(field), optional, (field.description ?? "").replaceAll("\n", " ")],
       ...(inner ? rows(inner, `${path}${field.type === "array" ? "[]" : ""}.`) : []),
     ];
   });
@@ -62,19 +62,19 @@ function section({ file, type, command }: JsonDocument, known: Set<string>): str
   ];
 }
 
-/** The page of what commands print as JSON, made of the types. */
+/** The page of the JSON output of commands, generated from the types. */
 export function reviewJsonPage(note: string): string {
   const head = `# JSON of review, drift, coverage, policy tests and access
 
-The JSON Schemas (draft 7) are part of the package \`@gatehouse-access/provider\`, in \`schemas/\`. They take
-no fields but those of their own version of the package: check JSON with the schema of the version that printed it.
+The JSON Schemas (draft 7) are part of the package \`@gatehouse-access/provider\`, in \`schemas/\`. They allow only the fields
+of their own version of the package. Validate JSON with the schema of the version that printed it.
 
-\`version\` is raised when a field goes, when one may be left out that had to be there, or when one changes its
-type or what it means. A new field, or a new word where there is a list of them (findings of the lint, kinds of objects),
-does not raise it: ignore what you do not know. Policy tests and access have no \`version\`, and keep to the same in all minor versions
-of the package.
+\`version\` increases when a field is removed, when a required field becomes optional, or when the type or the meaning of a
+field changes. It does not increase for a new field, or for a new value of an enumeration (lint findings, kinds of objects).
+Ignore unknown fields and values. Policy tests and access have no \`version\`. They follow the same rules in all minor
+versions of the package.
 
-What \`gatehouse preview --json\` has in \`policyTests\` is a [TestedNamespace](#testednamespace).`;
+\`policyTests\` of \`gatehouse preview --json\` contains a [TestedNamespace](#testednamespace).`;
   const known = new Set<string>();
   return [note, head, ...jsonDocuments.flatMap((document) => section(document, known))].join("\n\n");
 }

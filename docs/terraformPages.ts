@@ -5,7 +5,7 @@ import { definitions } from "../provider/resources/index.ts";
 import { versionText } from "../provider/terraform/source.ts";
 import { typeNameOf } from "../provider/terraform/types.ts";
 
-/** An attribute, as Terraform is told of it. */
+/** An attribute in Terraform's schema. */
 interface Attribute {
   readonly name: string;
   readonly description: string;
@@ -17,12 +17,12 @@ interface Attribute {
   readonly writeOnly?: boolean;
 }
 
-/** A schema, as Terraform is told of it. */
+/** A schema as Terraform receives it. */
 interface Schema {
   readonly block: { readonly description: string; readonly attributes: readonly Attribute[] };
 }
 
-/** A kind of page, as the Terraform registry has them. */
+/** A kind of page in the Terraform registry. */
 interface Kind {
   readonly folder: "resources" | "data-sources" | "ephemeral-resources";
   readonly title: string;
@@ -34,12 +34,12 @@ const EXAMPLES = new URL("../examples/terraform/", import.meta.url);
 
 /**
  * The example of a page.
- * @throws Error naming the file that is missing
+ * @throws Error with the name of the missing file
  */
 function example(path: string): string {
   const file = new URL(`${path}.tf`, EXAMPLES);
   if (!existsSync(file))
-    throw new Error(`examples/terraform/${path}.tf is missing: each page has an example`);
+    throw new Error(`examples/terraform/${path}.tf is missing; add an example for the page`);
   return `## Example Usage\n\n\`\`\`terraform\n${readFileSync(file, "utf8").trim()}\n\`\`\``;
 }
 
@@ -74,7 +74,7 @@ function attributeLine({ name, description, type, nestedType, sensitive, writeOn
   return `- \`${name}\` (${marks.join(", ")}) ${description}`.trimEnd();
 }
 
-/** The attributes under the headings that registries have, those of nested ones in sections of their own. */
+/** The attributes under the headings of registries. Nested attributes have their own sections. */
 function attributeSections(attributes: readonly Attribute[], level = "###"): string[] {
   const sorted = attributes.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const groups: [string, readonly Attribute[]][] = [
@@ -107,7 +107,7 @@ function schemaText({ block: { attributes } }: Schema): string[] {
     ...attributeSections(attributes),
     ...(hasWriteOnly
       ? [
-          `### Write-only\n\nWrite-only attributes are in no state and no plan. They need ${versionText("writeOnly")}.`,
+          `### Write-only\n\nTerraform stores write-only attributes in neither state nor plan. They require ${versionText("writeOnly")}.`,
         ]
       : []),
     ...nestedSections(attributes),
@@ -121,7 +121,7 @@ function importText(typeName: string): string[] {
   const note = idNote === undefined ? "" : ` (${idNote})`;
   return [
     "## Import",
-    `By the id, \`${id.text}\`${note}, by the id without the namespace, or by the name that people know the object by:`,
+    `Import by the id, \`${id.text}\`${note}, by the id without the namespace, or by the display name of the object:`,
     `\`\`\`terraform\nimport {\n  to = ${typeName}.example\n  id = "${id.example}"\n}\n\`\`\``,
     `\`\`\`sh\nterraform import ${typeName}.example ${id.example}\n\`\`\``,
   ];
@@ -151,21 +151,21 @@ function functionPages(): [string, string][] {
       example(`functions/${name}`),
       `## Signature\n\n\`\`\`text\n${signature}\n\`\`\``,
       `## Arguments\n\n1. \`${parameter.name}\` (String${variadic ? ", one or more" : ""}) ${parameter.description}`,
-      `Called as \`provider::gatehouse::…\`. Provider functions need ${versionText("functions")}.`,
+      `Call the function as \`provider::gatehouse::…\`. Provider functions require ${versionText("functions")}.`,
     ]);
     return [`terraform/functions/${name}.md`, text];
   });
 }
 
 const ABOUT =
-  "The Gatehouse provider declares who may reach which devices by SSH: namespaces, members, public keys, firewall rules, API keys, tags and devices.";
+  "The Gatehouse provider declares SSH access to devices: namespaces, members, public keys, firewall rules, API keys, tags and devices.";
 
 /** The pages of the Terraform provider's reference, in the layout of the Terraform registry. */
 export function terraformPages(): Readonly<Record<string, string>> {
   const { provider, resourceSchemas, dataSourceSchemas, ephemeralResourceSchemas } = providerSchema();
   const index = page("gatehouse Provider", ABOUT, [
-    `It has the same resources, with the same meaning, as the Pulumi classes and plugin: one definition makes all of them. It runs on ${versionText("least")} and newer on Linux and macOS, and needs Node.js 22.19 or newer as \`node\` on the PATH; \`gatehouse terraform install\` installs it where they find it. Provider functions need ${versionText("functions")}, the ephemeral resource ${versionText("ephemeral")}, the secret of an API key ${versionText("writeOnly")}. The examples name \`terraform\`; with OpenTofu the commands are those of \`tofu\`.`,
-    "Guides: [an existing namespace](guides/existing-namespace.md), [review and drift](guides/review-and-drift.md), [API keys](guides/api-keys.md), [runs that were interrupted](guides/interrupted-runs.md).",
+    `The provider has the same resources as the Pulumi classes and the plugin, because all of them are generated from the same definitions. It runs with ${versionText("least")} and newer on Linux and macOS, and requires Node.js 22.19 or newer as \`node\` on the PATH. \`gatehouse terraform install\` installs the provider for Terraform and OpenTofu. Provider functions require ${versionText("functions")}, the ephemeral resource ${versionText("ephemeral")}, the secret of an API key ${versionText("writeOnly")}. The examples use \`terraform\`; with OpenTofu, use \`tofu\`.`,
+    "Guides: [an existing namespace](guides/existing-namespace.md), [review and drift](guides/review-and-drift.md), [API keys](guides/api-keys.md), [interrupted runs](guides/interrupted-runs.md).",
     example("provider/provider"),
     ...schemaText(provider as Schema),
   ]);

@@ -61,7 +61,7 @@ test("names that hold quotes and line breaks stay within the sentence", () => {
   const [finding] = found("matches-everything", {
     keys: [key({ name: 'a".\nKey "b', username: "", filter: {} })],
   });
-  expect(finding?.message).toBe('Key "a\\".\\nKey \\"b" is for every login on every device.');
+  expect(finding?.message).toBe('Key "a\\".\\nKey \\"b" admits every login on every device.');
 });
 
 test("findings weigh what their definition says", () => {

@@ -11,8 +11,8 @@ test("a filter for no device is for nothing", () => {
     { severity: "warning", object: { kind: "key", name: "old" }, field: "filter.hostname" },
   ]);
   expect(findings.map(({ message }) => message)).toEqual([
-    'Rule "tags" (allow, priority 10) never matches: its filter.tags "gone" and "lost" is for no device.',
-    'Key "old" admits nobody: its filter.hostname "^gone-1$" is for no device.',
+    'Rule "tags" (allow, priority 10) never matches: its filter.tags "gone" and "lost" matches no device.',
+    'Key "old" admits no login: its filter.hostname "^gone-1$" matches no device.',
   ]);
 });
 
@@ -23,7 +23,7 @@ test("a pattern for no login or address of the domain is told as such", () => {
       severity: "info",
       field: "username",
       message:
-        'Rule "case" (allow, priority 10) never matches: its username "(?i)^bob$" is for no login of the domain, and its sourceIp "(?i)^2001:db8::1$" is for no address of the domain.',
+        'Rule "case" (allow, priority 10) never matches: its username "(?i)^bob$" matches no evaluated login, and its sourceIp "(?i)^2001:db8::1$" matches no evaluated address.',
     },
   ]);
   const domain = { logins: ["bob"], addresses: ["2001:db8::1"] };
@@ -54,7 +54,7 @@ test("a key for everything is told", () => {
   for (const filter of [{}, { tags: [] }, { hostname: "" }, { hostname: ".*" }]) {
     for (const username of ["", ".*", "^.*$", ".+"]) {
       expect(found(code, { keys: [key({ username, filter })] })).toMatchObject([
-        { severity: "warning", message: 'Key "laptop" is for every login on every device.' },
+        { severity: "warning", message: 'Key "laptop" admits every login on every device.' },
       ]);
     }
   }

@@ -33,7 +33,7 @@ test.each([
   });
   expect(finding?.evidence).toEqual({ counterexample: { login } });
   expect(finding?.message).toBe(
-    `Key "laptop": username ${JSON.stringify(username)} is not anchored at both ends, it also admits the login ${JSON.stringify(login)}.`,
+    `Key "laptop": username ${JSON.stringify(username)} is not anchored at both ends, so it also admits the login ${JSON.stringify(login)}.`,
   );
 });
 
@@ -82,7 +82,7 @@ test.each([
   [
     "web",
     "web-1",
-    'Write hostname("web") for that name alone, or ^.*web.*$ for all that it is found in now.',
+    'Write hostname("web") for only that name, or ^.*web.*$ for all names that it matches now.',
     "warning",
   ],
 ])("the host name %j admits %j", (hostname, name, suggestion, severity) => {
@@ -118,8 +118,8 @@ test("a pattern that does not compile is told with what it means there", () => {
   };
   const findings = found("broken-pattern", policy);
   expect(findings.map(({ message }) => message)).toEqual([
-    'Key "laptop": username "(" is not a regular expression in RE2 syntax, so the key admits nobody.',
-    'Rule "2" (deny, priority 20): filter.hostname "[" is not a regular expression in RE2 syntax, so the rule denies every device that the rest of it matches.',
+    'Key "laptop": username "(" is not a regular expression in RE2 syntax, so the key admits no login.',
+    'Rule "2" (deny, priority 20): filter.hostname "[" is not a regular expression in RE2 syntax, so the rule matches every device.',
     'Rule "1" (allow, priority 10): sourceIp "*" is not a regular expression in RE2 syntax, so the rule allows nothing.',
   ]);
   expect(findings.every(({ severity }) => severity === "error")).toBe(true);

@@ -39,7 +39,7 @@ test("a rule that stronger ones leave nothing to never decides", () => {
     severity: "warning",
     object: { kind: "rule", id: "all" },
     message:
-      'Rule "all" (allow, priority 10) decides about no login of the domain: where it matches, the stronger rules "db" and "web" decide.',
+      'Rule "all" (allow, priority 10) decides no evaluated login: where it matches, the stronger rules "db" and "web" decide.',
     evidence: { rules: ["db", "web"] },
   });
   expect(found("unreachable-rule", { rules: [all, ...halves.slice(1), denyAll] })).toEqual([]);
@@ -58,7 +58,7 @@ test("a rule whose decisions others would make is redundant", () => {
       severity: "info",
       object: { id: "office" },
       message:
-        'Rule "office" (allow, priority 10) changes no decision about a login of the domain: without it rule "wider" would decide the same.',
+        'Rule "office" (allow, priority 10) changes no decision about an evaluated login: without it, rule "wider" would decide the same.',
       evidence: { rules: ["wider"] },
     },
   ]);
@@ -77,7 +77,7 @@ test("two rules of one priority that disagree are an accident", () => {
       severity: "error",
       object: { kind: "rule", id: "deny" },
       message:
-        'Rule "deny" (deny, priority 10) and rule "allow" (allow, priority 10) both match the login "root" from 10.0.0.1 on "web-1", and only that the former was made later makes it win.',
+        'Rule "deny" (deny, priority 10) and rule "allow" (allow, priority 10) both match the login "root" from 10.0.0.1 on "web-1". The first rule wins only because it was created later.',
       evidence: { rules: ["allow"], counterexample: { login: "root", address: "10.0.0.1", device: "web-1" } },
     },
   ]);

@@ -153,7 +153,7 @@ describe("sshKeyFile()", () => {
     ["", /must hold one public key, and has 0 lines/],
     [`${sshKeyLine()}\n${sshKeyLine()}\n`, /must hold one public key, and has 2 lines/],
     ["-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", /holds a private key/],
-    ["ssh-ed25519 AAAA", /must hold a complete ssh-ed25519 key/],
+    ["ssh-ed25519 AAAA", /must contain a complete ssh-ed25519 key/],
     ["x".repeat(70_000), /is no file of a public key/],
   ])("refuses a file with something else, naming it", (text, message) => {
     const file = fileOf(text);

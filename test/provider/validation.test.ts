@@ -72,7 +72,7 @@ const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
   [
     "FirewallRule",
     { sourceIp: "198.51.100.0/24" },
-    /^FirewallRule\.sourceIp: A regular expression is expected, not CIDR notation\. Did you mean `cidr\("198\.51\.100\.0\/24"\)`\?$/,
+    /^FirewallRule\.sourceIp: A regular expression is expected, not CIDR notation\. Use `cidr\("198\.51\.100\.0\/24"\)`\.$/,
   ],
   ["FirewallRule", { sourceIp: "^10.0.0.0/8$|192.168.0.1" }, /`cidr\("10\.0\.0\.0\/8", "192\.168\.0\.1"\)`/],
   ["FirewallRule", { sourceIp: "2001:db8::/32" }, /not CIDR notation/],
@@ -103,7 +103,7 @@ const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
   ["FirewallRule", { active: "yes" }, /^FirewallRule\.active: must be true or false$/],
   ["ApiKey", { name: "ab" }, /^ApiKey\.name: must have at least 3 characters$/],
   ["ApiKey", { name: "x".repeat(21) }, /^ApiKey\.name: must have at most 20 characters$/],
-  ["ApiKey", { name: "with space" }, /^ApiKey\.name: must not hold white space/],
+  ["ApiKey", { name: "with space" }, /^ApiKey\.name: must not contain white space/],
   ["ApiKey", { role: "root" }, /^ApiKey\.role: must be one of .*observer/],
   ["ApiKey", { validDays: 31 }, /^ApiKey\.validDays: must be one of -1, 30, 60, 90, 365$/],
   [

@@ -120,7 +120,7 @@ describe("the address of a webhook", () => {
   it("is not repeated where it stands in place of the file with it", () => {
     const env = { GATEHOUSE_NOTIFY_URL_FILE: "https://hooks.example.org/very-secret" };
     expect(() => webhookAddress(env)).toThrow(
-      "GATEHOUSE_NOTIFY_URL_FILE: can not read what should be the path of a file (ENOENT)",
+      "GATEHOUSE_NOTIFY_URL_FILE: cannot read the file (its path looks like a URL) (ENOENT)",
     );
   });
 });

@@ -254,8 +254,8 @@ test("control characters of a server's message do not reach a terminal, nor do p
 test.each([
   ["HTML", "<html>", { "content-type": "text/html" }, "text/html"],
   ["nothing", "", {}, "empty"],
-  ["a list", [], {}, "array where object"],
-  ["null", "null", {}, "null where object"],
+  ["a list", [], {}, "array, not object"],
+  ["null", "null", {}, "null, not object"],
 ])("%s where an object is expected is a ProtocolError", async (_, body, headers, words) => {
   const { server, client } = await start();
   server.script({ body, headers });
@@ -289,7 +289,7 @@ test("an answer larger than allowed is refused", async () => {
   const { server, client } = await start({ maxResponseSize: 1000 });
   server.script({ body: ["x".repeat(2000)] });
   const error = await failure(client.getTags(), ProtocolError);
-  expect(error.message).toContain("the answer is larger than 1000 bytes");
+  expect(error.message).toContain("the response is larger than 1000 bytes");
   expect(error).toMatchObject({ limit: { kind: "size", most: 1000 } });
 });
 

@@ -36,7 +36,7 @@ const refusal = (url: string, options = {}) =>
 test("a refused connection names address and port", async () => {
   const error = await refusal(`http://127.0.0.1:${CLOSED_PORT}/gatehouse`);
   expect(error.message).toContain(
-    `the service can not be reached: nothing listens at http://127.0.0.1:${CLOSED_PORT} (ECONNREFUSED)`,
+    `cannot connect to http://127.0.0.1:${CLOSED_PORT}: connection refused (ECONNREFUSED)`,
   );
 });
 
@@ -44,7 +44,7 @@ test("a name that does not resolve is named, with the port that would have been 
   const error = await refusal("https://gatehouse.invalid");
   // Without any name server the answer is another code.
   expect(error.message).toMatch(
-    /the service can not be reached: the name gatehouse\.invalid of https:\/\/gatehouse\.invalid:443 does not resolve \((ENOTFOUND|EAI_AGAIN)\)/,
+    /cannot connect to https:\/\/gatehouse\.invalid:443: the name gatehouse\.invalid does not resolve \((ENOTFOUND|EAI_AGAIN)\)/,
   );
 });
 
@@ -80,7 +80,7 @@ test("an address that swallows what it is sent is asked twice, for 5 s each", as
   const client = connect("http://10.0.0.1", { dispatcher, timing: clock.timing });
   const error = await failure(client.getTags(), TransportError);
   expect(error).toMatchObject({ reason: "unreachable", attempts: 2 });
-  expect(error.message).toContain("http://10.0.0.1:80 does not answer (UND_ERR_CONNECT_TIMEOUT)");
+  expect(error.message).toContain("http://10.0.0.1:80: no response (UND_ERR_CONNECT_TIMEOUT)");
   await dispatcher.close();
 });
 
@@ -88,8 +88,8 @@ test("a service without TLS at an address with it: the message says which it is"
   const port = await listening(createServer((_request, response) => response.end()));
   const error = await refusal(`https://127.0.0.1:${port}`);
   expect(error).toMatchObject({ reason: "untrusted", outcome: "none", attempts: 1 });
-  expect(error.message).toContain(`https://127.0.0.1:${port} answers without TLS`);
-  expect(error.message).toContain(`is it http://127.0.0.1:${port}?`);
+  expect(error.message).toContain(`https://127.0.0.1:${port} does not use TLS`);
+  expect(error.message).toContain(`set the URL to http://127.0.0.1:${port}`);
 });
 
 test.each([
@@ -100,7 +100,7 @@ test.each([
     createServer((_request, response) => response.writeHead(400, { "content-type": type }).end(body)),
   );
   const error = await failure(connect(`http://127.0.0.1:${port}`).getTags(), ValidationError);
-  expect(error.message).toContain(`is it https://127.0.0.1:${port}?`);
+  expect(error.message).toContain(`set the URL to https://127.0.0.1:${port}`);
 });
 
 describe.skipIf(!openssl)("with a certificate of one's own", () => {
@@ -116,7 +116,7 @@ describe.skipIf(!openssl)("with a certificate of one's own", () => {
   test("a service with TLS at an address without it: the message asks for https", async () => {
     const { port } = await start();
     const error = await refusal(`http://127.0.0.1:${port}`);
-    expect(error.message).toContain(`is it https://127.0.0.1:${port}?`);
+    expect(error.message).toContain(`set the URL to https://127.0.0.1:${port}`);
   });
 
   test("the message says how to trust it", async () => {
@@ -157,7 +157,7 @@ describe.skipIf(!openssl)("with a certificate of one's own", () => {
     );
     const missing = join(testFolder(), "missing.pem");
     expect(() => credentialsFromEnvironment({ GATEHOUSE_CA_FILE: missing })).toThrow(
-      /^GATEHOUSE_CA_FILE: can not read .*missing\.pem \(ENOENT\)$/,
+      /^GATEHOUSE_CA_FILE: cannot read .*missing\.pem \(ENOENT\)$/,
     );
     const empty = join(testFolder(), "empty.pem");
     writeFileSync(empty, "");

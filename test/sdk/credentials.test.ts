@@ -65,7 +65,7 @@ test("each may come from a file, whose last newline does not count", () => {
 test.each([
   [
     { GATEHOUSE_API_KEY: "hunter2", GATEHOUSE_API_KEY_FILE: "/x" },
-    ["GATEHOUSE_API_KEY: GATEHOUSE_API_KEY_FILE is set too"],
+    ["GATEHOUSE_API_KEY: GATEHOUSE_API_KEY_FILE is also set"],
   ],
   [{ GATEHOUSE_TOKEN_FILE: "/does/not/exist" }, ["GATEHOUSE_TOKEN_FILE", "/does/not/exist", "ENOENT"]],
   [{ GATEHOUSE_TOKEN_FILE: folder }, ["GATEHOUSE_TOKEN_FILE", folder, "EISDIR"]],

@@ -132,14 +132,14 @@ describe("a public key line", () => {
   };
   test.each(Object.entries(broken))("is refused, saying what is allowed: %s", (_, key) => {
     const [type, blob = ""] = key.split(" ");
-    expect(() => parseSshPublicKey(key)).toThrow(`must hold a complete ${type} key after its type: `);
+    expect(() => parseSshPublicKey(key)).toThrow(`must contain a complete ${type} key after its type: `);
     expect(() => parseSshPublicKey(key)).not.toThrow(blob);
   });
 
   test.each(["A", "AAAA===", "====", "AA=A", "AA-_", "AAAA*"])(
     "is refused with %j for its base64",
     (blob) => {
-      expect(() => parseSshPublicKey(`ssh-ed25519 ${blob}`)).toThrow("must hold the key in base64");
+      expect(() => parseSshPublicKey(`ssh-ed25519 ${blob}`)).toThrow("must contain the key in base64");
     },
   );
 });

@@ -28,8 +28,8 @@ describe("a body", () => {
     ['{"name":5}', 422, "name: must be a string"],
     ['{"name":null}', 422, "name: must be a string"],
     ['{"public_url":"yes"}', 422, "public_url: must be true or false"],
-    ['{"name":""}', 400, "name: must have at least 1 character; name: may hold letters, digits, _ and -"],
-    ['{"name":"a b"}', 400, "name: may hold letters, digits, _ and -"],
+    ['{"name":""}', 400, "name: must have at least 1 character; name: may contain letters, digits, _ and -"],
+    ['{"name":"a b"}', 400, "name: may contain letters, digits, _ and -"],
     ['{"name":"a.b","public_url":1}', 422, "public_url: must be true or false"],
   ])("%j is %i: %s", async (body, status, message) => {
     const answer = await put(body);
