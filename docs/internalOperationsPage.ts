@@ -6,7 +6,7 @@ import { table } from "./table.ts";
  * @param note states that the page is generated
  */
 export function internalOperationsPage(note: string): string {
-  // Sorted, because loaders differ in the order of a module's exports.
+  // The list is sorted, because loaders differ in the order of a module's exports.
   const all = (Object.values(internalOperations) as Operation[]).sort((a, b) =>
     a.id.localeCompare(b.id, "en"),
   );

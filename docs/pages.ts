@@ -93,7 +93,7 @@ function resourceSection(definition: ResourceDefinition): string {
 function resources(): string {
   const head = `# Resources
 
-\`@gatehouse-access/provider\` exports all of them. The [plugin](plugin.md) has the same resources for other languages. A set
+\`@gatehouse-access/provider\` exports all resources. The [plugin](plugin.md) has the same resources for other languages. A set
 has no order. The examples are the files of \`examples/resources\`, a program that a test runs.
 
 **Requests.** Each create, update and delete takes one request. An unchanged resource takes none. Exceptions:
@@ -139,7 +139,7 @@ another key, which ends the replaced keys when their overlap is over.`;
 }
 
 function operationsPage(): string {
-  // Sorted, because loaders differ in the order of a module's exports.
+  // The list is sorted, because loaders differ in the order of a module's exports.
   const all = Object.values(operations as Readonly<Record<string, Operation>>).sort((a, b) =>
     a.id.localeCompare(b.id, "en"),
   );

@@ -56,7 +56,7 @@ const MESSAGE_LENGTH = 500;
 /** Shortens a server's text, and removes secrets and control characters. Terminals would obey control characters. */
 function clean(message: string, secrets: readonly string[]): string {
   let text = message;
-  // Longest first: one secret may be a prefix of another.
+  // The longest secret comes first: one secret may be a prefix of another.
   for (const secret of [...secrets].sort((a, b) => b.length - a.length)) {
     text = text.replaceAll(secret, "[secret]");
   }
@@ -73,7 +73,7 @@ function readErrorBody(answer: RawAnswer): { message?: string; code?: string; fi
   try {
     body = parseJson(answer.text);
   } catch {
-    // The body is empty or a proxy's HTML page. The error then depends on the status alone.
+    // The body is empty or a proxy's HTML page. The error then depends only on the status.
     return { fields: [] };
   }
   if (Array.isArray(body)) {

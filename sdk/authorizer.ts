@@ -118,7 +118,7 @@ export class ApiKeyAuthorizer implements Authorizer {
     return this.#own;
   }
 
-  // Refuses calls whose namespace cannot be checked: a change in the wrong namespace would be worse.
+  // The client refuses calls whose namespace it cannot check: a change in the wrong namespace would be worse.
   async #require(host: AuthorizerHost, tenant: string): Promise<void> {
     const own = await this.#ownTenant(host);
     const same = own === undefined ? this.#listRefused && (await this.#isOwn(host, tenant)) : own === tenant;

@@ -91,7 +91,7 @@ export interface RequestReport {
   readonly attempt: number;
 }
 
-/** Settings of a client; times in milliseconds. */
+/** Settings of a client. All times are in milliseconds. */
 export interface ClientOptions {
   /** Address of the service, for example https://gatehouse.example.com. It may have a path. */
   readonly url: string;
@@ -109,7 +109,7 @@ export interface ClientOptions {
   readonly maxResponseSize?: number;
   /** Limits of the repetition of requests; omitted fields keep their defaults. @default DEFAULT_RETRY */
   readonly retry?: Partial<RetryPolicy>;
-  /** Called before every pause between attempts. It must not throw: the call would fail with its error. */
+  /** Called before every pause between attempts. It must not throw, because the call would fail with its error. */
   readonly onWait?: (wait: RetryWait) => void;
   /**
    * Ends the pauses between attempts when it aborts. A waiting call then fails immediately with the error of its last
@@ -120,7 +120,7 @@ export interface ClientOptions {
   readonly ca?: string;
   /** Value of the header `User-Agent`. @default "gatehouse-sdk" */
   readonly userAgent?: string;
-  /** Called after every attempt. It must not throw: the call would fail with its error. */
+  /** Called after every attempt. It must not throw, because the call would fail with its error. */
   readonly onRequest?: (report: RequestReport) => void;
   /** Replaces the clock, the random numbers and the waiting, for tests. @default the real ones */
   readonly timing?: Partial<Timing>;
@@ -148,7 +148,7 @@ export interface RequestParts {
 
 /** Options of a single call. */
 export interface CallOptions {
-  /** Ends the call when it aborts. */
+  /** Signal that ends the call when it aborts. */
   readonly signal?: AbortSignal;
   /** Additional request headers. They cannot replace those of the credential. */
   readonly headers?: Readonly<Record<string, string>>;

@@ -239,7 +239,7 @@ function credentialFrom(env: Environment): Credential | undefined {
 export interface TokenClaims {
   readonly tenant?: string;
   readonly userId?: string;
-  /** When the token expires. */
+  /** Expiry of the token. */
   readonly expiresAt?: Date;
 }
 

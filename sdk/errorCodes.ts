@@ -1,6 +1,6 @@
 /** The description of one kind of error on the page of error codes. */
 export interface ErrorKind {
-  /** When the error occurs. */
+  /** Conditions in which the error occurs. */
   readonly cause: string;
   /** Instructions for the user. */
   readonly remedy: string;
@@ -47,7 +47,7 @@ export const sdkErrors = {
   },
   payment: {
     cause: "The payment gateway refused the payment or failed (424).",
-    remedy: "Check the payment method. `gatewayCode` holds the gateway's own code.",
+    remedy: "Check the payment method. `gatewayCode` contains the gateway's own code.",
   },
   rate_limited: {
     cause: "The service received too many requests (429), and the client has used up its retries.",

@@ -7,13 +7,13 @@ export type FieldPath = readonly (string | number)[];
 
 /** An error as data. The error's text is derived from these facts; no code parses the text. */
 export interface ErrorFacts {
-  /** The kind of error. docs/errors.md lists all codes; they stay the same in later releases. */
+  /** Kind of the error. docs/errors.md lists all codes. They stay the same in later releases. */
   readonly code: string;
   /** The kind of the affected object, such as `FirewallRule`. */
   readonly resource?: string | undefined;
   /** The wrong setting, flag or input. */
   readonly field?: FieldPath | undefined;
-  /** The value of the field, unless it may be secret. */
+  /** The value of the field, unless the value may be secret. */
   readonly value?: unknown;
   /** The cause, without resource and field. */
   readonly detail: string;

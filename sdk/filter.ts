@@ -56,7 +56,7 @@ export class Filter {
       // Every group gets an operator: lists interpret a group without an operator differently.
       { type: "operator", params: { name: clause.length > 1 ? "or" : "and" } },
     ]);
-    // ASCII only, so that a server that decodes bytes as Latin-1 reads the same text.
+    // The text is ASCII only, so that a server that decodes bytes as Latin-1 reads the same text.
     const json = JSON.stringify(items).replace(
       /[\u0080-\uffff]/g,
       (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,

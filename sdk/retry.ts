@@ -32,7 +32,7 @@ export interface RetryPolicy {
   readonly maxDelay: number;
 }
 
-/** The policy of a client whose options do not set it. */
+/** The default retry policy of a client. */
 export const DEFAULT_RETRY: RetryPolicy = {
   budget: 60_000,
   firstContact: 10_000,
@@ -52,9 +52,9 @@ export interface RetryWait {
 
 /** Clock, random numbers and waiting; tests replace them. */
 export interface Timing {
-  /** Milliseconds since 1970. */
+  /** The current time in milliseconds since 1970. */
   readonly now: () => number;
-  /** From 0 to below 1. */
+  /** A random number from 0 (included) to 1 (excluded). */
   readonly random: () => number;
   /** Resolves after `ms`; rejects when `signal` aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;

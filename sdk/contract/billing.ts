@@ -221,7 +221,7 @@ export const getDevicesMostUsed = defineOperation({
 export const createCustomer = defineOperation({
   ...ofOwner,
   id: "createCustomer",
-  summary: "Make the namespace a customer of the payment gateway",
+  summary: "Create the namespace's customer at the payment gateway",
   method: "POST",
   path: "/api/billing/customer",
   errors: { 400: INVALID, ...paymentGatewayErrors, 409: "the namespace already has a customer" },
@@ -253,7 +253,7 @@ export const createBillingPortal = defineOperation({
   repeatable: true,
 });
 
-// For end users. On the internal listener, the same paths belong to separate operations (internal.ts).
+// These operations are for end users. On the internal listener, the same paths belong to separate operations (internal.ts).
 export const evaluateBilling = defineOperation({
   ...common,
   id: "evaluateBilling",

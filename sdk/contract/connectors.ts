@@ -121,7 +121,7 @@ export const connectorUpdate = defineOperation({
 export const connectorDelete = defineOperation({
   ...ofConnector,
   id: "connectorDelete",
-  summary: "Remove a connector",
+  summary: "Delete a connector",
   method: "DELETE",
   minRole: "administrator",
   errors: { 403: BELOW_ADMINISTRATOR, 404: UNKNOWN },

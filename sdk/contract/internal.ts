@@ -120,7 +120,7 @@ export const evaluatePublicKey = defineOperation({
   method: "POST",
   path: "/internal/sshkeys/public-keys/evaluate/{fingerprint}/{username}",
   params: { fingerprint, username: z.string().min(1).max(255) },
-  // Only the device's fields that affect the decision: callers send all fields.
+  // The schema has only the device's fields that affect the decision. Callers send all fields.
   body: z.object({
     name: z.string().max(255),
     tenant_id: tenantId,

@@ -237,7 +237,7 @@ export function defineOperation<
   const conditional = Boolean(input.object) && input.method !== "GET" && !creates;
   return {
     ...input,
-    // Not with a spread: an explicit undefined must not replace a restrictive default.
+    // Each default is set separately, not with a spread: an explicit undefined must not replace a restrictive default.
     aliases: input.aliases ?? [],
     edition: input.edition ?? "community",
     routed: input.routed ?? "by edition",

@@ -91,7 +91,10 @@ export function patternSize(text: string): number {
   return group.size + tables;
 }
 
-/** @param token a class or an escape */
+/**
+ * The cost of the tables of a token, in instructions.
+ * @param token a class or an escape
+ */
 function tablesSize(token: string, foldsCase: boolean): number {
   const unicode = token.split(/\\p/i).length - 1;
   const beyondAscii = token.includes("\\x") || [...token].some((character) => character > "\x7f");

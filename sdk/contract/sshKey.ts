@@ -57,7 +57,7 @@ const isPositive: FieldCheck = (field) => bitsOf(field) > 0;
 const isOdd: FieldCheck = (field) => ((field.at(-1) ?? 0) & 1) === 1;
 const isModulus: FieldCheck = (field) =>
   bitsOf(field) >= MODULUS_BITS.min && bitsOf(field) <= MODULUS_BITS.max && isOdd(field);
-// With an exponent of 1, anyone could forge signatures.
+// With an exponent of 1, an attacker could forge signatures.
 const isExponent: FieldCheck = (field) => bitsOf(field) > 1 && isOdd(field);
 
 const modulus = `a modulus of ${MODULUS_BITS.min} to ${MODULUS_BITS.max} bits`;

@@ -145,7 +145,7 @@ export type DeviceSet = TypedFastBitSet;
 class DeviceSets {
   readonly all: DeviceSet = new TypedFastBitSet();
   readonly #names: NamedDevices;
-  /** Lists, not sets: a set uses memory for all devices. That is too much if each device has its own tag. */
+  /** The values are lists, because a set uses memory for all devices. That is too much if each device has its own tag. */
   readonly #byTag = new Map<string, number[]>();
   readonly #byTags = new Map<string, DeviceSet>();
   readonly #byPattern = new Map<string, DeviceSet | undefined>();
@@ -193,7 +193,7 @@ type Named = readonly [name: string, place: number];
 
 /** Devices by their names. A pattern with a known beginning is tested only on names with that beginning. */
 class NamedDevices {
-  /** In memory order: iterating over all of them is ten times faster than in the sorted list. */
+  /** The devices in memory order. Iterating over all of them is ten times faster than over the sorted list. */
   readonly #devices: readonly Named[];
   readonly #sorted: readonly Named[];
 

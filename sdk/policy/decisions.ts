@@ -8,7 +8,7 @@ export interface AccessDevice extends DeviceFacts {
 
 /** A public key, as a policy evaluates it. */
 export interface AccessKey extends KeyRule {
-  /** Identifies the key. */
+  /** Fingerprint that identifies the key. */
   readonly fingerprint: string;
   /** Name of the key. Other keys may have the same name. */
   readonly name: string;
@@ -24,7 +24,7 @@ export interface AccessRule extends FirewallRuleFacts {
 export interface AccessPolicy {
   readonly devices: readonly AccessDevice[];
   readonly keys: readonly AccessKey[];
-  /** In the order of their creation. Community instances have none (rules section 14). */
+  /** The rules in the order of their creation. Community instances have none (rules section 14). */
   readonly rules: readonly AccessRule[];
 }
 

@@ -68,7 +68,7 @@ const REPEATS_MAX = 64;
 export function samplesOf(pattern: string, filler = "x"): string[] {
   const tree = patternTree(pattern);
   if (!tree) return [];
-  // Compiled before the repetitions are expanded: RE2 rejects nested repetitions that would never end.
+  // The pattern is compiled before its repetitions are expanded: RE2 rejects nested repetitions that would never end.
   const compiled = patternOf(pattern);
   if (!compiled) return [];
   const texts = new Set(sampler(filler)(tree.alternatives, COMBINATIONS_MAX));

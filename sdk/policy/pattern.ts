@@ -4,7 +4,7 @@ import { RE2JS } from "re2js";
 import { GatehouseError } from "../errors.ts";
 
 /**
- * A cache of the most recently used values by key. A new value replaces the value whose last use is the longest ago.
+ * A cache of the most recently used values by key. A new value replaces the least recently used one.
  */
 export class RecentlyUsed<T> {
   readonly #values = new Map<string, T>();
@@ -161,7 +161,7 @@ export function literalsOf(text: string): Literals | undefined {
 
 const isStart = (node: AST.Element | undefined) => node?.type === "Assertion" && node.kind === "start";
 const isEnd = (node: AST.Element | undefined) => node?.type === "Assertion" && node.kind === "end";
-/** `.*`, greedy or not. */
+/** True for `.*`, greedy or not. */
 const isAnything = (node: AST.Element | undefined): boolean =>
   node?.type === "Quantifier" &&
   node.min === 0 &&

@@ -288,7 +288,11 @@ test.each([
     () => ({ GATEHOUSE_URL: world.fleet.service.url }),
     "credential: is not set; set GATEHOUSE_USERNAME",
   ],
-  ["a wrong password", () => ({ ...world.fleet.env, GATEHOUSE_PASSWORD: "wrong-horse" }), "\\(401\\) \\[login: "],
+  [
+    "a wrong password",
+    () => ({ ...world.fleet.env, GATEHOUSE_PASSWORD: "wrong-horse" }),
+    "\\(401\\) \\[login: ",
+  ],
   [
     "no service",
     () => ({ ...world.fleet.env, GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_RETRY_TIMEOUT: "0" }),

@@ -38,7 +38,9 @@ describe("a pattern", () => {
   ])("that costs too much is refused, and says what is allowed: %#", (text) => {
     expect(text.length).toBeLessThanOrEqual(1024);
     expect(message(text)).toEqual([
-      expect.stringMatching(/^must have a size of at most 2000 after its repetitions are expanded; it has \d+$/),
+      expect.stringMatching(
+        /^must have a size of at most 2000 after its repetitions are expanded; it has \d+$/,
+      ),
     ]);
   });
 

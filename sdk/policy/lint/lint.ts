@@ -84,14 +84,18 @@ function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
 /** Findings for filters in which some tags are on no device. Filters with no used tag at all are `never-matches`. */
 function tagsNowhere({ policy, rules }: Access): Finding[] {
   const known = new Set(policy.devices.flatMap(({ tags }) => tags));
-  const check = (who: string, object: FindingObject, { hostname, tags = [] }: DeviceFilter): Finding[] => {
+  const check = (
+    objectName: string,
+    object: FindingObject,
+    { hostname, tags = [] }: DeviceFilter,
+  ): Finding[] => {
     const missing = hostname ? [] : tags.filter((tag) => !known.has(tag));
     if (missing.length === 0 || missing.length === tags.length) return [];
     return [
       {
         rule: "tag-nowhere",
         severity: "warning",
-        message: `${who}: filter.tags contains tags that no device has: ${listed(missing)}.`,
+        message: `${objectName}: filter.tags contains tags that no device has: ${listed(missing)}.`,
         object,
         field: "filter.tags",
         suggestion: "Correct the tag, or remove it from the filter.",

@@ -15,10 +15,10 @@ import {
   ruleObject,
 } from "./finding.ts";
 
-/** A pattern, with its key or rule. */
+/** A pattern, and the key or rule that contains it. */
 interface PatternUse {
   readonly object: FindingObject;
-  readonly who: string;
+  readonly objectName: string;
   readonly effect: "admit" | "allow" | "deny";
   readonly field: Field;
   readonly subject: Subject;
@@ -29,14 +29,14 @@ interface PatternUse {
 export function patternUses({ policy, rules }: Access): PatternUse[] {
   const uses = [
     ...policy.keys.flatMap((key) => {
-      const use = { object: keyObject(key), who: keyName(key), effect: "admit" } as const;
+      const use = { object: keyObject(key), objectName: keyName(key), effect: "admit" } as const;
       return [
         { ...use, ...login(key.username) },
         { ...use, ...device(key.filter) },
       ];
     }),
     ...rules.flatMap((rule) => {
-      const use = { object: ruleObject(rule), who: ruleName(rule), effect: rule.action } as const;
+      const use = { object: ruleObject(rule), objectName: ruleName(rule), effect: rule.action } as const;
       return [
         { ...use, ...login(rule.username) },
         { ...use, ...address(rule.sourceIp) },
@@ -70,9 +70,9 @@ const SUBJECTS = { login: "login name", address: "IP address", device: "device n
 /** At most one finding for each pattern: it does not compile, is in another notation, or matches no possible text. */
 export function wrongPatterns(uses: readonly PatternUse[]): Finding[] {
   return uses.flatMap((use): Finding[] => {
-    const { who, field, pattern, object, effect, subject } = use;
+    const { objectName, field, pattern, object, effect, subject } = use;
     const found = { severity: "error", object, field } as const;
-    const what = `${who}: ${field} ${quoted(pattern)}`;
+    const what = `${objectName}: ${field} ${quoted(pattern)}`;
     if (patternOf(pattern) === undefined) {
       const message = `${what} is not a regular expression in RE2 syntax, ${BROKEN[effect](use)}.`;
       return [{ ...found, rule: "broken-pattern", message, suggestion: "Rewrite the pattern." }];
@@ -142,7 +142,7 @@ export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]):
   };
   const examples = new Map<string, string | undefined>();
   return uses.flatMap((use): Finding[] => {
-    const { object, who, effect, field, subject, pattern } = use;
+    const { object, objectName, effect, field, subject, pattern } = use;
     const name = `${subject} ${pattern}`;
     if (!examples.has(name)) {
       const all = isEverything(pattern, subject, false);
@@ -154,7 +154,7 @@ export function unanchoredPatterns(access: Access, uses: readonly PatternUse[]):
       {
         rule: "unanchored-pattern",
         severity: effect === "deny" || isBeginning(pattern) ? "info" : "warning",
-        message: `${who}: ${field} ${quoted(pattern)} is not anchored at both ends, so it also ${ADMITS[effect]} the ${subject} ${quoted(example)}.`,
+        message: `${objectName}: ${field} ${quoted(pattern)} is not anchored at both ends, so it also ${ADMITS[effect]} the ${subject} ${quoted(example)}.`,
         object,
         field,
         suggestion: anchored(pattern, subject, (text) => names.has(text)),

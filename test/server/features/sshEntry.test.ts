@@ -307,7 +307,10 @@ describe("private keys", () => {
     const { body } = await internal.call("createPrivateKey");
     for (const data of ["\u0000\u0000\u0000 ", "line\nline", "tab\t", "delete\u007f", "c1\u0085"]) {
       const answer = await sign(body.fingerprint, { data });
-      expect([answer.status, answer.body.message]).toEqual([400, "data: must not contain control characters"]);
+      expect([answer.status, answer.body.message]).toEqual([
+        400,
+        "data: must not contain control characters",
+      ]);
     }
     expect((await sign(body.fingerprint, { data: "" })).status).toBe(400);
     expect((await sign(body.fingerprint, { data: "für Jürgen" })).status).toBe(200);

@@ -47,7 +47,7 @@ describe("user create", () => {
       "a name with a blank",
       create("a n n", "--email", "ann2@example.com"),
       "hunter22",
-      "username: may hold letters",
+      "username: may contain letters",
     ],
     ["a short name", create("ci"), "hunter22", "gatehouse-server: username: must have at least 3 characters"],
     ["a short password", create("short"), "1234", "password: must have at least 5 characters"],
