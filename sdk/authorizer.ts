@@ -92,6 +92,7 @@ export class ApiKeyAuthorizer implements Authorizer {
   }
 
   /**
+   * Returns the header with the API key.
    * @throws PermissionError when `tenant` is not the key's namespace, or when the key's namespace cannot be
    * determined
    */

@@ -83,7 +83,7 @@ export interface RequestReport {
   readonly method: string;
   /** Path with its parameters filled in, without the query. */
   readonly path: string;
-  /** Absent if no response arrived. */
+  /** Status of the response; absent if no response arrived. */
   readonly status?: number;
   /** Milliseconds from sending the request to the end of the response. */
   readonly ms: number;

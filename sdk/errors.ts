@@ -35,7 +35,7 @@ export function errorText({ resource, field, detail, remedy }: ErrorFacts): stri
 export class GatehouseError extends Error implements ErrorFacts {
   override readonly name: string = "GatehouseError";
   readonly code: string;
-  // Declared without a value: an undefined property would be printed with the error.
+  // These properties are declared without a value: an undefined property would be printed with the error.
   declare readonly resource?: string;
   declare readonly field?: FieldPath;
   declare readonly value?: unknown;
@@ -43,7 +43,10 @@ export class GatehouseError extends Error implements ErrorFacts {
   declare readonly remedy?: string;
   declare readonly requestId?: string;
 
-  /** @param text default: {@link errorText} of the facts */
+  /**
+   * Creates an error from its facts.
+   * @param text default: {@link errorText} of the facts
+   */
   constructor(facts: ErrorFacts, options?: ErrorOptions, text = errorText(facts)) {
     super(text, options);
     this.code = facts.code;

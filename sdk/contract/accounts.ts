@@ -34,7 +34,7 @@ export const registerUser = defineOperation({
     name: z.string().min(1).max(64),
     email,
     username,
-    // Rules D10: the format of the specification for registration.
+    // The password format of the specification for registration (rules D10).
     password: z
       .string()
       .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must have 1 to 64 letters, digits, - and _")
@@ -145,7 +145,7 @@ export const updateUserPassword = defineOperation({
     400: "field missing, outside its limits, both equal, or current_password wrong",
     403: "called with an API key, or id is not the caller",
     404: "user no longer exists",
-    429: "too many wrong values of current_password; X-Account-Lockout contains the Unix second at which the lockout ends",
+    429: "too many wrong values of current_password; X-Account-Lockout contains the end of the lockout as a Unix second",
   },
 });
 

@@ -27,6 +27,6 @@ export const confirmAddress = defineOperation({
     401: "id or token wrong, used or older than 24 hours",
     403: "the user logs in with an identity provider and has no password",
     409: "the address now belongs to another user, or is the user's other address",
-    429: "too many wrong passwords or codes; X-Account-Lockout contains the Unix second at which the lockout ends. Or too many requests; Retry-After contains the seconds to wait",
+    429: "too many wrong passwords or codes; X-Account-Lockout contains the end of the lockout as a Unix second. Or too many requests; Retry-After contains the seconds to wait",
   },
 });

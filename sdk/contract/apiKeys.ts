@@ -30,7 +30,7 @@ const shape = {
   created_by: userId,
   role,
   name: z.string(),
-  expires_in: z.int().describe("Unix second at which the key expires; -1: never"),
+  expires_in: z.int().describe("Expiry of the key as a Unix second; -1: never"),
   created_at: dateTime,
   updated_at: dateTime,
   revision,

@@ -73,7 +73,7 @@ export const subscription = model(
     id: z.string(),
     active: z.boolean(),
     status: z.enum(SUBSCRIPTION_STATUSES),
-    end_at: z.int().describe("Unix second at which the current period ends"),
+    end_at: z.int().describe("End of the current period as a Unix second"),
     invoices: z.array(
       z.object({
         id: z.string(),
@@ -110,7 +110,7 @@ export const billingEvaluation = model(
 
 export const portalUrl = model(
   "PortalUrl",
-  "Address of the page on which the owner manages the billing",
+  "Address of the page where the owner manages the billing",
   z.object({ url: z.url() }),
 );
 
@@ -244,7 +244,7 @@ export const createSubscription = defineOperation({
 export const createBillingPortal = defineOperation({
   ...ofOwner,
   id: "createBillingPortal",
-  summary: "Get the address of the page on which the owner manages payment methods and invoices",
+  summary: "Get the address of the page where the owner manages payment methods and invoices",
   method: "POST",
   path: "/api/billing/portal",
   auth: ["jwt"],

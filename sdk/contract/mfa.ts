@@ -10,7 +10,7 @@ const recoveryCode = z.string().min(1).max(64);
 const identifier = z.string().min(1).max(254).describe("Username or e-mail");
 const mailedCode = z.string().min(1).max(64);
 
-const LOCKED = "too many wrong codes; X-Account-Lockout contains the Unix second at which the lockout ends";
+const LOCKED = "too many wrong codes; X-Account-Lockout contains the end of the lockout as a Unix second";
 const LOCKED_NETWORK = LOCKED.replace("codes", "codes from the caller's network");
 /** Operations for callers who cannot log in. */
 const open = {
@@ -77,7 +77,7 @@ export const requestResetMfa = defineOperation({
     // Rules section 10 lists this status. It would reveal which users have an account (rules section 11, password
     // recovery).
     401: "on other servers: user unknown or without MFA; this service returns 200 for every identifier",
-    429: "too many requests for the user from the caller's network; X-Account-Lockout contains the Unix second at which the lockout ends",
+    429: "too many requests for the user from the caller's network; X-Account-Lockout contains the end of the lockout as a Unix second",
   },
 });
 

@@ -113,7 +113,7 @@ export interface Operation<
   readonly query: z.ZodObject<Q>;
   readonly body: B;
   readonly success: {
-    /** @default 200 */
+    /** Status of a successful response. @default 200 */
     readonly status: number;
     /** Response headers for clients, in the wire's spelling. @default [] */
     readonly headers: readonly string[];

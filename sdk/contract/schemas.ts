@@ -110,7 +110,7 @@ export const pattern = z
 /** The devices of a key or rule: exactly one of a name pattern and tags (models section 5). */
 export const filter = model(
   "Filter",
-  "Selects devices: by a pattern on the device's name, or by tags of which the device has at least one",
+  "Selects devices: by a pattern on the device's name, or by tags (one of them is enough)",
   z
     .object({ hostname: pattern.optional(), tags: tags.optional() })
     .meta({ oneOf: [{ required: ["hostname"] }, { required: ["tags"] }] })

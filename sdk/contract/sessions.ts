@@ -73,7 +73,7 @@ export const session = model(
         "Fingerprint of the public key that opened the session; missing if a password opened it, or for a session of another server",
       ),
     user_id: userId.optional().describe("User whose login opened the session in a browser"),
-    // The form of the specification. Other servers send one flat list of types (rules D7).
+    // The specification has this form. Other servers send one flat list of types (rules D7).
     events: z.object({
       types: z.array(z.array(z.string())).describe("Types of each seat's events, in the order of `seats`"),
       seats: z.array(z.int()),
@@ -108,7 +108,7 @@ export const sessionRecord = model(
   z.object({
     ...chunk,
     tenant_id: tenantId,
-    time: dateTime.describe("Time at which the service received it"),
+    time: dateTime.describe("Arrival time of the chunk"),
   }),
 );
 

@@ -26,7 +26,7 @@ export const tunnel = model(
     host: z.string().describe("IP address in the network of the device"),
     port,
     ttl: z.int().describe("Lifetime in seconds; -1: until the tunnel is deleted"),
-    expires_in: z.union([dateTime, z.literal(ZERO_DATE)]).describe("Time at which the tunnel expires"),
+    expires_in: z.union([dateTime, z.literal(ZERO_DATE)]).describe("Expiry of the tunnel"),
     created_at: dateTime,
     revision,
   }),

@@ -61,7 +61,7 @@ const loginShape = {
     401: "unknown user or wrong password, X-Account-Lockout is 0; or the password is right and the user has MFA: X-MFA-Token carries a uuid",
     403: "account not confirmed yet",
     422: "body is not parsable JSON",
-    429: "source and user are locked out; X-Account-Lockout contains the Unix second at which the lockout ends. Or too many requests; Retry-After contains the seconds to wait",
+    429: "source and user are locked out; X-Account-Lockout contains the end of the lockout as a Unix second. Or too many requests; Retry-After contains the seconds to wait",
   },
 } as const;
 
@@ -106,7 +106,7 @@ export const authMfa = defineOperation({
   errors: {
     400: "token or code missing",
     401: "token unknown or older than 30 minutes, or TOTP code wrong",
-    429: "too many wrong codes; X-Account-Lockout contains the Unix second at which the lockout ends",
+    429: "too many wrong codes; X-Account-Lockout contains the end of the lockout as a Unix second",
   },
 });
 
@@ -219,7 +219,7 @@ export const updateUser = defineOperation({
     403: "called with an API key",
     404: "user no longer exists",
     409: "array of the names of fields whose values are already in use",
-    429: "too many wrong values of current_password or code; X-Account-Lockout contains the Unix second at which the lockout ends. Or too many requested addresses; Retry-After contains the seconds to wait",
+    429: "too many wrong values of current_password or code; X-Account-Lockout contains the end of the lockout as a Unix second. Or too many requested addresses; Retry-After contains the seconds to wait",
   },
 });
 

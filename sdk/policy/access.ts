@@ -42,7 +42,10 @@ export class Access {
   readonly #byBoth = new Map<RuleSet, Map<RuleSet, Verdict>>();
   readonly #verdicts = new Map<string, Verdict>();
 
-  /** @param uids default: those of the policy's devices. Two policies with the same list can be compared */
+  /**
+   * Prepares the decisions of a policy over a domain.
+   * @param uids default: those of the policy's devices. Two policies with the same list can be compared
+   */
   constructor(
     policy: AccessPolicy,
     domain: AccessDomain,
@@ -150,7 +153,10 @@ class DeviceSets {
   readonly #byTags = new Map<string, DeviceSet>();
   readonly #byPattern = new Map<string, DeviceSet | undefined>();
 
-  /** @param placeOf a device's index in the list of uids */
+  /**
+   * Indexes devices by name and by tag.
+   * @param placeOf a device's index in the list of uids
+   */
   constructor(devices: readonly AccessDevice[], placeOf: ReadonlyMap<string, number>) {
     const names: [name: string, place: number][] = [];
     for (const { uid, name, tags } of devices) {
@@ -167,7 +173,10 @@ class DeviceSets {
     this.#names = new NamedDevices(names);
   }
 
-  /** @param broken whether a pattern that does not compile matches every device or none */
+  /**
+   * The devices that a filter matches.
+   * @param broken whether a pattern that does not compile matches every device (true) or none (false)
+   */
   of({ hostname, tags }: DeviceFilter, broken: boolean): DeviceSet {
     if (hostname) return this.#named(hostname) ?? (broken ? this.all : new TypedFastBitSet());
     if (!tags || tags.length === 0) return this.all;

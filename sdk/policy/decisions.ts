@@ -2,7 +2,7 @@ import { patternFound } from "./pattern.ts";
 
 /** A device, as a policy evaluates it. */
 export interface AccessDevice extends DeviceFacts {
-  /** Identifies the device before and after a change. */
+  /** Id of the device. It is the same before and after a change. */
   readonly uid: string;
 }
 

@@ -14,7 +14,7 @@ export const ANY_ADDRESS = "192.0.2.1";
 
 /** Login names and addresses to evaluate in addition to those that the patterns of the policies spell. */
 export interface DomainOptions {
-  /** @default [] */
+  /** Login names. @default [] */
   readonly logins?: readonly string[];
   /** Client addresses. @default [] */
   readonly addresses?: readonly string[];

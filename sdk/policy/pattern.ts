@@ -10,7 +10,10 @@ export class RecentlyUsed<T> {
   readonly #values = new Map<string, T>();
   readonly #size: number;
 
-  /** @param size maximum number of values */
+  /**
+   * Creates an empty cache.
+   * @param size maximum number of values
+   */
   constructor(size: number) {
     this.#size = size;
   }

@@ -291,7 +291,7 @@ test.each([
   [
     "a wrong password",
     () => ({ ...world.fleet.env, GATEHOUSE_PASSWORD: "wrong-horse" }),
-    "\\(401\\) \\[login: ",
+    "wrong user name or password \\(401\\): .*\\[login: ",
   ],
   [
     "no service",

@@ -195,7 +195,7 @@ export const keyObject = ({ fingerprint: id, name }: AccessKey): FindingObject =
 export const ruleObject = ({ id }: AccessRule): FindingObject => ({ kind: "rule", id, name: id });
 export const objectId = ({ kind, id }: FindingObject): string => `${kind} ${id}`;
 
-// Objects at the start of a sentence.
+// These functions name an object at the start of a sentence.
 export const keyName = ({ name }: AccessKey): string => `Key ${quoted(name)}`;
 export const ruleName = (rule: AccessRule): string => `Rule ${ruleText(rule)}`;
 

@@ -49,7 +49,10 @@ export function lint(access: Access, options: LintOptions = {}): Finding[] {
 
 const placeOf = (object: FindingObject, field: Field | undefined) => `${objectId(object)} ${field}`;
 
-/** @param explained ids of objects with a wrong pattern. Their finding already explains why they match nothing */
+/**
+ * Findings for the filters of public keys.
+ * @param explained ids of objects with a wrong pattern. Their finding already explains why they match nothing
+ */
 function keyFilters(access: Access, explained: ReadonlySet<string>): Finding[] {
   const { keys, devices } = access.policy;
   return keys.flatMap((key): Finding[] => {
@@ -151,13 +154,13 @@ export interface LintedInvitation {
 
 /** Objects that `lint` checks in addition to the policy, and its settings. */
 export interface LintOptions {
-  /** @default [] */
+  /** API keys of the namespace. @default [] */
   readonly apiKeys?: readonly LintedApiKey[];
   /** Pending invitations. @default [] */
   readonly invitations?: readonly LintedInvitation[];
-  /** Number of days. Objects that expire within this time are reported. @default 14 */
+  /** Number of days. Objects that expire within these days are reported. @default 14 */
   readonly soonDays?: number;
-  /** Start of this time. @default new Date() */
+  /** Start of the `soonDays`. @default new Date() */
   readonly now?: Date;
 }
 
