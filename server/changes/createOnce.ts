@@ -2,8 +2,8 @@ import type { SqlClient } from "../db/sql/sql.ts";
 import { ConflictError } from "../errors.ts";
 
 /**
- * A unique value is taken: by another object, or by the object that an earlier request with the same Idempotency-Key
- * made.
+ * A unique value is already taken, either by another object or by the object that an earlier request with the same
+ * Idempotency-Key created.
  */
 export class TakenError extends ConflictError {}
 
@@ -14,12 +14,12 @@ interface CreationContext {
   repeated(): void;
 }
 
-interface Creation<Found, Made> {
-  /** The object that was made under the key, if it still exists. */
-  find(tx: SqlClient, creationKey: string): Promise<Found | null>;
-  /** Null: a unique value is taken. */
-  create(tx: SqlClient): Promise<Made | null>;
-  /** The error message for a unique value that another object has. */
+interface Creation<Existing, Created> {
+  /** Returns the object that was created under the key, if it still exists. */
+  find(tx: SqlClient, creationKey: string): Promise<Existing | null>;
+  /** Creates the object. Returns null if a unique value is taken. */
+  create(tx: SqlClient): Promise<Created | null>;
+  /** The error message if another object has the unique value. */
   readonly taken: string;
 }
 
@@ -28,16 +28,16 @@ interface Creation<Found, Made> {
  * `writeObject`, which retries once if a request with the same key was faster.
  * @throws TakenError a unique value is taken
  */
-export async function createOnce<Found, Made>(
+export async function createOnce<Existing, Created>(
   context: CreationContext,
-  creation: Creation<Found, Made>,
-): Promise<Found | Made> {
+  creation: Creation<Existing, Created>,
+): Promise<Existing | Created> {
   const { services, creationKey } = context;
   const { find, create, taken } = creation;
-  const made = creationKey === null ? null : await find(services.db, creationKey);
-  if (made !== null) {
+  const existing = creationKey === null ? null : await find(services.db, creationKey);
+  if (existing !== null) {
     context.repeated();
-    return made;
+    return existing;
   }
   const created = await create(services.db);
   if (created === null) throw new TakenError(taken);

@@ -5,29 +5,29 @@ import type { RequestFacts } from "../http/listener/requestFacts.ts";
 import type { SqlServices } from "../services.ts";
 import type { Declared } from "./managedObject.ts";
 
-/** A person at the administration socket of the service, who needs no login. */
+/** An operator at the administration socket of the service, which needs no login. */
 export interface Operator {
   readonly kind: "operator";
 }
 
 /** A change as stored in the audit trail. */
 export interface Change {
-  /** Null: the change is not about a namespace. */
+  /** Null if the change does not concern a namespace. */
   readonly tenantId: string | null;
   readonly caller: Caller | Operator | { readonly kind: "device"; readonly uid: string };
-  /** The request that makes the change, and the address that it came from; empty for an operator. */
+  /** Id and client address of the request that makes the change; empty for an operator. */
   readonly request: Pick<RequestFacts, "id" | "address">;
   /** Id of the operation, or name of the command. */
   readonly operation: string;
   readonly object: { readonly kind: string; readonly id: string };
-  /** The declared fields before the change, without secrets: the audit trail is shown. */
+  /** The declared fields before the change, without secrets, because users can read the audit trail. */
   readonly before: Declared | null;
   readonly after: Declared | null;
-  /** The resource of a program that the request says it is of. */
+  /** The program resource that declares the object, according to the request. */
   readonly declaration?: Declaration | null;
 }
 
-/** Adds a change to the audit trail; to be called in the transaction that makes it. */
+/** Adds a change to the audit trail. Call it in the transaction that makes the change. */
 export async function recordChange(services: Pick<SqlServices, "db" | "now">, change: Change): Promise<void> {
   const { tenantId, caller, request, operation, object, before, after, declaration } = change;
   const actor = actorOf(caller);

@@ -17,8 +17,9 @@ import {
 import { recordChange } from "./recordChange.ts";
 
 /**
- * Runs an operation that changes an object as one transaction: it authorizes the caller, checks `If-Match`, runs the
- * operation, stores who declares the object and records the change in the audit trail, or it changes nothing.
+ * Runs an operation that changes an object as one transaction. It authorizes the caller, checks `If-Match`, runs the
+ * operation, stores who declares the object, and records the change in the audit trail. If a step fails, nothing
+ * changes.
  * @param objects how the objects of each kind are found and read
  * @throws PreconditionError the object has another revision
  */
@@ -30,7 +31,8 @@ export async function writeObject(
   const kind = objects[request.operation.object];
   const begin = () =>
     inSqlTransaction(services, laneOf(request), (tx) => write(within(services, tx), kind, request));
-  // Of requests with the same Idempotency-Key, one creates the object; the others find it on their second attempt.
+  // If several requests have the same Idempotency-Key, one request creates the object. The others find the object on
+  // their second attempt.
   for (let again = request.creationKey !== null; ; again = false) {
     try {
       return await begin();
@@ -41,8 +43,9 @@ export async function writeObject(
 }
 
 /**
- * Writes of one namespace share transactions. All namespaces' members stand on few pages of an index, which writes of
- * members both read and change, so that those of any two namespaces would conflict on PostgreSQL.
+ * Writes of one namespace share transactions. An index stores the members of all namespaces on few pages. Writes of
+ * members read and change these pages, so writes of two namespaces would conflict on PostgreSQL. Writes of members
+ * therefore share one lane.
  */
 const laneOf = ({ operation, sender }: ObjectRequest): string =>
   operation.object === "member" ? "members" : sender.tenant;
@@ -61,39 +64,40 @@ async function write(services: SqlServices, kind: ManagedObject, request: Object
     result: undefined,
   };
   const { db } = services;
-  // Read together, and both waited for: nothing may be sent for a request once it was refused.
+  // Both promises run together, and both are awaited: no statement may run for a request that was already refused.
   const [identified, found] = await Promise.allSettled([
     request.identify(services),
     operation.creates ? undefined : findObject(db, kind, facts),
   ]);
-  // First, since only a sender who may know it is told what the look-up throws.
+  // The identity is checked first: only an authorized sender may see the errors of the lookup.
   if (identified.status === "rejected") throw identified.reason;
   if (found.status === "rejected") throw found.reason;
   const identity = identified.value;
   const { id, before = null } = found.value ?? {};
   const declaredBefore = before === null ? null : kind.declared(before);
   if (takesIfMatch(operation)) checkRevision(declaredBefore, request.ifMatch);
-  // Before the operation, so that its answer shows it. A creation stores it with the row that it makes.
+  // The declaration is stored before the operation, so that the response shows it. A create stores it with the new
+  // row.
   const declaredBy = declaredColumn(request.declaration, services.now());
   const declares = id !== undefined && declaredBy !== null;
   const declaring = declares ? kind.declare?.(db, tenantId, id, declaredBy) : undefined;
   if (declaring) await leaveToCommit(db, declaring);
 
-  let made = true;
+  let isFirst = true;
   let became: { readonly declared: Declared | null; readonly id: string | undefined } | undefined;
   const result = await request.run(services, identity, {
     found: before !== null && declaring ? { ...before, declaredBy } : before,
     repeated: () => {
-      made = false;
+      isFirst = false;
     },
-    became: (declared, madeId) => {
-      became = { declared, id: madeId };
+    became: (declared, newId) => {
+      became = { declared, id: newId };
     },
   });
   const done = { ...facts, done: true, result: result as Write["result"] };
   const idAfter = became?.id ?? (await kind.id(db, done));
   const after = became === undefined ? await readDeclared(db, kind, tenantId, idAfter) : became.declared;
-  if (made && !isDeepStrictEqual(declaredBefore, after)) {
+  if (isFirst && !isDeepStrictEqual(declaredBefore, after)) {
     const recorded = recordChange(services, {
       tenantId: operation.object === "namespace" ? idAfter : tenantId,
       caller: callerOf(identity),
@@ -124,7 +128,10 @@ async function readDeclared(
   return row === null ? null : kind.declared(row);
 }
 
-/** A missing object passes: the operation itself then answers 404. */
+/**
+ * Compares the revision with `If-Match`. A missing object passes, because the operation itself then responds with
+ * 404.
+ */
 function checkRevision(declared: Declared | null, expected: string | undefined): void {
   if (expected === undefined || declared === null) return;
   const present = `"${revisionOf(declared)}"`;

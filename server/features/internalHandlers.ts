@@ -17,7 +17,7 @@ import {
 import { streamSessionEvents } from "./sessions/eventStream.ts";
 import { createUserToken } from "./users/session.ts";
 
-/** Tells a trusted service whose credential the request carries (rules section 3), without an API key's secret. */
+/** Returns the owner of a request's credential to a trusted service (rules section 3), without an API key's secret. */
 const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identity, header }) => {
   if (identity.tenant !== "") header("X-Tenant-ID", identity.tenant);
   switch (identity.kind) {
@@ -37,7 +37,7 @@ const authRequest: Handler<InternalOperations["authRequest"]> = async ({ identit
   return undefined;
 };
 
-/** The behavior of every internal operation that is not for other instances; one without it does not compile. */
+/** The handler of every internal operation that trusted services call. A missing handler is a compile error. */
 export const internalHandlers: Handlers<Omit<InternalOperations, keyof typeof peers>> = {
   authRequest,
   createUserToken,

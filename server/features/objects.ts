@@ -9,7 +9,7 @@ import { publicKeyObject } from "./publicKeys/publicKey.ts";
 import { tagObject } from "./tags/tagTables.ts";
 import { tunnelObject } from "./tunnels/tunnel.ts";
 
-/** How the objects of each kind are found and read. */
+/** Access to the objects of each kind. */
 export const objects: Readonly<Record<ObjectKind, ManagedObject>> = {
   namespace: namespaceObject,
   member: memberObject,

@@ -1,10 +1,10 @@
 import { ForbiddenError } from "../errors.ts";
 
 /**
- * Refuses an addition that would exceed a limit.
- * @param limit 0 or less: any number
- * @param count counts the present objects, if there is a limit; it may stop counting at the limit
- * @throws ForbiddenError with the message, when the limit is reached
+ * Rejects an addition that would exceed a limit.
+ * @param limit 0 or less allows any number
+ * @param count returns the current number of objects; called only if a limit applies, and may stop at the limit
+ * @throws ForbiddenError the limit is reached; the error has the given message
  */
 export async function requireQuota(
   limit: number,

@@ -2,7 +2,7 @@ import { type Sql, sql } from "../db/sql/sql.ts";
 import type { Condition, ConditionGroup } from "./parseFilter.ts";
 import { type Field, fieldOf, type ListField, type Table, type ValueField } from "./table.ts";
 
-/** SQL that is true where all groups of a filter hold. */
+/** Returns SQL that is true for rows that match all groups of a filter. */
 export function filterSql(table: Table, groups: readonly ConditionGroup[]): Sql {
   const parts = groups.map(({ joinedBy, conditions }) => {
     const comparisons = conditions.map((condition) => conditionSql(table, condition));
@@ -13,7 +13,7 @@ export function filterSql(table: Table, groups: readonly ConditionGroup[]): Sql 
 
 function conditionSql(table: Table, condition: Condition): Sql {
   const field = fieldOf(table, condition.name);
-  // Of an unknown field only "not equal" is true.
+  // For an unknown field, only "not equal" is true.
   if (field === undefined) return condition.operator === "ne" ? sql.true : sql.false;
   switch (condition.operator) {
     case "contains":
@@ -33,10 +33,10 @@ function conditionSql(table: Table, condition: Condition): Sql {
   }
 }
 
-// Makes fractions and numbers beyond a column's range comparable in both databases.
+// Converts a number, so that both databases can compare fractions and numbers beyond a column's range.
 const real = (value: Sql): Sql => sql`CAST(${value} AS DOUBLE PRECISION)`;
 
-/** True where a text contains a part, ignoring case (on SQLite only of a to z). */
+/** Returns SQL that is true if a text contains a part. Case is ignored (on SQLite only for a to z). */
 export function containsSql(text: Sql, part: string): Sql {
   const pattern = `%${part.replaceAll(/[\\%_]/g, "\\$&")}%`;
   return sql`LOWER(${text}) LIKE LOWER(${pattern}) ESCAPE '\\'`;
@@ -59,10 +59,13 @@ function holdsAll(field: Field, values: readonly unknown[]): Sql {
   return sql`(${sql.join(values.map(one), " AND ")})`;
 }
 
-/** Never null, so that NOT negates it. A value of another type than the field's is not equal to it. */
+/**
+ * Returns a comparison that is never null, so that NOT negates it. A value of a different type than the field's is
+ * not equal.
+ */
 function equal(field: Field, value: unknown): Sql {
   if (field.type === "list") return listEqual(field, value);
-  // Booleans are never null, and without a comparison the database can use an index.
+  // Booleans are never null. Without a comparison, the database can use an index.
   if (field.type === "boolean" && value === true) return field.value;
   const same = comparable(field, value);
   return same ? sql`(${field.value} IS NOT NULL AND ${same})` : sql.false;
@@ -77,7 +80,7 @@ function comparable(field: ValueField, value: unknown): Sql | undefined {
     case "number":
       return typeof value === "number" ? sql`${real(field.value)} = ${real(sql`${value}`)}` : undefined;
     case "date": {
-      // On the wire a time is text, so only the exact text is equal.
+      // A time is text on the wire, so only the exact text is equal.
       const time = typeof value === "string" ? new Date(value) : undefined;
       return time && !Number.isNaN(time.getTime()) && time.toISOString() === value
         ? sql`${field.value} = ${time}`
@@ -86,7 +89,10 @@ function comparable(field: ValueField, value: unknown): Sql | undefined {
   }
 }
 
-/** A text equals a list that contains it, as in the document store of the rules; an array, a list of the same items. */
+/**
+ * Compares a list. A text equals a list that contains it, as in the document store that the rules describe. An array
+ * equals a list of the same items.
+ */
 function listEqual(field: ListField, value: unknown): Sql {
   if (typeof value === "string") return field.some(sql`${field.item} = ${value}`);
   if (!Array.isArray(value)) return sql.false;

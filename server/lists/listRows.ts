@@ -12,19 +12,21 @@ import {
 import { type Condition, type ConditionGroup, checkCost, parseFilter } from "./parseFilter.ts";
 import { fieldOf, type Lead, type Table } from "./table.ts";
 
-/** Up to this number of matches, a filtered list is counted and sorted from the matches, found only once. */
+/**
+ * A filtered list with at most this number of matches is counted and sorted from the matches, which are found once.
+ */
 const FEW = 1000;
 
-/** From this offset on the list is counted first, since the page may be nearer to its end. */
+/** From this offset on, the list is counted first, because the page may be closer to the end of the list. */
 const DEEP = 10_000;
 
 interface ListRequest {
-  /** Condition of the rows that the caller may see. */
+  /** Condition for the rows that the caller may see. */
   readonly where: Sql;
-  /** A query for the number of these rows, where there is a cheaper one than to count them. */
+  /** A query for the number of these rows, if a query exists that is cheaper than counting them. */
   readonly counted?: Sql;
   readonly filter: string | undefined;
-  /** Operator for properties at the filter's end that no operator closes. */
+  /** Operator for properties at the end of the filter that no operator closes. */
   readonly trailing: ConditionGroup["joinedBy"];
   readonly sort: Order;
   readonly page: number;
@@ -32,8 +34,8 @@ interface ListRequest {
 }
 
 /**
- * One page of a list: the ids of its rows, in order, and the total number of rows. The database filters, sorts and
- * counts, so that this process holds only the page's rows.
+ * Reads one page of a list: the ids of its rows, in order, and the total number of rows. The database filters, sorts
+ * and counts, so this process holds only the rows of the page.
  * @throws InvalidError the filter is malformed, or costs too much
  */
 export async function listRows(
@@ -46,8 +48,9 @@ export async function listRows(
 }
 
 /**
- * Like {@link listRows}, with columns of the rows instead of their ids, which saves a statement.
- * @param columns computed for the rows of the page only
+ * Reads one page of a list like {@link listRows}, with columns of the rows instead of their ids. This saves a
+ * statement.
+ * @param columns computed only for the rows of the page
  * @param read how the rows are read
  * @throws InvalidError the filter is malformed, or costs too much
  */
@@ -68,7 +71,7 @@ interface Page<Row> {
   readonly total: number;
 }
 
-/** What a list is read from. */
+/** The source of a list. */
 interface ListSource {
   readonly services: Services;
   readonly table: Table;
@@ -76,14 +79,14 @@ interface ListSource {
   readonly read: ReadRows;
 }
 
-/** A requested page. */
+/** A request for a page of a list. */
 interface Listing extends ListSource, SortedList {
-  /** See {@link ListRequest}; undefined where a filter chooses among the rows. */
+  /** See {@link ListRequest}; undefined if a filter selects rows. */
   readonly counted: Sql | undefined;
   readonly range: PageRange;
 }
 
-/** A row with the number of all rows of the list. */
+/** A row, with the total number of rows in the list. */
 type WithTotal<Row> = Row & { readonly listTotal: number | bigint };
 
 function readPage<Row>(list: ListSource, request: ListRequest): Promise<Page<Row>> {
@@ -97,7 +100,7 @@ function readPage<Row>(list: ListSource, request: ListRequest): Promise<Page<Row
   return listing.counted === undefined ? uncountedPage(listing) : earlyPage(listing);
 }
 
-/** Reads the total with the rows. */
+/** Reads the total together with the rows. */
 async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
   const { range, counted } = listing;
   const rows = await read<WithTotal<Row>>(listing, sortedRows(listing, range, counted));
@@ -106,7 +109,7 @@ async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
   return { rows, total: range.offset === 0 ? 0 : await count(listing) };
 }
 
-/** Reads one row more than it returns: if there is none, the list ends here and need not be counted. */
+/** Reads one row more than it returns. If that row does not exist, the list ends with this page and needs no count. */
 async function uncountedPage<Row>(listing: Listing): Promise<Page<Row>> {
   const { offset, limit } = listing.range;
   const rows = await read<Row>(listing, sortedRows(listing, { offset, limit: limit + 1 }));
@@ -115,7 +118,7 @@ async function uncountedPage<Row>(listing: Listing): Promise<Page<Row>> {
   return { rows: rows.slice(0, limit), total };
 }
 
-/** Reads the page from the nearer end of the list. */
+/** Reads the page from the closer end of the list. */
 async function deepPage<Row>(listing: Listing): Promise<Page<Row>> {
   const { offset, limit } = listing.range;
   const total = await count(listing);
@@ -151,13 +154,13 @@ async function count({ services, table, where, counted }: Listing): Promise<numb
   return Number(row?.total ?? 0);
 }
 
-/** The rows in the order of the ids; rows deleted meanwhile are left out. */
+/** Returns the rows in the order of the ids. Rows that were deleted in the meantime are omitted. */
 export function inOrder<T>(ids: readonly string[], rows: readonly T[], idOf: (row: T) => string): T[] {
   const byId = new Map(rows.map((row) => [idOf(row), row]));
   return ids.flatMap((id) => byId.get(id) ?? []);
 }
 
-/** The order by a field, else by the default one; lists and large texts cannot be sorted by. */
+/** Returns the order by a field. The default order applies to unknown fields, lists and large texts. */
 export function sortedBy(
   table: Table,
   name: string | undefined,
@@ -171,14 +174,14 @@ export function sortedBy(
   return { by: [value, tieBreaker], direction: order ?? "desc" };
 }
 
-/** A lead to all rows that a filter chooses. */
+/** A lead to all rows that a filter selects. */
 interface FilterLead {
   readonly lead: Lead;
-  /** What of the filter is to be asked of the rows that it leads to. */
+  /** The part of the filter that the rows of the lead must still match. */
   readonly groups: readonly ConditionGroup[];
 }
 
-/** Finds a lead; undefined where no index leads to a condition that all of the filter's rows meet. */
+/** Finds a lead for a filter. Returns undefined if no index covers a condition that all matching rows must meet. */
 export function findLead(table: Table, groups: readonly ConditionGroup[]): FilterLead | undefined {
   const binding = groups.filter(({ joinedBy, conditions }) => joinedBy === "and" || conditions.length === 1);
   for (const condition of binding.flatMap((group) => group.conditions)) {
@@ -192,14 +195,16 @@ function leadTo(table: Table, { name, operator, value }: Condition): Lead | unde
   if (operator !== "contains" && operator !== "eq") return undefined;
   const field = fieldOf(table, name);
   if (field?.type === "list") {
-    // The text that a list contains is a part of an item.
+    // `contains` with a string matches a part of an item, so the index of items has no lead for it.
     const item = Array.isArray(value) ? value[0] : operator === "eq" ? value : undefined;
     return typeof item === "string" ? field.lead?.(item) : undefined;
   }
   return operator === "contains" && typeof value === "string" ? field?.lead?.(value) : undefined;
 }
 
-/** True for a condition of a list that a single item meets; an index of texts leads to more than it should. */
+/**
+ * True if a lead finds only matching rows: a list condition with a single item. An index of texts can find more rows.
+ */
 const isExact = ({ operator, value }: Condition): boolean =>
   operator === "eq" ? typeof value === "string" : Array.isArray(value) && value.length === 1;
 

@@ -1,40 +1,40 @@
 import { type Sql, sql } from "../db/sql/sql.ts";
 import type { Lead, Table } from "./table.ts";
 
-/** Order of a list. */
+/** The sort order of a list. */
 export interface Order {
-  /** Sort keys; the last one is unique, so that pages neither repeat nor miss a row. */
+  /** Sort keys. The last key is unique, so that pages neither repeat nor miss a row. */
   readonly by: readonly [Sql, Sql];
   readonly direction: "asc" | "desc";
 }
 
-/** A list whose pages are read. */
+/** A list that is read in pages. */
 export interface SortedList {
   readonly table: Table;
-  /** Left out: the ids. */
+  /** Default: the ids. */
   readonly columns?: Sql;
-  /** Condition of the rows that the caller may see. */
+  /** Condition for the rows that the caller may see. */
   readonly visible: Sql;
-  /** Condition of the listed rows among them. */
+  /** Condition for the listed rows among the visible rows. */
   readonly where: Sql;
   readonly sort: Order;
 }
 
-/** A lead, and the condition of the listed rows among those that it leads to. */
+/** A lead, and the condition for the listed rows among the rows of the lead. */
 interface Followed extends Lead {
   readonly where: Sql;
 }
 
-/** The rows of a page, as a part of the list. */
+/** The range of list rows on a page. */
 export interface PageRange {
   readonly offset: number;
   readonly limit: number;
 }
 
-/** Where a lead has more candidates, it is not followed. */
+/** Maximum number of candidates. A lead with more candidates is not followed. */
 const CANDIDATES = 5000;
 
-/** The same list from its other end. */
+/** Returns the same list in reverse order. */
 export const reversed = <R extends SortedList>(list: R): R => {
   const { by, direction } = list.sort;
   return { ...list, sort: { by, direction: direction === "asc" ? "desc" : "asc" } };
@@ -48,9 +48,9 @@ const orderBy = ([value, tieBreaker]: Order["by"], direction: Order["direction"]
 const limited = ({ offset, limit }: PageRange): Sql => sql`LIMIT ${limit} OFFSET ${offset}`;
 
 /**
- * A page of the rows in their order. Of rows that are skipped PostgreSQL computes all columns, so the page's ids are found
- * before the columns, unless it is the first page.
- * @param total a query for the number of all rows, as the further column `listTotal`
+ * Returns a query for a page of the rows in their order. PostgreSQL computes all columns of skipped rows. Except on
+ * the first page, the query therefore finds the ids of the page before it reads the columns.
+ * @param total a query for the number of all rows, returned as the additional column `listTotal`
  */
 export function sortedRows(list: SortedList, range: PageRange, total?: Sql): Sql {
   const { table, columns, where, sort } = list;
@@ -61,9 +61,9 @@ export function sortedRows(list: SortedList, range: PageRange, total?: Sql): Sql
 }
 
 /**
- * Finds the filter's matches before it sorts them. The database cannot know that a filter matches few rows, and would
- * walk through all rows in their order. The number of the matches is the column `listTotal`.
- * @param most matches that are looked for
+ * Returns a query that finds the matches of the filter before it sorts them. The database cannot know that a filter
+ * matches few rows, and would scan all rows in their order. The column `listTotal` contains the number of matches.
+ * @param most maximum number of matches to find
  */
 export function foundThenSorted(
   list: SortedList,
@@ -86,8 +86,8 @@ export function foundThenSorted(
 }
 
 /**
- * The candidates of a lead, and a table of one row where it is followed, and one where it is not: in a join the one that
- * is empty spares the database the rest.
+ * Returns the candidates of a lead, and two tables. `followed` has one row if the lead is followed, `unfollowed` has
+ * one row if it is not. In a join, the empty table saves the database the rest of the work.
  */
 function candidatesOf({ candidates }: Lead): Sql {
   return sql`candidates AS MATERIALIZED (${candidates} LIMIT ${CANDIDATES + 1}),
@@ -96,7 +96,8 @@ function candidatesOf({ candidates }: Lead): Sql {
 }
 
 /**
- * The columns of a page's rows, in their order. Ids are unique only among the rows that the caller may see.
+ * Returns a query for the columns of a page's rows, in their order. Ids are unique only among the rows that the
+ * caller may see.
  * @param ids a query for the ids of the page, as `pageId`
  */
 function columnsOf({ table, columns, visible, sort }: SortedList, ids: Sql, total: Sql | undefined): Sql {

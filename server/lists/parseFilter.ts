@@ -18,7 +18,9 @@ export interface ConditionGroup {
   readonly conditions: readonly Condition[];
 }
 
-/** Maximum items of a filter, and of an array in it: more than a person writes, few enough for the database. */
+/**
+ * Maximum number of items in a filter, and in each of its arrays: more than users write, few enough for the database.
+ */
 const MAXIMUM_ITEMS = 100;
 
 const item = z.discriminatedUnion("type", [
@@ -29,7 +31,7 @@ const item = z.discriminatedUnion("type", [
   z.object({ type: z.literal("operator"), params: z.object({ name: z.string() }) }),
 ]);
 const items = z.array(item).max(MAXIMUM_ITEMS);
-// A JSON number can be infinite here (1e400), which cannot be compared with a column.
+// A JSON number can be infinite (1e400). The schema rejects it, because a column cannot be compared with it.
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const scalars = z.array(scalar).max(MAXIMUM_ITEMS);
 const textOrScalars = z.union([z.string(), scalars]);
@@ -50,7 +52,7 @@ const BOOLEANS: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
 const refusal = (what: string) => new InvalidError(`filter: ${what}`);
 
 function decode(text: string): unknown {
-  // The query turns the `+` of a client that does not percent-encode into a space (clients section 6).
+  // Some clients do not percent-encode `+`, and the query parser turns it into a space (clients section 6).
   const base64 = text.replaceAll(" ", "+");
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(base64) || base64.length % 4 !== 0)
     throw refusal("must be padded base64");
@@ -61,7 +63,7 @@ function decode(text: string): unknown {
   }
 }
 
-/** Validates the value of an operator; other values never reach the database. */
+/** Validates the value of an operator. Invalid values never reach the database. */
 function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string): z.output<T> {
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw refusal(`${takes}, or an array of at most ${MAXIMUM_ITEMS} of ${SCALAR}`);
@@ -69,7 +71,7 @@ function operand<T extends z.ZodType>(schema: T, value: unknown, takes: string):
   return parsed.data;
 }
 
-/** The comparison; undefined for an unknown operator, which is ignored (rules section 6). */
+/** Returns the comparison, or undefined for an unknown operator, which is ignored (rules section 6). */
 function conditionOf(name: string, operator: string, value: unknown): Condition | undefined {
   switch (operator) {
     case "contains":
@@ -86,7 +88,7 @@ function conditionOf(name: string, operator: string, value: unknown): Condition 
     case "gt": {
       const number = typeof value === "string" && /^[+-]?\d+$/.test(value) ? Number(value) : value;
       if (typeof number === "number" && Number.isFinite(number)) return { name, operator, value: number };
-      throw refusal("gt takes a finite number, or a string that holds a whole one");
+      throw refusal("gt takes a finite number, or a string with an integer");
     }
     default:
       return undefined;
@@ -94,10 +96,11 @@ function conditionOf(name: string, operator: string, value: unknown): Condition 
 }
 
 /**
- * Parses a filter into groups, all of which must hold: base64 of a JSON array of properties, in which an operator
- * closes each group (rules section 6).
- * @param trailing joins the properties at the end that no operator closes
- * @throws InvalidError no base64, no JSON, an item of another form, a value that its operator does not accept
+ * Parses a filter into groups. A row must match all groups. The filter is base64 of a JSON array of properties, in
+ * which an operator closes each group (rules section 6).
+ * @param trailing operator for the properties at the end that no operator closes
+ * @throws InvalidError the text is not base64 of JSON, an item has an unknown form, or an operator does not accept
+ * its value
  */
 export function parseFilter(text: string, trailing: ConditionGroup["joinedBy"]): ConditionGroup[] {
   const parsed = items.safeParse(decode(text));
@@ -120,14 +123,16 @@ export function parseFilter(text: string, trailing: ConditionGroup["joinedBy"]):
   return groups;
 }
 
-/** Maximum comparisons of a filter, counting an array's items; the databases allow no deeper expressions either. */
+/**
+ * Maximum number of comparisons in a filter. Each array item counts. The databases also limit the expression depth.
+ */
 const MAXIMUM_COMPARISONS = 100;
-/** Maximum number of expensive comparisons: searches in text, and look-ups of large texts and other tables. */
+/** Maximum number of expensive comparisons: text searches, and lookups in large texts and other tables. */
 const MAXIMUM_SEARCHES = 20;
 
 /**
- * Limits a filter's cost per row. On SQLite the whole service waits for the result.
- * @throws InvalidError too many comparisons or searches, or a search in a text that is too large for it
+ * Limits the cost of a filter per row. On SQLite, the whole service waits for the result.
+ * @throws InvalidError the filter has too many comparisons or searches, or searches a text that is too large
  */
 export function checkCost(table: Table, groups: readonly ConditionGroup[]): void {
   let comparisons = 0;
@@ -144,13 +149,13 @@ export function checkCost(table: Table, groups: readonly ConditionGroup[]): void
   }
   if (comparisons > MAXIMUM_COMPARISONS) {
     throw new InvalidError(
-      `filter: must compare at most ${MAXIMUM_COMPARISONS} values, those of arrays counted one by one`,
+      `filter: must compare at most ${MAXIMUM_COMPARISONS} values (each array item counts)`,
     );
   }
   if (searches > MAXIMUM_SEARCHES) {
     throw new InvalidError(
-      `filter: must search at most ${MAXIMUM_SEARCHES} times: contains with a text counts, and each value ` +
-        "that is compared with a list, a count or a large text",
+      `filter: must search at most ${MAXIMUM_SEARCHES} times (each contains with a text counts, and each value ` +
+        "compared with a list, a count or a large text)",
     );
   }
 }

@@ -3,39 +3,39 @@ import { type Sql, sql } from "../db/sql/sql.ts";
 /** The type of a field with one value. */
 type FieldType = "text" | "number" | "boolean" | "date";
 
-/** Where an index leads: to all rows that meet a condition, and maybe to others. */
+/** An index lookup that finds all rows that meet a condition, and possibly other rows. */
 export interface Lead {
-  /** A query for the values of {@link column} in those rows, each once, under the name `candidate`. */
+  /** A query for the distinct values of {@link column} in those rows, under the name `candidate`. */
   readonly candidates: Sql;
   readonly column: Sql;
 }
 
-/** A field with one value; null counts as absent. */
+/** A field with one value. Null counts as absent. */
 export interface ValueField {
   readonly type: FieldType;
   readonly value: Sql;
-  /** The cost of reading it: a column of the row, a text of several kilobytes, a query of other tables. */
+  /** The cost of reading the field: a column of the row, a text of several kilobytes, or a query of other tables. */
   readonly cost: "column" | "large" | "query";
-  /** Leads to the rows whose text contains a part, if an index does. */
+  /** Returns a lead to the rows whose text contains a part, if an index covers the field. */
   readonly lead?: (part: string) => Lead | undefined;
 }
 
-/** An array of texts that another table holds. */
+/** An array of texts that is stored in another table. */
 export interface ListField {
   readonly type: "list";
   readonly cost: "query";
-  /** The number of the row's items. */
+  /** The number of items in the row's list. */
   readonly size: Sql;
   readonly item: Sql;
-  /** True where one of the row's items meets a condition. */
+  /** Returns SQL that is true if one of the row's items meets a condition. */
   readonly some: (condition: Sql) => Sql;
-  /** Leads to the rows that have an item, if an index does. */
+  /** Returns a lead to the rows that contain an item. Undefined without an index. */
   readonly lead?: (item: string) => Lead;
 }
 
 export type Field = ValueField | ListField;
 
-/** The rows of a list, and the fields by which it can be filtered and sorted, under their wire names. */
+/** The rows of a list, and the fields that filter and sort it, under their wire names. */
 export interface Table {
   readonly from: Sql;
   /** The unique id of a row. */
@@ -43,7 +43,7 @@ export interface Table {
   readonly fields: Readonly<Record<string, Field>>;
 }
 
-/** The field with a name, which may come from a caller. */
+/** Returns the field with a name. The name may come from a caller. */
 export const fieldOf = (table: Table, name: string): Field | undefined =>
   Object.hasOwn(table.fields, name) ? table.fields[name] : undefined;
 
@@ -53,7 +53,7 @@ export const column = (type: FieldType, table: string, name: string): ValueField
   cost: "column",
 });
 
-/** A text of several kilobytes, by which lists can be neither searched nor sorted. */
+/** Returns a field for a text of several kilobytes. Lists cannot be searched or sorted by such a field. */
 export const largeText = (table: string, name: string): ValueField => ({
   ...column("text", table, name),
   cost: "large",
@@ -66,6 +66,7 @@ export const countOf = (query: Sql): ValueField => ({
 });
 
 /**
+ * Returns a field for the items of another table.
  * @param from table of the items
  * @param owner condition that an item belongs to the row
  * @param item column of the item's text

@@ -1,7 +1,7 @@
 import { email } from "@gatehouse-access/sdk/contract";
 import type { SendMailOptions } from "nodemailer";
 
-/** A message to one person, as plain text. */
+/** A plain-text message to one recipient. */
 export interface Mail {
   /** One e-mail address. */
   readonly to: string;
@@ -10,35 +10,35 @@ export interface Mail {
   readonly text: string;
 }
 
-/** Sends mails. */
+/** A transport for mails. */
 export interface Mailer {
   /**
-   * To be called after the transaction that the mail is about, never inside of it.
+   * Sends a mail. Call it after the transaction that the mail concerns, never in the transaction.
    * @throws MailError the mail was not accepted
    */
   send(mail: Mail): Promise<void>;
 }
 
-/** A mail was not accepted. The message goes to the log, and holds no address, text or password. */
+/** A mail was not accepted. The message is logged, so it contains no address, text or password. */
 export class MailError extends Error {
   override readonly name = "MailError";
 }
 
 /**
  * Converts a mail to the library's form.
- * @throws MailError the recipient is not one address, or the subject is not one line: text after a line break would be
- * another header
+ * @throws MailError the recipient is not a single address, or the subject is not a single line. Text after a line
+ * break would become another header.
  */
 export function messageOf(from: string, { to, subject, text }: Mail): SendMailOptions {
   if (!email.safeParse(to).success) throw new MailError("to: must be one e-mail address");
   if (/\p{Cc}/u.test(subject)) throw new MailError("subject: must be one line");
   return {
     from,
-    // An object is one address; a string would be read as a list.
+    // The library parses an object as one address, but a string as a list.
     to: { name: "", address: to },
     subject,
     text,
-    // Automatic responders do not reply to such mails (RFC 3834, section 5).
+    // Automatic responders do not reply to mails with this header (RFC 3834, section 5).
     headers: { "Auto-Submitted": "auto-generated" },
     disableFileAccess: true,
     disableUrlAccess: true,

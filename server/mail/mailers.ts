@@ -8,29 +8,32 @@ import { MailError, type Mailer, messageOf } from "./mail.ts";
 
 /** Configuration of outgoing mails. */
 export interface MailConfig {
-  /** Undefined: mails are written into files of the data folder. */
+  /** Undefined without a mail server: mails are then written to files in the data folder. */
   readonly server: SmtpServer | undefined;
   /** Address of the sender, with or without a name. */
   readonly from: string;
 }
 
-/** @param log gets the logger, which may not exist before a mail is sent */
+/**
+ * Creates the mailer for a configuration.
+ * @param log returns the logger, which may not exist before the first mail
+ */
 export function mailerOf(config: MailConfig, dataDir: string, log: () => FastifyBaseLogger): Mailer {
   const { server, from } = config;
   if (server) return smtpMailer(server, from);
   return fileMailer(join(dataDir, "mail"), from, (file) => {
-    log().warn({ file }, "no mail server is set (GATEHOUSE_SMTP_URL): a mail was written into a file");
+    log().warn({ file }, "no mail server is configured: a mail was written to a file. Set GATEHOUSE_SMTP_URL");
   });
 }
 
-/** Maximum number of files: any client can cause mails, and perhaps no operator reads them. */
+/** Maximum number of files. Any client can cause mails, and possibly no operator reads them. */
 const MAIL_FILES = 1000;
 
 const MAIL_SUFFIX = ".eml";
 
 /**
- * Writes each mail into a file, for a service without a mail server: the operator can pass it on. New files replace the
- * oldest ones.
+ * Creates a mailer that writes each mail to a file, for a service without a mail server. An operator can forward the
+ * mail. New files replace the oldest files.
  * @param written called with the path of each new file
  * @param kept maximum number of files
  */
@@ -57,28 +60,28 @@ export function fileMailer(
   };
 }
 
-/** Files beyond the maximum, oldest first: their names begin with the time. */
+/** Returns the files beyond the maximum, oldest first. File names begin with the time. */
 function oldFiles(folder: string, kept: number): string[] {
   const files = readdirSync(folder).filter((name) => name.endsWith(MAIL_SUFFIX));
   return files.sort().slice(0, Math.max(0, files.length - kept));
 }
 
-/** A mail server, and the service's login there. */
+/** A mail server, and the service's login on that server. */
 export interface SmtpServer {
   readonly host: string;
   readonly port: number;
-  /** True: TLS from the first byte; false: STARTTLS. */
+  /** True for TLS from the first byte, false for STARTTLS. */
   readonly secure: boolean;
-  /** Undefined: without a login. */
+  /** Undefined if the server needs no login. */
   readonly login: { readonly user: string; readonly password: string } | undefined;
   /**
-   * `required`: TLS always, with a certificate for the server's name; `offered`: the same if the server offers TLS;
-   * `unchecked`: TLS if offered, with any certificate.
+   * TLS policy. `required`: always TLS, with a certificate for the server's name. `offered`: the same, but only if
+   * the server offers TLS. `unchecked`: TLS if the server offers it, with any certificate.
    */
   readonly tls: "required" | "offered" | "unchecked";
 }
 
-/** Timeouts in milliseconds: of name resolution, connection, greeting and each response. */
+/** Timeouts in milliseconds for name resolution, connection, greeting and each response. */
 const TIMEOUTS = {
   dnsTimeout: 10_000,
   connectionTimeout: 10_000,
@@ -87,7 +90,7 @@ const TIMEOUTS = {
 };
 
 /**
- * Sends by SMTP, each mail over a connection of its own.
+ * Creates a mailer that sends by SMTP, each mail over a separate connection.
  * @param from address of the sender, with or without a name
  */
 export function smtpMailer(server: SmtpServer, from: string): Mailer {
@@ -107,19 +110,19 @@ export function smtpMailer(server: SmtpServer, from: string): Mailer {
       try {
         await transport.sendMail(message);
       } catch (error) {
-        throw new MailError(`${host}:${port} did not take it: ${codesOf(error)}`);
+        throw new MailError(`cannot send the mail through ${host}:${port}: ${codesOf(error)}`);
       }
     },
   };
 }
 
-/** The codes of the library and the server; the server's text may repeat the address. */
+/** Returns the codes of the library and the server. The server's text may repeat the address, so it is omitted. */
 function codesOf(error: unknown): string {
   const { code, command, responseCode } = error as Readonly<Record<string, unknown>>;
   const parts = [
     code ?? "unknown error",
     command && `at ${command}`,
-    responseCode && `answer ${responseCode}`,
+    responseCode && `response ${responseCode}`,
   ];
   return parts.filter(Boolean).join(", ");
 }

@@ -6,29 +6,29 @@ import "../http/access/declaredAccess.ts";
 import { packageFile } from "../files/packageFile.ts";
 import { linkedPages, type PageSource } from "./sources.ts";
 
-/** A page as sent, the same for everybody. */
+/** A page as sent. All users receive the same page. */
 interface Page {
   readonly html: string;
   readonly policy: string;
 }
 
 /**
- * Serves the pages that the service's own links lead to, if the instance serves their operations. They are the same for
- * everybody, and reading one changes nothing, since mail scanners open every link: a link takes effect when a person
+ * Serves the pages that the service's pageScripts links open, if the instance serves their operations. All users receive the
+ * same page. Reading a page changes nothing, because mail scanners open every link: a link takes effect when a user
  * presses the button.
  */
 export function servePages(app: FastifyInstance, operations: readonly Operation[]): void {
   for (const source of linkedPages(new Set(operations))) {
-    // Made on the first request, since few pages are ever read on an instance.
+    // Built on the first request, because most instances never send most pages.
     let page: Page | undefined;
     app.get(
       source.path,
       {
         exposeHeadRoute: true,
-        config: { publicBecause: "a page without data; what it asks for is guarded" },
+        config: { publicBecause: "a page without data; the operations that it calls are protected" },
       },
       async (_request, reply) => {
-        page ??= makePage(source);
+        page ??= buildPage(source);
         return reply
           .header("Content-Security-Policy", page.policy)
           .type("text/html; charset=utf-8")
@@ -38,36 +38,39 @@ export function servePages(app: FastifyInstance, operations: readonly Operation[
   }
 }
 
-/** Scripts of every page, each after those that it uses. */
+/** Scripts of every page. Each script follows the scripts that it uses. */
 const SHARED_SCRIPTS = ["say", "link", "call", "form"];
 
 const read = (path: string) => readFileSync(packageFile(path), "utf8").replaceAll("\r\n", "\n");
 
 const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** Makes a page. Its script reads everything about the link from the address. */
-function makePage({ title, body, scripts, start }: PageSource): Page {
-  const own = [...SHARED_SCRIPTS, ...scripts].map((name) => read(`dist/pages/browser/${name}.js`)).join("\n");
-  const script = elementText(`(() => {\n"use strict";\n${own}\n${start}();\n})();\n`, "script");
-  // The style is part of the package as written.
+/** Builds a page. Its script reads all data of the link from the address. */
+function buildPage({ title, body, scripts, start }: PageSource): Page {
+  const pageScripts = [...SHARED_SCRIPTS, ...scripts].map((name) => read(`dist/pages/browser/${name}.js`)).join("\n");
+  const script = elementText(`(() => {\n"use strict";\n${pageScripts}\n${start}();\n})();\n`, "script");
+  // The style sheet is a source file of the package, not a build output.
   const style = elementText(read("pages/pages.css"), "style");
   return { html: htmlOf(title, body, style, script), policy: policyOf(style, script) };
 }
 
-/** The text of a file of this package, checked not to end its element. */
+/** Returns the text of a file of this package, after a check that the text does not close its element. */
 function elementText(text: string, element: string): string {
   if (text.toLowerCase().includes(`</${element}`))
-    throw new Error(`the page's ${element} must not end itself`);
+    throw new Error(`the page's ${element} must not contain its pageScripts end tag`);
   return text;
 }
 
-/** The policy of a page: only its script, its style and calls of this service; no other page may frame it. */
+/**
+ * Returns the policy of a page. It allows only its script, its style, and calls of this service. No other page may
+ * frame it.
+ */
 const policyOf = (style: string, script: string): string =>
   [
     "default-src 'none'",
     `script-src ${sha256(script)}`,
     `style-src ${sha256(style)}`,
-    // The empty icon, without which browsers request one.
+    // The empty icon. Without it, browsers request an icon.
     "img-src data:",
     "connect-src 'self'",
     "form-action 'self'",

@@ -5,11 +5,11 @@ type OperationId = keyof typeof operations;
 
 export interface PageSource {
   readonly title: string;
-  /** HTML of `<main>` below the title; contains nothing of a request. */
+  /** HTML of `<main>` below the title. It contains no data of a request. */
   readonly body: string;
   /** The page's own scripts in `browser`, without their extension. */
   readonly scripts: readonly string[];
-  /** The scripts' function that is called first. */
+  /** The script function that is called first. */
   readonly start: string;
 }
 
@@ -45,7 +45,7 @@ const newPasswordField = (schema: Schema, hint = ""): Field => ({
   hint,
 });
 
-const ANOTHER_MAIL = formHtml("another-mail", [], "Send another mail that confirms the account");
+const ANOTHER_MAIL = formHtml("another-mail", [], "Send another confirmation mail");
 const ADDRESS = `<bdi id="address"></bdi>`;
 
 const SETUP: LinkedPage = {
@@ -53,7 +53,7 @@ const SETUP: LinkedPage = {
   needs: ["setup"],
   title: "Set up this service",
   body:
-    "<p>This makes the first user, and a namespace that belongs to it.</p>\n" +
+    "<p>This creates the first user, and a namespace that the user owns.</p>\n" +
     formHtml(
       "first-user",
       [
@@ -68,7 +68,7 @@ const SETUP: LinkedPage = {
         usernameField(setup.body.shape.username),
         newPasswordField(setup.body.shape.password),
       ],
-      "Make the first user",
+      "Create the first user",
     ),
   scripts: ["accounts"],
   start: "setUp",
@@ -78,7 +78,7 @@ const CONFIRM_ACCOUNT: LinkedPage = {
   path: "/validation-account",
   needs: ["validateAccount", "resendEmail"],
   title: "Confirm your account",
-  body: `<p>An account was made with the address ${ADDRESS}.</p>\n${formHtml("confirm", [], "Confirm the account")}${ANOTHER_MAIL}`,
+  body: `<p>An account was created with the address ${ADDRESS}.</p>\n${formHtml("confirm", [], "Confirm the account")}${ANOTHER_MAIL}`,
   scripts: ["accounts"],
   start: "confirmAccount",
 };
@@ -104,7 +104,7 @@ const CONFIRM_ADDRESS: LinkedPage = {
   needs: ["confirmAddress"],
   title: "Confirm your e-mail address",
   body:
-    "<p>Somebody who is logged in as you gave your account the address that this link was sent to.</p>\n" +
+    "<p>This e-mail address was added to your account. Confirm it to finish.</p>\n" +
     formHtml(
       "confirm",
       [
@@ -135,7 +135,7 @@ const RESET_MFA: LinkedPage = {
   needs: ["resetMfa"],
   title: "Turn off your second factor",
   body:
-    "<p>Two mails have a code each, and both are needed.</p>\n" +
+    "<p>You receive two mails with one code each. Enter both codes.</p>\n" +
     formHtml(
       "codes",
       [
@@ -152,13 +152,13 @@ const RESET_MFA: LinkedPage = {
           autocomplete: "one-time-code",
         },
       ],
-      "Turn it off",
+      "Turn off the second factor",
     ),
   scripts: ["accounts"],
   start: "resetSecondFactor",
 };
 
-const NEWS = `<p class="check"><label><input type="checkbox" name="email_marketing"> Send me news by mail</label></p>\n`;
+const MARKETING = `<p class="check"><label><input type="checkbox" name="email_marketing"> Send me news by mail</label></p>\n`;
 
 const SIGN_UP = formHtml(
   "sign-up",
@@ -167,8 +167,8 @@ const SIGN_UP = formHtml(
     usernameField(registerUser.body.shape.username),
     newPasswordField(registerUser.body.shape.password, "1 to 64 letters, digits, - and _"),
   ],
-  "Make an account and accept",
-  NEWS,
+  "Create an account and accept",
+  MARKETING,
 );
 
 const LOG_IN = formHtml(
@@ -187,14 +187,17 @@ const LOG_IN = formHtml(
 
 const SECOND_FACTOR = formHtml("second-factor", [codeField(authMfa.body.shape.code)], "Accept");
 
-/** @param asks whether the edition tells the state of a user, and lets users with an account accept */
-const invitation = (asks: boolean): LinkedPage => ({
+/**
+ * Returns the page that accepts an invitation.
+ * @param separatesSignUp true if the edition reports the status of a user and lets users with an account accept
+ */
+const invitation = (separatesSignUp: boolean): LinkedPage => ({
   path: "/accept-invite",
   needs: ["registerUser"],
   title: "Accept an invitation",
   body:
-    `<p id="whom" data-asks="${asks}" hidden>You are invited to a namespace of this service, with the address ${ADDRESS}.</p>\n` +
-    [SIGN_UP, ...(asks ? [LOG_IN, SECOND_FACTOR, ANOTHER_MAIL] : [])].join(""),
+    `<p id="whom" data-separate-sign-up="${separatesSignUp}" hidden>You are invited to a namespace of this service, with the address ${ADDRESS}.</p>\n` +
+    [SIGN_UP, ...(separatesSignUp ? [LOG_IN, SECOND_FACTOR, ANOTHER_MAIL] : [])].join(""),
   scripts: ["accounts", "invitation"],
   start: "acceptInvitation",
 });
@@ -203,29 +206,29 @@ const START: LinkedPage = {
   path: "/",
   needs: ["getInfo", "healthcheck"],
   title: "Remote access to devices",
-  body: `<p>This service decides who reaches which devices by SSH.</p>
+  body: `<p>This service controls SSH access to devices.</p>
 <dl>
-<div><dt>State</dt><dd id="health" aria-live="polite">…</dd></div>
-<div><dt>Interface version</dt><dd id="version">…</dd></div>
+<div><dt>Status</dt><dd id="health" aria-live="polite">…</dd></div>
+<div><dt>API version</dt><dd id="version">…</dd></div>
 </dl>
-<p id="no-user" hidden>It has no user yet: <code>gatehouse-server admin setup-link</code> prints where to make the first one.</p>
-<h2>Where to go on</h2>
+<p id="no-user" hidden>The service has no user yet. Run <code>gatehouse-server admin setup-link</code> to print the link that creates the first user.</p>
+<h2>Next steps</h2>
 <ul>
-<li><a href="docs">The interface, to read and to try</a></li>
-<li><a href="openapi.json">The interface for programs (OpenAPI)</a></li>
+<li><a href="docs">Read and try the API</a></li>
+<li><a href="openapi.json">API for programs (OpenAPI)</a></li>
 </ul>
 `,
   scripts: ["start"],
   start: "showState",
 };
 
-/** The pages of an instance that serves these operations. */
+/** Returns the pages of an instance that serves these operations. */
 export function linkedPages(served: ReadonlySet<Operation>): readonly LinkedPage[] {
   const serves = (ids: readonly OperationId[]) => ids.every((id) => served.has(operations[id]));
-  const asks = serves(["lookupUserStatus", "acceptInvite", "login", "authMfa", "resendEmail"]);
+  const separatesSignUp = serves(["lookupUserStatus", "acceptInvite", "login", "authMfa", "resendEmail"]);
   const pages = [
     ...[START, SETUP, CONFIRM_ACCOUNT, CONFIRM_ADDRESS, NEW_PASSWORD, RESET_MFA],
-    invitation(asks),
+    invitation(separatesSignUp),
   ];
   return pages.filter(({ needs }) => serves(needs));
 }

@@ -6,14 +6,15 @@ import type { PaymentGateway } from "./paymentGateway.ts";
 /**
  * Calls the payment gateway with the configured timeout.
  * @throws PaymentGatewayError the gateway failed, or did not respond in time
- * @throws ServiceError the gateway's refusal
- * @throws Error inside of a transaction, which would lock the database during the call, and may run more than once
+ * @throws ServiceError the gateway rejected the call
+ * @throws Error the caller is in a transaction, which would lock the database during the call and may run more than
+ * once
  */
 export async function callPaymentGateway<T>(
   services: Pick<Services, "db" | "billing" | "settings">,
   work: (gateway: PaymentGateway, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  if (isInTransaction(services)) throw new Error("the payment gateway was called inside of a transaction");
+  if (isInTransaction(services)) throw new Error("the payment gateway was called in a transaction");
   const signal = AbortSignal.timeout(services.settings.billingTimeout * 1000);
   const timeout = new Promise<never>((_, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });

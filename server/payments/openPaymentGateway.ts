@@ -2,7 +2,7 @@ import { Ledger } from "./ledger/Ledger.ts";
 import type { LedgerServices } from "./ledger/ledgerServices.ts";
 import type { PaymentGateway } from "./paymentGateway.ts";
 
-/** Opens the payment gateway that the settings name; the ledger is the only one so far. */
+/** Opens the payment gateway that the settings select. The ledger is the only gateway. */
 export function openPaymentGateway(services: LedgerServices): PaymentGateway {
   return { ledger: () => new Ledger(services) }[services.settings.billingGateway]();
 }

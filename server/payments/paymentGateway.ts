@@ -1,15 +1,15 @@
 import type { billing } from "@gatehouse-access/sdk/contract";
 
-/** The fields of a payment method that may be shown. The service has no card number and no cvc. */
+/** The fields of a payment method that may be shown. The service stores no card number and no CVC. */
 export interface PaymentMethod {
-  /** The gateway's id, which the gateway gave to the owner's browser. */
+  /** The gateway's id. The owner's browser receives it from the gateway. */
   readonly id: string;
   readonly brand: string;
   readonly last4: string;
   /** 1 to 12. */
   readonly expMonth: number;
   readonly expYear: number;
-  /** True for the payment method of invoices. */
+  /** True for the payment method that pays the invoices. */
   readonly isDefault: boolean;
 }
 
@@ -26,52 +26,62 @@ export interface Invoice {
   readonly id: string;
   readonly status: "draft" | "open" | "paid" | "uncollectible" | "voided";
   readonly currency: "usd" | "brl";
-  /** In hundredths of the currency, a whole number. */
+  /** Amount in hundredths of the currency, a whole number. */
   readonly amount: number;
 }
 
-/** The present subscription of a customer, or the last one. */
+/** The current subscription of a customer, or the last subscription. */
 export interface Subscription {
   readonly id: string;
   readonly status: billing.SubscriptionStatus;
-  /** Unix second at which the present period ends. */
+  /** Unix time in seconds at which the current period ends. */
   readonly endAt: number;
-  /** Open invoices and the latest others, of earlier subscriptions too: at most 100, the latest first. */
+  /**
+   * Open invoices and the latest other invoices, including invoices of earlier subscriptions. At most 100, latest
+   * first.
+   */
   readonly invoices: readonly Invoice[];
 }
 
 /** Options of every call. */
 export interface PaymentGatewayCall {
-  /** Aborted when the service stops waiting; the gateway may have done its work all the same. */
+  /** Aborted when the service stops waiting. The gateway may nevertheless have completed its work. */
   readonly signal: AbortSignal;
 }
 
-/** Options of a call that creates something. */
+/** Options of a call that creates an object. */
 export interface PaymentGatewayCreation extends PaymentGatewayCall {
-  /** Calls with the same key, however far apart, create one thing, and all of them return it. */
+  /** Calls with the same key create one object, and all of them return it. The key never expires. */
   readonly idempotencyKey: string;
 }
 
 /**
- * The port to a payment gateway: `docs/billing.md` says how to write one, and when each method is called. Several
- * processes may call it at the same time, never inside of a database transaction, and again after an unclear end.
- * Methods that create nothing set a state, so that a second call changes nothing more.
+ * The port to a payment gateway. `docs/billing.md` describes how to write a gateway and when the service calls each
+ * method. Several processes may call a method at the same time, and a process may call it again after an unclear
+ * result. No call runs in a database transaction. Methods that create nothing set a state, so a second call changes
+ * nothing more.
  *
- * A method rejects with NotFoundError for an unknown object, ForbiddenError for an action that it does not support,
- * PaymentError for one that needs a payment first, ConflictError for a second subscription, and PaymentGatewayError with a
- * code for a fault of a payment method. Any other rejection, and a timeout, counts as `processing_error` and is logged,
- * so errors must hold no secrets.
+ * A method rejects with one of these errors. Any other rejection, and a timeout, counts as `processing_error` and is
+ * logged, so errors must contain no secrets.
+ * - NotFoundError: the object does not exist.
+ * - ForbiddenError: the gateway does not support the action.
+ * - PaymentError: the action needs a payment first.
+ * - ConflictError: the customer has another subscription.
+ * - PaymentGatewayError with a code: the payment method has a fault.
  */
 export interface PaymentGateway {
-  /** Makes the customer of a namespace. */
+  /** Creates the customer of a namespace. */
   createCustomer(
     customer: { readonly name: string; readonly email: string },
     call: PaymentGatewayCreation,
   ): Promise<{ readonly id: string }>;
   readCustomer(customerId: string, call: PaymentGatewayCall): Promise<Customer>;
-  /** Adds a payment method to the customer; the first one becomes the default. An existing one stays as it is. */
+  /**
+   * Adds a payment method to the customer. The first payment method becomes the default. An existing payment method
+   * does not change.
+   */
   attachPaymentMethod(customerId: string, paymentMethodId: string, call: PaymentGatewayCall): Promise<void>;
-  /** Removes a payment method; another one becomes the default. */
+  /** Removes a payment method. Another payment method becomes the default. */
   detachPaymentMethod(customerId: string, paymentMethodId: string, call: PaymentGatewayCall): Promise<void>;
   setDefaultPaymentMethod(
     customerId: string,
@@ -79,28 +89,33 @@ export interface PaymentGateway {
     call: PaymentGatewayCall,
   ): Promise<void>;
   /**
-   * Begins a subscription. The service calls this only for customers with a payment method, without open invoices and
-   * without an active subscription.
-   * @param devices number of accepted devices at this moment
+   * Creates a subscription. The service calls this only for customers with a payment method, without open invoices
+   * and without an active subscription.
+   * @param devices current number of accepted devices
    */
   createSubscription(
     customerId: string,
     devices: number,
     call: PaymentGatewayCreation,
   ): Promise<Subscription>;
-  /** The present subscription, else the last one; null if the customer never had any. */
+  /** Returns the current subscription, or the last one. Returns null if the customer never had a subscription. */
   readSubscription(customerId: string, call: PaymentGatewayCall): Promise<Subscription | null>;
-  /** Whether an action is allowed. Only a question: nothing is booked, and an allowed action may not happen. */
+  /** Returns whether an action is allowed. It records nothing, because an allowed action may still not happen. */
   allows(customerId: string, action: billing.ReportedAction, call: PaymentGatewayCall): Promise<boolean>;
-  /** Reports the number of accepted devices; about every ten minutes, while the subscription is active. */
+  /** Reports the number of accepted devices. Called about every ten minutes while the subscription is active. */
   reportDevices(customerId: string, devices: number, call: PaymentGatewayCall): Promise<void>;
-  /** Ends a subscription at once, if there is one, after the namespace was deleted. Past use is still to be paid. */
+  /**
+   * Ends a subscription immediately, if the customer has one. Called after the namespace was deleted. Past use must
+   * still be paid.
+   */
   endSubscription(customerId: string, call: PaymentGatewayCall): Promise<void>;
   /**
-   * Address of a page where the customer manages its billing.
+   * Returns the address of a page where customers manage their billing.
    * @param service address at which browsers reach this service
    */
   portalUrl(customerId: string, service: URL, call: PaymentGatewayCall): Promise<string>;
-  /** The gateway's own periodic work, about every ten minutes; empty for a gateway that does it elsewhere. */
+  /**
+   * Runs the gateway's periodic work. Called about every ten minutes. Empty if the gateway does this work elsewhere.
+   */
   upkeep(): Promise<void>;
 }

@@ -10,7 +10,7 @@ import { OperatorError, reasonOf } from "../OperatorError.ts";
 import type { Setting } from "./setting.ts";
 import { type SettingName, type SettingValues, settings } from "./settings.ts";
 
-/** Secrets, and the parts of {@link SamlSettings} before they are checked. */
+/** Secrets, and the unchecked parts of {@link SamlSettings}. */
 type Withheld =
   | "databaseUrl"
   | "secret"
@@ -18,42 +18,42 @@ type Withheld =
   | "smtpUrl"
   | Extract<SettingName, `saml${string}`>;
 
-/** The settings that the service works with, in the units of the table. */
+/** The settings that the service uses, in the units of the table. */
 export interface ServiceSettings extends Omit<SettingValues, Withheld> {
-  /** Undefined: SAML is off. */
+  /** Undefined if SAML is off. */
   readonly saml: SamlSettings | undefined;
 }
 
 /** The identity provider (SAML 2.0) whose users may log in. */
 export interface SamlSettings {
   readonly idpEntityId: string;
-  /** Address to which browsers bring requests (binding HTTP-Redirect). */
+  /** Address that receives requests from browsers (binding HTTP-Redirect). */
   readonly ssoUrl: string;
-  /** Its certificates in PEM form; their keys verify its signatures. */
+  /** The provider's certificates in PEM form. Their keys verify the provider's signatures. */
   readonly certificates: readonly string[];
   /** Names of the attributes with a user's e-mail address and name. */
   readonly emailAttribute: string;
   readonly nameAttribute: string;
-  /** Whether the identity provider may log in as an existing user whose e-mail address it names. */
+  /** True if the identity provider may log in as an existing user with the same e-mail address. */
   readonly linkUsers: boolean;
-  /** The service's public origin, without a slash at its end. */
+  /** The service's public origin, without a trailing slash. */
   readonly serviceUrl: string;
 }
 
 /** The configuration of one process of the service. */
 export interface Config {
   readonly database: DatabaseLocation;
-  /** Instance secret; undefined: that of the data folder. */
+  /** Instance secret. Undefined if the secret of the data folder applies. */
   readonly secret: string | undefined;
-  /** Undefined: plain HTTP. */
+  /** Undefined for plain HTTP. */
   readonly tls: TlsFiles | undefined;
-  /** Undefined: internal operations are not served. */
+  /** Undefined if internal operations are not served. */
   readonly internal: InternalConfig | undefined;
   readonly mail: MailConfig;
   readonly settings: ServiceSettings;
 }
 
-/** Paths of a certificate with its chain and of its private key, both PEM. */
+/** Paths of a certificate with its chain, and of its private key. Both files are PEM files. */
 export interface TlsFiles {
   readonly certFile: string;
   readonly keyFile: string;
@@ -62,26 +62,26 @@ export interface TlsFiles {
 /** The listener for trusted services. */
 export interface InternalConfig {
   readonly host: string;
-  /** 0: any free port. */
+  /** 0 selects any free port. */
   readonly port: number;
-  /** The token that each request must carry. */
+  /** The token that each request must contain. */
   readonly token: string;
-  /** Where other instances reach the listener; undefined: they do not. */
+  /** Address at which other instances reach the listener. Undefined if they cannot reach it. */
   readonly peerUrl: string | undefined;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-/** Values of flags, by the names of their settings. */
+/** Values of flags, by setting name. */
 export type Flags = Readonly<Partial<Record<SettingName, string>>>;
 
-/** One or more settings have a wrong value; the message has a line for each. */
+/** One or more settings have an invalid value. The message has one line for each of them. */
 export class ConfigError extends OperatorError {
   override readonly name = "ConfigError";
 }
 
 type Reading<T> = { readonly value: T } | { readonly problem: string };
 
-/** Reads a setting. A flag wins over its variable; an empty variable counts as not set. */
+/** Reads a setting. A flag overrides its variable. An empty variable counts as unset. */
 function read(setting: Setting, flag: string | undefined, environment: Environment): Reading<unknown> {
   const refused = flag === undefined ? undefined : setting.refusedAsFlag?.(flag);
   if (refused) {
@@ -92,7 +92,7 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
   const variable = environment[setting.variable] || undefined;
   const file = (setting.secret && environment[`${setting.variable}_FILE`]) || undefined;
   if (variable !== undefined && file !== undefined) {
-    return { problem: `${setting.variable} and ${setting.variable}_FILE are set: it must be one of them` };
+    return { problem: `${setting.variable} and ${setting.variable}_FILE are both set. Set only one of them` };
   }
   let text: string | undefined;
   try {
@@ -105,14 +105,14 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
   const other = setting.flag === undefined ? "" : ` (flag ${setting.flag})`;
   const source =
     flag === undefined ? `${setting.variable}${other}` : `${setting.flag} (variable ${setting.variable})`;
-  const shown = setting.secret ? "has a value that cannot be used" : `is ${JSON.stringify(text)}`;
+  const shown = setting.secret ? "has an invalid value" : `is ${JSON.stringify(text)}`;
   if (text === undefined) return { problem: `${source} is not set: it must be ${setting.allowed}` };
   return { problem: `${source} ${shown}: it must be ${setting.allowed}` };
 }
 
 /**
- * Reads a setting that does not belong to the service, from the environment.
- * @throws ConfigError when the value is wrong, or is missing although it is required
+ * Reads a setting that does not belong to the service from the environment.
+ * @throws ConfigError the value is invalid, or a required value is missing
  */
 export function readVariable<T extends z.ZodType>(
   setting: Setting<T>,
@@ -123,13 +123,17 @@ export function readVariable<T extends z.ZodType>(
   return reading.value as z.output<T>;
 }
 
-/** The location of the database: from the setting, else the file in the data folder. */
+/** Returns the location of the database from the setting. Default: the file in the data folder. */
 export function databaseAt(url: string | undefined, dataDir: string, connections: number): DatabaseLocation {
   if (url === undefined) return { file: join(dataDir, "gatehouse.db") };
   return url.startsWith("file:") ? { file: resolve(url.slice("file:".length)) } : { url, connections };
 }
 
-/** @throws ConfigError a peer URL without a port, or a port without a token, which would let everybody use internal operations */
+/**
+ * Reads the listener for trusted services.
+ * @throws ConfigError a peer URL has no port, or a port has no token. Without a token, any client could use internal
+ * operations.
+ */
 function internalListener({
   internalHost,
   internalPort,
@@ -140,14 +144,14 @@ function internalListener({
     if (peerUrl === undefined) return undefined;
     const { peerUrl: url, internalPort: port } = settings;
     throw new ConfigError(
-      `${url.variable} (flag ${url.flag}) is set without ${port.variable} (flag ${port.flag}): it must be ${port.allowed}`,
+      `${url.variable} (flag ${url.flag}) is set without ${port.variable} (flag ${port.flag}), which must be ${port.allowed}`,
     );
   }
   if (internalToken === undefined) {
     const { internalPort: port, internalToken: token } = settings;
     throw new ConfigError(
-      `${port.variable} (flag ${port.flag}) is set without ${token.variable} or ${token.variable}_FILE: ` +
-        `it must be ${token.allowed}`,
+      `${port.variable} (flag ${port.flag}) is set without ${token.variable} or ${token.variable}_FILE, ` +
+        `which must be ${token.allowed}`,
     );
   }
   return { host: internalHost, port: internalPort, token: internalToken, peerUrl };
@@ -155,7 +159,7 @@ function internalListener({
 
 /**
  * Reads the given settings.
- * @throws ConfigError naming every wrong value, with its variable and flag and the allowed values
+ * @throws ConfigError the message lists every invalid value, with its variable, its flag and the allowed values
  */
 export function readSettings<K extends SettingName>(
   names: readonly K[],
@@ -173,58 +177,68 @@ export function readSettings<K extends SettingName>(
   return values as Pick<SettingValues, K>;
 }
 
-/** @throws ConfigError one file without the other */
+/**
+ * Reads the TLS files.
+ * @throws ConfigError only one of the two files is set
+ */
 function tlsFiles({ tlsCertFile, tlsKeyFile }: SettingValues): TlsFiles | undefined {
   if (tlsCertFile && tlsKeyFile) return { certFile: tlsCertFile, keyFile: tlsKeyFile };
   if (!tlsCertFile && !tlsKeyFile) return undefined;
   const { tlsCertFile: cert, tlsKeyFile: key } = settings;
   throw new ConfigError(
-    `${cert.variable} (flag ${cert.flag}) and ${key.variable} (flag ${key.flag}) must be given together`,
+    `${cert.variable} (flag ${cert.flag}) and ${key.variable} (flag ${key.flag}) must be set together`,
   );
 }
 
-/** Sender of mails that are written into files. */
+/** Sender of mails that are written to files. */
 const LOCAL_SENDER = "gatehouse@localhost";
 
-/** @throws ConfigError a mail server without a sender address */
+/**
+ * Reads the configuration of outgoing mails.
+ * @throws ConfigError a mail server is set without a sender address
+ */
 function mail({ smtpUrl, smtpTls, mailFrom }: SettingValues): MailConfig {
   if (smtpUrl === undefined) return { server: undefined, from: mailFrom ?? LOCAL_SENDER };
   if (mailFrom === undefined) {
     const { smtpUrl: url, mailFrom: from } = settings;
     throw new ConfigError(
-      `${url.variable} is set without ${from.variable} (flag ${from.flag}): it must be ${from.allowed}`,
+      `${url.variable} is set without ${from.variable} (flag ${from.flag}), which must be ${from.allowed}`,
     );
   }
-  // Between two processes of one machine nobody can listen, and a certificate for the server's name is rare.
+  // Traffic between two processes of one machine cannot be intercepted, and local servers rarely have a certificate
+  // for the server's name.
   const local = smtpUrl.host === "localhost" || isLoopback(smtpUrl.host);
   return { server: { ...smtpUrl, tls: local ? "unchecked" : smtpTls }, from: mailFrom };
 }
 
 /**
- * Links in mails need a configured public address: the Host header of a request is not trusted, since its sender would
- * choose where a token goes.
- * @throws ConfigError a cloud instance without a public address
+ * Checks that a cloud instance has a public address for the links in its mails. The Host header of a request is not
+ * trusted, because the sender of the request would choose where a token goes.
+ * @throws ConfigError a cloud instance has no public address
  */
 function checkPublicUrl({ edition, publicUrl }: SettingValues): void {
   if (edition !== "cloud" || publicUrl !== undefined) return;
   const setting = settings.publicUrl;
   throw new ConfigError(
-    `${setting.variable} (flag ${setting.flag}) is not set: the cloud edition sends mails with links to it; ` +
-      `it must be ${setting.allowed}`,
+    `${setting.variable} (flag ${setting.flag}) is not set. The cloud edition sends mails with links to this address. ` +
+      `It must be ${setting.allowed}`,
   );
 }
 
-/** @throws ConfigError a part is missing, the edition has no SAML, or the certificates cannot be used */
+/**
+ * Reads the SAML settings.
+ * @throws ConfigError a part is missing, the edition does not support SAML, or the certificates are unusable
+ */
 function samlSettings(values: SettingValues): SamlSettings | undefined {
   const { samlIdpEntityId: idpEntityId, samlSsoUrl: ssoUrl, samlCertificateFile: file, publicUrl } = values;
   if (!idpEntityId && !ssoUrl && !file) return undefined;
   const names = ["samlIdpEntityId", "samlSsoUrl", "samlCertificateFile", "publicUrl"] as const;
   if (!idpEntityId || !ssoUrl || !file || !publicUrl) {
     const list = names.map((name) => `${settings[name].variable} (flag ${settings[name].flag})`).join(", ");
-    throw new ConfigError(`SAML needs all of ${list}`);
+    throw new ConfigError(`SAML needs all of these settings: ${list}`);
   }
   if (values.edition === "community")
-    throw new ConfigError(`${settings.samlIdpEntityId.variable} is set: the edition community has no SAML`);
+    throw new ConfigError(`${settings.samlIdpEntityId.variable} is set, but the community edition does not support SAML`);
   const { samlEmailAttribute: emailAttribute, samlNameAttribute: nameAttribute } = values;
   const linkUsers = values.samlLinkUsers;
   const certificates = certificatesIn(file);
@@ -244,19 +258,19 @@ const BEGIN = "-----BEGIN CERTIFICATE-----";
 const RSA_BITS = 2048;
 
 /**
- * The certificates of a PEM file, each as PEM. Their dates do not count: a certificate carries the identity provider's
- * key, which is trusted because it is in this file.
- * @throws ConfigError the file cannot be read, has no certificate, or one with a weak key
+ * Reads the certificates of a PEM file, each as PEM. Their dates are ignored: a certificate contains the identity
+ * provider's key, which is trusted because it is in this file.
+ * @throws ConfigError the file is unreadable, contains no certificate, or contains a certificate with a weak key
  */
 function certificatesIn(file: string): readonly string[] {
   try {
     const [, ...texts] = readFileSync(file, "utf8").split(BEGIN);
-    if (texts.length === 0) throw new Error(`${file} has no certificate in PEM form`);
+    if (texts.length === 0) throw new Error(`${file} contains no certificate in PEM form`);
     return texts.map((text) => {
       const certificate = new X509Certificate(BEGIN + text);
       const { asymmetricKeyType: type, asymmetricKeyDetails: details } = certificate.publicKey;
       if (type !== "rsa" || (details?.modulusLength ?? 0) < RSA_BITS)
-        throw new Error(`${file} has a certificate whose key is no RSA key of ${RSA_BITS} bits or more`);
+        throw new Error(`${file} contains a certificate without an RSA key of at least ${RSA_BITS} bits`);
       return certificate.toString();
     });
   } catch (error) {
@@ -266,7 +280,7 @@ function certificatesIn(file: string): readonly string[] {
 }
 
 /**
- * The configuration of the service, from the environment and the flags of `serve`.
+ * Reads the configuration of the service from the environment and the flags of `serve`.
  * @throws ConfigError see {@link readSettings}
  */
 export function readConfig(environment: Environment, flags: Flags): Config {

@@ -1,9 +1,9 @@
 import { z } from "zod";
 
-/** One setting: an environment variable and, for most, a flag of `serve` that wins over it. */
+/** One setting: an environment variable and, for most settings, a flag of `serve` that overrides it. */
 export interface Setting<T extends z.ZodType = z.ZodType> {
   readonly variable: string;
-  /** Missing for a secret: every user of the machine can read arguments. */
+  /** Undefined for a secret, because every user of the machine can read arguments. */
   readonly flag?: string | undefined;
   /** Name of the flag's value in the help. */
   readonly value: string;
@@ -11,23 +11,23 @@ export interface Setting<T extends z.ZodType = z.ZodType> {
   /** The allowed values, as the end of the sentence "it must be …". */
   readonly allowed: string;
   readonly fallback?: string;
-  /** Hides the value in messages, and allows a file that the variable `<variable>_FILE` names. @default false */
+  /** Hides the value in messages, and allows the variable `<variable>_FILE` with the path of a file. @default false */
   readonly secret?: boolean;
-  /** Why a value must not be given as a flag; undefined if it may. */
+  /** Returns why a flag must not contain a value, or undefined if the flag is allowed. */
   readonly refusedAsFlag?: (text: string) => string | undefined;
-  /** Parses the text to the value that the service uses. */
+  /** Parses the text into the value that the service uses. */
   readonly schema: T;
 }
 
-/** A setting without its names, which come from its name in the table. Only a secret has no flag. */
+/** A setting without its variable, which derives from its name in the table. Only secrets have no flag. */
 type Row<T extends z.ZodType> = Omit<Setting<T>, "variable">;
 
-/** Gives a row of the table the type of its schema. */
+/** Returns a row of the table, with the type of its schema. */
 export const row = <T extends z.ZodType>(input: Row<T>): Row<T> => input;
 
 const words = (name: string, separator: string): string => name.replace(/[A-Z]/g, `${separator}$&`);
 
-/** The settings of a table: `dataDir` is the variable `GATEHOUSE_DATA_DIR` and the flag `--data-dir`. */
+/** Completes the settings of a table: `dataDir` has the variable `GATEHOUSE_DATA_DIR` and the flag `--data-dir`. */
 export const named = <T extends Readonly<Record<string, Row<z.ZodType>>>>(rows: T) =>
   Object.fromEntries(
     Object.entries(rows).map(([name, input]) => [
@@ -40,7 +40,7 @@ export const named = <T extends Readonly<Record<string, Row<z.ZodType>>>>(rows: 
     ]),
   ) as { readonly [Name in keyof T]: T[Name] & { readonly variable: string } };
 
-/** What a setting may be, as text and as a schema. */
+/** The allowed values of a setting, as text and as a schema. */
 type Kind<T extends z.ZodType> = Pick<Setting<T>, "allowed" | "schema">;
 
 /** A whole number of at most nine digits. */
@@ -49,7 +49,7 @@ const wholeNumber = z
   .regex(/^-?\d{1,9}$/)
   .transform(Number);
 
-/** A whole number, with its unit in the plural. */
+/** Returns the kind of a whole number. The unit is a plural. */
 export function whole(
   bounds: { readonly min?: number; readonly max?: number; readonly unit?: string } = {},
 ): Kind<z.ZodType<number, string>> {

@@ -35,13 +35,13 @@ export const settings = named({
   }),
   port: row({
     value: "number",
-    about: "Port to listen on; 0: any free one, which the log line `listening` names",
+    about: "Port to listen on. 0 selects any free port, which the log line `listening` contains",
     fallback: "8080",
     ...whole({ min: 0, max: 65_535 }),
   }),
   internalHost: row({
     value: "address",
-    about: "Address to listen on for internal operations, of a network that only trusted services reach",
+    about: "Address to listen on for internal operations, in a network that only trusted services can reach",
     allowed: "a host name or an IP address, without a port",
     fallback: "127.0.0.1",
     schema: address,
@@ -49,15 +49,15 @@ export const settings = named({
   internalPort: row({
     value: "number",
     about:
-      "Port to listen on for internal operations; left out: they are not served; 0: any free one, which the log " +
-      "line `listening for internal operations` names",
+      "Port to listen on for internal operations. By default they are not served. 0 selects any free port, which the " +
+      "log line `listening for internal operations` contains",
     ...optional(whole({ min: 0, max: 65_535 })),
   }),
   internalToken: row({
     flag: undefined,
     value: "text",
-    about: "What each request for an internal operation must carry in the header X-Internal-Token",
-    allowed: "a text of 32 to 1024 visible ASCII characters, as `openssl rand -base64 32` makes one",
+    about: "Token that each request for an internal operation must send in the header X-Internal-Token",
+    allowed: "a text of 32 to 1024 visible ASCII characters, for example the output of `openssl rand -base64 32`",
     secret: true,
     schema: z
       .string()
@@ -67,31 +67,31 @@ export const settings = named({
   peerUrl: row({
     value: "url",
     about:
-      "Address at which other instances reach this one's internal operations, so that a login finds a device whose " +
-      "tunnel another instance holds; left out: it finds those of its own instance alone",
-    allowed: "http:// or https:// with a host and, if it is another one, a port; needs --internal-port",
+      "Address at which other instances reach the internal operations of this instance. A login then finds devices " +
+      "whose tunnels are open on another instance. By default a login finds only devices of its own instance",
+    allowed: "http:// or https:// with a host and an optional port; needs --internal-port",
     schema: origin.optional(),
   }),
   tlsCertFile: row({
     value: "file",
-    about: "Certificate with its chain, to serve HTTPS; SIGHUP reads it and the key again",
-    allowed: "the path of a PEM file, given together with the key",
+    about: "Certificate with its chain, to serve HTTPS. SIGHUP reloads the certificate and the key",
+    allowed: "the path of a PEM file, set together with the key",
     schema: path.optional(),
   }),
   tlsKeyFile: row({
     value: "file",
     about: "Private key of the certificate",
-    allowed: "the path of a PEM file that not everybody may read, given together with the certificate",
+    allowed: "the path of a PEM file that is not readable by all users, set together with the certificate",
     schema: path.optional(),
   }),
   publicUrl: row({
     value: "url",
-    about: "Address at which clients reach the service, for links; left out: the address that they called",
-    allowed: "http:// or https:// with a host and, if it is another one, a port",
+    about: "Address at which clients reach the service, for links. Default: the address of the request",
+    allowed: "http:// or https:// with a host and an optional port",
     schema: origin.optional(),
   }),
 
-  // The SSH entry
+  // SSH access
   sshHost: row({
     value: "address",
     about: "Address to listen on for SSH",
@@ -102,22 +102,22 @@ export const settings = named({
   sshPort: row({
     value: "number",
     about:
-      "Port to listen on for SSH to devices, `ssh login@namespace.device@host`; left out: there is no SSH entry; 0: " +
-      "any free one, which the log line `listening for SSH` names",
+      "Port to listen on for SSH to devices, `ssh login@namespace.device@host`. By default SSH is not served. 0 selects " +
+      "any free port, which the log line `listening for SSH` contains",
     ...optional(whole({ min: 0, max: 65_535 })),
   }),
   sshHostKeyFile: row({
     value: "file",
     about:
-      "Private key by which clients recognize the SSH entry, the same on all instances; left out: ssh_host_ed25519_key " +
-      "in the data folder, made at the first start",
+      "SSH host key by which clients recognize the service. Use the same key on all instances. Default: " +
+      "ssh_host_ed25519_key in the data folder, created at the first start",
     allowed:
-      "the path of a private key without a passphrase, Ed25519, ECDSA or RSA, that not everybody may read",
+      "the path of a private key without a passphrase, Ed25519, ECDSA or RSA, that is not readable by all users",
     schema: path.optional(),
   }),
   sshEnvironment: row({
     value: "names",
-    about: "Environment variables that clients may set at devices, with * at the end of a name for any rest",
+    about: "Environment variables that clients may set on devices. * at the end of a name matches any suffix",
     allowed: "names of letters, digits and _, separated by commas",
     fallback: "LANG,LC_*,TZ,COLORTERM",
     schema: z
@@ -128,46 +128,46 @@ export const settings = named({
   sshForwarding: row({
     value: "off|namespace|on",
     about:
-      "Which connections logins may forward through devices (`ssh -L`, `-D`, `-J`): none; those that the setting " +
-      "`ssh_forwarding` of the namespace allows; all, although no firewall rule applies to their targets",
+      "Connections that logins may forward through devices (`ssh -L`, `-D`, `-J`): off = none; namespace = the " +
+      "connections that the namespace's setting `ssh_forwarding` allows; on = all. Firewall rules do not apply to targets",
     fallback: "namespace",
     ...oneOf("off", "namespace", "on"),
   }),
   sshKeepAlive: row({
     value: "seconds",
     about:
-      "Seconds after which the gateway asks a silent SSH client for an answer; after three requests without one, it " +
-      "ends the connection, its commands and its session",
+      "Seconds after which the gateway sends a keep-alive request to a silent SSH client. After three requests without " +
+      "a response, it ends the connection, its commands and its session",
     fallback: "30",
     ...whole({ min: 1, max: 3600, unit: "seconds" }),
   }),
   sshStartupsPerAddress: row({
     value: "number",
     about:
-      "Most SSH connections of one address (of IPv6 one /64) at a time that are not logged in yet; the oldest of them " +
-      "makes room for a new one; 0: no limit",
+      "Maximum number of concurrent SSH connections from one address (IPv6: one /64) before login. A new connection " +
+      "replaces the oldest one. 0 = no limit",
     fallback: "100",
     ...whole({ min: 0 }),
   }),
   sshRefusalsPerAddress: row({
     value: "number",
     about:
-      "Most refused SSH logins of one address (of IPv6 one /64) in a minute, counted by each instance for itself; " +
-      "then its connections are closed until the minute is over; 0: no limit",
+      "Maximum number of refused SSH logins from one address (IPv6: one /64) per minute and instance. Beyond it, " +
+      "connections from the address are closed until the minute ends. 0 = no limit",
     fallback: "60",
     ...whole({ min: 0 }),
   }),
   endRefusedSessions: row({
     value: "on|off",
     about:
-      "Whether open SSH sessions and web terminals end once the policy would refuse their logins: a key is deleted, a " +
-      "rule denies them, a tag, a device or a membership changes",
+      "End open SSH sessions and web terminals when the policy no longer allows their logins, for example after a key " +
+      "is deleted, a rule denies the login, or a tag, a device or a membership changes",
     fallback: "on",
     ...onOff,
   }),
   sshMemory: row({
     value: "megabytes",
-    about: "Heap limit of the gateway process, which speaks SSH; a process that reaches it is restarted",
+    about: "Heap limit of the gateway process, which serves SSH. The service restarts a process that reaches the limit",
     fallback: "512",
     ...whole({ min: 64 }),
   }),
@@ -176,13 +176,13 @@ export const settings = named({
   databaseUrl: row({
     value: "url",
     about:
-      "Database, when it is not the file gatehouse.db in the data folder: file:<path> of a SQLite file, or " +
-      "postgresql://user@host/name, which several instances may share",
+      "Database: file:<path> of a SQLite file, or postgresql://user@host/name, which several instances can share. " +
+      "Default: the file gatehouse.db in the data folder",
     allowed: "file:<path> of a SQLite file, or postgresql://[user[:password]@]host[:port]/name",
     secret: true,
     refusedAsFlag: (text) => {
       return URL.canParse(text) && new URL(text).password !== ""
-        ? "a password on the command line can be read by every user of the machine"
+        ? "every user of the machine can read a password on the command line"
         : undefined;
     },
     schema: z
@@ -192,7 +192,7 @@ export const settings = named({
   }),
   databaseConnections: row({
     value: "number",
-    about: "Most connections to a PostgreSQL database that this process opens",
+    about: "Maximum number of connections to a PostgreSQL database that this process opens",
     fallback: "10",
     ...whole({ min: 2, max: 1000 }),
   }),
@@ -200,16 +200,16 @@ export const settings = named({
     flag: undefined,
     value: "text",
     about:
-      "Secret that seals the signing keys and the MFA secrets in the database: the same for all instances on one " +
-      "database. Left out: the file `secret` in the data folder, made at the first start. Back it up with the database",
-    allowed: "a text of 32 characters at least, as `openssl rand -base64 32` makes one",
+      "Secret that encrypts the signing keys and the MFA secrets in the database. All instances on one database need the " +
+      "same secret. Default: the file `secret` in the data folder, created at the first start. Back it up with the database",
+    allowed: "a text of at least 32 characters, for example the output of `openssl rand -base64 32`",
     secret: true,
     schema: z.string().min(32).max(1024).optional(),
   }),
 
   edition: row({
     value: "name",
-    about: "Which operations are served: community, enterprise or cloud",
+    about: "Edition, which determines the served operations: community, enterprise or cloud",
     fallback: "enterprise",
     ...oneOf("community", "enterprise", "cloud"),
   }),
@@ -219,32 +219,32 @@ export const settings = named({
     flag: undefined,
     value: "url",
     about:
-      "Mail server. Left out: mails are written into files in the folder `mail` of the data folder, for the operator " +
-      "to hand on",
+      "Mail server. By default mails are written to files in the folder `mail` of the data folder, and the operator " +
+      "forwards them",
     allowed:
-      "smtp://[user:password@]host[:port], which uses STARTTLS, or smtps://[user:password@]host[:port], special " +
-      "characters of user and password in percent encoding",
+      "smtp://[user:password@]host[:port], which uses STARTTLS, or smtps://[user:password@]host[:port]; percent-encode " +
+      "special characters of user and password",
     secret: true,
     schema: smtpUrl.optional(),
   }),
   smtpTls: row({
     value: "when",
     about:
-      "Whether mails may go to the mail server without TLS: required (never), or offered (when it offers none); to a " +
-      "server on this machine they always may",
+      "TLS to the mail server: required = always; offered = only if the server offers it. Mails to a server on this " +
+      "machine never require TLS",
     fallback: "required",
     ...oneOf("required", "offered"),
   }),
   mailFrom: row({
     value: "address",
-    about: "Address that mails come from; needed with a mail server",
+    about: "Sender address of mails. Required with a mail server",
     allowed: "an e-mail address",
     schema: email.optional(),
   }),
 
   maximumLockout: row({
     value: "minutes",
-    about: "Longest lockout after wrong logins, in minutes; 0 or less: no lockouts",
+    about: "Maximum lockout after failed logins, in minutes. 0 or less = no lockouts",
     fallback: "60",
     ...whole({ unit: "minutes" }),
   }),
@@ -253,33 +253,33 @@ export const settings = named({
   maximumPendingDevices: row({
     value: "number",
     about:
-      "How many devices of a namespace may wait to be accepted: anybody who knows its id can enroll one; " +
-      "0 or less: no limit",
+      "Maximum number of pending devices in a namespace. Any client that knows the namespace's id can enroll a device. " +
+      "0 or less = no limit",
     fallback: "10000",
     ...whole({ unit: "devices" }),
   }),
   maximumFirewallRules: row({
     value: "number",
     about:
-      "How many firewall rules a namespace may have: each login to its devices reads them; 0 or less: no limit",
+      "Maximum number of firewall rules in a namespace. Each login to its devices reads them. 0 or less = no limit",
     fallback: "10000",
     ...whole({ unit: "rules" }),
   }),
   maximumConnectors: row({
     value: "number",
-    about: "How many connectors a namespace may have; 0 or less: no limit",
+    about: "Maximum number of connectors in a namespace. 0 or less = no limit",
     fallback: "100",
     ...whole({ unit: "connectors" }),
   }),
   maximumTunnels: row({
     value: "number",
-    about: "How many tunnels a device may have at a time; 0 or less: no limit",
+    about: "Maximum number of tunnels of a device at a time. 0 or less = no limit",
     fallback: "10",
     ...whole({ unit: "tunnels" }),
   }),
   tunnelsDomain: row({
     value: "domain",
-    about: "Domain below which tunnels have their addresses; left out: the host that clients called",
+    about: "Parent domain of the addresses of tunnels. Default: the host of the request",
     allowed: "a host name of labels of letters, digits and inner hyphens, with at most 220 characters",
     schema: domain.optional(),
   }),
@@ -295,41 +295,41 @@ export const settings = named({
   loginsPerAddress: row({
     value: "number",
     about:
-      "Most login-type requests of one address (of IPv6 one /64) in a minute, over all instances; 0: no limit",
+      "Maximum number of login-type requests from one address (IPv6: one /64) per minute, over all instances. 0 = no limit",
     fallback: "60",
     ...whole({ min: 0 }),
   }),
   loginsPerAccount: row({
     value: "number",
     about:
-      "Most login-type requests for one user name in a minute, from all addresses but those of the last 30 days' " +
-      "logins, each of which has that limit for itself; 0: no limit",
+      "Maximum number of login-type requests for one user name per minute. Each address from which the user logged in " +
+      "during the last 30 days has a separate limit. All other addresses share one limit. 0 = no limit",
     fallback: "30",
     ...whole({ min: 0 }),
   }),
   reportsPerAddress: row({
     value: "number",
     about:
-      "Most reports of devices from one address in a minute, counted by each instance for itself. An agent reports " +
-      "when it starts, and every 10 to 11 minutes while it has a tunnel, so it is the fleet behind one address that " +
-      "starts at once which needs the room; 0: no limit",
+      "Maximum number of device reports from one address per minute and instance. An agent reports when it starts, and " +
+      "every 10 to 11 minutes while it has a tunnel. A fleet behind one address that starts at the same time needs the " +
+      "highest limit. 0 = no limit",
     fallback: "60000",
     ...whole({ min: 0 }),
   }),
   enrollmentsPerAddress: row({
     value: "number",
     about:
-      "Most devices of one address in a minute that the service does not know yet, counted by each instance for " +
-      "itself: as many can be brought into use behind one address at a time; 0: no limit",
+      "Maximum number of new devices from one address per minute and instance. It limits how fast a fleet behind one " +
+      "address can enroll. 0 = no limit",
     fallback: "2000",
     ...whole({ min: 0 }),
   }),
   listBacklog: row({
     value: "milliseconds",
     about:
-      "How long the waiting lists of one namespace may hold up an instance in all, in milliseconds, by what its lists " +
-      "took lately. A further list of it is answered with 503 and Retry-After; no other request is. Lists wait only on " +
-      "SQLite, where all requests wait while one is made; 0: no limit",
+      "Maximum total duration of the queued list requests of one namespace, in milliseconds, estimated from its recent " +
+      "list requests. Further list requests of the namespace receive 503 with Retry-After; other requests do not. Lists " +
+      "are queued only on SQLite, where all requests wait while a list is read. 0 = no limit",
     fallback: "500",
     ...whole({ min: 0 }),
   }),
@@ -338,35 +338,35 @@ export const settings = named({
   sshEndpoint: row({
     value: "host:port",
     about:
-      "Where clients reach the SSH side; left out: the host that they called, and the port of --ssh-port",
-    allowed: "host:port, the port from 1 to 65535",
+      "Address at which clients reach SSH. Default: the host of the request, and the port of --ssh-port",
+    allowed: "host:port, with a port from 1 to 65535",
     schema: hostAndPort.optional(),
   }),
   apiEndpoint: row({
     value: "host:port",
-    about: "Where clients reach the API; left out: the host that they called",
-    allowed: "host:port, the port from 1 to 65535",
+    about: "Address at which clients reach the API. Default: the host of the request",
+    allowed: "host:port, with a port from 1 to 65535",
     schema: hostAndPort.optional(),
   }),
   trustedProxies: row({
     value: "addresses",
     about:
-      "Proxies whose X-Real-IP, else X-Forwarded-For, and X-Forwarded-Host, -Port and -Proto are believed; they " +
-      "must set or remove these headers of their clients. On the SSH port they may send the PROXY protocol",
+      "Trusted proxies. The service uses their headers X-Real-IP (or else X-Forwarded-For) and X-Forwarded-Host, -Port " +
+      "and -Proto. They must set or remove these headers of their clients. On the SSH port they may send the PROXY protocol",
     allowed: "IP addresses and ranges like 10.0.0.0/8, separated by commas",
     schema: addressRanges.default([]),
   }),
   corsOrigins: row({
     value: "origins",
-    about: "Origins whose pages may call the service from a browser, separated by commas; left out: none",
+    about: "Origins whose pages may call the service from a browser, separated by commas. Default: none",
     allowed: "origins like https://console.example.org, separated by commas",
     schema: origins.default([]),
   }),
   pages: row({
     value: "on|off",
     about:
-      "Whether the pages are served that the service's own links lead to: / and /setup, and those in its mails; off " +
-      "where a console serves these paths",
+      "Serve the pages that the service's own links open: /, /setup, and the pages linked in its mails. Set it to off " +
+      "if a console serves these paths",
     fallback: "on",
     ...onOff,
   }),
@@ -375,35 +375,35 @@ export const settings = named({
   samlIdpEntityId: row({
     value: "id",
     about:
-      "Entity id of the identity provider whose users log in by SAML, given together with its address, its " +
-      "certificate and the public URL; left out: SAML is off",
-    allowed: "a text of at most 1024 characters, on the edition enterprise or cloud",
+      "Entity id of the identity provider whose users log in by SAML. Set it together with the provider's address, its " +
+      "certificate and the public URL. By default SAML is off",
+    allowed: "a text of at most 1024 characters, in the edition enterprise or cloud",
     schema: z.string().min(1).max(1024).optional(),
   }),
   samlSsoUrl: row({
     value: "url",
-    about: "Address of the identity provider to which browsers bring requests (binding HTTP-Redirect)",
+    about: "Address of the identity provider that receives requests from browsers (binding HTTP-Redirect)",
     allowed: "a URL that begins with https:// or http://",
     schema: z.url({ protocol: /^https?$/ }).optional(),
   }),
   samlCertificateFile: row({
     value: "file",
     about:
-      "Certificates with which the identity provider signs: several while it changes them. Only their keys count, not " +
-      "their dates",
+      "Signing certificates of the identity provider. Include several during a certificate change. Only their keys count, " +
+      "not their dates",
     allowed: "the path of a PEM file of certificates with RSA keys of 2048 bits or more",
     schema: path.optional(),
   }),
   samlEmailAttribute: row({
     value: "name",
-    about: "Attribute with a user's e-mail address; without it in a response, the NameID must be one",
+    about: "Attribute with a user's e-mail address. If a response lacks it, the NameID must be an e-mail address",
     allowed: "the name of an attribute, at most 1024 characters",
     fallback: "email",
     schema: z.string().min(1).max(1024),
   }),
   samlNameAttribute: row({
     value: "name",
-    about: "Attribute with a user's name; without it in a response, the e-mail address is the name",
+    about: "Attribute with a user's name. If a response lacks it, the e-mail address is the name",
     allowed: "the name of an attribute, at most 1024 characters",
     fallback: "name",
     schema: z.string().min(1).max(1024),
@@ -411,8 +411,8 @@ export const settings = named({
   samlLinkUsers: row({
     value: "true|false",
     about:
-      "Whether the identity provider may log in as a user of this service who has the same e-mail address; only for " +
-      "one in which nobody can choose his address",
+      "Let the identity provider log in as an existing user with the same e-mail address. Use it only if users of the " +
+      "provider cannot choose their addresses",
     allowed: "true or false",
     fallback: "false",
     schema: z.enum(["true", "false"]).transform((text) => text === "true"),
@@ -421,21 +421,21 @@ export const settings = named({
   // Billing
   billingGateway: row({
     value: "name",
-    about: "Which payment gateway a cloud instance uses; ledger: the one in the service's own database",
+    about: "Payment gateway of a cloud instance. ledger is the gateway in the service's own database",
     fallback: "ledger",
     ...oneOf("ledger"),
   }),
   billingTimeout: row({
     value: "seconds",
-    about: "How long the payment gateway may take to answer, in seconds",
+    about: "Timeout for responses of the payment gateway, in seconds",
     fallback: "10",
     ...whole({ min: 1, max: 60, unit: "seconds" }),
   }),
   billingDevicePrice: row({
     value: "number",
     about:
-      "What a subscription costs a month for each accepted device, in hundredths of the currency; invoices of " +
-      "nothing count as paid",
+      "Monthly price of a subscription for each accepted device, in hundredths of the currency. Invoices of 0 count as " +
+      "paid",
     fallback: "0",
     ...whole({ min: 0, max: 1_000_000 }),
   }),
@@ -449,8 +449,8 @@ export const settings = named({
   geoipFile: row({
     value: "file",
     about:
-      "Database of the positions of IP addresses, such as GeoLite2 City; SIGHUP reads it again; left out: the " +
-      "positions of devices and sessions are 0,0",
+      "Database of the positions of IP addresses, such as GeoLite2 City. SIGHUP reloads it. By default the positions of " +
+      "devices and sessions are 0,0",
     allowed: "the path of a file in the MaxMind format (.mmdb)",
     schema: path.optional(),
   }),
@@ -458,27 +458,27 @@ export const settings = named({
   // Retention
   auditRetention: row({
     value: "days",
-    about: "How long entries of the audit trail are kept, in days; 0: for ever",
+    about: "Retention of audit trail entries, in days. 0 = forever",
     fallback: "365",
     ...whole({ min: 0, max: 36_500, unit: "days" }),
   }),
   sessionRetention: row({
     value: "days",
-    about: "How long sessions are kept after their end, in days; 0: for ever",
+    about: "Retention of sessions after their end, in days. 0 = forever",
     fallback: "365",
     ...whole({ min: 0, max: 36_500, unit: "days" }),
   }),
   recordingRetention: row({
     value: "days",
     about:
-      "How long recordings are kept after the end of their session, in days, but no longer than the session; " +
-      "0: as long as the session",
+      "Retention of recordings after the end of their session, in days, but at most as long as the session. 0 = as long " +
+      "as the session",
     fallback: "90",
     ...whole({ min: 0, max: 36_500, unit: "days" }),
   }),
   maximumRecording: row({
     value: "MiB",
-    about: "Most that is kept of the recording of one session, in MiB; what comes after that is refused",
+    about: "Maximum size of the recording of one session, in MiB. Later output is refused",
     fallback: "64",
     ...whole({ min: 1, max: 1024 }),
   }),
@@ -486,33 +486,33 @@ export const settings = named({
   // Operation
   metricsAddress: row({
     value: "host:port",
-    about: "Address to serve /metrics for Prometheus on, apart from everything else; left out: not served",
-    allowed: "host:port, the port from 0 (any free one) to 65535",
+    about: "Separate address that serves /metrics for Prometheus. By default /metrics is not served",
+    allowed: "host:port, with a port from 0 (any free port) to 65535",
     schema: listenAddress.optional(),
   }),
   metricsTokenFile: row({
     value: "file",
-    about: "File with the bearer token that Prometheus must send; left out: none is asked for",
-    allowed: "the path of a file that not everybody may read, with 16 characters or more",
+    about: "File with the bearer token that Prometheus must send. By default no token is required",
+    allowed: "the path of a file that is not readable by all users, with at least 16 characters",
     schema: path.optional(),
   }),
   logLevel: row({
     value: "level",
-    about: "Least important messages to log: fatal, error, warn, info, debug, trace or silent",
+    about: "Minimum level of log messages: fatal, error, warn, info, debug, trace or silent",
     fallback: "info",
     ...oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"),
   }),
   drain: row({
     value: "seconds",
     about:
-      "How long open SSH sessions and web terminals may go on when the service is stopped, in seconds; no new ones " +
-      "begin meanwhile, and a second signal ends them at once",
+      "Time that open SSH sessions and web terminals may continue after the service is stopped, in seconds. New sessions " +
+      "are refused during this time. A second signal ends all sessions immediately",
     fallback: "0",
     ...whole({ min: 0, max: 86_400, unit: "seconds" }),
   }),
   shutdownTimeout: row({
     value: "seconds",
-    about: "How long requests in flight may take to end when the service is stopped, in seconds",
+    about: "Time limit for requests in flight when the service is stopped, in seconds",
     fallback: "10",
     ...whole({ min: 1, max: 3600, unit: "seconds" }),
   }),

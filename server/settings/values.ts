@@ -3,21 +3,21 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { normalRange } from "../addresses.ts";
 
-// Schemas of settings, from text to the value that the service uses.
+// Schemas of settings. Each one parses text into the value that the service uses.
 
-/** The path of a file or folder, as an absolute one. */
+/** The path of a file or folder, converted to an absolute path. */
 export const path = z
   .string()
   .min(1)
   .transform((text) => resolve(text));
 
-/** host:port, the port from 1 on. */
+/** `host:port`, with a port of at least 1. */
 export const hostAndPort = z.string().refine((text) => {
   const match = /^(?<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):(?<port>\d{1,5})$/.exec(text);
   return match !== null && Number(match.groups?.port) >= 1 && Number(match.groups?.port) <= 65535;
 });
 
-/** Whether a text is a URL that names a PostgreSQL server and a database on it. */
+/** Returns whether a text is a URL of a database on a PostgreSQL server. */
 export function isPostgresql(text: string): boolean {
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) return false;
   const { hostname, pathname } = new URL(text);
@@ -28,7 +28,7 @@ export function isPostgresql(text: string): boolean {
 export const address = z
   .string()
   .refine((text) => isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text));
-/** A domain, short enough that DNS allows a name of 32 characters below it. */
+/** A domain. Its length allows DNS names with a label of 32 characters below the domain. */
 export const domain = z
   .string()
   .max(220)
@@ -36,13 +36,13 @@ export const domain = z
   .refine((text) => text.split(".").every((label) => !label.startsWith("-") && !label.endsWith("-")))
   .transform((text) => text.toLowerCase());
 
-/** A reference of a container image: a repository, then a tag or a digest. */
+/** A reference to a container image: a repository, then a tag or a digest. */
 export const imageReference = z
   .string()
   .max(512)
   .regex(/^[a-zA-Z0-9][a-zA-Z0-9._/-]*(:[0-9]+\/[a-zA-Z0-9._/-]+)?(:[a-zA-Z0-9._-]+|@sha256:[0-9a-f]{64})$/);
 
-/** A URL with only scheme, host and port; the value ends without a slash. */
+/** A URL with only scheme, host and port. The value has no trailing slash. */
 export const origin = z
   .string()
   .refine((text) => /^https?:\/\/[^/?#@\\\s]+\/?$/i.test(text) && URL.canParse(text))
@@ -54,7 +54,7 @@ export const origins = z
   .transform((text) => text.split(",").map((item) => item.trim()))
   .pipe(z.array(origin));
 
-/** host:port to listen on. */
+/** `host:port` of a listener. */
 export const listenAddress = z
   .string()
   .regex(/^([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}$/)
@@ -83,7 +83,7 @@ function decoded(text: string): string | undefined {
   }
 }
 
-/** A mail server with its login: a URL without any other part, so that it cannot set options of the library. */
+/** A mail server with its login. The URL has no other parts, so that it cannot set options of the library. */
 export const smtpUrl = z.string().transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const port = SMTP_PORTS[url?.protocol ?? ""];

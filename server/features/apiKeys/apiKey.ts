@@ -13,7 +13,7 @@ export const declaredApiKey = (row: Pick<ApiKey, "name" | "role" | "expiresIn">)
 });
 
 export const apiKeyObject: ManagedObject<ApiKey> = {
-  // A key is identified by its name, which the operation may just have changed.
+  // The name identifies a key. The operation may just have changed the name.
   id: (_, { params, body, result, done }) => String((done && body.name) || params.key || result?.name),
   find: (tx, tenantId, name) => findRow(tx, "ApiKey", { tenantId, name }),
   declared: declaredApiKey,
@@ -22,7 +22,10 @@ export const apiKeyObject: ManagedObject<ApiKey> = {
 
 type WireApiKey = z.output<typeof apiKeys.apiKey>;
 
-/** Converts an API key to its wire format, without the secret, which is not stored (models section 6). */
+/**
+ * Converts an API key to its wire format. The secret is not stored, so the result does not contain it (models section
+ * 6).
+ */
 export function presentApiKey(row: ApiKey): WireApiKey {
   return {
     tenant_id: row.tenantId,

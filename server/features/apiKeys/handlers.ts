@@ -15,7 +15,10 @@ import { declaredApiKey, presentApiKey } from "./apiKey.ts";
 const DAY = 24 * 60 * 60;
 const YEAR = 365;
 
-/** Unix second at which a key made for this many days expires: 365 is a calendar year, -1 never (rules 15.2). */
+/**
+ * Returns the Unix second at which a key with this lifetime in days expires. 365 is a calendar year, and -1 never
+ * expires (rules 15.2).
+ */
 export function expiryOf(days: number, now: Date): number {
   if (days < 0) return -1;
   if (days !== YEAR) return Math.floor(now.getTime() / 1000) + days * DAY;
@@ -24,30 +27,34 @@ export function expiryOf(days: number, now: Date): number {
   return Math.floor(end.getTime() / 1000);
 }
 
-/** A key can do no more than its creator (rules section 15.3); an owner may make a key with the role owner (D25). */
-function checkRole(own: Role, asked: Role): void {
-  if (!roleAtLeast(own, asked)) throw new ForbiddenError(`role: ${asked} is above the caller's`);
+/**
+ * Checks that a key has no higher role than its creator (rules section 15.3). An owner can create keys with the role
+ * owner (D25).
+ */
+function checkRole(own: Role, requested: Role): void {
+  if (!roleAtLeast(own, requested)) throw new ForbiddenError(`role: ${requested} is higher than the caller's role`);
 }
 
-/** When the last key of each namespace was made here, in milliseconds since 1970. */
-const lastMade = new LRUCache<string, number>({ max: 10_000 });
-/** How far times of creation may run ahead of the clock, in milliseconds. */
+/** Creation time of the last key that this process created in each namespace, in milliseconds since 1970. */
+const lastCreated = new LRUCache<string, number>({ max: 10_000 });
+/** Maximum time by which creation times may be ahead of the clock, in milliseconds. */
 const AHEAD = 1000;
 
 /**
- * The time of creation of a new key. No other key of the namespace that was made here has it: names change, so that
- * clients tell keys apart by their time and their maker, and many are made in one millisecond.
+ * Returns the creation time of a new key. It differs from the times of all other keys that this process created in
+ * the namespace. Names change, so clients distinguish keys by creation time and creator, and a millisecond can
+ * contain many creations.
  */
 function timeOfCreation(tenantId: string, now: number): Date {
-  const last = lastMade.get(tenantId) ?? 0;
+  const last = lastCreated.get(tenantId) ?? 0;
   const time = last >= now && last - now < AHEAD ? last + 1 : now;
-  lastMade.set(tenantId, time);
+  lastCreated.set(tenantId, time);
   return new Date(time);
 }
 
 /**
- * A retry with the same Idempotency-Key gets the key that was made, if it sends that key's secret. With another secret
- * it is refused, since the holder of the first secret may be using the key.
+ * Creates an API key. A retry with the same Idempotency-Key and the same secret receives the existing key. A retry
+ * with another secret is rejected, because the owner of the first secret may be using the key.
  */
 const createApiKey: ObjectWrite<PublicOperations["createApiKey"]> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
@@ -58,11 +65,11 @@ const createApiKey: ObjectWrite<PublicOperations["createApiKey"]> = async (conte
   const digest = digestOf(secret);
   const now = services.now();
   const row = await createOnce(context, {
-    taken: "name or key: is used already",
-    find: async (tx, made) => {
-      const known = await findRow(tx, "ApiKey", { tenantId, creationKey: made });
+    taken: "name or key: is already used",
+    find: async (tx, key) => {
+      const known = await findRow(tx, "ApiKey", { tenantId, creationKey: key });
       if (known === null || known.digest === digest) return known;
-      throw new ConflictError(`Idempotency-Key: made the API key ${known.name}, which has another secret`);
+      throw new ConflictError(`Idempotency-Key: created the API key ${known.name} with another secret`);
     },
     create: async (tx) => {
       const createdAt = timeOfCreation(tenantId, now.getTime());
@@ -89,7 +96,7 @@ const listApiKeys: Handler<PublicOperations["listApiKeys"]> = async (context) =>
   const { services, identity, query, header } = context;
   const where = { tenantId: identity.tenant };
   const order = query.order_by ?? "desc";
-  // An unknown field means the default order (rules section 6).
+  // An unknown field selects the default order (rules section 6).
   const sort = {
     name: { name: order },
     role: { role: order },
@@ -125,7 +132,9 @@ const updateApiKey: ObjectWrite<PublicOperations["updateApiKey"], ApiKey> = asyn
   return undefined;
 };
 
-/** Keys are looked up with every request, so a deleted key stops working at once (rules section 15.7). */
+/**
+ * Deletes an API key. Each request looks up its key, so a deleted key stops working immediately (rules section 15.7).
+ */
 const deleteApiKey: ObjectWrite<PublicOperations["deleteApiKey"], ApiKey> = async ({
   services: { db },
   found,

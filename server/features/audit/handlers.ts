@@ -8,8 +8,8 @@ const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
   const { services, identity, query, header } = context;
   const { tenant } = identity;
   const where = {
-    // A range of a single value: for an equality PostgreSQL may walk the primary key backwards to find the latest
-    // entries, through those of all other namespaces.
+    // A range with a single value. For an equality, PostgreSQL may scan the primary key backwards for the latest
+    // entries, across the entries of all other namespaces.
     tenantId: { gte: tenant, lte: tenant },
     ...((query.since || query.until) && {
       at: {
@@ -38,7 +38,7 @@ export const auditHandlers: Handlers<Pick<Operations, keyof typeof audit & keyof
 
 const DAY = 24 * 60 * 60_000;
 
-/** Deletes the entries that are older than the retention of the audit trail. */
+/** Deletes the entries that are older than the audit trail's retention. */
 export async function trimAuditTrail(services: Services): Promise<void> {
   const days = services.settings.auditRetention;
   if (days === 0) return;

@@ -3,10 +3,10 @@ import type { z } from "zod";
 import type { AuditEntry } from "../../db/generated/sqlite/client.ts";
 import { wireDate } from "../wireDate.ts";
 
-/** An entry of the audit trail on the wire. */
+/** The wire format of an audit trail entry. */
 export type WireEntry = z.output<typeof audit.auditEntry>;
 
-/** Converts an entry of the audit trail to its wire format. */
+/** Converts an audit trail entry to its wire format. */
 export function presentAuditEntry(row: AuditEntry): WireEntry {
   const json = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
   return {

@@ -7,11 +7,11 @@ import type { PaymentGateway } from "../../payments/paymentGateway.ts";
 import { billingOf, customerOf } from "./record.ts";
 import { recordBilling } from "./trace.ts";
 
-const alreadyCustomer = () => new ConflictError("the namespace has a customer already");
+const alreadyCustomer = () => new ConflictError("the namespace already has a customer");
 
 /**
- * The gateway creates the customer first. If this process dies before it stores the id, a retry gets the same customer
- * from the gateway, since the idempotency key is made from the tenant id.
+ * Creates the customer at the gateway, then stores it. The process may stop before it stores the id. A retry then
+ * receives the same customer, because the idempotency key derives from the tenant id.
  */
 export const createCustomer: Handler<PublicOperations["createCustomer"]> = async (context) => {
   const { services, identity } = context;
@@ -68,7 +68,10 @@ export const getCustomer: Handler<PublicOperations["getCustomer"]> = async ({ se
 
 type PaymentMethodOperation = "attachPaymentMethod" | "detachPaymentMethod" | "setDefaultPaymentMethod";
 
-/** If the process dies between the call and its audit entry, the owner can repeat the request harmlessly. */
+/**
+ * Returns the handler of an operation on payment methods. The process may stop between the call and its audit entry.
+ * The owner can then repeat the request without harm.
+ */
 function forPaymentMethod(id: PaymentMethodOperation & keyof PaymentGateway) {
   return async (context: Context<PublicOperations["attachPaymentMethod"]>): Promise<undefined> => {
     const { services, identity, body } = context;

@@ -7,10 +7,13 @@ import type { Services } from "../../services.ts";
 import { readDevices } from "../devices/readDevices.ts";
 import { recordBilling } from "./trace.ts";
 
-/** Number of devices that the owner is offered for the choice (rules section 18). */
+/** Number of devices that the owner can choose from (rules section 18). */
 const OFFERED = 3;
 
-/** Uids of the accepted devices with the most sessions; of equals, those that reported last come first. */
+/**
+ * Returns the uids of the accepted devices with the most sessions. If the numbers are equal, the latest report
+ * decides.
+ */
 async function mostUsed({ db }: Services, tenantId: string): Promise<string[]> {
   // Prisma's order by the size of a relation would count the sessions of all namespaces.
   const rows = await readRows<{ uid: string }>(
@@ -30,7 +33,7 @@ export const getDevicesMostUsed: Handler<PublicOperations["getDevicesMostUsed"]>
   return readDevices(services, identity.tenant, uids);
 };
 
-/** The chosen devices stay accepted; all other accepted devices become pending (rules section 18). */
+/** Keeps the chosen devices accepted. All other accepted devices become pending (rules section 18). */
 export const choiceDevices: Handler<PublicOperations["choiceDevices"]> = async (context) => {
   const { services, identity, body } = context;
   const accepted = { tenantId: identity.tenant, status: "accepted" };

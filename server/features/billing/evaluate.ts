@@ -8,7 +8,10 @@ import { countAccepted } from "../devices/deviceCounts.ts";
 import { isFull } from "../devices/deviceLimit.ts";
 import { billingOf, hasActiveSubscription } from "./record.ts";
 
-/** @throws NotFoundError no such namespace */
+/**
+ * Reads the device limit of a namespace.
+ * @throws NotFoundError the namespace does not exist
+ */
 async function limitOf({ db }: Services, tenantId: string) {
   const namespace = await db.namespace.findUnique({
     where: { tenantId },
@@ -18,7 +21,7 @@ async function limitOf({ db }: Services, tenantId: string) {
   return namespace;
 }
 
-/** Asks the gateway whether it allows an action of a customer. */
+/** Returns whether the gateway allows an action of a customer. */
 export function isAllowed(
   services: Services,
   customerId: string,
@@ -27,7 +30,9 @@ export function isAllowed(
   return callPaymentGateway(services, (gateway, signal) => gateway.allows(customerId, action, { signal }));
 }
 
-/** True for a free namespace with too many accepted devices, whose owner has to choose first (rules section 18). */
+/**
+ * True for a free namespace with too many accepted devices. Its owner must first choose devices (rules section 18).
+ */
 async function isOverLimit({ db }: Services, tenantId: string, maxDevices: number): Promise<boolean> {
   if (maxDevices <= 0) return false;
   return (await countAccepted(db, tenantId)) > maxDevices;
@@ -49,8 +54,8 @@ async function evaluate(
 }
 
 /**
- * Checks whether an action is allowed. Without an active subscription the limit of a free namespace decides about
- * devices, and open invoices prevent the deletion of a customer's namespace.
+ * Checks whether an action is allowed. Without an active subscription, the limit of a free namespace applies to
+ * devices, and open invoices block the deletion of a customer's namespace.
  * @throws PaymentError the action is not allowed
  */
 async function report(
@@ -63,14 +68,14 @@ async function report(
   if (row && (hasActiveSubscription(row) || action === "namespace_delete")) {
     if (!(await isAllowed(services, row.customerId, action))) throw paymentRefusal(action);
   } else if (action === "device_accept" && (await isFull(services, namespace))) {
-    throw new PaymentError(`the namespace may have ${namespace.maxDevices} accepted devices at most`);
+    throw new PaymentError(`the namespace can have at most ${namespace.maxDevices} accepted devices`);
   }
   return undefined;
 }
 
-/** The error for an action that the gateway does not allow. */
+/** Returns the error for an action that the gateway does not allow. */
 export const paymentRefusal = (action: billing.ReportedAction): PaymentError =>
-  new PaymentError(`billing refuses ${action}: invoices are open, or the subscription does not run`);
+  new PaymentError(`billing does not allow ${action}: invoices are open, or the subscription is not running`);
 
 export const evaluateBilling: Handler<PublicOperations["evaluateBilling"]> = ({ services, identity }) =>
   evaluate(services, identity.tenant);

@@ -10,12 +10,15 @@ import { wireDate } from "../wireDate.ts";
 
 type Status = billing.SubscriptionStatus;
 
-/** The stored billing state of a namespace; null without a customer. */
+/** Returns the stored billing state of a namespace, or null if it has no customer. */
 export function billingOf({ db }: Pick<SqlServices, "db">, tenantId: string): Promise<Billing | null> {
   return findRow(db, "Billing", { tenantId });
 }
 
-/** @throws NotFoundError the namespace has no customer */
+/**
+ * Returns the billing state of a namespace with a customer.
+ * @throws NotFoundError the namespace has no customer
+ */
 export async function customerOf(services: Pick<Services, "db">, tenantId: string): Promise<Billing> {
   const row = await billingOf(services, tenantId);
   if (!row) throw new NotFoundError("the namespace has no customer");
@@ -40,8 +43,8 @@ export function presentBilling(row: Billing): z.output<typeof billing.namespaceB
 }
 
 /**
- * Stores the gateway's state of a subscription; the gateway alone decides it. An active subscription lifts the limit of
- * the namespace's devices; its end restores the limit from before.
+ * Stores the gateway's state of a subscription; only the gateway changes that state. An active subscription removes
+ * the device limit of the namespace. Its end restores the previous limit.
  */
 export async function storeSubscription(
   services: Services,
@@ -58,7 +61,7 @@ export async function storeSubscription(
     if (!row || isSame(row, state)) return;
     const namespace = await tx.namespace.findUnique({ where: { tenantId }, select: { maxDevices: true } });
     const [was, is] = [hasActiveSubscription(row), hasActiveSubscription({ ...row, ...state })];
-    // A deleted namespace has no limit to change; its state is still stored, since its subscription must be ended.
+    // A deleted namespace has no limit to change. Its state is still stored, because its subscription must be ended.
     if (namespace && was !== is) {
       const maxDevices = is ? -1 : row.freeDevices;
       await tx.namespace.update({ where: { tenantId }, data: { maxDevices } });

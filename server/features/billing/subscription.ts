@@ -23,7 +23,7 @@ const presentSubscription = (subscription: Subscription): z.output<typeof billin
 });
 
 /**
- * Reads a customer's subscription from the gateway, and stores its state here.
+ * Reads a customer's subscription from the gateway, and stores its state in the database.
  * @throws PaymentGatewayError the gateway failed
  */
 export async function refreshSubscription(
@@ -48,7 +48,10 @@ export const getSubscription: Handler<PublicOperations["getSubscription"]> = asy
   return presentSubscription(subscription);
 };
 
-/** @throws PaymentError no payment method */
+/**
+ * Checks that a customer has a payment method.
+ * @throws PaymentError the customer has no payment method
+ */
 async function checkPaymentMethods(services: Services, customerId: string): Promise<void> {
   const { paymentMethods } = await callPaymentGateway(services, (gateway, signal) =>
     gateway.readCustomer(customerId, { signal }),
@@ -58,9 +61,9 @@ async function checkPaymentMethods(services: Services, customerId: string): Prom
 }
 
 /**
- * The gateway begins the subscription, then it is stored. If this process dies or times out in between, a retry, each
- * read of the subscription and the billing chore find it by asking the gateway. Until the customer has a newer
- * subscription, its idempotency key stays the same.
+ * Creates the subscription at the gateway, then stores it. The process may stop or time out in between. Then a retry,
+ * the next read of the subscription or the billing chore reads it from the gateway. The idempotency key stays the
+ * same until the customer has a newer subscription.
  */
 export const createSubscription: Handler<PublicOperations["createSubscription"]> = async (context) => {
   const { services, identity } = context;
@@ -70,8 +73,8 @@ export const createSubscription: Handler<PublicOperations["createSubscription"]>
   const last = await refreshSubscription(services, tenantId, customerId);
   if (last && billing.isActiveSubscription(last.status)) {
     if (hasActiveSubscription(row))
-      throw new ConflictError("the namespace has an active subscription already");
-    // Begun by a request whose response was lost.
+      throw new ConflictError("the namespace already has an active subscription");
+    // An earlier request created the subscription, but its response was lost.
     await recordBilling(context, "createSubscription", { subscription: last.id });
     return undefined;
   }

@@ -6,18 +6,18 @@ import { removedSince } from "../devices/deviceLimit.ts";
 import { hasActiveSubscription } from "./record.ts";
 import { refreshSubscription } from "./subscription.ts";
 
-/** Namespaces per query. */
+/** Number of namespaces per query. */
 const BATCH = 200;
-/** State of the subscription of a namespace that was deleted. */
+/** Status of the subscription of a deleted namespace. */
 const ENDED = "canceled";
-/** Longer than any request takes, in milliseconds: each makes a few calls of the gateway, which have timeouts. */
+/** Upper limit of a request's duration, in milliseconds. A request makes a few gateway calls, each with a timeout. */
 const LONGEST_REQUEST = 10 * 60_000;
 
-/** Reports a namespace's devices to the gateway, and stores the gateway's state of its subscription. */
+/** Reports a namespace's devices to the gateway, and stores the gateway's state of the subscription. */
 async function refresh(services: Services, row: Billing): Promise<void> {
   const { tenantId, customerId } = row;
   const alive = await services.db.namespace.count({ where: { tenantId } });
-  if (alive === 0) return endOf(services, row);
+  if (alive === 0) return endSubscriptionOf(services, row);
   if (hasActiveSubscription(row)) {
     const devices = await countAccepted(services.db, tenantId);
     await callPaymentGateway(services, (gateway, signal) =>
@@ -28,10 +28,10 @@ async function refresh(services: Services, row: Billing): Promise<void> {
 }
 
 /**
- * Ends the subscription of a deleted namespace. A subscription that was requested just before the deletion may begin
- * after it, so the end is requested again later, and the row is kept until then.
+ * Ends the subscription of a deleted namespace. A subscription that was requested just before the deletion may start
+ * after it. Therefore the end is requested again later, and the row is kept until then.
  */
-async function endOf(
+async function endSubscriptionOf(
   services: Services,
   { tenantId, customerId, status, updatedAt }: Billing,
 ): Promise<void> {
@@ -46,9 +46,8 @@ async function endOf(
 }
 
 /**
- * Synchronizes the service and the gateway for all namespaces. The failure of one namespace does not keep the others
- * from their turn.
- * @throws AggregateError with all failures
+ * Synchronizes the service and the gateway for all namespaces. A failure of one namespace does not affect the others.
+ * @throws AggregateError contains all failures
  */
 export async function refreshBilling(services: Services): Promise<void> {
   if (services.settings.edition !== "cloud") return;
@@ -66,7 +65,7 @@ export async function refreshBilling(services: Services): Promise<void> {
     after = last.tenantId;
   }
   await attempt(services.billing.upkeep());
-  if (failures.length > 0) throw new AggregateError(failures, "billing could not be brought up to date");
+  if (failures.length > 0) throw new AggregateError(failures, "cannot synchronize billing with the payment gateway");
 }
 
 /** Deletes removed devices whose slots no longer count (rules section 7). */

@@ -4,7 +4,7 @@ import { type Declared, type ManagedObject, revisionOf } from "../../changes/man
 import type { Connector } from "../../db/generated/sqlite/client.ts";
 import { findRow } from "../../db/sql/rows.ts";
 
-/** The declared fields of a connector; for its TLS material, a digest that leaves out the private key. */
+/** The declared fields of a connector. A digest without the private key represents the TLS material. */
 export const declaredConnector = (
   row: Pick<Connector, "enable" | "secure" | "address" | "port" | "tlsDigest">,
 ): Declared => ({
@@ -21,7 +21,7 @@ export const connectorObject: ManagedObject<Connector> = {
   declared: declaredConnector,
 };
 
-/** The status of every connector: this service stores connectors, and connects to no engine. */
+/** The status of every connector. This service stores connectors, but connects to no engine. */
 const NOT_CONNECTED = {
   state: "disconnected",
   message: "the service is not connected to the engine",

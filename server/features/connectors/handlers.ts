@@ -16,7 +16,7 @@ import { NO_TLS, type StoredTls, sealTls, type TlsMaterial } from "./tlsMaterial
 const unknown = () => new NotFoundError("no such connector");
 
 /**
- * The TLS columns of a connector after a request.
+ * Returns the TLS columns of a connector after a request.
  * @param stored the columns before the request
  * @throws InvalidError a secure connector has no TLS material, or the new material is invalid
  */
@@ -29,22 +29,26 @@ function tlsColumns(
 ): StoredTls {
   if (!secure) return NO_TLS;
   if (given) return sealTls(services, uid, given);
-  if (stored.sealedTls === null) throw new InvalidError("tls: must be given for a secure connector");
+  if (stored.sealedTls === null) throw new InvalidError("tls: is required for a secure connector");
   return { sealedTls: stored.sealedTls, tlsDigest: stored.tlsDigest };
 }
 
-/** @throws ForbiddenError the namespace has as many connectors as it may have */
+/**
+ * Checks the number of connectors in a namespace.
+ * @throws ForbiddenError the namespace has the maximum number of connectors
+ */
 function checkNumber(services: Services, tx: Transaction, tenantId: string): Promise<void> {
   const limit = services.settings.maximumConnectors;
   return requireQuota(
     limit,
     () => tx.connector.count({ where: { tenantId }, take: limit }),
-    `the namespace has ${limit} connectors, the most that it may have: delete one`,
+    `the namespace has the maximum of ${limit} connectors: delete one`,
   );
 }
 
 /**
- * The response names no connector, so this is not a creation of an object with a revision; it is recorded all the same.
+ * Creates a connector. The response does not identify the connector, so the contract does not treat the operation as
+ * a creation with a revision. The handler still records the change.
  */
 const connectorCreate: Handler<PublicOperations["connectorCreate"]> = async (context) => {
   const { services, identity, body, request } = context;
@@ -92,7 +96,10 @@ const connectorList: Handler<PublicOperations["connectorList"]> = async (context
   return rows.map(presentConnector);
 };
 
-/** @throws NotFoundError no such connector in the namespace */
+/**
+ * Reads a connector of a namespace.
+ * @throws NotFoundError the namespace has no such connector
+ */
 async function find(services: Services, tenantId: string, uid: string) {
   const row = await services.db.connector.findUnique({ where: { uid, tenantId } });
   if (!row) throw unknown();
@@ -128,7 +135,10 @@ const connectorDelete: ObjectWrite<PublicOperations["connectorDelete"], Connecto
   return undefined;
 };
 
-/** This service connects to no engine, so it has no information to return. */
+/**
+ * Reports that the connector is not connected. This service connects to no engine, so it has no information to
+ * return.
+ */
 const connectorInfo: Handler<PublicOperations["connectorInfo"]> = async ({ services, identity, params }) => {
   await find(services, identity.tenant, params.uid);
   throw new NotConnectedError("the connector is not connected to its engine");

@@ -17,14 +17,17 @@ export interface StoredTls {
   readonly tlsDigest: string | null;
 }
 
-/** The columns of a connector that is not secure: unused material is not stored, so that it cannot leak. */
+/** The columns of a connector that is not secure. Unused material is not stored, so that it cannot leak. */
 export const NO_TLS: StoredTls = { sealedTls: null, tlsDigest: null };
 
 const ALLOWED =
   "tls: must be the certificate of an authority (ca), a certificate (cert) and its private key without a passphrase " +
   "(key), all in PEM form";
 
-/** @throws InvalidError the TLS material cannot be read, or certificate and key do not belong together */
+/**
+ * Checks TLS material.
+ * @throws InvalidError the TLS material is unreadable, or certificate and key do not match
+ */
 function check({ ca, cert, key }: TlsMaterial): void {
   try {
     new X509Certificate(ca);
@@ -36,7 +39,7 @@ function check({ ca, cert, key }: TlsMaterial): void {
 }
 
 /**
- * The columns for new TLS material, sealed for one connector.
+ * Returns the columns for new TLS material, sealed for one connector.
  * @throws InvalidError see {@link check}
  */
 export function sealTls(

@@ -13,7 +13,7 @@ import type { Services } from "../../services.ts";
 import { provesKey } from "./deviceProof.ts";
 import { declaredDevice } from "./objects.ts";
 
-/** A device's uid: the digest of its agent's values, unchanged (rules section 7, step 2). */
+/** Returns a device's uid: the digest of the unchanged values of its agent (rules section 7, step 2). */
 export function deviceUid(device: {
   readonly mac: string;
   readonly publicKey: string;
@@ -24,8 +24,8 @@ export function deviceUid(device: {
 }
 
 /**
- * The name of a new device: its host name, else its MAC with hyphens. An agent may send any text as its MAC; characters
- * that a device's name cannot hold (rules section 20) become hyphens too.
+ * Returns the name of a new device: its host name, or else its MAC with hyphens. An agent may send any text as its
+ * MAC. Characters that are invalid in a device name (rules section 20) also become hyphens.
  */
 function firstName(hostname: string | undefined, mac: string): string {
   return (hostname || mac).toLowerCase().replaceAll(/[^a-z0-9_-]/g, "-");
@@ -33,12 +33,12 @@ function firstName(hostname: string | undefined, mac: string): string {
 
 const full = ({ settings }: Services) =>
   new ForbiddenError(
-    `${settings.maximumPendingDevices} devices of the namespace wait to be accepted, the most that may: accept, reject or delete some`,
+    `the namespace has the maximum of ${settings.maximumPendingDevices} pending devices: accept, reject or delete some`,
   );
 
 /**
- * Anybody can enroll devices, so the number of pending rows that strangers can make is limited.
- * @throws ForbiddenError the namespace has as many pending devices as it may have
+ * Limits the number of pending devices, because any client can enroll devices.
+ * @throws ForbiddenError the namespace has the maximum number of pending devices
  */
 async function checkPending(services: Services, tx: Transaction, tenantId: string): Promise<void> {
   const limit = services.settings.maximumPendingDevices;
@@ -50,7 +50,7 @@ async function checkPending(services: Services, tx: Transaction, tenantId: strin
 
 type Report = z.output<NonNullable<PublicOperations["authDevice"]["body"]>>;
 
-/** The columns that store an agent's report. */
+/** Returns the columns that store an agent's report. */
 const reportedOf = (services: Services, { info }: Report, request: RequestFacts) => ({
   infoId: info.id,
   infoPrettyName: info.pretty_name,
@@ -62,19 +62,19 @@ const reportedOf = (services: Services, { info }: Report, request: RequestFacts)
   ...services.positionOf(request.address),
 });
 
-/** What a device's token and the response need. */
+/** The data for a device's token and the response. */
 interface Enrollment {
   readonly name: string;
   /** Name of the namespace. */
   readonly namespace: string;
-  /** Whether the namespace requires a proof of the private key. */
+  /** The namespace's setting for proofs of the private key; `required` rejects reports without a proof. */
   readonly deviceProof: string;
   readonly createdAt: Date;
 }
 
 /**
- * The enrollment of a device if its report brings nothing new. Read with every report, so that a rename, a deletion and the
- * end of the namespace take effect at once, whichever instance made them.
+ * Returns the enrollment of a device if its report changes nothing, or else undefined. It is read for every report,
+ * so that a rename, a deletion and the end of the namespace take effect immediately on all instances.
  */
 async function unchangedEnrollment(
   services: Services,
@@ -101,11 +101,14 @@ async function unchangedEnrollment(
 interface ReportedNamespace {
   readonly namespace: string;
   readonly deviceProof: string;
-  /** 1 if the device has enrolled, else 0. */
+  /** 1 if the device is enrolled, else 0. */
   readonly known: number | bigint;
 }
 
-/** The namespace of a report, and whether its device is known; read before strangers' reports cause any write. */
+/**
+ * Reads the namespace of a report, and whether the device is enrolled. It runs before a report of an unknown client
+ * causes a write.
+ */
 async function reportedNamespace(
   services: Services,
   tenantId: string,
@@ -119,7 +122,7 @@ async function reportedNamespace(
   return row;
 }
 
-/** Updates a known device; undefined if the device is not known. */
+/** Updates an enrolled device. Returns undefined if the device is not enrolled. */
 async function renew(
   tx: Transaction,
   uid: string,
@@ -133,11 +136,11 @@ async function renew(
 }
 
 /**
- * Enrolls a new device, or updates a known one.
- * @throws NotFoundError no such namespace; nothing is stored
- * @throws ForbiddenError see {@link checkPending} (a known device is always updated) and {@link checkProof}
- * @throws RateLimitedError too many new devices came from the address
- * @throws BusyError too many devices enroll at a time
+ * Enrolls a new device, or updates an enrolled device.
+ * @throws NotFoundError the namespace does not exist; nothing is stored
+ * @throws ForbiddenError see {@link checkPending} (which does not apply to enrolled devices) and {@link checkProof}
+ * @throws RateLimitedError the address sent too many new devices
+ * @throws BusyError too many devices enroll at the same time
  */
 async function store(
   services: Services,
@@ -185,14 +188,17 @@ async function store(
     });
     return { name: device.name, createdAt: device.createdAt, namespace, deviceProof };
   } catch (error) {
-    // Another report of the same device was faster.
+    // A concurrent report of the same device was faster.
     if (isDatabaseError(error, "P2002")) return store(services, uid, body, request, proven);
-    // The namespace was deleted in between.
+    // The namespace was deleted in the meantime.
     throw isDatabaseError(error, "P2003") ? unknown() : error;
   }
 }
 
-/** @throws ForbiddenError the namespace requires a proof, and the report has none */
+/**
+ * Checks that a report has a proof if the namespace requires one.
+ * @throws ForbiddenError the namespace requires a proof, and the report has none
+ */
 function checkProof({ deviceProof }: Pick<Enrollment, "deviceProof">, proven: boolean): void {
   if (proven || deviceProof !== "required") return;
   throw new ForbiddenError(
@@ -201,7 +207,8 @@ function checkProof({ deviceProof }: Pick<Enrollment, "deviceProof">, proven: bo
 }
 
 /**
- * Keeps the sessions alive that an agent reports as running; other devices' sessions and closed ones stay as they are.
+ * Updates the last activity of sessions that an agent reports as running. Sessions of other devices and closed
+ * sessions do not change.
  */
 async function keepAlive(services: Services, deviceUid: string, sessions: readonly string[]): Promise<void> {
   await services.db.session.updateMany({
@@ -211,8 +218,9 @@ async function keepAlive(services: Services, deviceUid: string, sessions: readon
 }
 
 /**
- * An agent enrolls or reports (rules section 7). Name, status and tags, which an administrator decides, stay unchanged.
- * What is new is stored before the response; of a report without news only the time is stored, later (see `Heartbeats`).
+ * Handles the enrollment or the report of an agent (rules section 7). Name, status and tags do not change, because an
+ * administrator decides them. Changes are stored before the response. If a report changes nothing, only its time is
+ * stored, later (see `Heartbeats`).
  */
 export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ services, body, request }) => {
   const { tenant_id: tenant, public_key: publicKey, identity } = body;
@@ -228,7 +236,7 @@ export const authDevice: Handler<PublicOperations["authDevice"]> = async ({ serv
   services.metrics.heartbeats.inc();
   const { name, namespace, createdAt } = enrollment;
   const token = await deviceToken(services, { uid, tenant, proven, enrolledAt: createdAt });
-  // Agents that know proofs can pin it. Others get the response of 0.19.
+  // Agents that support proofs can pin this key. Other agents receive the response of version 0.19.
   const agentKey = proven ? await services.agentKey.publicKey() : undefined;
   return { uid, token, name, namespace, ...(agentKey !== undefined && { agent_key: agentKey }) };
 };

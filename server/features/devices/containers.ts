@@ -13,16 +13,19 @@ interface OfOne {
   readonly params: { readonly uid: string };
 }
 
-/** @throws NotFoundError no such container in the namespace */
+/**
+ * Checks that a container exists.
+ * @throws NotFoundError the namespace has no such container
+ */
 async function checkContainer({ services, identity, params }: OfOne): Promise<void> {
   const key = { uid: params.uid, tenantId: identity.tenant, infoPlatform: CONTAINER };
   if (!(await findRow(services.db, "Device", key))) throw new NotFoundError("no such container");
 }
 
 /**
- * Restricts a device's operation to containers. The operations of devices are not restricted in turn: a container is a
- * device, and some operations (accept, rename) have no path of their own for it (rules section 7).
- * @throws NotFoundError no such container in the namespace
+ * Restricts an operation of devices to containers. The device operations themselves also accept containers: a
+ * container is a device, and some operations (accept, rename) have no separate path for containers (rules section 7).
+ * @throws NotFoundError the namespace has no such container
  */
 function ofContainer<C extends OfOne, R>(handler: (context: C) => Promise<R>): (context: C) => Promise<R> {
   return async (context) => {

@@ -1,16 +1,16 @@
 import { providerOf, readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 import type { Services } from "../../services.ts";
 
-/** The devices to be counted; what is left out makes no difference. */
+/** Selects the devices to count. An omitted property does not restrict the selection. */
 interface Counted {
-  /** @default every status but `removed` */
+  /** @default every status except `removed` */
   readonly status?: string | undefined;
   readonly container?: boolean;
 }
 
 /**
- * A query for the number of a namespace's devices: a sum of a few rows, which triggers keep.
- * @param tenantId as a value or as a column
+ * Returns a query for the number of devices in a namespace. It sums a few rows that triggers maintain.
+ * @param tenantId a value or a column
  */
 export function deviceCount(tenantId: Sql | string, { status, container }: Counted): Sql {
   const ofStatus =
@@ -20,7 +20,7 @@ export function deviceCount(tenantId: Sql | string, { status, container }: Count
     WHERE "DeviceCount"."tenantId" = ${tenantId} AND ${ofStatus} AND ${ofKind}`;
 }
 
-/** Number of a namespace's accepted devices. */
+/** Returns the number of accepted devices in a namespace. */
 export async function countAccepted(db: SqlClient, tenantId: string): Promise<number> {
   const query = sql`SELECT (${deviceCount(tenantId, { status: "accepted" })}) AS accepted`;
   const [counted] = await readRows<{ accepted: number | bigint }>(db, query);
@@ -28,9 +28,10 @@ export async function countAccepted(db: SqlClient, tenantId: string): Promise<nu
 }
 
 /**
- * Adds up what connections counted that have ended. Instances may do it at once, and while a namespace is deleted: what
- * one of them works on the others leave out, so that none waits for another in a circle. A connection that is given the
- * process id of an ended one counts on in its row, or in a new one.
+ * Adds the counts of ended connections to one row. Several instances may do this at the same time, and during the
+ * deletion of a namespace. An instance skips rows that another instance has locked, so that a deadlock cannot occur.
+ * A new connection may have the process id of an ended connection. It then counts in the existing row, or in a new
+ * row.
  */
 export async function foldDeviceCounts({ db }: Pick<Services, "db">): Promise<void> {
   if (providerOf(db) !== "postgres") return;

@@ -5,22 +5,25 @@ import type { SqlServices } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 import { deviceCount } from "./deviceCounts.ts";
 
-/** How long a removed device's slot still counts on a cloud instance, in milliseconds (rules section 7). */
+/** Time for which a removed device's slot still counts on a cloud instance, in milliseconds (rules section 7). */
 const REMOVED_LIFE = 30 * 24 * 60 * 60_000;
 
 interface Slot {
   readonly status: string;
-  /** As a text: in its wire format. */
+  /** A string is the wire format. */
   readonly statusUpdatedAt: Date | string;
 }
 
 type LimitedNamespace = Pick<Namespace, "tenantId" | "maxDevices">;
 
-/** Devices that were removed later than this still hold their slots. */
+/** Returns the time after which removed devices still occupy their slots. */
 export const removedSince = (services: Pick<SqlServices, "now">): Date =>
   new Date(services.now().getTime() - REMOVED_LIFE);
 
-/** SQL that is true when no further device can be accepted; on a cloud instance, recently removed devices count too. */
+/**
+ * Returns SQL that is true if no further device can be accepted. On a cloud instance, recently removed devices also
+ * count.
+ */
 export function fullness(services: SqlServices, tenantId: string): Sql {
   const accepted = deviceCount(tenantId, { status: "accepted" });
   const removed = sql`SELECT COUNT(*) FROM "Device" WHERE "Device"."tenantId" = ${tenantId}
@@ -30,7 +33,7 @@ export function fullness(services: SqlServices, tenantId: string): Sql {
     FROM "Namespace" WHERE "Namespace"."tenantId" = ${tenantId})`;
 }
 
-/** True when no further device can be accepted; see {@link fullness}. */
+/** Returns whether no further device can be accepted; see {@link fullness}. */
 export async function isFull(
   services: SqlServices,
   { tenantId, maxDevices }: LimitedNamespace,
@@ -43,14 +46,14 @@ export async function isFull(
   return Boolean(row?.full);
 }
 
-/** True when the device can be accepted now; a removed device uses the slot that it still has. */
+/** Returns whether the device can be accepted now. A recently removed device uses the slot that it still occupies. */
 export function isAcceptable(services: SqlServices, device: Slot, full: boolean): boolean {
   if (device.status === "accepted") return false;
   if (!full) return true;
   return device.status === "removed" && wireDate(device.statusUpdatedAt) > wireDate(removedSince(services));
 }
 
-/** The error for accepting one more device than the namespace may have; null where the device can be accepted. */
+/** Returns the error for an acceptance beyond the namespace's limit, or null if the device can be accepted. */
 export async function limitRefusal(
   services: SqlServices,
   device: Device,
@@ -61,6 +64,6 @@ export async function limitRefusal(
     sql`SELECT "maxDevices", ${fullness(services, tenantId)} AS "full" FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
   );
   if (namespace && isAcceptable(services, device, Boolean(namespace.full))) return null;
-  const message = `the namespace may have ${namespace?.maxDevices} accepted devices at most`;
+  const message = `the namespace can have at most ${namespace?.maxDevices} accepted devices`;
   return services.settings.edition === "cloud" ? new PaymentError(message) : new ForbiddenError(message);
 }

@@ -6,22 +6,22 @@ import type { Handler } from "../../http/handler.ts";
 import { isSameSecret } from "../../secrets/digest.ts";
 import type { Services } from "../../services.ts";
 
-/** How long a challenge is valid, in milliseconds. */
+/** Lifetime of a challenge, in milliseconds. */
 const LIFE = 60_000;
 const PURPOSE = "device challenge";
-/** Longest modulus of a device's RSA key, in bits, and the exponent of all of them. */
+/** Maximum modulus of a device's RSA key, in bits. All device keys have the exponent below. */
 const MODULUS_MAX = 4096;
 const EXPONENT = 65_537n;
 
-/** The challenge carries its own expiry and seal: every instance can check it, and none stores it. */
+/** Returns a challenge that contains its expiry and seal. Every instance can check it, and no instance stores it. */
 export const challengeDevice: Handler<PublicOperations["challengeDevice"]> = async ({ services }) => {
   const text = `${services.now().getTime() + LIFE}.${randomUUID()}`;
   return { challenge: `${text}.${services.sealer.mark(text, PURPOSE)}` };
 };
 
-/** The refusal of a device's token that was given without a proof. */
+/** The error message for a device token that was issued without a proof. */
 export const UNPROVEN =
-  "the token was given without a proof of the device's private key: request one with a proof (challengeDevice)";
+  "the token was issued without a proof of the device's private key: request one with a proof (challengeDevice)";
 
 function isValid(services: Services, challenge: string): boolean {
   const [end = "", id = "", mark = ""] = challenge.split(".");
@@ -32,9 +32,9 @@ function isValid(services: Services, challenge: string): boolean {
 type Report = z.output<typeof devices.authDevice.body>;
 
 /**
- * Whether a report proves that its sender has the device's private key.
- * @returns false: it has no proof
- * @throws ForbiddenError it has a proof that does not hold
+ * Returns whether a report proves that its sender has the device's private key. A report without a proof returns
+ * false.
+ * @throws ForbiddenError the proof is invalid
  */
 export function provesKey(services: Services, report: Report): boolean {
   const { proof, public_key: publicKey, tenant_id: tenant } = report;
@@ -54,11 +54,11 @@ function hasSigned(publicKey: string, text: Buffer, signature: Buffer): boolean 
   try {
     const key = createPublicKey(publicKey);
     const { modulusLength = 0, publicExponent } = key.asymmetricKeyDetails ?? {};
-    // Agents have no others, and a check with a larger number takes milliseconds.
+    // Agents have no other keys. The check of a larger key takes milliseconds.
     if (modulusLength > MODULUS_MAX || publicExponent !== EXPONENT) return false;
     return verify("sha256", text, key, signature);
   } catch {
-    // The report's public key is any text.
+    // The report's public key can be any text.
     return false;
   }
 }

@@ -53,8 +53,8 @@ export const getDevice: Handler<PublicOperations["getDevice"]> = async ({ servic
 };
 
 /**
- * On a cloud instance without active billing an accepted device becomes a removed one, whose slot still counts (rules
- * section 7).
+ * Deletes a device. On a cloud instance without active billing, an accepted device becomes a removed device, whose
+ * slot still counts (rules section 7).
  */
 export const deleteDevice: ObjectWrite<PublicOperations["deleteDevice"], Device> = async (context) => {
   const { services, found, became } = context;
@@ -84,7 +84,10 @@ type Change = Pick<
   "services" | "body" | "found" | "became"
 >;
 
-/** @param rivals condition of the other devices whose names are taken */
+/**
+ * Changes a device.
+ * @param rivals condition for the other devices whose names are taken
+ */
 async function change({ services: { db }, body, found, became }: Change, rivals: Sql): Promise<undefined> {
   if (found === null) throw unknown();
   const { uid, tenantId } = found;
@@ -100,10 +103,15 @@ async function change({ services: { db }, body, found, became }: Change, rivals:
   became(deviceObject.declared({ ...found, ...changed }));
 }
 
-/** A name must be unique in the namespace (rules section 7, D38); removed devices' names are free. */
+/**
+ * Updates a device. A name must be unique in the namespace (rules section 7, D38). Names of removed devices are free.
+ */
 export const updateDevice: ObjectWrite<PublicOperations["updateDevice"], Device> = (context) =>
   change(context, sql`"status" <> 'removed'`);
 
-/** Only the names of accepted devices count as taken, as the contract says of this older operation. */
+/**
+ * Renames a device. Only the names of accepted devices count as taken, as the contract specifies for this older
+ * operation.
+ */
 export const renameDevice: ObjectWrite<PublicOperations["renameDevice"], Device> = (context) =>
   change(context, sql`"status" = 'accepted'`);

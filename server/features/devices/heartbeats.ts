@@ -2,13 +2,13 @@ import type { PrismaClient } from "../../db/generated/sqlite/client.ts";
 import { batchesOf } from "../../db/sql/sql.ts";
 import { retryConflicts } from "../../db/sql/transaction.ts";
 
-/** How late a report without news may be written, in milliseconds; see `docs/server-settings.md`. */
+/** Maximum delay of the write of a report without changes, in milliseconds; see `docs/server-settings.md`. */
 export const HEARTBEAT_DELAY = 2000;
 
 /**
- * Device reports without news, collected and written in batches. Only `lastSeen` is written, and only forwards: a
- * device that was marked offline after its report stays offline, and a deleted one stays deleted. Reports of the same
- * second share one `lastSeen`.
+ * Collects device reports without changes and writes them in batches. It writes only `lastSeen`, and never sets it
+ * back. A device that was marked offline after its report stays offline, and a deleted device stays deleted. Reports
+ * of the same second share one `lastSeen`.
  */
 export class Heartbeats {
   readonly #db: Pick<PrismaClient, "device">;
@@ -17,24 +17,24 @@ export class Heartbeats {
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** @param onError called when reports could not be written; they are kept for the next time */
+  /** @param onError called when reports cannot be written; they are kept for the next attempt */
   constructor(db: Pick<PrismaClient, "device">, onError: (error: unknown) => void) {
     this.#db = db;
     this.#onError = onError;
   }
 
-  /** Notes that the device reported. */
+  /** Records that the device reported. */
   beat(uid: string, time: Date): void {
     this.#pending.set(uid, time);
     this.#schedule();
   }
 
-  /** Writes what is pending; at shutdown, after the last request. Rejects when it cannot be written. */
+  /** Writes the pending reports. Called at shutdown, after the last request. Rejects if the write fails. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const run = this.#running.then(() => this.#write());
-    // The caller of that run gets its error; the next run begins anew.
+    // The caller of this run receives its error. The next run starts without it.
     this.#running = run.catch(() => {});
     return run;
   }
@@ -64,12 +64,12 @@ export class Heartbeats {
   }
 }
 
-/** Reports in batches; those of the same second share the time of the latest. */
+/** Returns reports in batches. Reports of the same second share the latest time. */
 function bySecond(reports: ReadonlyMap<string, Date>): { uids: string[]; time: Date }[] {
   const seconds = Map.groupBy(reports, ([, time]) => Math.floor(time.getTime() / 1000));
   return [...seconds.values()].flatMap((group) => {
     const time = new Date(Math.max(...group.map(([, reported]) => reported.getTime())));
-    // In the same order everywhere, so that two instances seldom wait for each other's rows.
+    // All instances use the same order, so that two instances seldom wait for each other's rows.
     const uids = group.map(([uid]) => uid).sort();
     return [...batchesOf(uids)].map((batch) => ({ uids: batch, time }));
   });

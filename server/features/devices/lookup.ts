@@ -8,18 +8,18 @@ import { wireDate } from "../wireDate.ts";
 import { onlineSince } from "./online.ts";
 import { presentDevice } from "./presentDevice.ts";
 
-/** A device as an SSH address names it. */
+/** The device part of an SSH address. */
 export interface DeviceAddress {
   /** Name of the namespace. */
   readonly domain: string;
   readonly name: string;
 }
 
-/** What goes with a device that an SSH address names. */
+/** The relations to read with a device that an SSH address selects. */
 export const withNamespace = { ...withTags, namespace: true } as const;
 
 /**
- * The accepted device that an SSH address names, with its tags and namespace, all read at one moment; null without one.
+ * Returns the accepted device of an SSH address with its tags and namespace, or null. All reads see the same moment.
  * Names are stored in lower case.
  */
 export async function findAddressed(tx: Transaction, { domain, name }: DeviceAddress) {
@@ -32,7 +32,10 @@ export async function findAddressed(tx: Transaction, { domain, name }: DeviceAdd
   });
 }
 
-/** @throws NotFoundError {@link findAddressed} finds no device */
+/**
+ * Returns the device of an SSH address; see {@link findAddressed}.
+ * @throws NotFoundError the device does not exist
+ */
 export function addressedDevice(services: Services, address: DeviceAddress) {
   return inTransaction(services, async (tx) => {
     const device = await findAddressed(tx, address);
@@ -46,7 +49,7 @@ export const lookupDevice: Handler<InternalOperations["lookupDevice"]> = async (
   return presentDevice(device, tagNames(device.tags), {
     namespace: device.namespace.name,
     onlineSince: wireDate(onlineSince(services)),
-    // The device is accepted already.
+    // The device is already accepted.
     acceptable: false,
   });
 };

@@ -3,10 +3,10 @@ import { containsSql } from "../../lists/conditionSql.ts";
 import type { Lead } from "../../lists/table.ts";
 import type { Services } from "../../services.ts";
 
-/** Most trigrams of a part that are looked up; each further one costs as much, and says less. */
+/** Maximum number of trigrams to look up. Each additional trigram costs the same and selects less. */
 const MOST = 12;
 
-/** The devices whose names may contain a part; undefined for one that no index can look up. */
+/** Returns a lead to the devices whose names may contain a part, or undefined if no index can look up the part. */
 export function nameLead({ db }: Pick<Services, "db">, tenantId: string, part: string): Lead | undefined {
   switch (providerOf(db)) {
     case "sqlite":
@@ -18,7 +18,10 @@ export function nameLead({ db }: Pick<Services, "db">, tenantId: string, part: s
   }
 }
 
-/** By the table that `nameIndex.ts` makes: the names of all namespaces that have all the trigrams, in any order. */
+/**
+ * Uses the table that `nameIndex.ts` creates. It finds the names of all namespaces that contain all trigrams, in any
+ * order.
+ */
 function leadOnSqlite(part: string): Lead | undefined {
   const characters = [...part];
   const trigrams = characters.slice(2).map((_, start) => characters.slice(start, start + 3).join(""));
@@ -31,8 +34,8 @@ function leadOnSqlite(part: string): Lead | undefined {
 }
 
 /**
- * By the index that `nameIndex.ts` makes, if it may and the planner likes it. For a pattern without three letters or
- * digits side by side it would read the whole of it, of all namespaces.
+ * Uses the index that `nameIndex.ts` creates, if it exists and the planner selects it. A pattern without three
+ * adjacent letters or digits would read the whole index, with the names of all namespaces.
  */
 function leadOnPostgresql(tenantId: string, part: string): Lead | undefined {
   if (!/[a-z0-9]{3}/i.test(part)) return undefined;

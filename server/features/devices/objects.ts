@@ -4,14 +4,14 @@ import { findRow, updateRow } from "../../db/sql/rows.ts";
 import { readRows, type SqlClient, sql } from "../../db/sql/sql.ts";
 import { tagNames } from "../tags/tagList.ts";
 
-/** The declared fields of a device; its agent's reports are not declared. */
+/** Returns the declared fields of a device. The reports of its agent are not declared. */
 export const declaredDevice = (row: Pick<Device, "name" | "status" | "publicUrl">): Declared => ({
   name: row.name,
   status: row.status,
   public_url: row.publicUrl,
 });
 
-/** The declared tags of a device, a set. */
+/** Returns the declared tags of a device. Their order does not matter. */
 export const declaredTags = (rows: readonly { readonly tag: string }[]): Declared => ({
   tags: tagNames(rows).sort(),
 });
@@ -23,13 +23,13 @@ export const deviceObject: ManagedObject<Device> = {
   declare: (tx, tenantId, uid, declaredBy) => updateRow(tx, "Device", { uid, tenantId }, { declaredBy }),
 };
 
-/** The tags of a device in their order, and who declares them. */
+/** The tags of a device in order, and who declared them. */
 export interface DeviceTags {
   readonly declaredBy: string | null;
   readonly tags: readonly Pick<DeviceTag, "tag" | "creationKey">[];
 }
 
-/** The tags of a device; null where the namespace has no such device. */
+/** Returns the tags of a device, or null if the namespace has no such device. */
 export async function findDeviceTags(
   db: SqlClient,
   tenantId: string,

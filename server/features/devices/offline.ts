@@ -4,7 +4,7 @@ import type { Handler } from "../../http/handler.ts";
 import type { Services } from "../../services.ts";
 import { UNPROVEN } from "./deviceProof.ts";
 
-/** Marks a device as offline; its next report clears the mark (rules section 7). */
+/** Marks a device as offline. Its next report removes the mark (rules section 7). */
 async function markOffline(
   services: Services,
   device: { readonly uid: string; readonly tenantId?: string },
@@ -23,7 +23,7 @@ export const offlineDevice: Handler<PublicOperations["offlineDevice"]> = async (
   return undefined;
 };
 
-/** A trusted service may mark devices of every namespace. */
+/** Marks a device of any namespace as offline, for a trusted service. */
 export const markDeviceOffline: Handler<InternalOperations["markDeviceOffline"]> = async (context) => {
   const { services, params } = context;
   await markOffline(services, { uid: params.uid });

@@ -1,9 +1,11 @@
 import type { Services } from "../../services.ts";
 
-/** How long a report counts, in milliseconds (rules section 7). */
+/** Time for which a report counts, in milliseconds (rules section 7). */
 const ONLINE_WINDOW = 2 * 60_000;
 
-/** A device that reported after this moment is online, unless it was marked offline since. */
+/**
+ * Returns the time after which an online device has reported. A device that was marked offline since is not online.
+ */
 export function onlineSince(services: Services): Date {
   return new Date(services.now().getTime() - ONLINE_WINDOW);
 }

@@ -10,16 +10,16 @@ import { declaredDevice, declaredTags } from "./objects.ts";
 type WireDevice = z.output<typeof devices.device>;
 
 interface Surroundings {
-  /** Its name. */
+  /** Name of the namespace. */
   readonly namespace: string;
-  /** See `onlineSince`; in wire format, in which times are in the order of their texts. */
+  /** See `onlineSince`. In wire format, in which texts have the order of their times. */
   readonly onlineSince: string;
   readonly acceptable: boolean;
 }
 
 /**
- * A device as a role may see it: its public key, with its MAC, makes a request for its token, so that observers do not get
- * it.
+ * Returns a device as a role may see it. Observers do not receive the public key: with the MAC, it is sufficient to
+ * request the device's token.
  */
 export const shownTo = <D extends Pick<WireDevice, "public_key">>(role: Role, device: D): D =>
   roleAtLeast(role, "operator") ? device : { ...device, public_key: "" };

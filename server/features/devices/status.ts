@@ -19,7 +19,7 @@ interface Change {
 
 const noSuchDevice = () => new NotFoundError("no such device");
 
-/** Changes a device and the quota that the namespace has left for other devices. */
+/** Changes a device, and the namespace's remaining quota for other devices. */
 async function change(
   { context }: Change,
   device: Device,
@@ -32,71 +32,77 @@ async function change(
   became(declaredDevice({ ...device, ...changed }));
 }
 
-/** Deletes the device that a new one replaces, with its own audit entry: the acceptance's is about the new device. */
-async function deleteFormer(former: Device, { operation, context }: Change): Promise<void> {
+/**
+ * Deletes the device that a new device replaces. The deletion has its own audit entry, because the acceptance's entry
+ * describes the new device.
+ */
+async function deleteReplaced(replaced: Device, { operation, context }: Change): Promise<void> {
   const { services, identity, request, declaration } = context;
-  await deleteRows(services.db, "Device", { uid: former.uid });
+  await deleteRows(services.db, "Device", { uid: replaced.uid });
   await recordChange(services, {
-    tenantId: former.tenantId,
+    tenantId: replaced.tenantId,
     caller: identity.caller,
     request,
     operation,
-    object: { kind: "device", id: former.uid },
-    before: declaredDevice(former),
+    object: { kind: "device", id: replaced.uid },
+    before: declaredDevice(replaced),
     after: null,
     declaration,
   });
 }
 
-/** The accepted device of the same machine, which had another key. Two agents without a MAC are different machines. */
-async function formerOf(db: SqlClient, { tenantId, uid, mac }: Device): Promise<Device | undefined> {
+/**
+ * Returns the accepted device of the same machine, which has another key. Two agents without a MAC count as different
+ * machines.
+ */
+async function replacedBy(db: SqlClient, { tenantId, uid, mac }: Device): Promise<Device | undefined> {
   if (mac === "") return undefined;
-  const [former] = await readRows<Device>(
+  const [replaced] = await readRows<Device>(
     db,
     sql`SELECT * FROM "Device" WHERE "tenantId" = ${tenantId} AND "mac" = ${mac} AND "status" = 'accepted'
       AND "uid" <> ${uid} LIMIT 1`,
   );
-  return former;
+  return replaced;
 }
 
-/** True if another accepted device has the same name, and is not of the same machine. */
-async function hasNamesake(db: SqlClient, { tenantId, uid, name, mac }: Device): Promise<boolean> {
+/** Returns whether another accepted device has the same name and belongs to another machine. */
+async function hasSameName(db: SqlClient, { tenantId, uid, name, mac }: Device): Promise<boolean> {
   const ofMachine = mac === "" ? sql.false : sql`"mac" = ${mac}`;
-  const namesakes = await readRows(
+  const others = await readRows(
     db,
     sql`SELECT 1 FROM "Device" WHERE "tenantId" = ${tenantId} AND "name" = ${name} AND "status" = 'accepted'
       AND "uid" <> ${uid} AND NOT (${ofMachine}) LIMIT 1`,
   );
-  return namesakes.length > 0;
+  return others.length > 0;
 }
 
 /**
- * Accepting an accepted device changes nothing (rules D22).
- * @throws ConflictError another accepted device has the same name, and is not the one that this one replaces
- * @throws NotFoundError no such device
- * @throws PaymentError, ForbiddenError the namespace has as many devices as it may have
+ * Accepts a device. An accepted device does not change (rules D22).
+ * @throws ConflictError another accepted device of another machine has the same name
+ * @throws NotFoundError the device does not exist
+ * @throws PaymentError, ForbiddenError the namespace has the maximum number of accepted devices
  */
 async function accept(acceptance: Change): Promise<void> {
   const { services, found: device } = acceptance.context;
   const { db } = services;
   if (device === null) throw noSuchDevice();
   if (device.status === "accepted") return;
-  const [former, taken, refusal] = await Promise.all([
-    formerOf(db, device),
-    hasNamesake(db, device),
+  const [replaced, taken, refusal] = await Promise.all([
+    replacedBy(db, device),
+    hasSameName(db, device),
     limitRefusal(services, device),
   ]);
   if (taken) throw new ConflictError("another accepted device has the same name");
-  if (former) {
-    // The same machine with a new key takes over the old device's name, slot and sessions (rules section 7).
+  if (replaced) {
+    // The same machine with a new key receives the name, slot and sessions of the old device (rules section 7).
     await db.$executeRaw(
-      sql`UPDATE "Session" SET "deviceUid" = ${device.uid} WHERE "deviceUid" = ${former.uid}`,
+      sql`UPDATE "Session" SET "deviceUid" = ${device.uid} WHERE "deviceUid" = ${replaced.uid}`,
     );
-    await deleteFormer(former, acceptance);
+    await deleteReplaced(replaced, acceptance);
   } else if (refusal) {
     throw refusal;
   }
-  await change(acceptance, device, { status: "accepted", name: former?.name ?? device.name });
+  await change(acceptance, device, { status: "accepted", name: replaced?.name ?? device.name });
 }
 
 export const acceptDevice: ObjectWrite<PublicOperations["acceptDevice"], Device> = async (context) => {
@@ -111,17 +117,17 @@ export const updateDeviceStatus: ObjectWrite<PublicOperations["updateDeviceStatu
 ) => {
   const { params, found: device } = context;
   const { status } = params;
-  const asked = { operation: "updateDeviceStatus", context } as const;
+  const request = { operation: "updateDeviceStatus", context } as const;
   if (status === "accept") {
-    await accept(asked);
+    await accept(request);
     return undefined;
   }
   if (device === null) throw noSuchDevice();
-  // The specification has this value, but no transition leads to it (rules D23).
-  if (status === "unused") throw new InvalidError("status: unused cannot be set");
+  // The specification contains this value, but no transition leads to it (rules D23).
+  if (status === "unused") throw new InvalidError("status: cannot be set to unused");
   if (device.status !== "pending" && device.status !== "rejected") {
-    throw new InvalidError(`status: of a device that is ${device.status} cannot be changed`);
+    throw new InvalidError(`status: cannot be changed for a device that is ${device.status}`);
   }
-  if (device.status !== TARGETS[status]) await change(asked, device, { status: TARGETS[status] });
+  if (device.status !== TARGETS[status]) await change(request, device, { status: TARGETS[status] });
   return undefined;
 };

@@ -7,15 +7,15 @@ import type { ObjectWrite, WriteContext } from "../../http/handler.ts";
 import { tagAdded, tagNames, tagRemoved, tagRows } from "../tags/tagList.ts";
 import { type DeviceTags, declaredTags } from "./objects.ts";
 
-/** The parts of a request that a change of a device's tags needs. */
+/** The parts of a request that change a device's tags. */
 type Change = Pick<
   WriteContext<PublicOperations["updateDeviceTags"], DeviceTags>,
   "services" | "identity" | "params" | "found" | "became"
 >;
 
 /**
- * Replaces a device's tags by the result of `next`. The order is kept, and so is the creation key of each tag that
- * stays.
+ * Replaces a device's tags with the result of `next`. The order and the creation keys of remaining tags do not
+ * change.
  * @param creationKey creation key of the new tags
  */
 async function changeTags(
@@ -33,25 +33,28 @@ async function changeTags(
   });
   if (found.tags.length > 0) await leaveToCommit(db, deleteRows(db, "DeviceTag", { deviceUid: uid }));
   await leaveToCommit(db, insertRows(db, "DeviceTag", tags));
-  // Without tags there is nothing that anybody declares.
+  // Without tags, the declaration of the tags no longer applies.
   if (tags.length === 0 && found.declaredBy !== null)
     await updateRow(db, "Device", { uid }, { tagsDeclaredBy: null });
   became(declaredTags(tags));
 }
 
-/** The response is empty and cannot show another tag, so a key that made another tag is refused. */
+/**
+ * Adds a tag to a device. The response is empty and cannot show another tag. A key that created another tag is
+ * therefore rejected.
+ */
 export const createDeviceTag: ObjectWrite<PublicOperations["createDeviceTag"], DeviceTags> = async (
   context,
 ) => {
   const { identity, params, body, creationKey } = context;
   const { tenant: tenantId } = identity;
   await createOnce(context, {
-    taken: "tag: is on the device already",
+    taken: "tag: is already on the device",
     find: async (tx, key) => {
-      const made = await findRow(tx, "DeviceTag", { tenantId, creationKey: key });
-      if (made === null) return null;
-      if (made.deviceUid === params.uid && made.tag === body.tag) return made;
-      throw new ConflictError(`Idempotency-Key: made the tag ${made.tag} of the device ${made.deviceUid}`);
+      const existing = await findRow(tx, "DeviceTag", { tenantId, creationKey: key });
+      if (existing === null) return null;
+      if (existing.deviceUid === params.uid && existing.tag === body.tag) return existing;
+      throw new ConflictError(`Idempotency-Key: created the tag ${existing.tag} of the device ${existing.deviceUid}`);
     },
     create: () => changeTags(context, (tags) => tagAdded(tags, body.tag, "device"), creationKey),
   });

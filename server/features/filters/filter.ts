@@ -7,16 +7,16 @@ import { knownTags } from "../tags/tagTables.ts";
 
 export type Filter = z.output<typeof filter>;
 
-/** A filter as keys and rules store it; the host name is null in a filter by tags. */
+/** A filter as stored in keys and rules. The host name is null in a filter by tags. */
 export interface StoredFilter {
   readonly hostname: string | null;
   readonly tags: readonly { readonly tag: string }[];
 }
 
 /**
- * Checks that each tag of a filter is in use in the namespace (rules section 16.4).
+ * Checks that the namespace uses each tag of a filter (rules section 16.4).
  * @param field name of the request's field with the tags
- * @throws NotFoundError a tag is not in use
+ * @throws NotFoundError the namespace does not use a tag
  */
 export async function checkTagsUsed(
   tx: SqlClient,
@@ -27,23 +27,26 @@ export async function checkTagsUsed(
   const known = await knownTags(tx, tenantId, tags);
   const missing = tags.filter((tag) => !known.includes(tag));
   if (missing.length > 0)
-    throw new NotFoundError(`${field}: ${missing.join(", ")} not used in the namespace`);
+    throw new NotFoundError(`${field}: no device of the namespace has the tag ${missing.join(", ")}`);
 }
 
-/** @throws NotFoundError a tag is not used in the namespace */
+/**
+ * Checks the tags of a filter.
+ * @throws NotFoundError the namespace does not use a tag
+ */
 export async function checkFilter(tx: SqlClient, tenantId: string, { tags }: Filter): Promise<void> {
   if (tags) await checkTagsUsed(tx, tenantId, tags, "filter.tags");
 }
 
-/** The column of a filter that a key or a rule has itself. */
+/** Returns the columns of a filter in the table of its key or rule. The tags are in another table. */
 export const filterColumn = ({ hostname }: Filter) => ({ hostname: hostname ?? null });
 
-/** Converts a filter to its wire format: the variant in use (models section 5). */
+/** Converts a filter to its wire format. Only the used variant is present (models section 5). */
 export function presentFilter({ hostname, tags }: StoredFilter): Filter {
   return hostname === null ? { tags: tagNames(tags) } : { hostname };
 }
 
-/** The declared form of a filter: its tags are a set. */
+/** Returns the declared form of a filter, in which the order of tags does not matter. */
 export function declaredFilter(stored: StoredFilter): Filter {
   const { tags, ...rest } = presentFilter(stored);
   return tags === undefined ? rest : { tags: tags.toSorted() };

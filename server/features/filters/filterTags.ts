@@ -7,10 +7,10 @@ import { tagAdded, tagNames, tagRemoved, tagRows } from "../tags/tagList.ts";
 import { checkTagsUsed } from "./filter.ts";
 import type { Filtered, FilteredRow, FilteredRows } from "./filteredRows.ts";
 
-/** A kind of keys or rules, whose filter's tags can be changed one by one. */
+/** A kind of keys or rules with filters whose tags can be changed individually. */
 export interface FilterOwner<M extends Filtered> {
   readonly noun: "key" | "rule";
-  /** The error for replacing the tags of a filter by host name: 404 for a key, 400 for a rule (16.5). */
+  /** The error for a replacement of tags in a filter by host name: 404 for a key, 400 for a rule (16.5). */
   readonly RefusedReplacement: new (
     message: string,
   ) => ServiceError;
@@ -24,24 +24,28 @@ type Change<M extends Filtered> = Pick<
   "services" | "found" | "became"
 > & { readonly identity: Pick<Member, "tenant"> };
 
-/** @throws NotFoundError no such key or rule */
+/**
+ * Changes the tags of a filter.
+ * @throws NotFoundError the key or rule does not exist
+ */
 async function changeTags<M extends Filtered>(
   { services: { db }, found, became }: Change<M>,
   owner: FilterOwner<M>,
-  Refused: new (message: string) => ServiceError,
+  Rejection: new (message: string) => ServiceError,
   next: (tags: readonly string[]) => readonly string[] | Promise<readonly string[]>,
 ): Promise<undefined> {
   if (found === null) throw new NotFoundError(`no such ${owner.noun}`);
   if (found.hostname !== null)
-    throw new Refused(`the filter of the ${owner.noun} is by hostname, not by tags`);
+    throw new Rejection(`the filter of the ${owner.noun} selects by hostname, not by tags`);
   const tags = await next(tagNames(found.tags));
   await owner.rows.replaceTags(db, found, tags);
   became(owner.declared({ ...found, tags: tagRows(tags) }));
 }
 
 /**
+ * Adds a tag to a filter.
  * @throws InvalidError the filter is by host name
- * @throws NotFoundError nothing in the namespace carries the tag
+ * @throws NotFoundError the namespace does not use the tag
  * @throws ConflictError, ForbiddenError see {@link tagAdded}
  */
 export function addFilterTag<M extends Filtered>(
@@ -56,7 +60,8 @@ export function addFilterTag<M extends Filtered>(
 }
 
 /**
- * @throws InvalidError the filter is by host name, or would match every device from then on (rules 16.7)
+ * Removes a tag from a filter.
+ * @throws InvalidError the filter is by host name, or would match every device without the tag (rules 16.7)
  * @throws NotFoundError the tag is not in the filter
  */
 export function removeFilterTag<M extends Filtered>(
@@ -65,13 +70,16 @@ export function removeFilterTag<M extends Filtered>(
   tag: string,
 ): Promise<undefined> {
   return changeTags(context, owner, InvalidError, (tags) => {
-    const left = tagRemoved(tags, tag, owner.noun);
-    if (left.length === 0) throw new InvalidError(`tag: is the last one in the filter of the ${owner.noun}`);
-    return left;
+    const remaining = tagRemoved(tags, tag, owner.noun);
+    if (remaining.length === 0) throw new InvalidError(`tag: is the last tag in the filter of the ${owner.noun}`);
+    return remaining;
   });
 }
 
-/** @throws NotFoundError nothing in the namespace carries one of the tags */
+/**
+ * Replaces the tags of a filter.
+ * @throws NotFoundError the namespace does not use one of the tags
+ */
 export function replaceFilterTags<M extends Filtered>(
   context: Change<M>,
   owner: FilterOwner<M>,

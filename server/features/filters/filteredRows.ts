@@ -3,13 +3,13 @@ import { leaveToCommit, readRows, type Sql, type SqlClient, sql } from "../../db
 import { tagNamesIn, tagRows, tagsColumn } from "../tags/tagList.ts";
 import type { StoredFilter } from "./filter.ts";
 
-/** The models with a filter, each with the one that holds the filters' tags. */
+/** The models with a filter. Each value is the model of the filter's tags. */
 const TAGS_OF = { PublicKey: "PublicKeyTag", FirewallRule: "FirewallRuleTag" } as const;
 
 /** A model whose rows have a filter. */
 export type Filtered = keyof typeof TAGS_OF;
 type FilterTag<M extends Filtered> = RowOf<(typeof TAGS_OF)[M]>;
-/** The columns of a tag that say whose it is. */
+/** The columns of a tag that identify its owner. */
 type OwnerColumn<M extends Filtered> = Exclude<keyof FilterTag<M>, "tag" | "position">;
 
 /** A row with the tags of its filter. */
@@ -17,19 +17,22 @@ export type FilteredRow<M extends Filtered> = RowOf<M> & Pick<StoredFilter, "hos
 
 /** The rows of a model with a filter. */
 export interface FilteredRows<M extends Filtered> {
-  /** True for the tags of a row, in a query of both. */
+  /** Condition for the tags of a row, in a query of both tables. */
   readonly owner: Sql;
-  /** The row with a unique key of its table; null without one. */
+  /** Returns the row with a unique key of its table, or null. */
   find(db: SqlClient, key: Partial<RowOf<M>>): Promise<FilteredRow<M> | null>;
-  /** The first row whose filter has one tag and no other; null without one. */
+  /** Returns the first row whose filter contains only this tag, or null. */
   findByOnlyTag(db: SqlClient, tenantId: string, tag: string, order: Sql): Promise<RowOf<M> | null>;
-  /** Stores the tags of a filter that has none yet; the caller does not wait for it. */
+  /** Stores the tags of a filter without tags. The transaction waits for the statement before its commit. */
   insertTags(db: SqlClient, row: Partial<RowOf<M>>, tags: readonly string[]): Promise<void>;
-  /** Stores other tags in a row's filter; the caller does not wait for it. */
+  /** Replaces the tags of a row's filter. The transaction waits for the statements before its commit. */
   replaceTags(db: SqlClient, row: FilteredRow<M>, tags: readonly string[]): Promise<void>;
 }
 
-/** @param owner the columns of a tag that say whose it is, each with the column of the row that it refers to */
+/**
+ * Returns access to the rows of a model with a filter.
+ * @param owner the columns of a tag that identify its owner, each with the column of the row that it references
+ */
 export function filteredRows<M extends Filtered>(
   model: M,
   owner: Readonly<Record<OwnerColumn<M>, keyof RowOf<M> & string>>,
@@ -45,7 +48,7 @@ export function filteredRows<M extends Filtered>(
   const condition = sql.join(owned, " AND ");
   const tagList = tagsColumn(tags, condition);
 
-  const found: FilteredRows<M> = {
+  const filtered: FilteredRows<M> = {
     owner: condition,
     async find(db, key) {
       const [row] = await readRows<
@@ -70,8 +73,8 @@ export function filteredRows<M extends Filtered>(
     },
     async replaceTags(db, row, names) {
       if (row.tags.length > 0) await leaveToCommit(db, deleteRows(db, tagModel, ownerOf(row)));
-      await found.insertTags(db, row, names);
+      await filtered.insertTags(db, row, names);
     },
   };
-  return found;
+  return filtered;
 }

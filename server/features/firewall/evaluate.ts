@@ -10,9 +10,9 @@ import { addressedDevice } from "../devices/lookup.ts";
 import { presentFilter, type StoredFilter } from "../filters/filter.ts";
 import { tagNames, withTags } from "../tags/tagList.ts";
 
-/** Rules per statement; SQLite has no statement for the tags of a thousand rules. */
+/** Number of rules per statement. SQLite cannot read the tags of a thousand rules in one statement. */
 const READ_AT_ONCE = 250;
-/** Rules whose patterns are matched before other requests get a turn: each may take a millisecond. */
+/** Number of rules to match before other requests run. Matching one rule can take a millisecond. */
 const MATCHED_AT_ONCE = 50;
 
 const factsOf = (row: FirewallRule & StoredFilter) => ({
@@ -43,14 +43,14 @@ export async function activeRules(tx: Transaction, tenantId: string): Promise<Fa
 }
 
 /**
- * As {@link firewallDecides}, but with the strongest rules first, and only until one decides. Other requests get their
- * turns meanwhile.
+ * Decides like {@link firewallDecides}, but starts with the strongest rules and stops at the first decision. Other
+ * requests can run in between.
  */
 export async function decideLogin(
   rules: readonly Facts[],
   attempt: LoginAttempt,
 ): Promise<FirewallDecision<Facts>> {
-  // Ids grow: of rules with the same priority, the newest is the strongest.
+  // Ids grow. Among rules with the same priority, the newest rule is the strongest.
   const byStrength = rules.toSorted((a, b) => b.priority - a.priority || b.id - a.id);
   for (let start = 0; start < byStrength.length; start += MATCHED_AT_ONCE) {
     if (start > 0) await letOthers();
@@ -61,10 +61,14 @@ export async function decideLogin(
   return firewallDecides([], attempt);
 }
 
-/** @throws ForbiddenError a rule denies the login */
+/**
+ * Checks a login against the firewall rules.
+ * @throws ForbiddenError a rule denies the login
+ */
 export const evaluateFirewall: Handler<InternalOperations["evaluateFirewall"]> = async (context) => {
   const { services, query } = context;
-  // Read at one moment: while a tag is renamed, a device with the old name must not meet rules with the new one.
+  // One transaction reads all data. During the rename of a tag, a device with the old name must not meet rules with
+  // the new name.
   const { device, rules } = await inTransaction(services, async (tx) => {
     const device = await addressedDevice(within(services, tx), query);
     return { device, rules: await activeRules(tx, device.tenantId) };

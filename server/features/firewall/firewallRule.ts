@@ -6,14 +6,14 @@ import { NotFoundError } from "../../errors.ts";
 import { declaredFilter, presentFilter } from "../filters/filter.ts";
 import { type FilteredRow, filteredRows } from "../filters/filteredRows.ts";
 
-/** Highest value of the id's column; no rule has a higher id, which a path may name. */
+/** Maximum value of the id column. A path can contain a larger id, but no rule has it. */
 const HIGHEST_ID = 2_147_483_647;
 
 export const noSuchRule = () => new NotFoundError("no such rule");
 
 /**
- * The unique key of a rule.
- * @throws NotFoundError no rule can have the id
+ * Returns the unique key of a rule.
+ * @throws NotFoundError the id is larger than the id of any rule
  */
 export function ruleKey(tenantId: string, id: string) {
   if (Number(id) > HIGHEST_ID) throw noSuchRule();
@@ -21,13 +21,13 @@ export function ruleKey(tenantId: string, id: string) {
 }
 
 /** A rule with the tags of its filter. */
-export type FoundRule = FilteredRow<"FirewallRule">;
+export type StoredRule = FilteredRow<"FirewallRule">;
 
 /** The stored rules. */
 export const firewallRuleRows = filteredRows("FirewallRule", { tenantId: "tenantId", ruleId: "id" });
 
-/** The declared fields of a rule: all but its id. */
-export const declaredFirewallRule = (row: FoundRule): Declared => ({
+/** Returns the declared fields of a rule: all fields except its id. */
+export const declaredFirewallRule = (row: StoredRule): Declared => ({
   action: row.action,
   active: row.active,
   priority: row.priority,
@@ -36,9 +36,9 @@ export const declaredFirewallRule = (row: FoundRule): Declared => ({
   filter: declaredFilter(row),
 });
 
-export const firewallRuleObject: ManagedObject<FoundRule> = {
+export const firewallRuleObject: ManagedObject<StoredRule> = {
   id: (_, { params, result }) => params.id ?? String(result?.id),
-  // Async, so that an id that no rule can have rejects.
+  // The function is async, so that an impossible id rejects the promise.
   find: async (tx, tenantId, id) => firewallRuleRows.find(tx, ruleKey(tenantId, id)),
   declared: declaredFirewallRule,
   declare: (tx, tenantId, id, declaredBy) =>
@@ -48,7 +48,7 @@ export const firewallRuleObject: ManagedObject<FoundRule> = {
 type WireRule = z.output<typeof firewall.firewallRule>;
 
 /** Converts a firewall rule to its wire format (models section 8). */
-export function presentFirewallRule(row: FoundRule): WireRule {
+export function presentFirewallRule(row: StoredRule): WireRule {
   return {
     id: String(row.id),
     tenant_id: row.tenantId,

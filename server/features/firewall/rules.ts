@@ -12,7 +12,7 @@ import { requireQuota } from "../requireQuota.ts";
 import { tagRows, withTags } from "../tags/tagList.ts";
 import {
   declaredFirewallRule,
-  type FoundRule,
+  type StoredRule,
   firewallRuleRows,
   noSuchRule,
   presentFirewallRule,
@@ -30,7 +30,10 @@ const columnsOf = (body: Body) => ({
   ...filterColumn(body.filter),
 });
 
-/** In ascending strength (rules section 6); of rules with the same priority, the later one is stronger. */
+/**
+ * Lists rules in ascending strength (rules section 6). Among rules with the same priority, the later rule is
+ * stronger.
+ */
 export const getFirewallRules: Handler<PublicOperations["getFirewallRules"]> = async (context) => {
   const { services, identity, query, header } = context;
   const where = { tenantId: identity.tenant };
@@ -54,13 +57,16 @@ export const getFirewallRule: Handler<PublicOperations["getFirewallRule"]> = asy
   return presentFirewallRule(row);
 };
 
-/** @throws ForbiddenError the namespace has as many rules as it may have */
+/**
+ * Checks the number of rules in a namespace.
+ * @throws ForbiddenError the namespace has the maximum number of rules
+ */
 function checkNumber({ db, settings }: SqlServices, tenantId: string): Promise<void> {
   const limit = settings.maximumFirewallRules;
   return requireQuota(
     limit,
     () => countRows(db, "FirewallRule", hasKey({ tenantId }), limit),
-    `the namespace has ${limit} firewall rules, the most that it may have: delete one`,
+    `the namespace has the maximum of ${limit} firewall rules: delete one`,
   );
 }
 
@@ -68,8 +74,8 @@ export const createFirewallRule: ObjectWrite<PublicOperations["createFirewallRul
   const { services, identity, body, creationKey, declaration } = context;
   const tenantId = identity.tenant;
   const row = await createOnce(context, {
-    taken: "the rule exists already",
-    find: (tx, made) => firewallRuleRows.find(tx, { tenantId, creationKey: made }),
+    taken: "the rule already exists",
+    find: (tx, key) => firewallRuleRows.find(tx, { tenantId, creationKey: key }),
     create: async (tx) => {
       await checkNumber(services, tenantId);
       await checkFilter(tx, tenantId, body.filter);
@@ -94,7 +100,7 @@ export const createFirewallRule: ObjectWrite<PublicOperations["createFirewallRul
   return presentFirewallRule(row);
 };
 
-export const updateFirewallRule: ObjectWrite<PublicOperations["updateFirewallRule"], FoundRule> = async ({
+export const updateFirewallRule: ObjectWrite<PublicOperations["updateFirewallRule"], StoredRule> = async ({
   services: { db },
   body,
   found,
@@ -112,7 +118,7 @@ export const updateFirewallRule: ObjectWrite<PublicOperations["updateFirewallRul
   return presentFirewallRule(row);
 };
 
-export const deleteFirewallRule: ObjectWrite<PublicOperations["deleteFirewallRule"], FoundRule> = async ({
+export const deleteFirewallRule: ObjectWrite<PublicOperations["deleteFirewallRule"], StoredRule> = async ({
   services: { db },
   found,
   became,

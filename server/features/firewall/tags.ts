@@ -2,7 +2,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { InvalidError } from "../../errors.ts";
 import type { ObjectWrite } from "../../http/handler.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
-import { declaredFirewallRule, type FoundRule, firewallRuleRows } from "./firewallRule.ts";
+import { declaredFirewallRule, type StoredRule, firewallRuleRows } from "./firewallRule.ts";
 
 const rules: FilterOwner<"FirewallRule"> = {
   noun: "rule",
@@ -11,13 +11,13 @@ const rules: FilterOwner<"FirewallRule"> = {
   declared: declaredFirewallRule,
 };
 
-export const addFirewallRuleTag: ObjectWrite<PublicOperations["addFirewallRuleTag"], FoundRule> = (context) =>
+export const addFirewallRuleTag: ObjectWrite<PublicOperations["addFirewallRuleTag"], StoredRule> = (context) =>
   addFilterTag(context, rules, context.body.tag);
 
-export const removeFirewallRuleTag: ObjectWrite<PublicOperations["removeFirewallRuleTag"], FoundRule> = (
+export const removeFirewallRuleTag: ObjectWrite<PublicOperations["removeFirewallRuleTag"], StoredRule> = (
   context,
 ) => removeFilterTag(context, rules, context.body.tag);
 
-export const updateFirewallRuleTags: ObjectWrite<PublicOperations["updateFirewallRuleTags"], FoundRule> = (
+export const updateFirewallRuleTags: ObjectWrite<PublicOperations["updateFirewallRuleTags"], StoredRule> = (
   context,
 ) => replaceFilterTags(context, rules, context.body.tags);

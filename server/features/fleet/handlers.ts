@@ -9,7 +9,7 @@ import { onlineSince } from "../devices/online.ts";
 import { readDevices } from "../devices/readDevices.ts";
 import { countActive } from "../sessions/active.ts";
 
-/** The uid of the device that meets a condition and reported last. */
+/** Returns the uid of the device that meets a condition. If several devices meet it, the latest report decides. */
 async function uidOf({ db }: Services, where: Prisma.DeviceWhereInput): Promise<string | undefined> {
   const found = await db.device.findFirst({
     where,
@@ -20,8 +20,8 @@ async function uidOf({ db }: Services, where: Prisma.DeviceWhereInput): Promise<
 }
 
 /**
- * The uid takes precedence over the name. Pending and rejected devices may share a name: the accepted device is meant,
- * else the device that reported last. Removed devices' names do not count.
+ * Finds a device. The uid has precedence over the name. Pending and rejected devices can share a name: the handler
+ * returns the accepted device, or else the device with the latest report. Names of removed devices do not count.
  */
 const resolveDevice: Handler<PublicOperations["resolveDevice"]> = async (context) => {
   const { services, identity, query } = context;
@@ -29,7 +29,7 @@ const resolveDevice: Handler<PublicOperations["resolveDevice"]> = async (context
   const tenantId = identity.tenant;
   let { uid } = query;
   if (uid === undefined) {
-    if (hostname === undefined) throw new InvalidError("uid, hostname: one of them must be given");
+    if (hostname === undefined) throw new InvalidError("uid, hostname: one of them is required");
     const name = hostname.toLowerCase();
     uid =
       (await uidOf(services, { tenantId, name, status: "accepted" })) ??
@@ -48,8 +48,9 @@ interface Counts {
 }
 
 /**
- * Containers count as devices, removed devices do not (rules section 7, models section 13). Who is online depends on the
- * time, so they are counted now, by an index alone: reading the rows of a large fleet takes ten times as long.
+ * Counts devices and sessions. Containers count as devices; removed devices do not count (rules section 7, models
+ * section 13). The number of online devices depends on the time. It is counted for each request from an index:
+ * reading the rows of a large fleet takes ten times as long.
  */
 const getStats: Handler<PublicOperations["getStats"]> = async ({ services, identity }) => {
   const { tenant } = identity;
@@ -65,7 +66,7 @@ const getStats: Handler<PublicOperations["getStats"]> = async ({ services, ident
     ),
     countActive(services, tenant),
   ]);
-  if (counts === undefined) throw new Error("the database counted devices and told no count");
+  if (counts === undefined) throw new Error("the database returned no device counts");
   return {
     registered_devices: Number(counts.accepted),
     online_devices: Number(counts.online),

@@ -4,9 +4,9 @@ import { packageFile } from "../../files/packageFile.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 
 /**
- * Assignments of variables in a POSIX shell. Each value is in single quotes, in which only a single quote has a
- * meaning, so that the shell takes any value as text. Values must not contain NUL, which no shell can hold.
- * @param values by the variables' names, which must come from the code
+ * Returns variable assignments for a POSIX shell. Each value is in single quotes, in which only a single quote is
+ * special. The shell therefore reads any value as text. Values must not contain NUL, which shells do not support.
+ * @param values by variable name; the names must come from the code
  */
 export function shellAssignments(values: Readonly<Record<string, string>>): string {
   return Object.entries(values)
@@ -14,7 +14,7 @@ export function shellAssignments(values: Readonly<Record<string, string>>): stri
     .join("");
 }
 
-/** The script of the package, cut at `@DEFAULTS@`, where the values of a request are inserted. */
+/** The script of the package, split at `@DEFAULTS@`, where the values of a request are inserted. */
 const [BEFORE = "", AFTER = ""] = readFileSync(packageFile("features/install/install.sh"), "utf8").split(
   "# @DEFAULTS@\n",
   2,

@@ -3,15 +3,15 @@
 #
 #   curl -fsSL 'https://gate.example.org/install.sh?tenant_id=<namespace id>' | sh
 #
-# These variables win over what was asked for in the address of the script:
-#   TENANT_ID            id of the namespace that the device shall wait in
+# These variables override the parameters in the address of the script:
+#   TENANT_ID            id of the namespace that the device enrolls in
 #   SERVER_ADDRESS       address of the service
-#   PREFERRED_HOSTNAME   name of the device; else the machine's MAC address
-#   PREFERRED_IDENTITY   what the device is known by; else the machine's MAC address
-#   KEEPALIVE_INTERVAL   seconds between two signs of life
+#   PREFERRED_HOSTNAME   name of the device; default: the machine's MAC address
+#   PREFERRED_IDENTITY   identity of the device; default: the machine's MAC address
+#   KEEPALIVE_INTERVAL   seconds between two keep-alive messages
 #   AGENT_IMAGE          image of the agent
-#   CONTAINER_ENGINE     docker or podman; else the one that is there
-#   CONTAINER_NAME       name of the container; else gatehouse-agent
+#   CONTAINER_ENGINE     docker or podman; default: the installed engine
+#   CONTAINER_NAME       name of the container; default: gatehouse-agent
 set -eu
 
 # @DEFAULTS@
@@ -28,7 +28,7 @@ find_engine() {
       return
     fi
   done
-  fail 'neither docker nor podman is installed: install one of them, then run this script again'
+  fail 'neither docker nor podman is installed. Install one of them, then run this script again'
 }
 
 as_root() {
@@ -37,11 +37,11 @@ as_root() {
   elif command -v sudo >/dev/null 2>&1; then
     sudo "$@"
   else
-    fail 'must be run as root, or where sudo is installed'
+    fail 'root permissions are required. Run this script as root, or install sudo'
   fi
 }
 
-# In a function, so that a script of which only the beginning arrived does nothing.
+# A function, so that an incompletely downloaded script does nothing.
 main() {
   server_address=${SERVER_ADDRESS:-$default_server_address}
   tenant_id=${TENANT_ID:-$default_tenant_id}
@@ -50,7 +50,7 @@ main() {
   identity=${PREFERRED_IDENTITY:-$default_preferred_identity}
   interval=${KEEPALIVE_INTERVAL:-$default_keepalive_interval}
   container=${CONTAINER_NAME:-gatehouse-agent}
-  [ -n "$tenant_id" ] || fail 'TENANT_ID must be set, or tenant_id be given in the address of this script'
+  [ -n "$tenant_id" ] || fail 'the namespace id is missing. Set TENANT_ID, or add tenant_id to the address of this script'
   engine=${CONTAINER_ENGINE:-$(find_engine)}
   case $engine in
     docker | podman) ;;
@@ -69,12 +69,12 @@ main() {
   [ -z "$identity" ] || set -- "$@" --env "SHELLHUB_PREFERRED_IDENTITY=$identity"
   [ -z "$interval" ] || set -- "$@" --env "SHELLHUB_KEEPALIVE_INTERVAL=$interval"
   [ "$engine" != podman ] || set -- "$@" --security-opt label=disable
-  # A login to the device is one to the machine, so the agent has to reach all of it.
+  # A login to the device is a login to the machine, so the agent needs access to the whole machine.
   as_root "$engine" run --detach "--name=$container" --restart=unless-stopped --privileged --net=host --pid=host \
     --volume /:/host --volume /dev:/dev --volume /etc/resolv.conf:/etc/resolv.conf \
     --volume /var/run:/var/run --volume /var/log:/var/log --volume /tmp:/tmp \
     "$@" "$agent_image" >/dev/null
-  printf 'The agent runs as the container %s. The device waits in the namespace %s to be accepted.\n' \
+  printf 'The agent runs as the container %s. The device is pending in the namespace %s. Accept it to allow logins.\n' \
     "$container" "$tenant_id"
 }
 

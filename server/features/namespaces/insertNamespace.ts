@@ -15,12 +15,12 @@ interface NewNamespace {
   readonly declaredBy?: string | null;
 }
 
-/** Maximum of accepted devices in a new namespace of a cloud instance (rules section 5.3). */
+/** Maximum number of accepted devices in a new namespace of a cloud instance (rules section 5.3). */
 const FREE_CLOUD_DEVICES = 3;
 
 /**
- * Adds a namespace with its owner as its first member. The name must be in lower case. To be called in a transaction.
- * @returns null if the name or the tenant is taken
+ * Adds a namespace with its owner as the first member. The name must be in lower case. Call it in a transaction.
+ * @returns null if the name or the tenant id is taken
  */
 export async function insertNamespace({ db, now, settings }: SqlServices, namespace: NewNamespace) {
   const { tenantId = randomUUID(), ...columns } = namespace;

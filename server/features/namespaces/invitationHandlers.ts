@@ -10,9 +10,10 @@ import { acceptMembership, isOpen, makeInvitation, openInvitation, putMember } f
 import { checkAuthority } from "./members.ts";
 
 /**
- * The link goes to the caller, and begins with the address at which the caller reached the service. An edition without
- * `acceptInvite` adds a user who has an account at once, as its `inviteMember` does (rules section 5.9), and the link
- * leads to the login. Otherwise the invited person becomes a member by registering with the link's sig.
+ * Returns an invitation link to the caller. The link begins with the address at which the caller reached the service.
+ * An edition without `acceptInvite` adds a user with an account immediately, like its `inviteMember` (rules section
+ * 5.9). The link then opens the login page. In all other cases the invited person becomes a member by registering
+ * with the sig of the link.
  */
 const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLink"]> = async (context) => {
   const { services, identity, body, request, declaration } = context;
@@ -32,7 +33,7 @@ const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLi
   }
   const key = { tenantId, userId: user.id };
   const known = await findRow(services.db, "Member", key);
-  if (known?.status === "accepted") throw new ConflictError("email: is a member already");
+  if (known?.status === "accepted") throw new ConflictError("email: is already a member");
   await putMember(services, key, membership);
   return { link: new URL("/login", origin).href };
 };
@@ -59,15 +60,15 @@ const acceptInvite: Handler<PublicOperations["acceptInvite"]> = async (context) 
   const { userId } = identity;
   await inTransaction(services, async (tx) => {
     const inside = within(services, tx);
-    const named = await openInvitation(inside, body.sig);
-    if (named?.tenantId === tenantId && named.userId !== userId) {
-      throw new ForbiddenError("sig: is of another user's invitation");
+    const addressed = await openInvitation(inside, body.sig);
+    if (addressed?.tenantId === tenantId && addressed.userId !== userId) {
+      throw new ForbiddenError("sig: belongs to another user's invitation");
     }
     const member = await tx.member.findUnique({ where: { tenantId_userId: { tenantId, userId } } });
     if (!member || !isOpen(member, services.now())) {
       throw new NotFoundError("no open invitation of the caller to this namespace");
     }
-    if (named?.tenantId !== tenantId) throw new ForbiddenError("sig: is wrong");
+    if (addressed?.tenantId !== tenantId) throw new ForbiddenError("sig: is wrong");
     await acceptMembership(inside, member, { caller: identity, request, operation: "acceptInvite" });
   });
   return undefined;

@@ -2,24 +2,24 @@ import { findRow } from "../../db/sql/rows.ts";
 import type { Mail } from "../../mail/mail.ts";
 import type { SqlServices } from "../../services.ts";
 import { linkAt, mailedLink } from "../outbox/links.ts";
-import type { MadeInvitation } from "./invitations.ts";
+import type { CreatedInvitation } from "./invitations.ts";
 
 const PAGE = "/accept-invite";
 
-const parametersOf = ({ member, sig }: MadeInvitation, email: string) => ({
+const parametersOf = ({ member, sig }: CreatedInvitation, email: string) => ({
   "tenant-id": member.tenantId,
   "user-id": member.userId,
   email,
   sig,
 });
 
-/** Link to the page that accepts an invitation, at the given origin (rules section 12.1). */
-export const invitationLink = (origin: string, invitation: MadeInvitation, email: string): string =>
+/** Returns a link to the page that accepts an invitation, at the given origin (rules section 12.1). */
+export const invitationLink = (origin: string, invitation: CreatedInvitation, email: string): string =>
   linkAt(origin, PAGE, parametersOf(invitation, email));
 
 export async function invitationMail(
   services: SqlServices,
-  invitation: MadeInvitation,
+  invitation: CreatedInvitation,
   email: string,
 ): Promise<Mail> {
   const { tenantId, role } = invitation.member;
@@ -31,6 +31,6 @@ export async function invitationMail(
     subject: `Invitation to the namespace ${name}`,
     text:
       `You are invited to the namespace "${name}", with the role ${role}. To accept, open this link within 7 days:` +
-      `\n\n${link}\n\nIf you do not want to, leave this mail alone: nothing happens then.\n`,
+      `\n\n${link}\n\nIf you do not want to accept, ignore this mail.\n`,
   };
 }

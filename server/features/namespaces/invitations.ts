@@ -10,9 +10,9 @@ import { digestOf } from "../../secrets/digest.ts";
 import type { Services, SqlServices } from "../../services.ts";
 import { insertInvited } from "../users/account/createUser.ts";
 
-/** How long an invitation can be accepted, in milliseconds (rules section 5.10). */
+/** Lifetime of an invitation, in milliseconds (rules section 5.10). */
 const INVITATION_LIFE = 7 * 24 * 60 * 60_000;
-/** Open invitations that a namespace may have: each one sends a mail to somebody who did not ask for it. */
+/** Maximum number of open invitations in a namespace. Each one sends a mail to a person who did not request it. */
 const OPEN_INVITATIONS = 100;
 
 type MemberKey = Pick<Member, "tenantId" | "userId">;
@@ -23,44 +23,44 @@ interface NewInvitation {
   /** In lower case. */
   readonly email: string;
   readonly role: Role;
-  /** The sig goes only to the address, and so proves who owns the address. */
+  /** True if only the address receives the sig. The sig then proves that its sender owns the address. */
   readonly mailed: boolean;
   readonly creationKey: string | null;
   readonly declaredBy: string | null;
 }
 
-/** An invitation with its secret sig, of which only a digest is stored. */
-export interface MadeInvitation {
+/** An invitation with its secret sig. Only a digest of the sig is stored. */
+export interface CreatedInvitation {
   readonly member: Member;
   readonly sig: string;
 }
 
-/** True for a pending membership that can still be accepted. */
+/** Returns whether a pending membership can still be accepted. */
 export const isOpen = ({ status, expiresAt, invitation }: Member, now: Date): boolean =>
   status === "pending" && invitation !== null && expiresAt !== null && expiresAt > now;
 
-/** True for an expired invitation, which can be made again. */
-export const ranOut = (
+/** Returns whether an invitation has expired. An expired invitation can be created again. */
+export const isExpired = (
   { status, expiresAt }: Pick<Member, "expiresAt"> & { readonly status: string | null },
   now: Date,
 ): boolean => status === "pending" && expiresAt !== null && expiresAt <= now;
 
 /**
- * Makes a pending membership, of a new `invited` user if nobody has the address. An earlier pending membership is
- * replaced, together with its sig. To be called in a transaction.
- * @throws ConflictError the user is a member already
+ * Creates a pending membership. Creates a new `invited` user if no user has the address. Replaces an earlier pending
+ * membership and its sig. Call it in a transaction.
+ * @throws ConflictError the user is already a member
  * @throws ForbiddenError the namespace has too many open invitations
  */
-export async function makeInvitation(services: SqlServices, input: NewInvitation): Promise<MadeInvitation> {
+export async function createInvitation(services: SqlServices, input: NewInvitation): Promise<CreatedInvitation> {
   const { tenantId, email, role, mailed, creationKey, declaredBy } = input;
   const { db } = services;
   const now = services.now();
   const userId = (await findRow(db, "User", { email }))?.id ?? (await insertInvited(services, email));
   const key = { tenantId, userId };
   const known = await findRow(db, "Member", key);
-  if (known?.status === "accepted") throw new ConflictError("email: is a member already");
+  if (known?.status === "accepted") throw new ConflictError("email: is already a member");
   if ((await countOpen(services, key)) >= OPEN_INVITATIONS) {
-    throw new ForbiddenError(`invitations: at most ${OPEN_INVITATIONS} of a namespace may be open`);
+    throw new ForbiddenError(`invitations: the namespace has the maximum of ${OPEN_INVITATIONS} open invitations`);
   }
   const sig = randomBytes(32).toString("base64url");
   const membership = {
@@ -77,7 +77,7 @@ export async function makeInvitation(services: SqlServices, input: NewInvitation
   return { member: { ...key, ...membership }, sig };
 }
 
-/** The number of the namespace's invitations that can still be accepted, but for that of one user. */
+/** Returns the number of open invitations in the namespace, without the invitation of one user. */
 const countOpen = ({ db, now }: SqlServices, { tenantId, userId }: MemberKey): Promise<number> =>
   countRows(
     db,
@@ -85,7 +85,7 @@ const countOpen = ({ db, now }: SqlServices, { tenantId, userId }: MemberKey): P
     sql`"tenantId" = ${tenantId} AND "status" = 'pending' AND "expiresAt" > ${now()} AND "userId" <> ${userId}`,
   );
 
-/** The open invitation with the sig, and its user; null for any other text. */
+/** Returns the open invitation with the sig, and its user. Returns null for any other text. */
 export async function openInvitation(
   services: Services,
   sig: string,
@@ -98,8 +98,8 @@ export async function openInvitation(
 }
 
 /**
- * Makes a user a member without asking, and replaces an open invitation. To be called in a transaction, after a look at
- * the present membership.
+ * Makes a user a member without the user's consent, and replaces an open invitation. Call it in a transaction that
+ * has read the current membership.
  */
 export async function putMember(
   { db, now }: SqlServices,
@@ -118,7 +118,7 @@ export async function putMember(
   return { ...key, ...data };
 }
 
-/** The caller who accepts an invitation, and the request. */
+/** The user who accepts an invitation, and the request. */
 export interface Acceptance {
   readonly caller: UserCaller;
   readonly request: { readonly id: string; readonly address: string };
@@ -126,7 +126,7 @@ export interface Acceptance {
   readonly operation: string;
 }
 
-/** Turns a pending membership into an accepted one; its sig becomes void. To be called in a transaction. */
+/** Accepts a pending membership and invalidates its sig. Call it in a transaction. */
 export async function acceptMembership(
   services: Services,
   { tenantId, userId, role }: Member,
@@ -136,7 +136,7 @@ export async function acceptMembership(
     where: { tenantId_userId: { tenantId, userId } },
     data: { status: "accepted", expiresAt: null, invitation: null },
   });
-  // The revision has only the role, which stays; the acceptance deserves an audit entry all the same.
+  // The revision contains only the role, which does not change. The acceptance still needs an audit entry.
   await recordChange(services, {
     tenantId,
     caller,

@@ -11,25 +11,26 @@ import { queueMail } from "../outbox/outbox.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
 import { invitationMail } from "./invitationLink.ts";
-import { makeInvitation, putMember, ranOut } from "./invitations.ts";
+import { createInvitation, putMember, isExpired } from "./invitations.ts";
 import { readNamespace } from "./namespaces.ts";
 import { declaredMember } from "./objects.ts";
 
 /**
- * Members may give and take roles up to their own; only the creation of a namespace makes an owner (rules section 4).
- * @throws ForbiddenError the role is above the caller's, or is the owner's
+ * Checks that a member may grant or revoke a role. Members can grant and revoke roles up to their own. Only the
+ * creation of a namespace creates an owner (rules section 4).
+ * @throws ForbiddenError the role is higher than the caller's role, or is the owner's role
  */
 export function checkAuthority(own: Role, over: Role): void {
-  if (over === "owner") throw new ForbiddenError("the owner's role can be neither given nor changed");
-  if (!roleAtLeast(own, over)) throw new ForbiddenError(`role: ${over} is above the caller's`);
+  if (over === "owner") throw new ForbiddenError("the owner's role can be neither granted nor changed");
+  if (!roleAtLeast(own, over)) throw new ForbiddenError(`role: ${over} is higher than the caller's role`);
 }
 
 const noSuchMember = () => new NotFoundError("no such member");
 
 /**
- * Adds the user with the address at once.
- * @throws NotFoundError nobody has registered with the address
- * @throws ConflictError the user is a member already
+ * Adds the user with the address immediately.
+ * @throws NotFoundError no user has registered with the address
+ * @throws ConflictError the user is already a member
  */
 async function addMember(
   services: SqlServices,
@@ -38,14 +39,14 @@ async function addMember(
   membership: Pick<Membership, "role" | "creationKey" | "declaredBy">,
 ): Promise<Membership> {
   const known = await findAddressee(services.db, tenantId, email);
-  if (!known || known.userStatus === "invited") throw new NotFoundError("email: no user has it");
+  if (!known || known.userStatus === "invited") throw new NotFoundError("email: no user has this address");
   checkAbsent(services, known);
   return putMember(services, { tenantId, userId: known.userId }, membership);
 }
 
 /**
  * Invites the user with the address, and mails the link.
- * @throws ConflictError the user is a member already, or has an open invitation
+ * @throws ConflictError the user is already a member, or has an open invitation
  */
 async function mailInvitation(
   services: SqlServices,
@@ -54,12 +55,12 @@ async function mailInvitation(
   membership: Pick<Membership, "creationKey" | "declaredBy"> & { readonly role: Role },
 ): Promise<Membership> {
   checkAbsent(services, await findAddressee(services.db, tenantId, email));
-  const invitation = await makeInvitation(services, { ...membership, tenantId, email, mailed: true });
+  const invitation = await createInvitation(services, { ...membership, tenantId, email, mailed: true });
   await queueMail(services, await invitationMail(services, invitation, email));
   return invitation.member;
 }
 
-/** The user with an address, and the user's membership, whose status is null without one. */
+/** The user with an address. `status` belongs to the membership, and is null without a membership. */
 interface Addressee {
   readonly userId: string;
   readonly userStatus: string;
@@ -67,7 +68,7 @@ interface Addressee {
   readonly expiresAt: Date | null;
 }
 
-/** The user with an address; undefined without one. */
+/** Returns the user with an address, or undefined. */
 async function findAddressee(db: SqlClient, tenantId: string, email: string): Promise<Addressee | undefined> {
   const [row] = await readRows<Addressee>(
     db,
@@ -78,15 +79,18 @@ async function findAddressee(db: SqlClient, tenantId: string, email: string): Pr
   return row;
 }
 
-/** @throws ConflictError the user is a member already, or has an open invitation */
+/**
+ * Checks that a user is not a member.
+ * @throws ConflictError the user is already a member, or has an open invitation
+ */
 function checkAbsent(services: SqlServices, known: Addressee | undefined): void {
-  if (known && known.status !== null && !ranOut(known, services.now()))
-    throw new ConflictError("is a member already, or has an invitation");
+  if (known && known.status !== null && !isExpired(known, services.now()))
+    throw new ConflictError("is already a member, or has an invitation");
 }
 
 /**
- * Adds a user at once. On a cloud instance the membership is pending, and the user gets a mail; a new invitation
- * replaces an expired one (rules sections 5.9 and 5.10).
+ * Adds a user immediately. On a cloud instance the membership is pending and the user receives a mail. A new
+ * invitation replaces an expired invitation (rules sections 5.9 and 5.10).
  */
 export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async (context) => {
   const { services, identity, body, creationKey, declaration } = context;
@@ -96,15 +100,15 @@ export const inviteMember: ObjectWrite<PublicOperations["inviteMember"]> = async
   const declaredBy = declaredColumn(declaration, services.now());
   const add = services.settings.edition === "cloud" ? mailInvitation : addMember;
   const member = await createOnce(context, {
-    taken: "is a member already",
-    find: async (tx, made) => {
-      const known = await findRow(tx, "Member", { tenantId, creationKey: made });
+    taken: "is already a member",
+    find: async (tx, key) => {
+      const known = await findRow(tx, "Member", { tenantId, creationKey: key });
       if (known === null) return null;
-      // The response is the namespace, which does not show whose membership the key made.
+      // The response is the namespace. It does not show which membership the key created.
       const user = await findRow(tx, "User", { id: known.userId });
       if (user?.email !== email)
-        throw new ConflictError(`Idempotency-Key: made the membership of the user ${known.userId}`);
-      return ranOut(known, services.now()) ? null : known;
+        throw new ConflictError(`Idempotency-Key: created the membership of the user ${known.userId}`);
+      return isExpired(known, services.now()) ? null : known;
     },
     create: () => add(services, tenantId, email, { role: body.role, creationKey, declaredBy }),
   });
@@ -143,17 +147,20 @@ export const removeMember: ObjectWrite<PublicOperations["removeMember"], Members
   return readNamespace(services, tenantId);
 };
 
-/** A user who leaves the token's namespace gets a session for another namespace, or for none (rules section 5.7). */
+/**
+ * Removes the caller from a namespace. If the token belongs to this namespace, the user receives a session for
+ * another namespace, or for no namespace (rules section 5.7).
+ */
 export const leaveNamespace: ObjectWrite<PublicOperations["leaveNamespace"], Membership> = async (
   context,
 ) => {
   const { services, identity, became } = context;
   const { caller, tenant: tenantId, role } = identity;
-  if (role === "owner") throw new ForbiddenError("the owner cannot leave, only delete the namespace");
+  if (role === "owner") throw new ForbiddenError("the owner cannot leave the namespace, but can delete it");
   await deleteRows(services.db, "Member", { tenantId, userId: caller.userId });
   became(null);
   if (caller.tenant !== tenantId) return undefined;
   const user = await callingUser(services, caller);
-  // Other writes wait for this signature, about 1 ms. Digests of passwords leave a thread for it.
+  // Other writes wait for this signature, which takes about 1 ms. Password digests leave a thread free for it.
   return sessionOf(services, user, await homeOf(services, user), caller.token);
 };

@@ -16,36 +16,39 @@ import {
   namespaceColumns,
   presentNamespace,
   presentNamespaces,
-  readBelongings,
+  readDetails,
 } from "./presentNamespace.ts";
 import { WELCOME } from "./welcome.ts";
 
 const noSuchNamespace = () => new NotFoundError("no such namespace");
 
-/** @throws NotFoundError the namespace was deleted since the caller was authorized */
+/**
+ * Reads a namespace in wire format.
+ * @throws NotFoundError the namespace was deleted after the caller was authorized
+ */
 export async function readNamespace(services: SqlServices, tenantId: string) {
-  const [rows, belongings] = await Promise.all([
+  const [rows, details] = await Promise.all([
     readRows<CountedNamespace>(
       services.db,
       sql`SELECT ${namespaceColumns} FROM "Namespace" WHERE "tenantId" = ${tenantId}`,
     ),
-    readBelongings(services, [tenantId]),
+    readDetails(services, [tenantId]),
   ]);
-  const [namespace] = presentNamespaces(rows, belongings);
+  const [namespace] = presentNamespaces(rows, details);
   if (!namespace) throw noSuchNamespace();
   return namespace;
 }
 
-/** Lists the namespaces of which the caller is a member; for an API key, its own (rules section 5.4). */
+/** Lists the namespaces of the caller: those of a member, or the namespace of an API key (rules section 5.4). */
 export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (context) => {
   const { services, identity, query, header } = context;
-  const mine =
+  const visible =
     identity.kind === "apikey"
       ? sql`"Namespace"."tenantId" = ${identity.tenant}`
       : sql`"Namespace"."tenantId" IN (SELECT "tenantId" FROM "Member"
           WHERE "userId" = ${identity.userId} AND "status" = 'accepted')`;
   const { rows, total } = await listColumns<CountedNamespace>(services, namespaceTable, namespaceColumns, {
-    where: mine,
+    where: visible,
     filter: query.filter,
     trailing: "or",
     sort: { by: [sql`"Namespace"."createdAt"`, namespaceTable.id], direction: "asc" },
@@ -55,7 +58,7 @@ export const getNamespaces: Handler<PublicOperations["getNamespaces"]> = async (
   header("X-Total-Count", total);
   if (rows.length === 0) return [];
   const tenantIds = rows.map((row) => row.tenantId);
-  return presentNamespaces(rows, await readBelongings(services, tenantIds));
+  return presentNamespaces(rows, await readDetails(services, tenantIds));
 };
 
 export const createNamespace: ObjectWrite<PublicOperations["createNamespace"]> = async (context) => {
@@ -63,21 +66,21 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"]> =
   const user = await callingUser(services, identity);
   const row = await createOnce(context, {
     taken: "name or tenant: is taken",
-    // Found by owner, so that a former owner learns nothing of the namespace.
-    find: async (tx, made) => {
-      const known = await findRow(tx, "Namespace", { ownerId: user.id, creationKey: made });
+    // The search includes the owner, so that a former owner learns nothing about the namespace.
+    find: async (tx, key) => {
+      const known = await findRow(tx, "Namespace", { ownerId: user.id, creationKey: key });
       if (known && known.name !== body.name.toLowerCase())
-        throw new ConflictError(`Idempotency-Key: made the namespace ${known.name}`);
+        throw new ConflictError(`Idempotency-Key: created the namespace ${known.name}`);
       return known;
     },
     create: async (tx) => {
-      // -1: any number, 0: none (rules section 5.1).
+      // -1 allows any number, 0 allows none (rules section 5.1).
       const limit = user.maxNamespaces;
       if (limit >= 0 && (await countRows(tx, "Namespace", hasKey({ ownerId: user.id }))) >= limit) {
-        throw new ForbiddenError(`the user may own ${limit} namespaces at most`);
+        throw new ForbiddenError(`the user can own at most ${limit} namespaces`);
       }
       if (body.tenant && (await findRow(tx, "RetiredTenant", { tenantId: body.tenant }))) {
-        throw new ConflictError("tenant: belonged to a namespace that was deleted");
+        throw new ConflictError("tenant: belongs to a deleted namespace");
       }
       return insertNamespace(services, {
         name: body.name.toLowerCase(),
@@ -121,7 +124,7 @@ export const editNamespace: ObjectWrite<PublicOperations["editNamespace"], Names
   return readNamespace(services, tenantId);
 };
 
-/** With the namespace the database deletes all that belongs to it: devices, keys, rules, API keys, members. */
+/** Deletes a namespace. The database also deletes all its objects: devices, keys, rules, API keys and members. */
 export const deleteNamespace: ObjectWrite<PublicOperations["deleteNamespace"], Namespace> = async (
   context,
 ) => {

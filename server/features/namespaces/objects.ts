@@ -18,14 +18,14 @@ type SettingsRow = Pick<
 
 type Settings = z.input<typeof namespaces.namespace>["settings"];
 
-/** The forwarding rules of a namespace. */
+/** Returns the forwarding rules of a namespace. */
 export const forwardingOf = (
   row: Pick<Namespace, "sshForwarding">,
 ): NonNullable<Settings["ssh_forwarding"]> => JSON.parse(row.sshForwarding);
 
 /**
- * The settings of a namespace as the wire has them. Those that servers of 0.19 do not have are there if they differ from
- * their defaults: other namespaces look to clients, and to revisions, as they always did.
+ * Returns the settings of a namespace in wire format. A setting that servers of version 0.19 do not have is present
+ * only if it differs from its default. Clients and revisions therefore see all other namespaces unchanged.
  */
 export const wireSettings = (row: SettingsRow): Settings => ({
   session_record: row.sessionRecord,
@@ -40,13 +40,13 @@ export const wireSettings = (row: SettingsRow): Settings => ({
   ...(row.sshForwarding !== "[]" && { ssh_forwarding: forwardingOf(row) }),
 });
 
-/** The declared fields of a namespace; its members are objects of their own. */
+/** Returns the declared fields of a namespace. Its members are separate objects. */
 export const declaredNamespace = (row: Pick<Namespace, "name"> & SettingsRow): Declared => ({
   name: row.name,
   settings: wireSettings(row),
 });
 
-/** The declared fields of a membership. */
+/** Returns the declared fields of a membership. */
 export const declaredMember = (row: Pick<Member, "role">): Declared => ({ role: row.role });
 
 export const namespaceObject: ManagedObject<Namespace> = {

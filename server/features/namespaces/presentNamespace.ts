@@ -19,7 +19,7 @@ interface NamespaceRow extends Namespace {
 /** A row of {@link namespaceColumns}. */
 export type CountedNamespace = Namespace & { readonly accepted: number | bigint };
 
-/** A namespace's columns, and the number of its accepted devices. */
+/** The columns of a namespace, and the number of its accepted devices. */
 export const namespaceColumns: Sql = sql`"Namespace".*,
   (${deviceCount(sql`"Namespace"."tenantId"`, { status: "accepted" })}) AS accepted`;
 
@@ -58,17 +58,17 @@ export function presentNamespace(
   };
 }
 
-/** What belongs to namespaces beside their rows. */
-interface Belongings {
+/** Members and billing states of namespaces. */
+interface NamespaceDetails {
   readonly members: readonly (Member & { readonly email: string })[];
   readonly billings: readonly Billing[];
 }
 
-/** Reads what belongs to namespaces, of which there must be at least one. */
-export async function readBelongings(
+/** Reads the members and billing states of namespaces. The list of namespaces must not be empty. */
+export async function readDetails(
   services: SqlServices,
   tenantIds: readonly string[],
-): Promise<Belongings> {
+): Promise<NamespaceDetails> {
   const [members, billings] = await Promise.all([
     readRows<Member & { email: string }>(
       services.db,
@@ -85,10 +85,10 @@ export async function readBelongings(
   return { members, billings };
 }
 
-/** Converts namespaces with what belongs to them to their wire format, in the order of the rows. */
+/** Converts namespaces with their members and billing states to wire format, in the order of the rows. */
 export function presentNamespaces(
   rows: readonly CountedNamespace[],
-  { members, billings }: Belongings,
+  { members, billings }: NamespaceDetails,
 ): WireNamespace[] {
   const billingOf = new Map(billings.map((billing) => [billing.tenantId, billing]));
   const membersOf = Map.groupBy(members, (member) => member.tenantId);

@@ -6,20 +6,20 @@ import { contentOf } from "./outbox.ts";
 
 const MINUTE = 60_000;
 
-/** Mails per run. */
+/** Number of mails per run. */
 const BATCH = 50;
 /**
- * Wait before the second attempt, in milliseconds; it doubles with each attempt. An attempt ends within its wait, so
- * that no other instance begins one meanwhile.
+ * Wait before the second attempt, in milliseconds. It doubles with each attempt. An attempt ends within its wait, so
+ * that no other instance starts an attempt at the same time.
  */
 const FIRST_WAIT = 5 * MINUTE;
 const LONGEST_WAIT = 60 * MINUTE;
-/** After how many milliseconds a mail is given up: the tokens in mails live as long. */
+/** Time after which a mail is discarded, in milliseconds. The tokens in mails have the same lifetime. */
 const GIVEN_UP = 24 * 60 * MINUTE;
 
 /**
- * Sends the mails that are due. One of several instances sends each mail; it is sent twice only if a process ends
- * between sending it and deleting its row.
+ * Sends the mails that are due. If several instances run, one of them sends each mail. A mail is sent twice only if a
+ * process stops between sending the mail and deleting its row.
  */
 export async function deliverMails(services: Services, log: FastifyBaseLogger): Promise<void> {
   const due = await services.db.outgoingMail.findMany({
@@ -31,19 +31,19 @@ export async function deliverMails(services: Services, log: FastifyBaseLogger): 
     if (!(await claim(services, row))) continue;
     try {
       if (tooOld(services, row)) {
-        log.error({ mail: row.id }, "a mail could not be sent for a day, and will not be tried again");
+        log.error({ mail: row.id }, "a mail could not be sent for a day and was discarded");
       } else {
         await deliver(services, row);
       }
-      await forget(services, row);
+      await remove(services, row);
     } catch (error) {
       const facts = { err: error, mail: row.id, attempts: row.attempts + 1 };
-      log.warn(facts, "a mail could not be sent, and will be tried again");
+      log.warn(facts, "a mail could not be sent and will be retried");
     }
   }
 }
 
-/** False when another instance was faster. */
+/** Reserves a mail for this instance. Returns false if another instance was faster. */
 async function claim(services: Services, { id, attempts }: OutgoingMail): Promise<boolean> {
   const wait = Math.min(FIRST_WAIT * 2 ** attempts, LONGEST_WAIT);
   const { count } = await services.db.outgoingMail.updateMany({
@@ -53,7 +53,10 @@ async function claim(services: Services, { id, attempts }: OutgoingMail): Promis
   return count === 1;
 }
 
-/** Checked before the first attempt too: a restored backup may hold mails from long ago. */
+/**
+ * Returns whether a mail is too old. Checked before the first attempt too, because a restored backup can contain old
+ * mails.
+ */
 const tooOld = ({ now }: Services, { createdAt }: OutgoingMail): boolean =>
   now().getTime() - createdAt.getTime() >= GIVEN_UP;
 
@@ -63,6 +66,6 @@ async function deliver(services: Services, row: OutgoingMail): Promise<void> {
   for (const mail of mails) await services.mailer.send(mail);
 }
 
-async function forget(services: Services, { id }: OutgoingMail): Promise<void> {
+async function remove(services: Services, { id }: OutgoingMail): Promise<void> {
   await services.db.outgoingMail.deleteMany({ where: { id } });
 }

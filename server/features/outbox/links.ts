@@ -1,20 +1,22 @@
 import type { Services } from "../../services.ts";
 
 /**
- * A link for a mail. Its origin comes only from the settings: an attacker who could choose the origin would get the
- * token in the link.
- * @throws Error the setting is missing, which a cloud instance must have
+ * Returns a link for a mail. Its origin comes only from the settings: an attacker who could choose the origin would
+ * receive the token in the link.
+ * @throws Error the setting is missing, which is required on a cloud instance
  */
 export function mailedLink(
   { settings }: Pick<Services, "settings">,
   path: string,
   parameters: Readonly<Record<string, string>>,
 ): string {
-  if (settings.publicUrl === undefined) throw new Error("GATEHOUSE_PUBLIC_URL is not set: a mail needs it");
+  if (settings.publicUrl === undefined) throw new Error("GATEHOUSE_PUBLIC_URL is not set, but a mail needs it");
   return linkAt(settings.publicUrl, path, parameters);
 }
 
-/** A link for a mail that every edition sends; only the page's path if the public address is not set. */
+/**
+ * Returns a link for a mail that every edition sends. Returns only the page's path if the public address is not set.
+ */
 export function pageLink(
   services: Pick<Services, "settings">,
   path: string,
@@ -24,7 +26,7 @@ export function pageLink(
   return `${path}?${new URLSearchParams(parameters)}`;
 }
 
-/** A link to a page of the service at an origin. */
+/** Returns a link to a page of the service at an origin. */
 export function linkAt(origin: string, path: string, parameters: Readonly<Record<string, string>>): string {
   const url = new URL(path, origin);
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);

@@ -7,10 +7,12 @@ import type { Services, SqlServices } from "../../services.ts";
 /** The purposes of mails about an account. */
 export type AccountPurpose = "activation" | "recovery" | "mfaReset";
 
-/** A request for a mail about a named account. Whether the account exists shows when the mail is sent. */
+/**
+ * A request for a mail about an account name. The service checks whether the account exists when it sends the mail.
+ */
 export interface AccountRequest {
   readonly purpose: AccountPurpose;
-  /** Username or e-mail, in lower case. */
+  /** User name or e-mail address, in lower case. */
   readonly account: string;
 }
 
@@ -24,20 +26,24 @@ async function put(services: SqlServices, id: string, content: Content): Promise
   await putRow(services.db, "OutgoingMail", { id }, { sealed }, { createdAt: now, dueAt: now });
 }
 
-/** Queues a mail as a part of the transaction; it is sent after the commit. */
+/** Queues a mail in the current transaction. The service sends it after the commit. */
 export function queueMail(services: SqlServices, mail: Mail): Promise<void> {
   return put(services, randomUUID(), { mail });
 }
 
 /**
- * Queues the mail about an account, which is sent if the account exists. The user is not looked up here, so that the
- * response time does not show whether there is one. While such a request waits, another one adds nothing.
+ * Queues the mail about an account. It is sent only if the account exists. The user is not looked up here, so that
+ * the response time does not reveal whether the account exists. A repeated request has no effect while the first is
+ * queued.
  */
 export function queueAccountMail(services: Services, request: AccountRequest): Promise<void> {
   return put(services, digestOf(`${request.purpose} ${request.account}`), { request });
 }
 
-/** @throws OperatorError the row was sealed by another instance secret */
+/**
+ * Decrypts the content of a queued mail.
+ * @throws OperatorError the row was sealed with another instance secret
+ */
 export function contentOf(
   services: Services,
   row: { readonly id: string; readonly sealed: string },

@@ -8,20 +8,20 @@ import type { AgentKey, Services } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 import { newRsaKeyPair, type RsaKeyPair, sshBlobOf } from "./rsaKeyPair.ts";
 
-/** How long a key pair signs, in milliseconds (rules section 7). */
+/** Lifetime of a key pair for one login, in milliseconds (rules section 7). */
 const LIFE = 60_000;
-/** Bits of a key pair that is made for one login, as the wire has them, and of the gateway's own. */
+/** Bits of a key pair for one login, as clients expect them, and of the gateway's key pair. */
 const BITS = 4096;
 const GATEWAY_BITS = 3072;
 
-/** What the agent key needs of the services. */
+/** The services that the agent key uses. */
 type KeyServices = Pick<Services, "db" | "sealer" | "now" | "settings">;
 
 const sealPurpose = (fingerprint: string): string => `private key ${fingerprint}`;
 
 /**
- * Makes a key pair for one SSH login. It is stored in the database, sealed, because the device's agent may ask another
- * instance to sign. The next creation deletes expired key pairs.
+ * Creates a key pair for one SSH login. It is stored in the database, encrypted, because the device's agent may
+ * request the signature from another instance. The next creation deletes expired key pairs.
  */
 export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> = async ({
   services,
@@ -35,7 +35,7 @@ export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> =
   return { data: Buffer.from(pem).toString("base64"), fingerprint, created_at: wireDate(createdAt) };
 };
 
-/** Stores a key pair, which signs until `expiresAt`. */
+/** Stores a key pair, which can sign until `expiresAt`. */
 async function insert(
   { db, sealer, now }: Pick<Services, "sealer" | "now"> & { readonly db: Pick<Transaction, "privateKey"> },
   { pem, fingerprint }: RsaKeyPair,
@@ -45,13 +45,13 @@ async function insert(
   await db.privateKey.create({ data: { fingerprint, sealed, createdAt: now(), expiresAt } });
 }
 
-/** The expiry of a key pair that stays. */
+/** The expiry of a permanent key pair. */
 const NEVER = new Date("9999-12-31T00:00:00Z");
 
 /**
- * The key pair with which the gateway logs in to agents: one for all logins and instances, so that agents can pin it.
- * Whichever device asks the service to sign with it gets nothing that an SSH server would take: the contract refuses
- * what such a server has signed.
+ * The key pair with which the gateway logs in to agents. All logins and instances use the same key pair, so that
+ * agents can pin it. Devices can request signatures with this key, but an SSH server would accept none of them: the
+ * contract rejects the data that such a server requires to be signed.
  */
 export class StoredAgentKey implements AgentKey {
   readonly #services: KeyServices;
@@ -61,10 +61,10 @@ export class StoredAgentKey implements AgentKey {
     this.#services = services;
   }
 
-  /** The private key, PEM (PKCS#1). The first call of all instances creates it. */
+  /** Returns the private key as PEM (PKCS#1). The first call of all instances creates it. */
   pem(): Promise<string> {
     if (this.#pem === undefined) {
-      const pem = this.#settled();
+      const pem = this.#findOrCreate();
       this.#pem = pem;
       pem.catch(() => {
         if (this.#pem === pem) this.#pem = undefined;
@@ -74,8 +74,9 @@ export class StoredAgentKey implements AgentKey {
   }
 
   /**
-   * The public key as SSH has it, in base64; undefined while it is not created: without an SSH entry, the first login
-   * does that. Where it cannot be created, agents enroll without it and get it with a later report.
+   * Returns the public key in SSH format, as base64. Returns undefined before the key exists: without an SSH port,
+   * the first login creates it. If the creation fails, agents enroll without the key and receive it with a later
+   * report.
    */
   async publicKey(): Promise<string | undefined> {
     if (this.#pem === undefined && this.#services.settings.sshPort === undefined) return undefined;
@@ -83,11 +84,11 @@ export class StoredAgentKey implements AgentKey {
     return pem && sshBlobOf(createPublicKey(pem)).toString("base64");
   }
 
-  async #settled(): Promise<string> {
+  async #findOrCreate(): Promise<string> {
     const known = await this.#find(this.#services.db);
     if (known !== undefined) return known;
     const pair = await newRsaKeyPair(GATEWAY_BITS, AbortSignal.timeout(LIFE));
-    // Another instance may have created one meanwhile.
+    // Another instance may have created a key pair in the meantime.
     return inTransaction(this.#services, async (tx) => {
       const other = await this.#find(tx);
       if (other !== undefined) return other;
@@ -102,7 +103,10 @@ export class StoredAgentKey implements AgentKey {
   }
 }
 
-/** @throws ForbiddenError the device is not accepted: it gets no logins, so its agent needs no signatures */
+/**
+ * Checks that a device is accepted.
+ * @throws ForbiddenError the device is not accepted. It receives no logins, so its agent needs no signatures.
+ */
 async function checkAccepted(services: Services, uid: string): Promise<void> {
   if ((await services.db.device.count({ where: { uid, status: "accepted" } })) > 0) return;
   throw new ForbiddenError("the device is not accepted");

@@ -3,13 +3,13 @@ import { promisify } from "node:util";
 import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { Semaphore } from "../../secrets/Semaphore.ts";
 
-/** Jobs that may wait; making a key pair takes about a second. */
+/** Maximum number of waiting jobs. The creation of a key pair takes about a second. */
 const MAXIMUM_WAITING = 20;
 
-// One at a time: each occupies a thread that logins need too.
+// One job runs at a time, because each job occupies a thread that logins also need.
 const semaphore = new Semaphore(1, MAXIMUM_WAITING, "too many keys at once, try again");
 
-/** A key pair in the form that an SSH entry uses. */
+/** A key pair in the form that SSH logins use. */
 export interface RsaKeyPair {
   /** Private key, PEM (PKCS#1). */
   readonly pem: string;
@@ -18,10 +18,10 @@ export interface RsaKeyPair {
 }
 
 /**
- * Makes an RSA key pair off the main thread.
- * @param bits length of its modulus
- * @param signal drops the job if it still waits when the signal is aborted
- * @throws BusyError too many jobs wait already
+ * Creates an RSA key pair outside the main thread.
+ * @param bits length of the modulus
+ * @param signal cancels the job if the job is still waiting when the signal is aborted
+ * @throws BusyError too many jobs are waiting
  */
 export async function newRsaKeyPair(bits: number, signal: AbortSignal): Promise<RsaKeyPair> {
   const { privateKey, publicKey } = await semaphore.run(
@@ -34,7 +34,7 @@ export async function newRsaKeyPair(bits: number, signal: AbortSignal): Promise<
   };
 }
 
-/** An RSA public key as SSH has it (RFC 4253, section 6.6). */
+/** Returns an RSA public key in SSH format (RFC 4253, section 6.6). */
 export function sshBlobOf(publicKey: KeyObject): Buffer {
   const { e = "", n = "" } = publicKey.export({ format: "jwk" });
   return Buffer.concat([field(Buffer.from("ssh-rsa")), field(positive(e)), field(positive(n))]);
@@ -46,7 +46,7 @@ function field(bytes: Buffer): Buffer {
   return Buffer.concat([length, bytes]);
 }
 
-/** Adds a zero byte before a number whose first bit is set, which would count as negative without it. */
+/** Adds a zero byte before a number whose first bit is set. Without the zero byte, the number would be negative. */
 function positive(base64url: string): Buffer {
   const bytes = Buffer.from(base64url, "base64url");
   return bytes.readUInt8(0) >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes;

@@ -15,7 +15,7 @@ export const lookupPublicKey: Handler<InternalOperations["lookupPublicKey"]> = a
   return presentPublicKey(row);
 };
 
-/** Decides by rules section 13, about the device as the caller describes it. */
+/** Evaluates a key by rules section 13. The caller describes the device. */
 export const evaluatePublicKey: Handler<InternalOperations["evaluatePublicKey"]> = async (context) => {
   const { services, params, body } = context;
   const key = { tenantId: body.tenant_id, fingerprint: params.fingerprint };

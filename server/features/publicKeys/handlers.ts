@@ -16,18 +16,21 @@ import { checkFilter, filterColumn } from "../filters/filter.ts";
 import { tagRows } from "../tags/tagList.ts";
 import {
   declaredPublicKey,
-  type FoundKey,
+  type StoredKey,
   presentPublicKey,
   publicKeyRows,
   publicKeyTable,
 } from "./publicKey.ts";
 import { addPublicKeyTag, removePublicKeyTag, updatePublicKeyTags } from "./tags.ts";
 
-/** @throws InvalidError `data` is not a public key */
+/**
+ * Parses a public key.
+ * @throws InvalidError `data` is not a public key
+ */
 function readKey(data: string): { readonly fingerprint: string; readonly data: string } {
   try {
     const key = parseSshPublicKey(Buffer.from(data, "base64").toString("utf8"));
-    // Without the comment, so that the same key is the same text (models section 5).
+    // The comment is omitted, so that the same key always has the same text (models section 5).
     return {
       fingerprint: key.fingerprint,
       data: Buffer.from(`${sshPublicKeyLine(key)}\n`).toString("base64"),
@@ -70,11 +73,11 @@ const createPublicKey: ObjectWrite<PublicOperations["createPublicKey"]> = async 
   const tenantId = identity.tenant;
   const key = readKey(body.data);
   const row = await createOnce(context, {
-    taken: "the namespace has this key already",
-    find: async (tx, made) => {
-      const known = await publicKeyRows.find(tx, { tenantId, creationKey: made });
+    taken: "the namespace already has this key",
+    find: async (tx, creation) => {
+      const known = await publicKeyRows.find(tx, { tenantId, creationKey: creation });
       if (known && known.fingerprint !== key.fingerprint)
-        throw new ConflictError(`Idempotency-Key: made the public key ${known.fingerprint}`);
+        throw new ConflictError(`Idempotency-Key: created the public key ${known.fingerprint}`);
       return known;
     },
     create: async (tx) => {
@@ -99,7 +102,7 @@ const createPublicKey: ObjectWrite<PublicOperations["createPublicKey"]> = async 
   return presentPublicKey(row);
 };
 
-const updatePublicKey: ObjectWrite<PublicOperations["updatePublicKey"], FoundKey> = async ({
+const updatePublicKey: ObjectWrite<PublicOperations["updatePublicKey"], StoredKey> = async ({
   services: { db },
   body,
   found,
@@ -118,7 +121,7 @@ const updatePublicKey: ObjectWrite<PublicOperations["updatePublicKey"], FoundKey
   return presentPublicKey(row);
 };
 
-const deletePublicKey: ObjectWrite<PublicOperations["deletePublicKey"], FoundKey> = async ({
+const deletePublicKey: ObjectWrite<PublicOperations["deletePublicKey"], StoredKey> = async ({
   services: { db },
   found,
   became,

@@ -9,7 +9,7 @@ import { declaredFilter, presentFilter, type StoredFilter } from "../filters/fil
 import { type FilteredRow, filteredRows } from "../filters/filteredRows.ts";
 import { wireDate } from "../wireDate.ts";
 
-/** The declared fields of a key; the key itself never changes. */
+/** Returns the declared fields of a key. The key itself never changes. */
 export const declaredPublicKey = (row: Pick<PublicKey, "name" | "username"> & StoredFilter): Declared => ({
   name: row.name,
   username: row.username,
@@ -17,12 +17,12 @@ export const declaredPublicKey = (row: Pick<PublicKey, "name" | "username"> & St
 });
 
 /** A key with the tags of its filter. */
-export type FoundKey = FilteredRow<"PublicKey">;
+export type StoredKey = FilteredRow<"PublicKey">;
 
 /** The stored keys. */
 export const publicKeyRows = filteredRows("PublicKey", { tenantId: "tenantId", fingerprint: "fingerprint" });
 
-export const publicKeyObject: ManagedObject<FoundKey> = {
+export const publicKeyObject: ManagedObject<StoredKey> = {
   id: (_, { params, result }) => params.fingerprint ?? String(result?.fingerprint),
   find: (tx, tenantId, fingerprint) => publicKeyRows.find(tx, { tenantId, fingerprint }),
   declared: declaredPublicKey,
@@ -31,7 +31,7 @@ export const publicKeyObject: ManagedObject<FoundKey> = {
 };
 
 /** Converts a public key to its wire format (models section 5). */
-export function presentPublicKey(row: FoundKey): z.output<typeof publicKeys.publicKey> {
+export function presentPublicKey(row: StoredKey): z.output<typeof publicKeys.publicKey> {
   return {
     data: row.data,
     fingerprint: row.fingerprint,

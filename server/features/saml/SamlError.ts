@@ -1,4 +1,4 @@
-/** Why a response of the identity provider is refused; for the log, not for the sender of the response. */
+/** The reason for rejecting a response of the identity provider. It is logged, but the sender does not receive it. */
 export class SamlError extends Error {
   override readonly name = "SamlError";
 }

@@ -8,13 +8,13 @@ const SKEW = 60_000;
 /** Maximum length of a user's name at the identity provider, in characters (SAML core, section 8.3.7). */
 const NAME_LENGTH = 256;
 
-/** The values that an assertion must have. */
+/** The values that an assertion must contain. */
 interface Expected {
   readonly issuer: string;
   /** Address at which the service receives responses. */
   readonly recipient: string;
   readonly audience: string;
-  /** Id of the request that the response answers. */
+  /** Id of the request that the response belongs to. */
   readonly request: string;
   readonly now: Date;
 }
@@ -29,20 +29,20 @@ export interface Assertion {
 }
 
 /**
- * Reads an assertion (SAML profiles, section 4.1.4.3).
+ * Parses and checks an assertion (SAML profiles, section 4.1.4.3).
  * @param xml exactly the text whose signature was verified
- * @throws SamlError the assertion does not have the expected values, or is not valid now
+ * @throws SamlError the assertion does not contain the expected values, or is not valid at this time
  */
 export function readAssertion(xml: string, expected: Expected): Assertion {
   const assertion = parseXml(xml);
-  if (!isNamed(assertion, ASSERTION, "Assertion")) throw new SamlError("what is signed is no assertion");
+  if (!isNamed(assertion, ASSERTION, "Assertion")) throw new SamlError("the signed element is not an assertion");
   const id = assertion.getAttribute("ID");
-  if (!id || assertion.getAttribute("Version") !== "2.0") throw new SamlError("ID or Version: not right");
+  if (!id || assertion.getAttribute("Version") !== "2.0") throw new SamlError("ID or Version: invalid");
   if (textOf(onlyChild(assertion, "Issuer")) !== expected.issuer)
-    throw new SamlError("Issuer: another identity provider");
+    throw new SamlError("Issuer: is another identity provider");
   const subject = onlyChild(assertion, "Subject");
   if (!children(subject, ASSERTION, "SubjectConfirmation").some((item) => confirms(item, expected)))
-    throw new SamlError("SubjectConfirmation: none is for this service, this request and this time");
+    throw new SamlError("SubjectConfirmation: none matches this service, this request and the current time");
   checkConditions(onlyChild(assertion, "Conditions"), expected);
   if (children(assertion, ASSERTION, "AuthnStatement").length === 0)
     throw new SamlError("AuthnStatement: missing");
@@ -62,22 +62,22 @@ function confirms(confirmation: Element, { recipient, request, now }: Expected):
 }
 
 function checkConditions(conditions: Element, { audience, now }: Expected): void {
-  if (!isTime(conditions, now)) throw new SamlError("Conditions: too early or too late");
+  if (!isTime(conditions, now)) throw new SamlError("Conditions: not yet valid, or expired");
   const restrictions = children(conditions, ASSERTION, "AudienceRestriction");
   const includes = (restriction: Element) =>
     children(restriction, ASSERTION, "Audience").some((item) => textOf(item) === audience);
   if (restrictions.length === 0 || !restrictions.every(includes))
-    throw new SamlError("AudienceRestriction: another audience");
+    throw new SamlError("AudienceRestriction: does not contain this service");
 }
 
-/** Whether the time lies from `NotBefore` until before `NotOnOrAfter`, if these are given. */
+/** Returns whether the time is at or after `NotBefore` and before `NotOnOrAfter`. Both attributes are optional. */
 function isTime(element: Element, now: Date): boolean {
   const from = timeOf(element, "NotBefore") ?? Number.NEGATIVE_INFINITY;
   const until = timeOf(element, "NotOnOrAfter") ?? Number.POSITIVE_INFINITY;
   return from <= now.getTime() + SKEW && now.getTime() - SKEW < until;
 }
 
-/** Unix milliseconds; undefined without the attribute. */
+/** Returns the time in Unix milliseconds, or undefined without the attribute. */
 function timeOf(element: Element, name: string): number | undefined {
   if (!element.hasAttribute(name)) return undefined;
   const text = element.getAttribute(name) ?? "";
@@ -88,21 +88,21 @@ function timeOf(element: Element, name: string): number | undefined {
 
 function nameOf(subject: Element): string {
   const name = onlyChild(subject, "NameID");
-  // A transient name differs with each login, so it cannot identify a returning user.
-  if (name.getAttribute("Format") === TRANSIENT) throw new SamlError("NameID: must not be a transient one");
+  // A transient name differs for each login, so it cannot identify a returning user.
+  if (name.getAttribute("Format") === TRANSIENT) throw new SamlError("NameID: must not be transient");
   const text = textOf(name);
   if (text.length > NAME_LENGTH) throw new SamlError(`NameID: must have at most ${NAME_LENGTH} characters`);
   return text;
 }
 
 function attributesOf(assertion: Element): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
+  const attributes = new Map<string, string>();
   for (const statement of children(assertion, ASSERTION, "AttributeStatement")) {
     for (const attribute of children(statement, ASSERTION, "Attribute")) {
       const name = attribute.getAttribute("Name");
       const value = children(attribute, ASSERTION, "AttributeValue")[0]?.textContent?.trim();
-      if (name && value && !found.has(name)) found.set(name, value);
+      if (name && value && !attributes.has(name)) attributes.set(name, value);
     }
   }
-  return found;
+  return attributes;
 }

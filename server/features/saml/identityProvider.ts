@@ -7,18 +7,22 @@ import { newRequestId } from "./requestIds.ts";
 import { checkResponse } from "./response.ts";
 import { SamlError } from "./SamlError.ts";
 
-/** Path of the service's own metadata; their address is its entity id too (SAML metadata, section 4.1). */
+/**
+ * Path of the service's metadata. The address of the metadata is also the service's entity id (SAML metadata, section
+ * 4.1).
+ */
 export const METADATA_PATH = "/api/user/saml/metadata";
-/** Path to which browsers bring the identity provider's responses. */
+/** Path that receives the identity provider's responses from browsers. */
 export const CONSUMER_PATH = "/api/user/saml/acs";
 
 const entityId = ({ serviceUrl }: SamlSettings): string => serviceUrl + METADATA_PATH;
 const consumer = ({ serviceUrl }: SamlSettings): string => serviceUrl + CONSUMER_PATH;
 
 /**
- * The library makes requests and metadata, and verifies signatures. Times, request, recipient and issuer are checked
- * here, on the signed text: the library reads the request's id from an unsigned part, and does not check the recipient.
- * It is loaded on demand, because it takes a tenth of the service's start and few instances use SAML.
+ * Loads the SAML library. It creates requests and metadata, and verifies signatures. This package checks times,
+ * request, recipient and issuer in the signed text: the library reads the request's id from an unsigned part and does
+ * not check the recipient. The library is loaded on demand, because it takes a tenth of the start time and few
+ * instances use SAML.
  */
 async function libraryFor(
   settings: SamlSettings,
@@ -34,36 +38,39 @@ async function libraryFor(
     wantAssertionsSigned: true,
     wantAuthnResponseSigned: false,
     validateInResponseTo: ValidateInResponseTo.never,
-    // -1: the library checks no times.
+    // -1 disables the library's check of times.
     acceptedClockSkewMs: -1,
-    // The identity provider decides which name it sends, and how it authenticates its users.
+    // The identity provider decides which name it sends and how it authenticates its users.
     identifierFormat: null,
     disableRequestedAuthnContext: true,
     ...more,
   });
 }
 
-/** Address at the identity provider that carries a new request. */
+/** Returns the address at the identity provider, with a new request. */
 export async function loginUrl(services: Services, settings: SamlSettings): Promise<string> {
   const generateUniqueId = () => newRequestId(services);
   return (await libraryFor(settings, { generateUniqueId })).getAuthorizeUrlAsync("", undefined, {});
 }
 
-/** The service's metadata for identity providers, as XML. */
+/** Returns the service's metadata for identity providers, as XML. */
 export async function serviceMetadata(settings: SamlSettings): Promise<string> {
   return (await libraryFor(settings)).generateServiceProviderMetadata(null);
 }
 
 /** A valid assertion of the identity provider for this service. */
 export interface Answer extends Assertion {
-  /** Id of the request that it answers; not checked here for whether and when this service made it. */
+  /**
+   * Id of the request that the response belongs to. `readResponse` does not check whether this service created it, or
+   * when.
+   */
   readonly request: string;
 }
 
 /**
  * Reads a response of the identity provider.
- * @param encoded base64, as the form has it
- * @throws SamlError saying for the log why the response is refused
+ * @param encoded base64, as sent in the form
+ * @throws SamlError contains the reason for the rejection, for the log
  */
 export async function readResponse(
   services: Services,
@@ -83,7 +90,7 @@ export async function readResponse(
   return { ...assertion, request };
 }
 
-/** The assertion, exactly as signed. */
+/** Returns the assertion, exactly as signed. */
 async function verified(library: SAML, encoded: string): Promise<string> {
   try {
     const { profile } = await library.validatePostResponseAsync({ SAMLResponse: encoded });
@@ -92,5 +99,5 @@ async function verified(library: SAML, encoded: string): Promise<string> {
   } catch (error) {
     throw new SamlError(reasonOf(error));
   }
-  throw new SamlError("no assertion");
+  throw new SamlError("the response contains no assertion");
 }

@@ -13,19 +13,20 @@ import { SamlError } from "./SamlError.ts";
 import { personOf, samlUser } from "./samlUser.ts";
 
 interface Login {
-  /** `SAMLResponse` of the form. */
+  /** Value of the form field `SAMLResponse`. */
   readonly response: string;
   readonly request: RequestFacts;
-  /** Called with the reason when a response is refused. */
+  /** Called with the reason for rejecting a response. */
   refused(error: SamlError): void;
 }
 
 /**
- * Completes a login at the identity provider (rules section 11). The response is not tied to the browser that began the
- * login; that would not help, since the token ends up in a link, which anybody can send to somebody else.
+ * Completes a login at the identity provider (rules section 11). The response is not bound to the browser that
+ * started the login. A binding would not help, because the token is part of a link that a user can send to another
+ * person.
  *
- * The service also asks a user with MFA for its own second factor: whoever controls the identity provider must not get
- * past it.
+ * A user with MFA must also provide the second factor of this service. An attacker who controls the identity provider
+ * must not bypass it.
  * @returns the address to which the browser is redirected
  * @throws UnauthenticatedError the response is not accepted
  * @throws ForbiddenError, LockedOutError see `samlUser` and `startMfa`
@@ -60,7 +61,7 @@ async function accepted(services: Services, settings: SamlSettings, login: Login
   } catch (error) {
     if (!(error instanceof SamlError)) throw error;
     login.refused(error);
-    throw new UnauthenticatedError("SAMLResponse: is not accepted; the service's log says why");
+    throw new UnauthenticatedError("SAMLResponse: is not accepted; see the service's log for the reason");
   }
 }
 
@@ -69,13 +70,13 @@ async function useOnce(services: Services, { idpEntityId }: SamlSettings, answer
   const now = services.now();
   const expiresAt = requestEnd(services, answer.request);
   if (expiresAt === undefined || expiresAt <= now)
-    throw new SamlError("InResponseTo: not a request of this service, or too old");
+    throw new SamlError("InResponseTo: not a request of this service, or an expired request");
   const digests = [`request ${answer.request}`, `assertion ${answer.id} of ${idpEntityId}`].map(digestOf);
   await inTransaction(services, async (tx) => {
     await tx.usedSamlMessage.deleteMany({ where: { expiresAt: { lte: now } } });
     const used = await tx.usedSamlMessage.count({ where: { digest: { in: digests } } });
-    if (used > 0) throw new SamlError("the request was answered before, or the assertion taken");
-    // An assertion is for one request, and expires with it.
+    if (used > 0) throw new SamlError("the request or the assertion has already been used");
+    // An assertion belongs to one request and expires with it.
     await tx.usedSamlMessage.createMany({ data: digests.map((digest) => ({ digest, expiresAt })) });
   });
 }

@@ -2,7 +2,7 @@ import { SamlError } from "./SamlError.ts";
 import { ASSERTION, children, elementsOf, isNamed, PROTOCOL, parseXml, SIGNATURE } from "./xml.ts";
 
 const SUCCESS = "urn:oasis:names:tc:SAML:2.0:status:Success";
-/** Accepted algorithms of signatures: none with SHA-1, of which collisions are known. */
+/** Accepted signature algorithms. SHA-1 is excluded because collisions are known. */
 const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
   SignatureMethod: ["sha256", "sha384", "sha512"].map(
     (name) => `http://www.w3.org/2001/04/xmldsig-more#rsa-${name}`,
@@ -11,11 +11,11 @@ const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Checks the form of a response before any of it is trusted, so that every reader of any part finds the same single
- * assertion: signature wrapping needs a second one.
+ * Checks the form of a response before the service trusts any part of it. Every reader then finds the same single
+ * assertion: signature wrapping needs a second assertion.
  * @param destination address at which the service receives responses
- * @returns id of the request that the response answers; not signed, so it must be compared with the signed part
- * @throws SamlError saying what is wrong
+ * @returns id of the request that the response belongs to. It is not signed, so compare it with the signed part.
+ * @throws SamlError describes the fault
  */
 export function checkResponse(xml: string, destination: string): string {
   const response = parseXml(xml);
@@ -27,28 +27,28 @@ export function checkResponse(xml: string, destination: string): string {
   const [code] = status ? children(status, PROTOCOL, "StatusCode") : [];
   if (code?.getAttribute("Value") !== SUCCESS) throw new SamlError("Status: is not Success");
   const given = response.getAttribute("Destination");
-  if (given && given !== destination) throw new SamlError("Destination: is another one");
+  if (given && given !== destination) throw new SamlError("Destination: is another address");
   const request = response.getAttribute("InResponseTo");
-  if (!request) throw new SamlError("InResponseTo: missing, nobody asked for the response");
+  if (!request) throw new SamlError("InResponseTo: missing; this service did not request the response");
   return request;
 }
 
 function checkOneAssertion(response: Element, elements: readonly Element[]): void {
-  // By local name: nobody needs an assertion in another XML namespace.
+  // Compares local names: no valid response has an assertion in another XML namespace.
   const assertions = elements.filter(({ localName }) => localName?.endsWith("Assertion"));
   const [assertion] = assertions;
-  if (!assertion || assertions.length > 1) throw new SamlError("must have one assertion");
-  if (!isNamed(assertion, ASSERTION, "Assertion")) throw new SamlError("an encrypted assertion");
-  if (assertion.parentNode !== response) throw new SamlError("the assertion is not in its place");
+  if (!assertion || assertions.length > 1) throw new SamlError("the response must have one assertion");
+  if (!isNamed(assertion, ASSERTION, "Assertion")) throw new SamlError("encrypted assertions are not supported");
+  if (assertion.parentNode !== response) throw new SamlError("the assertion is not a child of the response");
   const ids = elements.flatMap((element) => element.getAttribute("ID") || []);
-  if (new Set(ids).size !== ids.length) throw new SamlError("two elements have one ID");
+  if (new Set(ids).size !== ids.length) throw new SamlError("two elements have the same ID");
 }
 
 function checkAlgorithms(elements: readonly Element[]): void {
   for (const [name, allowed] of Object.entries(ALGORITHMS)) {
     for (const element of elements.filter((other) => isNamed(other, SIGNATURE, name))) {
       if (!allowed.includes(element.getAttribute("Algorithm") ?? ""))
-        throw new SamlError(`${name}: not an accepted one`);
+        throw new SamlError(`${name}: the algorithm is not accepted`);
     }
   }
 }

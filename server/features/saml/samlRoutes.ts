@@ -8,12 +8,12 @@ import { finishSamlLogin } from "./login.ts";
 import "../../http/access/declaredAccess.ts";
 import "../../http/listener/requestFacts.ts";
 
-/** Maximum size of a form with a response, in bytes: a response has some kilobytes, more with many groups. */
+/** Maximum size of a form with a response, in bytes. A response has several kilobytes, or more with many groups. */
 const BODY_LIMIT = 128 * 1024;
 
 /**
- * Serves the SAML routes beside the operation that begins a login: identity providers read the metadata, and browsers
- * are sent to the other route with a form. SAML prescribes both routes, so they are not operations.
+ * Serves the SAML routes other than the operation that starts a login. Identity providers read the metadata, and
+ * browsers send a form to the other route. SAML prescribes both routes, so they are not operations.
  */
 export async function serveSaml(
   app: FastifyInstance,
@@ -22,11 +22,11 @@ export async function serveSaml(
 ): Promise<void> {
   app.get(
     METADATA_PATH,
-    { config: { publicBecause: "what identity providers read of this service; holds no data" } },
+    { config: { publicBecause: "metadata for identity providers, without user data" } },
     async (_request, reply) =>
       reply.type("application/samlmetadata+xml; charset=utf-8").send(await serviceMetadata(settings)),
   );
-  // In a scope of its own: no other route accepts forms.
+  // A separate scope, because no other route accepts forms.
   await app.register(async (scope) => {
     scope.addContentTypeParser(
       "application/x-www-form-urlencoded",
@@ -38,13 +38,13 @@ export async function serveSaml(
       {
         bodyLimit: BODY_LIMIT,
         config: {
-          publicBecause: "what logs in is the signed response in the form",
+          publicBecause: "the signed response in the form authenticates the user",
           limit: { kind: "login" },
         },
       },
       async ({ body, facts, log }, reply) => {
         const response = body instanceof URLSearchParams ? body.get("SAMLResponse") : null;
-        if (!response) throw new InvalidError("SAMLResponse: must be given, in a form");
+        if (!response) throw new InvalidError("SAMLResponse: is required in a form");
         const refused = (error: Error) => log.warn({ reason: error.message }, "a SAML response was refused");
         const login = { response, request: facts, refused };
         const address = await countLogin(services, "saml", () => finishSamlLogin(services, settings, login));

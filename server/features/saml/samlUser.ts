@@ -11,7 +11,7 @@ import type { SamlSettings } from "../../settings/readConfig.ts";
 import { insertUser } from "../users/account/createUser.ts";
 import { actingUser } from "../users/callingUser.ts";
 
-/** A user as the identity provider knows it. */
+/** A user, as described by the identity provider. */
 export interface Person {
   readonly nameId: string;
   readonly email: string;
@@ -19,9 +19,10 @@ export interface Person {
 }
 
 /**
- * The user whom the identity provider names, made at the first login: confirmed, without a password or namespace. The
- * e-mail address of an existing user is refused, unless the settings trust the identity provider with addresses:
- * whoever can enter an address there would get into that user's account.
+ * Returns the user that the identity provider describes. The first login creates the user: confirmed, without a
+ * password or namespace. The e-mail address of an existing user is rejected, unless the settings trust the identity
+ * provider with addresses. Otherwise an attacker who can enter an address there would gain access to the existing
+ * account.
  * @throws ForbiddenError another user has the e-mail address, or the user is not confirmed
  */
 export function samlUser(
@@ -39,7 +40,7 @@ export function samlUser(
     if (known) return confirmed(known.user);
     const sameEmail = await tx.user.findUnique({ where: { email: person.email } });
     if (sameEmail && !settings.linkUsers)
-      throw new ForbiddenError(`the e-mail address ${person.email} belongs to a user who logs in otherwise`);
+      throw new ForbiddenError(`the e-mail address ${person.email} belongs to a user with another login method`);
     const user = sameEmail ? confirmed(sameEmail) : await newUser(services, tx, person);
     await tx.samlIdentity.create({ data: { ...key, userId: user.id } });
     await recordFirstLogin(within(services, tx), user, key.issuer, request);
@@ -80,7 +81,7 @@ async function recordFirstLogin(
 }
 
 /**
- * The person of an assertion; undefined without a usable e-mail address.
+ * Returns the person of an assertion, or undefined without a valid e-mail address.
  * @param attributes by name
  */
 export function personOf(

@@ -5,28 +5,29 @@ export const ASSERTION = "urn:oasis:names:tc:SAML:2.0:assertion";
 export const PROTOCOL = "urn:oasis:names:tc:SAML:2.0:protocol";
 export const SIGNATURE = "http://www.w3.org/2000/09/xmldsig#";
 
-/** Maximum number of elements in a document: many times as many as a response has. */
+/** Maximum number of elements in a document, which is many times the number in a response. */
 const MAXIMUM_ELEMENTS = 2000;
 
 /**
- * The root element of an XML document. A document type could define entities, some readers stop a text at a comment,
- * and CDATA is not needed: all three are refused. Nothing else in well-formed XML begins with `<!`.
+ * Parses an XML document and returns its root element. Document types, comments and CDATA are rejected: a document
+ * type can define entities, some readers end a text at a comment, and CDATA is not needed. No other well-formed XML
+ * contains `<!`.
  * @throws SamlError the text is not such a document
  */
 export function parseXml(xml: string): Element {
-  if (xml.includes("<!")) throw new SamlError("a document type, a comment or CDATA");
+  if (xml.includes("<!")) throw new SamlError("document types, comments and CDATA are not accepted");
   const fail = (message: string) => {
     throw new SamlError(message);
   };
   const errorHandler = { warning: fail, error: fail, fatalError: fail };
   const root = new DOMParser({ errorHandler }).parseFromString(xml, "text/xml").documentElement;
-  if (!root) throw new SamlError("no element");
+  if (!root) throw new SamlError("the document has no element");
   return root;
 }
 
 /**
- * The element and all its descendants.
- * @throws SamlError there are too many elements
+ * Returns the element and all its descendants.
+ * @throws SamlError the document has too many elements
  */
 export function elementsOf(root: Element): Element[] {
   const found: Element[] = [];
@@ -39,7 +40,7 @@ export function elementsOf(root: Element): Element[] {
   return found;
 }
 
-/** True for an element with this name and namespace. */
+/** Returns whether an element has this name and namespace. */
 export const isNamed = (element: Element, namespace: string, name: string): boolean =>
   element.namespaceURI === namespace && element.localName === name;
 
@@ -47,8 +48,8 @@ export const children = (parent: Element, namespace: string, name: string): Elem
   childElements(parent).filter((element) => isNamed(element, namespace, name));
 
 /**
- * The only child with this name in the namespace of assertions.
- * @throws SamlError there is no such child, or more than one
+ * Returns the only child with this name in the assertion namespace.
+ * @throws SamlError the number of such children is not one
  */
 export function onlyChild(parent: Element, name: string): Element {
   const [child, ...more] = children(parent, ASSERTION, name);
@@ -57,7 +58,7 @@ export function onlyChild(parent: Element, name: string): Element {
 }
 
 /**
- * The text of an element that holds nothing else.
+ * Returns the text of an element that contains only text.
  * @throws SamlError the element has child elements, or no text
  */
 export function textOf(element: Element): string {

@@ -5,25 +5,27 @@ import type { Services } from "../../services.ts";
 import { activeSince } from "./active.ts";
 import type { SessionKey } from "./changeSession.ts";
 
-/** Kinds of events that say what was run, and how it ended. All of them are kept. */
+/** Event types that describe what was run and how it ended. All these events are kept. */
 const KEPT: ReadonlySet<string> = new Set(
   "shell exec subsystem direct-tcpip pty-req exit-status exit-signal transfer".split(" "),
 );
-/** Maximum number of a session's other events, such as sizes of terminals: a logged-in user can cause any number. */
+/**
+ * Maximum number of a session's other events, such as terminal sizes. A logged-in user can cause any number of them.
+ */
 export const BOUNDED_EVENTS_MAX = 1000;
-/** The event that stands for all bounded ones that are not kept. */
+/** The event that replaces all bounded events beyond the maximum. */
 const CAPPED = "events-capped";
-/** Bytes that a chunk counts beside its text: otherwise the number of empty chunks would have no limit. */
+/** Bytes that each chunk counts in addition to its text. Otherwise the number of empty chunks would be unlimited. */
 const CHUNK_OVERHEAD = 128;
 
-/** The output that a command has written to. A terminal has `stdout` alone. */
+/** The output stream of a command. A terminal has only `stdout`. */
 export type OutputStream = "stdout" | "stderr";
 
 /** An addition to the record of a session. */
 export type SessionEntry =
-  /** The device has let the login in. */
+  /** The device accepted the login. */
   | { readonly kind: "authenticated" }
-  /** The kind of the session, known with the first request of its client. */
+  /** The kind of the session. The first request of its client determines it. */
   | { readonly kind: "described"; readonly type: string; readonly term?: string }
   | {
       readonly kind: "event";
@@ -32,7 +34,7 @@ export type SessionEntry =
       readonly at: Date;
       readonly data: object;
     }
-  /** Output of a seat, with the size of its terminal in characters. */
+  /** Output of a seat, with the terminal size in characters. */
   | {
       readonly kind: "output";
       readonly seat: number;
@@ -43,15 +45,15 @@ export type SessionEntry =
 
 type EventEntry = Extract<SessionEntry, { kind: "event" }>;
 
-/** Entries that the record of a session does not take. */
+/** The entries that were not stored in the record of a session. */
 interface Outcome {
-  /** Bounded events beyond their maximum number. */
+  /** Number of bounded events beyond the maximum. */
   readonly droppedEvents: number;
-  /** Why output was not recorded; undefined: all of it was. */
+  /** The reason why output was not recorded; undefined if all output was recorded. */
   readonly unrecorded: string | undefined;
 }
 
-/** A session, as far as it decides what is kept. */
+/** The facts of a session that decide which entries are stored. */
 interface Kept {
   readonly events: number;
   readonly boundedEvents: number;
@@ -59,7 +61,7 @@ interface Kept {
   readonly recordedSize: number;
   readonly sessionRecord: boolean;
   readonly sessionRecordMegabytes: number;
-  /** Whether it was closed so long ago that nothing more is recorded. */
+  /** 1 if the session was closed so long ago that nothing more is recorded, else 0. */
   readonly over: 0 | 1;
 }
 
@@ -67,15 +69,15 @@ interface Kept {
 interface Rows {
   readonly events: Sql[];
   readonly chunks: Sql[];
-  /** Assignments of the session's own columns. */
+  /** Assignments to columns of the session. */
   readonly assignments: Sql[];
 }
 
 /**
- * Adds entries to the record of a session (rules section 17.5 and 17.6). A closed session accepts late output for as
- * long as it would have stayed active.
- * @returns undefined: no such session
- * @throws DriverAdapterError the database refuses an entry
+ * Adds entries to the record of a session (rules section 17.5 and 17.6). A closed session accepts late output for the
+ * time for which it would have stayed active.
+ * @returns undefined if the session does not exist
+ * @throws DriverAdapterError the database rejects an entry
  */
 export async function addEntries(
   services: Services,
@@ -93,15 +95,15 @@ export async function addEntries(
   let droppedEvents = 0;
   let unrecorded: string | undefined;
   const refusal = !session.sessionRecord
-    ? "the namespace has its sessions not recorded"
+    ? "the namespace does not record sessions"
     : session.over
-      ? "the session is over"
+      ? "the session has ended"
       : undefined;
   const record = ({ seat, stream, text, size }: Extract<SessionEntry, { kind: "output" }>) => {
     const message = JSON.stringify(text);
     const length = Buffer.byteLength(message) + CHUNK_OVERHEAD;
     if (recordedSize + length > limit) {
-      return `a session's recording may have ${megabytes} MiB at most`;
+      return `a session's recording can have at most ${megabytes} MiB`;
     }
     recordedSize += length;
     const sequence = session.records + rows.chunks.length + 1;
@@ -170,8 +172,8 @@ async function find(services: Services, tx: SqlClient, key: SessionKey): Promise
 }
 
 /**
- * The session comes first: its row makes additions at a time conflict, and a conflict is tried again. Their sequences
- * would violate a unique index, and that is an error.
+ * Writes the rows. The session comes first: concurrent additions conflict on its row, and a conflict is retried. In
+ * the other tables their sequences would violate a unique index, which is an error.
  */
 async function write(tx: SqlClient, uid: string, { events, chunks, assignments }: Rows): Promise<void> {
   if (assignments.length > 0) {
@@ -191,20 +193,20 @@ async function write(tx: SqlClient, uid: string, { events, chunks, assignments }
   }
 }
 
-/** A client's text as both databases store it: PostgreSQL refuses NUL and halves of surrogate pairs. */
+/** Returns a client's text as both databases can store it. PostgreSQL rejects NUL and unpaired surrogates. */
 const storable = (text: string): string => text.toWellFormed().replaceAll("\0", "\u{fffd}");
 
-/** Entries of a session, in their order. */
+/** Entries of a session, in order. */
 export interface SessionEntries {
   readonly uid: string;
   readonly entries: readonly SessionEntry[];
 }
 
 /**
- * Adds entries to sessions. The sessions share transactions, and each succeeds or fails by itself.
- * @returns the sessions whose output is no longer recorded: they no longer exist, their recordings have reached the limit,
- * or recording is turned off
- * @throws DriverAdapterError the database refuses the entries of a session
+ * Adds entries to sessions. The sessions share transactions, but each session succeeds or fails separately.
+ * @returns the sessions whose output is no longer recorded: the session no longer exists, its recording has reached
+ * the limit, or recording is turned off
+ * @throws DriverAdapterError the database rejects the entries of a session
  */
 export async function addToSessions(
   services: Services,
@@ -219,7 +221,7 @@ export async function addToSessions(
       );
       const reason = added === undefined ? "the session no longer exists" : added.unrecorded;
       if (reason === undefined) return;
-      log().warn({ session: uid, reason }, "something of a session is not kept");
+      log().warn({ session: uid, reason }, "data of a session was not stored");
       silenced.push(uid);
     }),
   );

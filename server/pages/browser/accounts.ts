@@ -1,4 +1,4 @@
-const LOG_IN = "You can now log in, with the console or the command that you use with this service.";
+const LOG_IN = "You can now log in with the console or the command that you use for this service.";
 
 function setUp(): void {
   const link = readLink({ sign: ANYTHING });
@@ -12,8 +12,8 @@ function setUp(): void {
     if (answer.status === 403)
       return say(
         "bad",
-        "This link makes nobody: the service has its first user already, or another link by now.",
-        "The command gatehouse-server admin setup-link prints the present one, and says if it is used.",
+        "This link cannot create the first user: the user already exists, or a newer link has replaced this link.",
+        "Run gatehouse-server admin setup-link to print the current link or to see whether it has been used.",
       );
     sayRefusal(form, answer);
   });
@@ -30,7 +30,7 @@ function confirmAccount(): void {
     if (answer.status === 200) return finish("The account is confirmed.", LOG_IN);
     if (answer.status !== 404 && answer.status !== 400) return sayRefusal(form, answer);
     offerMail(link.email);
-    say("bad", "This link was used already, is older than 24 hours, or a newer mail has made it void.");
+    say("bad", "This link has already been used, is older than 24 hours, or was replaced by a newer mail.");
   });
 }
 
@@ -42,7 +42,7 @@ function offerMail(email: string): void {
     const answer = await call("POST", "api/user/resend_email", { username: email });
     if (answer.status !== 200) return sayRefusal(form, answer);
     showOnly(undefined);
-    say("good", "If an account with this address waits to be confirmed, a mail is on its way there.");
+    say("good", "If an unconfirmed account has this address, a confirmation mail has been sent.");
   });
 }
 
@@ -53,9 +53,9 @@ function confirmAddress(): void {
   showOnly(form.id);
   onSubmit(form, async (values) => {
     const answer = await call("POST", "api/user/confirm_address", { ...link, ...values });
-    if (answer.status === 200) return finish("The address is confirmed, and belongs to your account now.");
+    if (answer.status === 200) return finish("The address is confirmed and now belongs to your account.");
     if (answer.status !== 401) return sayRefusal(form, answer);
-    say("bad", "This link was used already, is too old, or a later change has made it void.");
+    say("bad", "This link has already been used, has expired, or was invalidated by a later change.");
   });
 }
 
@@ -67,12 +67,12 @@ function choosePassword(): void {
   onSubmit(form, async ({ password }) => {
     const answer = await call("POST", `api/user/${link.id}/update_password`, { password, token: link.token });
     if (answer.status === 200)
-      return finish("The new password is set, and every login from before has ended.", LOG_IN);
+      return finish("The new password is set, and all earlier logins have ended.", LOG_IN);
     if (answer.status !== 401) return sayRefusal(form, answer);
     say(
       "bad",
-      "This link was used already, is older than 24 hours, or a newer mail has made it void.",
-      "Ask for another mail where you asked for this one.",
+      "This link has already been used, is older than 24 hours, or was replaced by a newer mail.",
+      "Request a new mail in the place where you requested this mail.",
     );
   });
 }
@@ -86,12 +86,12 @@ function resetSecondFactor(): void {
     const codes = Object.fromEntries(
       Object.entries(values).map(([name, code]) => [name, code.toUpperCase()]),
     );
-    // The response is a session, which is not used: this page is no console.
+    // The response contains a session. This page is no console, so it does not use the session.
     const answer = await call("PUT", `api/user/mfa/reset/${link.id}`, codes);
     if (answer.status === 200)
       return finish(
-        "The second factor is off, and every login from before has ended.",
-        "Log in with your password alone, and turn it on again soon.",
+        "The second factor is turned off, and all earlier logins have ended.",
+        "Log in with your password only. Then turn the second factor on again.",
       );
     sayRefusal(form, answer);
   });

@@ -1,4 +1,4 @@
-/** The service's response; status 0: no response. */
+/** The service's response; status 0 without a response. */
 interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -35,7 +35,7 @@ function fromJson(text: string): unknown {
   }
 }
 
-/** The message of an error response, `{message}`; empty for any other body. */
+/** Returns the message of an error response, `{message}`; empty for any other body. */
 function messageOf({ body }: Answer): string {
   const text = (body as { readonly message?: unknown } | null | undefined)?.message;
   return typeof text === "string" ? text : "";
@@ -44,17 +44,17 @@ function messageOf({ body }: Answer): string {
 const sentence = (text: string): string =>
   `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 
-/** Text for a failure that no field of a form causes. */
+/** Returns the text for a failure that no field of a form causes. */
 function reasonOf(answer: Answer): string {
   const { status, headers } = answer;
-  if (status === 0) return "The service could not be reached. Please try again.";
-  if (status === 429) return `There were too many attempts. Please try again ${whenAgain(headers)}.`;
+  if (status === 0) return "Cannot reach the service. Please try again.";
+  if (status === 429) return `Too many attempts. Please try again ${whenAgain(headers)}.`;
   const id = headers.get("X-Request-ID");
-  if (status >= 500) return `The service could not do it. Please try again, or report the request ${id}.`;
-  return messageOf(answer) ? sentence(messageOf(answer)) : `The service refused it (status ${status}).`;
+  if (status >= 500) return `The service failed to process the request. Please try again, or report the request id ${id}.`;
+  return messageOf(answer) ? sentence(messageOf(answer)) : `The service rejected the request (status ${status}).`;
 }
 
-/** The end of a sentence: the time after which a retry makes sense. */
+/** Returns the end of a sentence: the time after which a retry is useful. */
 function whenAgain(headers: Headers): string {
   const locked = Number(headers.get("X-Account-Lockout") ?? 0) * 1000;
   const limited = Date.now() + Number(headers.get("Retry-After") ?? 0) * 1000;

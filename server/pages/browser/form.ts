@@ -1,8 +1,8 @@
 type Values = Readonly<Record<string, string>>;
 
 /**
- * Calls `send` with the form's values when the person submits it, one call at a time. Surrounding spaces, which copied
- * text often has, are removed from all values but passwords.
+ * Calls `send` with the form's values when the user submits the form, one call at a time. Copied text often has
+ * surrounding spaces; they are removed from all values except passwords.
  */
 function onSubmit(form: HTMLFormElement, send: (values: Values) => Promise<void>): void {
   const box = form.querySelector<HTMLInputElement>("[data-shows]");
@@ -19,7 +19,7 @@ function onSubmit(form: HTMLFormElement, send: (values: Values) => Promise<void>
     try {
       await send(valuesOf(form));
     } catch (error) {
-      say("bad", "This page failed. Please load it again.");
+      say("bad", "This page failed. Please reload it.");
       throw error;
     } finally {
       form.removeAttribute("aria-busy");
@@ -54,20 +54,22 @@ function markField(input: HTMLInputElement, text: string): void {
   if (error) error.textContent = sentence(text);
 }
 
-/** Errors by name of the field, and errors that concern no field. */
+/** Errors by field name, and errors that concern no field. */
 interface FieldErrors {
   readonly fields: readonly (readonly [name: string, text: string])[];
   readonly others: readonly string[];
 }
 
-/** Reads errors from `name: text; name, name: text`, or from an array of names, which are taken (409) or invalid. */
+/**
+ * Parses errors from `name: text; name, name: text`, or from an array of field names that are taken (409) or invalid.
+ */
 function errorsOf(form: HTMLFormElement, answer: Answer): FieldErrors {
   const { status, body } = answer;
   if (Array.isArray(body)) {
     const textFor = (name: string) => {
       const input = inputOf(form, name);
       const hint = input && partOf(input, "hint")?.textContent;
-      return status === 409 ? "is taken already" : `is not allowed${hint ? `; allowed: ${hint}` : ""}`;
+      return status === 409 ? "is already taken" : `is not allowed${hint ? `; allowed: ${hint}` : ""}`;
     };
     return { fields: body.map((name) => [String(name), textFor(String(name))]), others: [] };
   }
@@ -83,7 +85,7 @@ function errorsOf(form: HTMLFormElement, answer: Answer): FieldErrors {
   return { fields, others };
 }
 
-/** Shows why a form's request was refused: at the fields concerned, and in the message, which gets the focus. */
+/** Shows why the service rejected a form: at the fields concerned, and in the message, which gets the focus. */
 function sayRefusal(form: HTMLFormElement, answer: Answer): void {
   const { fields, others } = errorsOf(form, answer);
   const labels: string[] = [];
@@ -92,6 +94,6 @@ function sayRefusal(form: HTMLFormElement, answer: Answer): void {
     if (input) markField(input, text);
     labels.push(input?.labels?.[0]?.textContent ?? name);
   }
-  const summary = labels.length > 0 ? [`Please look at: ${labels.join(", ")}.`] : [];
+  const summary = labels.length > 0 ? [`Please check: ${labels.join(", ")}.`] : [];
   say("bad", ...summary, ...others);
 }

@@ -1,11 +1,11 @@
 type Invitation = Readonly<Record<"tenant-id" | "user-id" | "email" | "sig", string>>;
 
 const NO_INVITATION =
-  "This invitation was accepted already, was withdrawn or made anew, or is older than 7 days.";
-const MEMBER = "You are a member of the namespace now.";
-const CONFIRM_FIRST = "Your account waits to be confirmed: open the link in the mail that confirms it.";
-const LATE = "If you gave the password more than 30 minutes ago, load this page again.";
-const THEN_AGAIN = "After that, open the link of this invitation again.";
+  "This invitation has already been accepted, was withdrawn or replaced, or is older than 7 days.";
+const MEMBER = "You are now a member of the namespace.";
+const CONFIRM_FIRST = "Your account is not confirmed yet. Open the link in the confirmation mail.";
+const LATE = "If you entered the password more than 30 minutes ago, reload this page.";
+const THEN_AGAIN = "Then open the link of this invitation again.";
 
 async function acceptInvitation(): Promise<void> {
   const invitation = readLink({ "tenant-id": UUID, "user-id": USER_ID, email: EMAIL, sig: ANYTHING });
@@ -13,8 +13,8 @@ async function acceptInvitation(): Promise<void> {
   byId("address").textContent = invitation.email;
   byId("whom").hidden = false;
   offerSignUp(invitation);
-  // Below the cloud edition only people without an account get such a link.
-  if (!asksFirst()) return showOnly("sign-up");
+  // Only the cloud edition sends such a link to people who have an account.
+  if (!separatesSignUp()) return showOnly("sign-up");
   offerLogin(invitation);
   say("busy", "Please wait …");
   const { "tenant-id": tenant, "user-id": user, sig } = invitation;
@@ -28,23 +28,23 @@ async function acceptInvitation(): Promise<void> {
     return say("note", CONFIRM_FIRST, THEN_AGAIN);
   }
   showOnly(status === "invited" ? "sign-up" : "log-in");
-  say("note", status === "invited" ? "Make an account to accept it." : "Log in to accept it.");
+  say("note", status === "invited" ? "Create an account to accept the invitation." : "Log in to accept the invitation.");
 }
 
-/** Whether the edition separates signing up from accepting. */
-const asksFirst = (): boolean => byId("whom").dataset.asks === "true";
+/** True if the edition separates sign-up from acceptance. */
+const separatesSignUp = (): boolean => byId("whom").dataset.separateSignUp === "true";
 
 function offerSignUp(invitation: Invitation): void {
   const form = byId<HTMLFormElement>("sign-up");
   const { email, sig } = invitation;
   onSubmit(form, async ({ name, username, password }) => {
-    const news = inputOf(form, "email_marketing")?.checked ?? false;
-    const account = { name, username, password, email, email_marketing: news, sig };
+    const marketing = inputOf(form, "email_marketing")?.checked ?? false;
+    const account = { name, username, password, email, email_marketing: marketing, sig };
     const answer = await call("POST", "api/register", account);
-    if (answer.status === 401) return say("bad", NO_INVITATION, "It is for the address above alone.");
+    if (answer.status === 401) return say("bad", NO_INVITATION, "It is valid only for the address above.");
     if (answer.status !== 200) return sayRefusal(form, answer);
     const token = tokenIn(answer);
-    if (!asksFirst()) return finish("Your account is made.", MEMBER, LOG_IN);
+    if (!separatesSignUp()) return finish("Your account is created.", MEMBER, LOG_IN);
     if (token !== undefined) return accept(invitation, token);
     showOnly(undefined);
     say("note", CONFIRM_FIRST, THEN_AGAIN);
@@ -63,7 +63,7 @@ function offerLogin(invitation: Invitation): void {
     waiting = answer.headers.get("X-MFA-Token") ?? "";
     if (waiting === "") return sayRefusal(form, answer);
     showOnly("second-factor");
-    say("note", "The password is right. Now the code of your second factor is needed.");
+    say("note", "The password is correct. Enter the code of your second factor.");
   });
   const second = byId<HTMLFormElement>("second-factor");
   onSubmit(second, async ({ code }) => {
@@ -71,11 +71,11 @@ function offerLogin(invitation: Invitation): void {
     const token = tokenIn(answer);
     if (token !== undefined) return accept(invitation, token);
     if (answer.status !== 401) return sayRefusal(second, answer);
-    say("bad", "The code is wrong or was used already. Please take the next one.", LATE);
+    say("bad", "The code is wrong or has already been used. Enter the next code.", LATE);
   });
 }
 
-/** The token of a session; only the call that accepts uses it. */
+/** Returns the token of a session. Only the call that accepts the invitation uses it. */
 const tokenIn = ({ status, body }: Answer): string | undefined =>
   status === 200 ? (body as { readonly token: string } | undefined)?.token : undefined;
 
@@ -85,6 +85,6 @@ async function accept(invitation: Invitation, token: string): Promise<void> {
   if (answer.status === 200) return finish(MEMBER, LOG_IN);
   showOnly("log-in");
   if (answer.status === 403)
-    return say("bad", "You logged in as somebody else than the user whom the invitation is for.");
-  say("bad", answer.status === 404 ? NO_INVITATION : reasonOf(answer), "You can log in to try again.");
+    return say("bad", "This invitation is for another user. Log in as the invited user.");
+  say("bad", answer.status === 404 ? NO_INVITATION : reasonOf(answer), "Log in to try again.");
 }

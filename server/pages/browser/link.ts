@@ -1,15 +1,15 @@
-// Ids and tokens of the service; only they may be put into a path.
+// Formats of the service's ids and tokens. Only values in these formats may be put into a path.
 const USER_ID = /^[0-9a-f]{24}$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** No spaces, so that a link cannot put a sentence on the page. */
+/** Spaces are not allowed, so that a link cannot put a sentence on the page. */
 const EMAIL = /^[^\s@]{1,64}@[^\s@]{1,253}$/;
 const ANYTHING = /^.+$/;
 
 /**
- * The parameters of the link that led here; undefined, with a message, if one is missing or damaged. They are removed
- * from the address at once, where others could read them. Until `forgetLink` the history entry holds them, invisibly,
- * so that the page can be reloaded.
- * @param parts pattern of each parameter, by its name
+ * Returns the parameters of the link that opened the page. If a parameter is missing or damaged, it shows a message
+ * and returns undefined. The parameters are removed from the address immediately, because others could read them
+ * there. The history entry keeps them, invisibly, until `forgetLink`, so that the page can be reloaded.
+ * @param parts pattern of each parameter, by name
  */
 function readLink<Name extends string>(
   parts: Readonly<Record<Name, RegExp>>,
@@ -24,13 +24,13 @@ function readLink<Name extends string>(
   if (missing.length + damaged.length === 0) return values;
   say(
     "bad",
-    "This address is not whole, or its link was used here before.",
-    ...(missing.length > 0 ? [`Missing in it: ${missing.join(", ")}.`] : []),
-    ...(damaged.length > 0 ? [`Damaged in it: ${damaged.join(", ")}.`] : []),
-    "Open the link once more from where you got it, or copy all of it into the address.",
+    "This link is incomplete or has already been used.",
+    ...(missing.length > 0 ? [`Missing: ${missing.join(", ")}.`] : []),
+    ...(damaged.length > 0 ? [`Damaged: ${damaged.join(", ")}.`] : []),
+    "Open the original link again, or copy the whole link into the address bar.",
   );
   return undefined;
 }
 
-/** Deletes the parameters of a used link, which are void. */
+/** Deletes the parameters of a used link, which are no longer valid. */
 const forgetLink = (): void => history.replaceState(null, "", location.pathname);

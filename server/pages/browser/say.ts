@@ -6,7 +6,7 @@ function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 
 type Tone = "good" | "bad" | "note" | "busy";
 
-/** Shows text in the page's message and, unless it is a short wait, moves the focus there. */
+/** Shows text in the page's message. Moves the focus to the message, except during a short wait. */
 function say(tone: Tone, ...lines: readonly string[]): void {
   const message = byId("message");
   message.className = tone;
@@ -20,12 +20,12 @@ function say(tone: Tone, ...lines: readonly string[]): void {
   if (tone !== "busy") message.focus();
 }
 
-/** Shows the part of the page with this id, and hides the others. */
+/** Shows the part of the page with this id, and hides the other parts. */
 function showOnly(id: string | undefined): void {
   for (const part of document.querySelectorAll<HTMLElement>("[data-part]")) part.hidden = part.id !== id;
 }
 
-/** Shows that the link has served its purpose, and hides everything else. */
+/** Shows the result of a used link, and hides everything else. */
 function finish(...lines: readonly string[]): void {
   forgetLink();
   for (const form of document.forms) form.reset();

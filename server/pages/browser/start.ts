@@ -3,12 +3,12 @@ interface Info {
   readonly setup: boolean;
 }
 
-/** Fills the start page with the state of the service. */
+/** Fills the start page with the status of the service. */
 async function showState(): Promise<void> {
   const [health, info] = await Promise.all([call("GET", "api/healthcheck"), call("GET", "api/info")]);
-  // `info` asks the database, `healthcheck` does not.
-  const works = health.status === 200 && info.status === 200;
-  byId("health").textContent = works ? "works" : "does not work: ask whoever runs it";
+  // `info` reads the database, `healthcheck` does not.
+  const operational = health.status === 200 && info.status === 200;
+  byId("health").textContent = operational ? "operational" : "unavailable. Contact the operator of the service.";
   if (info.status !== 200) return;
   const { version, setup } = info.body as Info;
   byId("version").textContent = version;

@@ -8,9 +8,9 @@ import { RUNNING } from "./states.ts";
 import { createSubscription, endSubscription, readSubscription, reportDevices } from "./subscriptions.ts";
 
 /**
- * The payment gateway in the service's own database. It keeps the books: customers, subscriptions, and monthly invoices
- * for the highest number of accepted devices. It takes no money: an operator reports which invoices are paid. See
- * `docs/billing.md`.
+ * The payment gateway in the service's own database. It keeps the books: customers, subscriptions, and monthly
+ * invoices for the highest number of accepted devices. It collects no money: an operator reports which invoices are
+ * paid. See `docs/billing.md`.
  */
 export class Ledger implements PaymentGateway {
   readonly #services: LedgerServices;
@@ -47,7 +47,10 @@ export class Ledger implements PaymentGateway {
     return readSubscription(this.#services, customerId);
   }
 
-  /** Allows nothing while an invoice is open, and no device without a running subscription. */
+  /**
+   * Returns whether an action is allowed. An open invoice blocks all actions. Actions on devices also need a running
+   * subscription.
+   */
   async allows(customerId: string, action: billing.ReportedAction): Promise<boolean> {
     const { db } = this.#services;
     if ((await db.ledgerInvoice.count({ where: { customerId, status: "open" } })) > 0) return false;
@@ -63,7 +66,7 @@ export class Ledger implements PaymentGateway {
     return endSubscription(this.#services, customerId);
   }
 
-  /** The billing page of the service's web interface: the ledger has no page of its own. */
+  /** Returns the billing page of the service's web interface. The ledger has no page. */
   async portalUrl(_customerId: string, service: URL): Promise<string> {
     return new URL("/settings/billing", service).href;
   }

@@ -2,7 +2,7 @@ import { NotFoundError } from "../../errors.ts";
 import type { Customer } from "../paymentGateway.ts";
 import { type LedgerServices, newId, onceUnderKey } from "./ledgerServices.ts";
 
-/** Creates a customer, once per key. */
+/** Creates a customer. Calls with the same key create only one customer. */
 export async function createCustomer(
   { db, now }: LedgerServices,
   { name, email }: { readonly name: string; readonly email: string },
@@ -18,7 +18,10 @@ export async function createCustomer(
   );
 }
 
-/** @throws NotFoundError no such customer */
+/**
+ * Reads a customer with its payment methods.
+ * @throws NotFoundError the customer does not exist
+ */
 export async function readCustomer({ db }: LedgerServices, id: string): Promise<Customer> {
   const row = await db.ledgerCustomer.findUnique({
     where: { id },

@@ -5,16 +5,16 @@ import { type LedgerServices, newId } from "./ledgerServices.ts";
 import { addMonths, monthAt } from "./months.ts";
 import { RUNNING } from "./states.ts";
 
-/** How long an invoice may be open before its subscription is suspended, in milliseconds: 14 days. */
+/** Time until an open invoice suspends its subscription, in milliseconds: 14 days. */
 const GRACE = 14 * 24 * 60 * 60_000;
-/** Subscriptions per query. */
+/** Number of subscriptions per query. */
 const BATCH = 100;
 
-/** The states that an operator can give to an open invoice. */
+/** The statuses that an operator can set for an open invoice. */
 export const SETTLEMENTS = ["paid", "uncollectible", "voided"] as const;
 export type Settlement = (typeof SETTLEMENTS)[number];
 
-/** Creates the invoice of a subscription's present month, if it is missing. An invoice of 0 counts as paid. */
+/** Creates the invoice for a subscription's current month, if it does not exist. An invoice of 0 counts as paid. */
 export async function writeInvoice(
   { settings, now }: LedgerServices,
   tx: Transaction,
@@ -64,7 +64,7 @@ export async function closeMonths(services: LedgerServices): Promise<void> {
 async function closeMonth(services: LedgerServices, id: string): Promise<void> {
   await inTransaction(services, async (tx) => {
     const row = await tx.ledgerSubscription.findUniqueOrThrow({ where: { id } });
-    // Another process was faster.
+    // Another process has already closed the month.
     if (!RUNNING.includes(row.status) || row.periodEnd > services.now()) return;
     await writeInvoice(services, tx, row);
     const month = row.month + 1;
@@ -76,7 +76,7 @@ async function closeMonth(services: LedgerServices, id: string): Promise<void> {
   });
 }
 
-/** Updates a subscription's state from its invoices. */
+/** Updates a subscription's status from its invoices. */
 async function restate(services: LedgerServices, tx: Transaction, id: string): Promise<void> {
   const row = await tx.ledgerSubscription.findUniqueOrThrow({ where: { id } });
   if (row.status === "canceled") return;
@@ -88,20 +88,20 @@ async function restate(services: LedgerServices, tx: Transaction, id: string): P
   const status = !oldest ? "active" : oldest.createdAt.getTime() <= due ? "unpaid" : "past_due";
   await tx.ledgerSubscription.update({
     where: { id },
-    data: { status, ...(row.status === "unpaid" && status !== "unpaid" && presentMonth(services, row)) },
+    data: { status, ...(row.status === "unpaid" && status !== "unpaid" && currentMonth(services, row)) },
   });
 }
 
-/** Begins the present month; months during which the subscription was suspended are not paid for. */
-function presentMonth({ now }: LedgerServices, { createdAt }: LedgerSubscription) {
+/** Starts the current month. The customer does not pay for months during which the subscription was suspended. */
+function currentMonth({ now }: LedgerServices, { createdAt }: LedgerSubscription) {
   const month = monthAt(createdAt, now());
   return { month, periodEnd: addMonths(createdAt, month + 1), devices: 0, peak: 0 };
 }
 
 /**
- * Settles an open invoice; its subscription goes on once no invoice is open.
- * @throws NotFoundError no such invoice
- * @throws InvalidError the invoice was settled with another state
+ * Settles an open invoice. The subscription continues when no invoice is open.
+ * @throws NotFoundError the invoice does not exist
+ * @throws InvalidError the invoice was settled with another status
  */
 export async function settleInvoice(
   services: LedgerServices,
@@ -113,7 +113,7 @@ export async function settleInvoice(
     if (!invoice) throw new NotFoundError("no such invoice");
     const { customerId } = invoice;
     if (invoice.status === status) return { customerId, settledNow: false };
-    if (invoice.status !== "open") throw new InvalidError(`the invoice is settled: ${invoice.status}`);
+    if (invoice.status !== "open") throw new InvalidError(`the invoice is already settled: ${invoice.status}`);
     await tx.ledgerInvoice.update({ where: { id }, data: { status } });
     await restate(services, tx, invoice.subscriptionId);
     return { customerId, settledNow: true };

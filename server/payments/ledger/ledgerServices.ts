@@ -5,20 +5,20 @@ import type { Services } from "../../services.ts";
 /** The services that the ledger uses. */
 export type LedgerServices = Pick<Services, "db" | "now" | "settings">;
 
-/** A new id of the ledger, like `cus_4f…`. */
+/** Returns a new ledger id, such as `cus_4f…`. */
 export const newId = (prefix: "cus" | "sub" | "in"): string => `${prefix}_${randomBytes(12).toString("hex")}`;
 
 /**
- * Creates an object under an idempotency key, or returns the one created earlier.
- * @param find the object under the key; null without one
+ * Creates an object under an idempotency key, or returns the object that was created earlier.
+ * @param find returns the object under the key, or null
  */
-export async function onceUnderKey<T>(find: () => Promise<T | null>, make: () => Promise<T>): Promise<T> {
-  const made = await find();
-  if (made !== null) return made;
+export async function onceUnderKey<T>(find: () => Promise<T | null>, create: () => Promise<T>): Promise<T> {
+  const existing = await find();
+  if (existing !== null) return existing;
   try {
-    return await make();
+    return await create();
   } catch (error) {
-    // A call with the same key was faster.
+    // A concurrent call with the same key was faster.
     const other = isDatabaseError(error, "P2002") ? await find() : null;
     if (other === null) throw error;
     return other;

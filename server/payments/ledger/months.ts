@@ -1,6 +1,6 @@
 /**
- * A time a number of months later, in UTC; on the month's last day if it lacks the start's day. Counted from a fixed
- * start, so that the 31st of January leads to the 31st of March again.
+ * Returns a time a number of months later, in UTC. If that month is too short, the result is its last day. Months
+ * count from a fixed start, so the series from January 31 contains March 31.
  */
 export function addMonths(start: Date, months: number): Date {
   const moved = new Date(start);
@@ -11,7 +11,7 @@ export function addMonths(start: Date, months: number): Date {
   return moved;
 }
 
-/** Number, from 0, of the month after the start that contains a time. */
+/** Returns the number, from 0, of the month after the start that contains a time. */
 export function monthAt(start: Date, time: Date): number {
   const years = time.getUTCFullYear() - start.getUTCFullYear();
   const months = years * 12 + time.getUTCMonth() - start.getUTCMonth();

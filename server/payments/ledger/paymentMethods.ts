@@ -3,16 +3,19 @@ import { ForbiddenError, NotFoundError, PaymentGatewayError } from "../../errors
 import type { LedgerServices } from "./ledgerServices.ts";
 import { LIVING } from "./states.ts";
 
-/** Maximum number of a customer's payment methods: each is a row that the owner can create. */
+/** Maximum number of payment methods of a customer. Each one is a row that the owner can create. */
 const MOST = 10;
 
-/** `pm_visa_4242_203010_5f3a`: the id holds brand, last digits, and year and month of the expiry. */
+/** The format of an id, such as `pm_visa_4242_203010_5f3a`: brand, last digits, and year and month of the expiry. */
 const ID =
   /^pm_(?<brand>[a-z]{2,16})_(?<last4>\d{4})_(?<year>20\d\d)(?<month>0[1-9]|1[0-2])_[A-Za-z0-9-]{1,64}$/;
 
 const unknown = () => new NotFoundError("id: the ledger has no such payment method");
 
-/** @throws NotFoundError the id is not one of the ledger */
+/**
+ * Parses the id of a payment method.
+ * @throws NotFoundError the id does not have the ledger's format
+ */
 function read(id: string) {
   const { brand = "", last4 = "", year, month } = ID.exec(id)?.groups ?? {};
   if (year === undefined) throw unknown();
@@ -20,8 +23,9 @@ function read(id: string) {
 }
 
 /**
- * @throws NotFoundError unknown customer or payment method
- * @throws ForbiddenError the customer has as many payment methods as it may have
+ * Adds a payment method to a customer.
+ * @throws NotFoundError the customer or the payment method does not exist
+ * @throws ForbiddenError the customer has the maximum number of payment methods
  * @throws PaymentGatewayError expired_card
  */
 export function attach(services: LedgerServices, customerId: string, id: string): Promise<void> {
@@ -33,7 +37,7 @@ export function attach(services: LedgerServices, customerId: string, id: string)
   return inTransaction(services, async (tx) => {
     const known = await methodsOf(tx, customerId);
     if (known.some((other) => other.id === id)) return;
-    if (known.length >= MOST) throw new ForbiddenError(`a customer may have ${MOST} payment methods at most`);
+    if (known.length >= MOST) throw new ForbiddenError(`a customer can have at most ${MOST} payment methods`);
     await tx.ledgerPaymentMethod.create({
       data: { ...method, customerId, attachedAt, isDefault: known.length === 0 },
     });
@@ -41,8 +45,8 @@ export function attach(services: LedgerServices, customerId: string, id: string)
 }
 
 /**
- * Removes a payment method; one that the customer does not have counts as removed.
- * @throws ForbiddenError it is the last one of a customer with a subscription
+ * Removes a payment method. A payment method that the customer does not have counts as removed.
+ * @throws ForbiddenError it is the last payment method of a customer with a subscription
  */
 export function detach(services: LedgerServices, customerId: string, id: string): Promise<void> {
   read(id);
@@ -59,7 +63,10 @@ export function detach(services: LedgerServices, customerId: string, id: string)
   });
 }
 
-/** @throws NotFoundError the customer does not have the payment method */
+/**
+ * Changes the default payment method of a customer.
+ * @throws NotFoundError the customer does not have the payment method
+ */
 export function setDefault(services: LedgerServices, customerId: string, id: string): Promise<void> {
   return inTransaction(services, async (tx) => {
     const known = await methodsOf(tx, customerId);

@@ -1,5 +1,5 @@
-/** States of a running subscription, whose months are counted. */
+/** Statuses of a running subscription. Only the months of running subscriptions count. */
 export const RUNNING = ["active", "past_due"];
 
-/** The running states, and the state that can become active again. */
+/** The running statuses, and the status that can become active again. */
 export const LIVING = [...RUNNING, "unpaid"];

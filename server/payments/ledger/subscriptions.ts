@@ -11,7 +11,7 @@ import { LIVING, RUNNING } from "./states.ts";
 const MOST_INVOICES = 100;
 
 /**
- * Begins a subscription, once per key.
+ * Creates a subscription. Calls with the same key create only one subscription.
  * @throws ConflictError the customer has another subscription that has not ended
  */
 export async function createSubscription(
@@ -39,7 +39,7 @@ export async function createSubscription(
   return present(row, await invoicesOf(services, customerId));
 }
 
-/** The customer's latest subscription; null if there is none. */
+/** Returns the customer's latest subscription, or null if the customer has none. */
 export async function readSubscription(
   services: LedgerServices,
   customerId: string,
@@ -52,8 +52,8 @@ export async function readSubscription(
 }
 
 /**
- * Ends a customer's subscription; a last invoice covers the use in the present month. A customer who never owed
- * anything is deleted: the books hold nothing about it, and anybody can create one.
+ * Ends a customer's subscription. A last invoice covers the current month. A customer who never owed anything is
+ * deleted: the books contain nothing about the customer, and any user can create one.
  */
 export async function endSubscription(services: LedgerServices, customerId: string): Promise<void> {
   await inTransaction(services, async (tx) => {
@@ -70,7 +70,7 @@ export async function endSubscription(services: LedgerServices, customerId: stri
   });
 }
 
-/** Stores the number of accepted devices, and the month's maximum. */
+/** Stores the number of accepted devices and the maximum of the month. */
 export async function reportDevices(
   { db }: LedgerServices,
   customerId: string,
