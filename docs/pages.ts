@@ -179,7 +179,7 @@ function serverSettings(): string {
     `\`${setting.variable}\``,
     setting.flag === undefined ? "" : `\`${setting.flag}\``,
     setting.fallback === undefined ? "" : `\`${setting.fallback}\``,
-    `${setting.about}: ${setting.allowed}`,
+    `${setting.about}. Allowed: ${setting.allowed}`,
   ]);
   const head =
     "# Settings of gatehouse-server\n\nA flag takes precedence over its variable. An empty variable counts as not set. A secret may be in a file instead. Set the variable with the suffix `_FILE` to the path of the file: `GATEHOUSE_DATABASE_URL_FILE`, `GATEHOUSE_SECRET_FILE`.";

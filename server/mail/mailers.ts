@@ -22,7 +22,10 @@ export function mailerOf(config: MailConfig, dataDir: string, log: () => Fastify
   const { server, from } = config;
   if (server) return smtpMailer(server, from);
   return fileMailer(join(dataDir, "mail"), from, (file) => {
-    log().warn({ file }, "no mail server is configured: a mail was written to a file. Set GATEHOUSE_SMTP_URL");
+    log().warn(
+      { file },
+      "no mail server is configured: a mail was written to a file. Set GATEHOUSE_SMTP_URL",
+    );
   });
 }
 

@@ -13,7 +13,7 @@ interface Page {
 }
 
 /**
- * Serves the pages that the service's pageScripts links open, if the instance serves their operations. All users receive the
+ * Serves the pages that the service's own links open, if the instance serves their operations. All users receive the
  * same page. Reading a page changes nothing, because mail scanners open every link: a link takes effect when a user
  * presses the button.
  */
@@ -39,7 +39,7 @@ export function servePages(app: FastifyInstance, operations: readonly Operation[
 }
 
 /** Scripts of every page. Each script follows the scripts that it uses. */
-const SHARED_SCRIPTS = ["say", "link", "call", "form"];
+const SHARED_SCRIPTS = ["message", "link", "call", "form"];
 
 const read = (path: string) => readFileSync(packageFile(path), "utf8").replaceAll("\r\n", "\n");
 
@@ -47,7 +47,9 @@ const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).di
 
 /** Builds a page. Its script reads all data of the link from the address. */
 function buildPage({ title, body, scripts, start }: PageSource): Page {
-  const pageScripts = [...SHARED_SCRIPTS, ...scripts].map((name) => read(`dist/pages/browser/${name}.js`)).join("\n");
+  const pageScripts = [...SHARED_SCRIPTS, ...scripts]
+    .map((name) => read(`dist/pages/browser/${name}.js`))
+    .join("\n");
   const script = elementText(`(() => {\n"use strict";\n${pageScripts}\n${start}();\n})();\n`, "script");
   // The style sheet is a source file of the package, not a build output.
   const style = elementText(read("pages/pages.css"), "style");
@@ -57,7 +59,7 @@ function buildPage({ title, body, scripts, start }: PageSource): Page {
 /** Returns the text of a file of this package, after a check that the text does not close its element. */
 function elementText(text: string, element: string): string {
   if (text.toLowerCase().includes(`</${element}`))
-    throw new Error(`the page's ${element} must not contain its pageScripts end tag`);
+    throw new Error(`the page's ${element} must not contain its own end tag`);
   return text;
 }
 

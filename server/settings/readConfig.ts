@@ -238,7 +238,9 @@ function samlSettings(values: SettingValues): SamlSettings | undefined {
     throw new ConfigError(`SAML needs all of these settings: ${list}`);
   }
   if (values.edition === "community")
-    throw new ConfigError(`${settings.samlIdpEntityId.variable} is set, but the community edition does not support SAML`);
+    throw new ConfigError(
+      `${settings.samlIdpEntityId.variable} is set, but the community edition does not support SAML`,
+    );
   const { samlEmailAttribute: emailAttribute, samlNameAttribute: nameAttribute } = values;
   const linkUsers = values.samlLinkUsers;
   const certificates = certificatesIn(file);

@@ -49,15 +49,16 @@ export const settings = named({
   internalPort: row({
     value: "number",
     about:
-      "Port to listen on for internal operations. By default they are not served. 0 selects any free port, which the " +
-      "log line `listening for internal operations` contains",
+      "Port to listen on for internal operations. By default they are not served. 0 selects any free port, " +
+      "which the log line `listening for internal operations` contains",
     ...optional(whole({ min: 0, max: 65_535 })),
   }),
   internalToken: row({
     flag: undefined,
     value: "text",
     about: "Token that each request for an internal operation must send in the header X-Internal-Token",
-    allowed: "a text of 32 to 1024 visible ASCII characters, for example the output of `openssl rand -base64 32`",
+    allowed:
+      "a text of 32 to 1024 visible ASCII characters, for example the output of `openssl rand -base64 32`",
     secret: true,
     schema: z
       .string()
@@ -67,8 +68,9 @@ export const settings = named({
   peerUrl: row({
     value: "url",
     about:
-      "Address at which other instances reach the internal operations of this instance. A login then finds devices " +
-      "whose tunnels are open on another instance. By default a login finds only devices of its own instance",
+      "Address at which other instances reach the internal operations of this instance. A login then finds " +
+      "devices whose tunnels are open on another instance. By default a login finds only devices of its own " +
+      "instance",
     allowed: "http:// or https:// with a host and an optional port; needs --internal-port",
     schema: origin.optional(),
   }),
@@ -102,8 +104,8 @@ export const settings = named({
   sshPort: row({
     value: "number",
     about:
-      "Port to listen on for SSH to devices, `ssh login@namespace.device@host`. By default SSH is not served. 0 selects " +
-      "any free port, which the log line `listening for SSH` contains",
+      "Port to listen on for SSH to devices, `ssh login@namespace.device@host`. By default SSH is not " +
+      "served. 0 selects any free port, which the log line `listening for SSH` contains",
     ...optional(whole({ min: 0, max: 65_535 })),
   }),
   sshHostKeyFile: row({
@@ -112,7 +114,8 @@ export const settings = named({
       "SSH host key by which clients recognize the service. Use the same key on all instances. Default: " +
       "ssh_host_ed25519_key in the data folder, created at the first start",
     allowed:
-      "the path of a private key without a passphrase, Ed25519, ECDSA or RSA, that is not readable by all users",
+      "the path of a private key without a passphrase, Ed25519, ECDSA or RSA, that is not readable by all " +
+      "users",
     schema: path.optional(),
   }),
   sshEnvironment: row({
@@ -128,46 +131,49 @@ export const settings = named({
   sshForwarding: row({
     value: "off|namespace|on",
     about:
-      "Connections that logins may forward through devices (`ssh -L`, `-D`, `-J`): off = none; namespace = the " +
-      "connections that the namespace's setting `ssh_forwarding` allows; on = all. Firewall rules do not apply to targets",
+      "Connections that logins may forward through devices (`ssh -L`, `-D`, `-J`): off = none; namespace = " +
+      "the connections that the namespace's setting `ssh_forwarding` allows; on = all. Firewall rules do not " +
+      "apply to targets",
     fallback: "namespace",
     ...oneOf("off", "namespace", "on"),
   }),
   sshKeepAlive: row({
     value: "seconds",
     about:
-      "Seconds after which the gateway sends a keep-alive request to a silent SSH client. After three requests without " +
-      "a response, it ends the connection, its commands and its session",
+      "Seconds after which the gateway sends a keep-alive request to a silent SSH client. After three " +
+      "requests without a response, it ends the connection, its commands and its session",
     fallback: "30",
     ...whole({ min: 1, max: 3600, unit: "seconds" }),
   }),
   sshStartupsPerAddress: row({
     value: "number",
     about:
-      "Maximum number of concurrent SSH connections from one address (IPv6: one /64) before login. A new connection " +
-      "replaces the oldest one. 0 = no limit",
+      "Maximum number of concurrent SSH connections from one address (IPv6: one /64) before login. A new " +
+      "connection replaces the oldest one. 0 = no limit",
     fallback: "100",
     ...whole({ min: 0 }),
   }),
   sshRefusalsPerAddress: row({
     value: "number",
     about:
-      "Maximum number of refused SSH logins from one address (IPv6: one /64) per minute and instance. Beyond it, " +
-      "connections from the address are closed until the minute ends. 0 = no limit",
+      "Maximum number of refused SSH logins from one address (IPv6: one /64) per minute and instance. Beyond " +
+      "it, connections from the address are closed until the minute ends. 0 = no limit",
     fallback: "60",
     ...whole({ min: 0 }),
   }),
   endRefusedSessions: row({
     value: "on|off",
     about:
-      "End open SSH sessions and web terminals when the policy no longer allows their logins, for example after a key " +
-      "is deleted, a rule denies the login, or a tag, a device or a membership changes",
+      "End open SSH sessions and web terminals when the policy no longer allows their logins, for example " +
+      "after a key is deleted, a rule denies the login, or a tag, a device or a membership changes",
     fallback: "on",
     ...onOff,
   }),
   sshMemory: row({
     value: "megabytes",
-    about: "Heap limit of the gateway process, which serves SSH. The service restarts a process that reaches the limit",
+    about:
+      "Heap limit of the gateway process, which serves SSH. The service restarts a process that reaches the " +
+      "limit",
     fallback: "512",
     ...whole({ min: 64 }),
   }),
@@ -176,8 +182,8 @@ export const settings = named({
   databaseUrl: row({
     value: "url",
     about:
-      "Database: file:<path> of a SQLite file, or postgresql://user@host/name, which several instances can share. " +
-      "Default: the file gatehouse.db in the data folder",
+      "Database: file:<path> of a SQLite file, or postgresql://user@host/name, which several instances can " +
+      "share. Default: the file gatehouse.db in the data folder",
     allowed: "file:<path> of a SQLite file, or postgresql://[user[:password]@]host[:port]/name",
     secret: true,
     refusedAsFlag: (text) => {
@@ -200,8 +206,9 @@ export const settings = named({
     flag: undefined,
     value: "text",
     about:
-      "Secret that encrypts the signing keys and the MFA secrets in the database. All instances on one database need the " +
-      "same secret. Default: the file `secret` in the data folder, created at the first start. Back it up with the database",
+      "Secret that encrypts the signing keys and the MFA secrets in the database. All instances on one " +
+      "database need the same secret. Default: the file `secret` in the data folder, created at the first " +
+      "start. Back it up with the database",
     allowed: "a text of at least 32 characters, for example the output of `openssl rand -base64 32`",
     secret: true,
     schema: z.string().min(32).max(1024).optional(),
@@ -219,19 +226,19 @@ export const settings = named({
     flag: undefined,
     value: "url",
     about:
-      "Mail server. By default mails are written to files in the folder `mail` of the data folder, and the operator " +
-      "forwards them",
+      "Mail server. By default mails are written to files in the folder `mail` of the data folder, and the " +
+      "operator forwards them",
     allowed:
-      "smtp://[user:password@]host[:port], which uses STARTTLS, or smtps://[user:password@]host[:port]; percent-encode " +
-      "special characters of user and password",
+      "smtp://[user:password@]host[:port], which uses STARTTLS, or smtps://[user:password@]host[:port]; " +
+      "percent-encode special characters of user and password",
     secret: true,
     schema: smtpUrl.optional(),
   }),
   smtpTls: row({
     value: "when",
     about:
-      "TLS to the mail server: required = always; offered = only if the server offers it. Mails to a server on this " +
-      "machine never require TLS",
+      "TLS to the mail server: required = always; offered = only if the server offers it. Mails to a server " +
+      "on this machine never require TLS",
     fallback: "required",
     ...oneOf("required", "offered"),
   }),
@@ -253,15 +260,16 @@ export const settings = named({
   maximumPendingDevices: row({
     value: "number",
     about:
-      "Maximum number of pending devices in a namespace. Any client that knows the namespace's id can enroll a device. " +
-      "0 or less = no limit",
+      "Maximum number of pending devices in a namespace. Any client that knows the namespace's id can enroll " +
+      "a device. 0 or less = no limit",
     fallback: "10000",
     ...whole({ unit: "devices" }),
   }),
   maximumFirewallRules: row({
     value: "number",
     about:
-      "Maximum number of firewall rules in a namespace. Each login to its devices reads them. 0 or less = no limit",
+      "Maximum number of firewall rules in a namespace. Each login to its devices reads them. 0 or less = no " +
+      "limit",
     fallback: "10000",
     ...whole({ unit: "rules" }),
   }),
@@ -295,41 +303,44 @@ export const settings = named({
   loginsPerAddress: row({
     value: "number",
     about:
-      "Maximum number of login-type requests from one address (IPv6: one /64) per minute, over all instances. 0 = no limit",
+      "Maximum number of login-type requests from one address (IPv6: one /64) per minute, over all " +
+      "instances. 0 = no limit",
     fallback: "60",
     ...whole({ min: 0 }),
   }),
   loginsPerAccount: row({
     value: "number",
     about:
-      "Maximum number of login-type requests for one user name per minute. Each address from which the user logged in " +
-      "during the last 30 days has a separate limit. All other addresses share one limit. 0 = no limit",
+      "Maximum number of login-type requests for one user name per minute. Each address from which the user " +
+      "logged in during the last 30 days has a separate limit. All other addresses share one limit. 0 = no " +
+      "limit",
     fallback: "30",
     ...whole({ min: 0 }),
   }),
   reportsPerAddress: row({
     value: "number",
     about:
-      "Maximum number of device reports from one address per minute and instance. An agent reports when it starts, and " +
-      "every 10 to 11 minutes while it has a tunnel. A fleet behind one address that starts at the same time needs the " +
-      "highest limit. 0 = no limit",
+      "Maximum number of device reports from one address per minute and instance. An agent reports when it " +
+      "starts, and every 10 to 11 minutes while it has a tunnel. A fleet behind one address that starts at " +
+      "the same time needs the highest limit. 0 = no limit",
     fallback: "60000",
     ...whole({ min: 0 }),
   }),
   enrollmentsPerAddress: row({
     value: "number",
     about:
-      "Maximum number of new devices from one address per minute and instance. It limits how fast a fleet behind one " +
-      "address can enroll. 0 = no limit",
+      "Maximum number of new devices from one address per minute and instance. It limits how fast a fleet " +
+      "behind one address can enroll. 0 = no limit",
     fallback: "2000",
     ...whole({ min: 0 }),
   }),
   listBacklog: row({
     value: "milliseconds",
     about:
-      "Maximum total duration of the queued list requests of one namespace, in milliseconds, estimated from its recent " +
-      "list requests. Further list requests of the namespace receive 503 with Retry-After; other requests do not. Lists " +
-      "are queued only on SQLite, where all requests wait while a list is read. 0 = no limit",
+      "Maximum total duration of the queued list requests of one namespace, in milliseconds, estimated from " +
+      "its recent list requests. Further list requests of the namespace receive 503 with Retry-After; other " +
+      "requests do not. Lists are queued only on SQLite, where all requests wait while a list is read. 0 = " +
+      "no limit",
     fallback: "500",
     ...whole({ min: 0 }),
   }),
@@ -337,8 +348,7 @@ export const settings = named({
   // Clients
   sshEndpoint: row({
     value: "host:port",
-    about:
-      "Address at which clients reach SSH. Default: the host of the request, and the port of --ssh-port",
+    about: "Address at which clients reach SSH. Default: the host of the request, and the port of --ssh-port",
     allowed: "host:port, with a port from 1 to 65535",
     schema: hostAndPort.optional(),
   }),
@@ -351,8 +361,9 @@ export const settings = named({
   trustedProxies: row({
     value: "addresses",
     about:
-      "Trusted proxies. The service uses their headers X-Real-IP (or else X-Forwarded-For) and X-Forwarded-Host, -Port " +
-      "and -Proto. They must set or remove these headers of their clients. On the SSH port they may send the PROXY protocol",
+      "Trusted proxies. The service uses their headers X-Real-IP (or else X-Forwarded-For) and " +
+      "X-Forwarded-Host, -Port and -Proto. They must set or remove these headers of their clients. On the " +
+      "SSH port they may send the PROXY protocol",
     allowed: "IP addresses and ranges like 10.0.0.0/8, separated by commas",
     schema: addressRanges.default([]),
   }),
@@ -365,8 +376,8 @@ export const settings = named({
   pages: row({
     value: "on|off",
     about:
-      "Serve the pages that the service's own links open: /, /setup, and the pages linked in its mails. Set it to off " +
-      "if a console serves these paths",
+      "Serve the pages that the service's own links open: /, /setup, and the pages linked in its mails. Set " +
+      "it to off if a console serves these paths",
     fallback: "on",
     ...onOff,
   }),
@@ -375,8 +386,8 @@ export const settings = named({
   samlIdpEntityId: row({
     value: "id",
     about:
-      "Entity id of the identity provider whose users log in by SAML. Set it together with the provider's address, its " +
-      "certificate and the public URL. By default SAML is off",
+      "Entity id of the identity provider whose users log in by SAML. Set it together with the provider's " +
+      "address, its certificate and the public URL. By default SAML is off",
     allowed: "a text of at most 1024 characters, in the edition enterprise or cloud",
     schema: z.string().min(1).max(1024).optional(),
   }),
@@ -389,14 +400,15 @@ export const settings = named({
   samlCertificateFile: row({
     value: "file",
     about:
-      "Signing certificates of the identity provider. Include several during a certificate change. Only their keys count, " +
-      "not their dates",
+      "Signing certificates of the identity provider. Include several during a certificate change. Only " +
+      "their keys count, not their dates",
     allowed: "the path of a PEM file of certificates with RSA keys of 2048 bits or more",
     schema: path.optional(),
   }),
   samlEmailAttribute: row({
     value: "name",
-    about: "Attribute with a user's e-mail address. If a response lacks it, the NameID must be an e-mail address",
+    about:
+      "Attribute with a user's e-mail address. If a response lacks it, the NameID must be an e-mail address",
     allowed: "the name of an attribute, at most 1024 characters",
     fallback: "email",
     schema: z.string().min(1).max(1024),
@@ -411,8 +423,8 @@ export const settings = named({
   samlLinkUsers: row({
     value: "true|false",
     about:
-      "Let the identity provider log in as an existing user with the same e-mail address. Use it only if users of the " +
-      "provider cannot choose their addresses",
+      "Let the identity provider log in as an existing user with the same e-mail address. Use it only if " +
+      "users of the provider cannot choose their addresses",
     allowed: "true or false",
     fallback: "false",
     schema: z.enum(["true", "false"]).transform((text) => text === "true"),
@@ -434,8 +446,8 @@ export const settings = named({
   billingDevicePrice: row({
     value: "number",
     about:
-      "Monthly price of a subscription for each accepted device, in hundredths of the currency. Invoices of 0 count as " +
-      "paid",
+      "Monthly price of a subscription for each accepted device, in hundredths of the currency. Invoices of " +
+      "0 count as paid",
     fallback: "0",
     ...whole({ min: 0, max: 1_000_000 }),
   }),
@@ -449,8 +461,8 @@ export const settings = named({
   geoipFile: row({
     value: "file",
     about:
-      "Database of the positions of IP addresses, such as GeoLite2 City. SIGHUP reloads it. By default the positions of " +
-      "devices and sessions are 0,0",
+      "Database of the positions of IP addresses, such as GeoLite2 City. SIGHUP reloads it. By default the " +
+      "positions of devices and sessions are 0,0",
     allowed: "the path of a file in the MaxMind format (.mmdb)",
     schema: path.optional(),
   }),
@@ -471,8 +483,8 @@ export const settings = named({
   recordingRetention: row({
     value: "days",
     about:
-      "Retention of recordings after the end of their session, in days, but at most as long as the session. 0 = as long " +
-      "as the session",
+      "Retention of recordings after the end of their session, in days, but at most as long as the session. " +
+      "0 = as long as the session",
     fallback: "90",
     ...whole({ min: 0, max: 36_500, unit: "days" }),
   }),
@@ -505,8 +517,8 @@ export const settings = named({
   drain: row({
     value: "seconds",
     about:
-      "Time that open SSH sessions and web terminals may continue after the service is stopped, in seconds. New sessions " +
-      "are refused during this time. A second signal ends all sessions immediately",
+      "Time that open SSH sessions and web terminals may continue after the service is stopped, in seconds. " +
+      "New sessions are refused during this time. A second signal ends all sessions immediately",
     fallback: "0",
     ...whole({ min: 0, max: 86_400, unit: "seconds" }),
   }),

@@ -32,7 +32,8 @@ export function expiryOf(days: number, now: Date): number {
  * owner (D25).
  */
 function checkRole(own: Role, requested: Role): void {
-  if (!roleAtLeast(own, requested)) throw new ForbiddenError(`role: ${requested} is higher than the caller's role`);
+  if (!roleAtLeast(own, requested))
+    throw new ForbiddenError(`role: ${requested} is higher than the caller's role`);
 }
 
 /** Creation time of the last key that this process created in each namespace, in milliseconds since 1970. */

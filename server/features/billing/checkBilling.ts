@@ -37,7 +37,8 @@ async function checkAcceptance({ services, identity, params }: DeviceRequest): P
   if (!hasActiveSubscription(row)) return;
   const device = await services.db.device.findUnique({ where: { uid: params.uid, tenantId } });
   // The operation itself reports all other errors of the request.
-  if (!device || device.status === "accepted" || (await replacesDevice(services, tenantId, device.mac))) return;
+  if (!device || device.status === "accepted" || (await replacesDevice(services, tenantId, device.mac)))
+    return;
   if (!(await isAllowed(services, row.customerId, "device_accept"))) throw paymentRefusal("device_accept");
 }
 

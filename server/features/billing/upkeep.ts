@@ -65,7 +65,8 @@ export async function refreshBilling(services: Services): Promise<void> {
     after = last.tenantId;
   }
   await attempt(services.billing.upkeep());
-  if (failures.length > 0) throw new AggregateError(failures, "cannot synchronize billing with the payment gateway");
+  if (failures.length > 0)
+    throw new AggregateError(failures, "cannot synchronize billing with the payment gateway");
 }
 
 /** Deletes removed devices whose slots no longer count (rules section 7). */

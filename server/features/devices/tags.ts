@@ -54,7 +54,9 @@ export const createDeviceTag: ObjectWrite<PublicOperations["createDeviceTag"], D
       const existing = await findRow(tx, "DeviceTag", { tenantId, creationKey: key });
       if (existing === null) return null;
       if (existing.deviceUid === params.uid && existing.tag === body.tag) return existing;
-      throw new ConflictError(`Idempotency-Key: created the tag ${existing.tag} of the device ${existing.deviceUid}`);
+      throw new ConflictError(
+        `Idempotency-Key: created the tag ${existing.tag} of the device ${existing.deviceUid}`,
+      );
     },
     create: () => changeTags(context, (tags) => tagAdded(tags, body.tag, "device"), creationKey),
   });

@@ -27,7 +27,7 @@ export async function checkTagsUsed(
   const known = await knownTags(tx, tenantId, tags);
   const missing = tags.filter((tag) => !known.includes(tag));
   if (missing.length > 0)
-    throw new NotFoundError(`${field}: no device of the namespace has the tag ${missing.join(", ")}`);
+    throw new NotFoundError(`${field}: the namespace does not use ${missing.join(", ")}`);
 }
 
 /**

@@ -71,7 +71,8 @@ export function removeFilterTag<M extends Filtered>(
 ): Promise<undefined> {
   return changeTags(context, owner, InvalidError, (tags) => {
     const remaining = tagRemoved(tags, tag, owner.noun);
-    if (remaining.length === 0) throw new InvalidError(`tag: is the last tag in the filter of the ${owner.noun}`);
+    if (remaining.length === 0)
+      throw new InvalidError(`tag: is the last tag in the filter of the ${owner.noun}`);
     return remaining;
   });
 }

@@ -12,11 +12,11 @@ import { requireQuota } from "../requireQuota.ts";
 import { tagRows, withTags } from "../tags/tagList.ts";
 import {
   declaredFirewallRule,
-  type StoredRule,
   firewallRuleRows,
   noSuchRule,
   presentFirewallRule,
   ruleKey,
+  type StoredRule,
 } from "./firewallRule.ts";
 
 type Body = Context<PublicOperations["createFirewallRule"]>["body"];

@@ -2,7 +2,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { InvalidError } from "../../errors.ts";
 import type { ObjectWrite } from "../../http/handler.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
-import { declaredFirewallRule, type StoredRule, firewallRuleRows } from "./firewallRule.ts";
+import { declaredFirewallRule, firewallRuleRows, type StoredRule } from "./firewallRule.ts";
 
 const rules: FilterOwner<"FirewallRule"> = {
   noun: "rule",
@@ -11,8 +11,9 @@ const rules: FilterOwner<"FirewallRule"> = {
   declared: declaredFirewallRule,
 };
 
-export const addFirewallRuleTag: ObjectWrite<PublicOperations["addFirewallRuleTag"], StoredRule> = (context) =>
-  addFilterTag(context, rules, context.body.tag);
+export const addFirewallRuleTag: ObjectWrite<PublicOperations["addFirewallRuleTag"], StoredRule> = (
+  context,
+) => addFilterTag(context, rules, context.body.tag);
 
 export const removeFirewallRuleTag: ObjectWrite<PublicOperations["removeFirewallRuleTag"], StoredRule> = (
   context,

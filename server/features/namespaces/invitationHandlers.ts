@@ -6,7 +6,7 @@ import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 import type { Handler, Handlers, ObjectWrite } from "../../http/handler.ts";
 import { digestOf, isSameSecret } from "../../secrets/digest.ts";
 import { invitationLink } from "./invitationLink.ts";
-import { acceptMembership, isOpen, makeInvitation, openInvitation, putMember } from "./invitations.ts";
+import { acceptMembership, createInvitation, isOpen, openInvitation, putMember } from "./invitations.ts";
 import { checkAuthority } from "./members.ts";
 
 /**
@@ -29,7 +29,7 @@ const generateInvitationLink: ObjectWrite<PublicOperations["generateInvitationLi
   };
   if (services.settings.edition === "cloud" || user === null || user.status === "invited") {
     const input = { ...membership, tenantId, email, mailed: false };
-    return { link: invitationLink(origin, await makeInvitation(services, input), email) };
+    return { link: invitationLink(origin, await createInvitation(services, input), email) };
   }
   const key = { tenantId, userId: user.id };
   const known = await findRow(services.db, "Member", key);

@@ -51,7 +51,10 @@ export const isExpired = (
  * @throws ConflictError the user is already a member
  * @throws ForbiddenError the namespace has too many open invitations
  */
-export async function createInvitation(services: SqlServices, input: NewInvitation): Promise<CreatedInvitation> {
+export async function createInvitation(
+  services: SqlServices,
+  input: NewInvitation,
+): Promise<CreatedInvitation> {
   const { tenantId, email, role, mailed, creationKey, declaredBy } = input;
   const { db } = services;
   const now = services.now();
@@ -60,7 +63,9 @@ export async function createInvitation(services: SqlServices, input: NewInvitati
   const known = await findRow(db, "Member", key);
   if (known?.status === "accepted") throw new ConflictError("email: is already a member");
   if ((await countOpen(services, key)) >= OPEN_INVITATIONS) {
-    throw new ForbiddenError(`invitations: the namespace has the maximum of ${OPEN_INVITATIONS} open invitations`);
+    throw new ForbiddenError(
+      `invitations: the namespace has the maximum of ${OPEN_INVITATIONS} open invitations`,
+    );
   }
   const sig = randomBytes(32).toString("base64url");
   const membership = {

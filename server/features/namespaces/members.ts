@@ -11,7 +11,7 @@ import { queueMail } from "../outbox/outbox.ts";
 import { callingUser } from "../users/callingUser.ts";
 import { homeOf, sessionOf } from "../users/session.ts";
 import { invitationMail } from "./invitationLink.ts";
-import { createInvitation, putMember, isExpired } from "./invitations.ts";
+import { createInvitation, isExpired, putMember } from "./invitations.ts";
 import { readNamespace } from "./namespaces.ts";
 import { declaredMember } from "./objects.ts";
 

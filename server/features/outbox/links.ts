@@ -10,7 +10,8 @@ export function mailedLink(
   path: string,
   parameters: Readonly<Record<string, string>>,
 ): string {
-  if (settings.publicUrl === undefined) throw new Error("GATEHOUSE_PUBLIC_URL is not set, but a mail needs it");
+  if (settings.publicUrl === undefined)
+    throw new Error("GATEHOUSE_PUBLIC_URL is not set, but a mail needs it");
   return linkAt(settings.publicUrl, path, parameters);
 }
 

@@ -16,7 +16,7 @@ import { checkFilter, filterColumn } from "../filters/filter.ts";
 import { tagRows } from "../tags/tagList.ts";
 import {
   declaredPublicKey,
-  type StoredKey,
+  type FoundKey,
   presentPublicKey,
   publicKeyRows,
   publicKeyTable,
@@ -102,7 +102,7 @@ const createPublicKey: ObjectWrite<PublicOperations["createPublicKey"]> = async 
   return presentPublicKey(row);
 };
 
-const updatePublicKey: ObjectWrite<PublicOperations["updatePublicKey"], StoredKey> = async ({
+const updatePublicKey: ObjectWrite<PublicOperations["updatePublicKey"], FoundKey> = async ({
   services: { db },
   body,
   found,
@@ -121,7 +121,7 @@ const updatePublicKey: ObjectWrite<PublicOperations["updatePublicKey"], StoredKe
   return presentPublicKey(row);
 };
 
-const deletePublicKey: ObjectWrite<PublicOperations["deletePublicKey"], StoredKey> = async ({
+const deletePublicKey: ObjectWrite<PublicOperations["deletePublicKey"], FoundKey> = async ({
   services: { db },
   found,
   became,

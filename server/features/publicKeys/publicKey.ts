@@ -17,12 +17,12 @@ export const declaredPublicKey = (row: Pick<PublicKey, "name" | "username"> & St
 });
 
 /** A key with the tags of its filter. */
-export type StoredKey = FilteredRow<"PublicKey">;
+export type FoundKey = FilteredRow<"PublicKey">;
 
 /** The stored keys. */
 export const publicKeyRows = filteredRows("PublicKey", { tenantId: "tenantId", fingerprint: "fingerprint" });
 
-export const publicKeyObject: ManagedObject<StoredKey> = {
+export const publicKeyObject: ManagedObject<FoundKey> = {
   id: (_, { params, result }) => params.fingerprint ?? String(result?.fingerprint),
   find: (tx, tenantId, fingerprint) => publicKeyRows.find(tx, { tenantId, fingerprint }),
   declared: declaredPublicKey,
@@ -31,7 +31,7 @@ export const publicKeyObject: ManagedObject<StoredKey> = {
 };
 
 /** Converts a public key to its wire format (models section 5). */
-export function presentPublicKey(row: StoredKey): z.output<typeof publicKeys.publicKey> {
+export function presentPublicKey(row: FoundKey): z.output<typeof publicKeys.publicKey> {
   return {
     data: row.data,
     fingerprint: row.fingerprint,

@@ -2,7 +2,7 @@ import type { PublicOperations } from "@gatehouse-access/sdk/contract";
 import { NotFoundError } from "../../errors.ts";
 import type { ObjectWrite } from "../../http/handler.ts";
 import { addFilterTag, type FilterOwner, removeFilterTag, replaceFilterTags } from "../filters/filterTags.ts";
-import { declaredPublicKey, type StoredKey, publicKeyRows } from "./publicKey.ts";
+import { declaredPublicKey, type FoundKey, publicKeyRows } from "./publicKey.ts";
 
 const keys: FilterOwner<"PublicKey"> = {
   noun: "key",
@@ -11,12 +11,12 @@ const keys: FilterOwner<"PublicKey"> = {
   declared: declaredPublicKey,
 };
 
-export const addPublicKeyTag: ObjectWrite<PublicOperations["addPublicKeyTag"], StoredKey> = (context) =>
+export const addPublicKeyTag: ObjectWrite<PublicOperations["addPublicKeyTag"], FoundKey> = (context) =>
   addFilterTag(context, keys, context.body.tag);
 
-export const updatePublicKeyTags: ObjectWrite<PublicOperations["updatePublicKeyTags"], StoredKey> = (
+export const updatePublicKeyTags: ObjectWrite<PublicOperations["updatePublicKeyTags"], FoundKey> = (
   context,
 ) => replaceFilterTags(context, keys, context.body.tags);
 
-export const removePublicKeyTag: ObjectWrite<PublicOperations["removePublicKeyTag"], StoredKey> = (context) =>
+export const removePublicKeyTag: ObjectWrite<PublicOperations["removePublicKeyTag"], FoundKey> = (context) =>
   removeFilterTag(context, keys, context.params.tag);

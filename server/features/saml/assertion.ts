@@ -35,7 +35,8 @@ export interface Assertion {
  */
 export function readAssertion(xml: string, expected: Expected): Assertion {
   const assertion = parseXml(xml);
-  if (!isNamed(assertion, ASSERTION, "Assertion")) throw new SamlError("the signed element is not an assertion");
+  if (!isNamed(assertion, ASSERTION, "Assertion"))
+    throw new SamlError("the signed element is not an assertion");
   const id = assertion.getAttribute("ID");
   if (!id || assertion.getAttribute("Version") !== "2.0") throw new SamlError("ID or Version: invalid");
   if (textOf(onlyChild(assertion, "Issuer")) !== expected.issuer)

@@ -38,7 +38,8 @@ function checkOneAssertion(response: Element, elements: readonly Element[]): voi
   const assertions = elements.filter(({ localName }) => localName?.endsWith("Assertion"));
   const [assertion] = assertions;
   if (!assertion || assertions.length > 1) throw new SamlError("the response must have one assertion");
-  if (!isNamed(assertion, ASSERTION, "Assertion")) throw new SamlError("encrypted assertions are not supported");
+  if (!isNamed(assertion, ASSERTION, "Assertion"))
+    throw new SamlError("encrypted assertions are not supported");
   if (assertion.parentNode !== response) throw new SamlError("the assertion is not a child of the response");
   const ids = elements.flatMap((element) => element.getAttribute("ID") || []);
   if (new Set(ids).size !== ids.length) throw new SamlError("two elements have the same ID");

@@ -40,7 +40,9 @@ export function samlUser(
     if (known) return confirmed(known.user);
     const sameEmail = await tx.user.findUnique({ where: { email: person.email } });
     if (sameEmail && !settings.linkUsers)
-      throw new ForbiddenError(`the e-mail address ${person.email} belongs to a user with another login method`);
+      throw new ForbiddenError(
+        `the e-mail address ${person.email} belongs to a user with another login method`,
+      );
     const user = sameEmail ? confirmed(sameEmail) : await newUser(services, tx, person);
     await tx.samlIdentity.create({ data: { ...key, userId: user.id } });
     await recordFirstLogin(within(services, tx), user, key.issuer, request);

@@ -4,17 +4,17 @@ import type { DeviceCaller, Member } from "../../http/access/identity.ts";
 import type { Services } from "../../services.ts";
 import { UNPROVEN } from "../devices/deviceProof.ts";
 
-/** How a request identifies a session: by its uid and, unless a trusted service sends it, by the owner. */
+/** The identification of a session in a request: its uid, and its owner unless a trusted service sends the request. */
 export interface SessionKey {
   readonly uid: string;
   readonly tenantId?: string;
   readonly deviceUid?: string;
 }
 
-/** The error for a session that the caller cannot see. */
+/** Returns the error for a session that the caller cannot see. */
 export const unknownSession = () => new NotFoundError("no such session");
 
-/** The key of a session in the caller's scope: a device may see only its own sessions (rules 1.8, Q3). */
+/** Returns the key of a session in the caller's scope. A device can see only its own sessions (rules 1.8, Q3). */
 export function sessionFor(identity: DeviceCaller | Member, uid: string): SessionKey {
   return "kind" in identity
     ? { uid, tenantId: identity.tenant, deviceUid: identity.uid }
@@ -22,9 +22,9 @@ export function sessionFor(identity: DeviceCaller | Member, uid: string): Sessio
 }
 
 /**
- * A device may change and record sessions of its own, if it has proven its private key; but none that goes through this
- * service, which knows what happens in it.
- * @throws ForbiddenError the caller is a device and may not
+ * Rejects a change or recording of a session by a device that has not proven its private key. A device also cannot
+ * change sessions that run through the gateway of this service, which records them itself.
+ * @throws ForbiddenError the caller is a device without permission
  */
 export async function refuseUnprovenDevice(
   services: Services,
@@ -34,12 +34,13 @@ export async function refuseUnprovenDevice(
   if (!("kind" in identity)) return;
   if (!identity.proven) throw new ForbiddenError(UNPROVEN);
   const session = await services.db.session.findUnique({ where: { uid }, select: { viaGateway: true } });
-  if (session?.viaGateway) throw new ForbiddenError("the session goes through the service, which records it");
+  if (session?.viaGateway)
+    throw new ForbiddenError("the session runs through the gateway of the service, which records it");
 }
 
 /**
- * Updates a session. With `authenticated: true` it becomes active, unless it is closed (rules section 17.2).
- * @throws NotFoundError no such session
+ * Updates a session. `authenticated: true` makes it active, unless it is closed (rules section 17.2).
+ * @throws NotFoundError the session does not exist
  */
 export async function changeSession(
   services: Services,

@@ -11,17 +11,17 @@ import { changeSession, unknownSession } from "./changeSession.ts";
 import { presentSession } from "./presentSession.ts";
 import { appendRecord } from "./records.ts";
 
-const unknownDevice = () => new NotFoundError("device_uid: no accepted device has it");
+const unknownDevice = () => new NotFoundError("device_uid: no accepted device has this uid");
 
-/** The columns of a session that begins. */
+/** The columns of a new session. */
 type SessionColumns = Pick<Session, "uid" | "deviceUid" | "username" | "ipAddress" | "type" | "term"> &
   Partial<Pick<Session, "instanceId" | "keyFingerprint" | "userId" | "viaGateway">>;
 
 /**
- * Notes that a login begins (rules section 17.1).
- * @returns the namespace
+ * Stores the start of a session (rules section 17.1).
+ * @returns the tenant id of the namespace
  * @throws NotFoundError no accepted device has the uid
- * @throws ConflictError there is a session with the uid
+ * @throws ConflictError a session with the uid exists
  */
 export async function beginSession(services: Services, login: SessionColumns): Promise<string> {
   const { deviceUid, ipAddress } = login;
@@ -39,7 +39,7 @@ export async function beginSession(services: Services, login: SessionColumns): P
     });
     return tenantId;
   }).catch((error: unknown) => {
-    throw isDatabaseError(error, "P2002") ? new ConflictError("uid: there is a session with it") : error;
+    throw isDatabaseError(error, "P2002") ? new ConflictError("uid: a session with this uid exists") : error;
   });
 }
 
@@ -47,7 +47,7 @@ export const createSession: Handler<InternalOperations["createSession"]> = async
   const { uid, device_uid: deviceUid, ip_address: ipAddress, username, type, term } = body;
   const tenantId = await beginSession(services, { uid, deviceUid, username, ipAddress, type, term });
   const session = await presentSession(services, tenantId, uid);
-  // The device was deleted since, and the session with it.
+  // The device was deleted in the meantime, together with the session.
   if (session === undefined) throw unknownDevice();
   return session;
 };
@@ -82,9 +82,9 @@ export const finishSession: Handler<InternalOperations["finishSession"]> = async
 
 /**
  * Stores an event of a session.
- * @throws InvalidError the event's type is a text that the databases cannot store
- * @throws NotFoundError no such session
- * @throws ForbiddenError the session has as many events as it may have, other than of what was run
+ * @throws InvalidError the databases cannot store the text of the event's type
+ * @throws NotFoundError the session does not exist
+ * @throws ForbiddenError the session has the maximum number of bounded events
  */
 export async function storeEvent(
   services: Services,
@@ -97,7 +97,7 @@ export async function storeEvent(
   const added = await inTransaction(services, (tx) => addEntries(services, tx, { uid }, [entry]));
   if (added === undefined) throw unknownSession();
   if (added.droppedEvents > 0) {
-    throw new ForbiddenError(`a session keeps ${BOUNDED_EVENTS_MAX} events of such types at most`);
+    throw new ForbiddenError(`a session can store at most ${BOUNDED_EVENTS_MAX} events of such types`);
   }
 }
 
@@ -113,7 +113,7 @@ export const storeSessionRecord: Handler<InternalOperations["storeSessionRecord"
     await appendRecord(services, { uid }, Number(params.seat), body);
     return undefined;
   }
-  // The end of a recording, which is stored already.
+  // The end of a recording, which is already stored.
   const session = await services.db.session.findUnique({ where: { uid }, select: { uid: true } });
   if (!session) throw unknownSession();
   return undefined;

@@ -11,18 +11,18 @@ import { appendRecord } from "./records.ts";
 type StreamedEvent = z.output<typeof internal.streamedEvent>;
 type Size = Pick<z.output<typeof sessions.recordChunk>, "width" | "height">;
 
-/** The event with a seat's output, as the SSH service of version 0.19 sends it. */
+/** The event with a seat's output, as sent by the SSH service of version 0.19. */
 const OUTPUT = "pty-output";
-/** Size of a terminal whose size is unknown or 0. */
+/** Default size of a terminal, if the size is unknown or 0. */
 const USUAL_SIZE: Size = { width: 80, height: 24 };
-/** Maximum number of seats whose sizes are remembered; beyond it, the oldest entry is forgotten. */
+/** Maximum number of seats with a stored size. Beyond it, the oldest entry is deleted. */
 const SEATS_MAX = 100;
 
 const outputData = z.object({ output: sessions.recordChunk.shape.message });
 const { width: cells } = sessions.recordChunk.shape;
 const sizeData = z.object({ columns: cells.min(1), rows: cells.min(1) });
 
-/** Receives events of a session as they happen, over a WebSocket. The stream may open before the session begins. */
+/** Receives events of a running session over a WebSocket. The stream may open before the session starts. */
 export const streamSessionEvents: Handler<InternalOperations["streamSessionEvents"]> = async (context) => {
   const { services, params, log } = context;
   return new EventStream(services, params.uid, log);
@@ -33,7 +33,7 @@ class EventStream extends Conversation {
   readonly #uid: string;
   readonly #log: FastifyBaseLogger;
   readonly #sizes = new Map<number, Size>();
-  /** Refusals logged so far: the sender does not see them, and may cause the same one without end. */
+  /** Errors that have been logged. The sender does not see them, and may cause the same error repeatedly. */
   readonly #logged = new Set<string>();
 
   constructor(services: Services, uid: string, log: FastifyBaseLogger) {
@@ -54,7 +54,7 @@ class EventStream extends Conversation {
     }
   }
 
-  /** A session that does not exist yet may still begin. */
+  /** Returns whether the session is closed. A session that does not exist yet may still start. */
   async isOver(): Promise<boolean> {
     const session = await this.#services.db.session.findUnique({
       where: { uid: this.#uid },
@@ -74,9 +74,9 @@ class EventStream extends Conversation {
 
   async #record({ seat, data }: StreamedEvent): Promise<void> {
     const output = outputData.safeParse(data);
-    if (!output.success) throw malformed(`data of ${OUTPUT} must have the text output`);
+    if (!output.success) throw malformed(`data of ${OUTPUT} must contain the text field output`);
     if (this.#services.settings.edition === "community") {
-      throw new ForbiddenError("the community edition has no recordings");
+      throw new ForbiddenError("the community edition does not support recordings");
     }
     const uid = this.#uid;
     const message = output.data.output;
@@ -87,8 +87,8 @@ class EventStream extends Conversation {
   }
 
   /**
-   * Skips an event that cannot be stored, since the next one may be: the sender does not check whether events are
-   * stored, and does not open a closed stream again.
+   * Skips an event that cannot be stored, because the next event may be valid. The sender does not check whether
+   * events are stored, and does not reopen a closed stream.
    */
   #refused(error: unknown): void {
     if (error instanceof EndOfConversation) throw error;
@@ -115,13 +115,15 @@ function readEvent(message: string): StreamedEvent {
   }
   const event = internal.streamedEvent.safeParse(value);
   if (event.success) return event.data;
-  // Names the field, but not its value.
+  // The message contains the field, but not its value.
   throw malformed(
-    `${event.error.issues[0]?.path.join(".") || "message"}: must be that of an event`.slice(0, 100),
+    `${event.error.issues[0]?.path.join(".") || "message"}: must match the schema of an event`.slice(0, 100),
   );
 }
 
-/** Converts an event's data to an object (models section 7); 0.19 sends most requests' payload as plain text. */
+/**
+ * Converts an event's data to an object (models section 7). Version 0.19 sends most requests' payload as plain text.
+ */
 function wireData(data: StreamedEvent["data"]): z.output<typeof sessions.sessionEvent>["data"] {
   if (typeof data === "string") return data === "" ? {} : { payload: data };
   return data ?? {};

@@ -9,14 +9,14 @@ import type { Services } from "../../services.ts";
 type Chunk = Pick<SessionRecord, "time" | "message" | "stream" | "width" | "height">;
 
 /**
- * A recording as asciicast version 2: a header line, then a line for each output or change of size. A marker names the
- * stream where it changes.
+ * Returns a recording as asciicast version 2: a header line, then a line for each output or change of size. When the
+ * stream changes, a marker contains its name.
  */
 export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<string> {
   let begin: number | undefined;
   let size = "";
   let stream = "stdout";
-  // Clocks of instances differ, but time in a recording must not go back.
+  // The clocks of instances differ, but the time in a recording must not go back.
   let at = 0;
   for await (const { time, message, stream: written, width, height } of chunks) {
     if (begin === undefined) {
@@ -34,7 +34,7 @@ export async function* asciicast(chunks: AsyncIterable<Chunk>): AsyncGenerator<s
   }
 }
 
-/** Chunks in memory at once: a recording may not fit. */
+/** Maximum number of chunks in memory, because a whole recording may not fit. */
 const BATCH = 100;
 
 /** The recording of one seat. */
@@ -44,7 +44,7 @@ interface Recording {
   readonly tenantId: string;
 }
 
-/** Reads chunks in their order of arrival, in which they are numbered. */
+/** Reads chunks in order of arrival, which their sequence numbers follow. */
 function readBatch(
   services: Services,
   { uid, seat, tenantId }: Recording,
@@ -71,14 +71,14 @@ async function* chunksFrom(
   }
 }
 
-/** A recording as the specification's JSON array. */
+/** Returns a recording as the JSON array of the specification. */
 async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string): AsyncGenerator<string> {
   let separator = "[";
   for await (const { sessionUid, seat, time, message, stream, width, height } of chunks) {
     const before = JSON.stringify({ uid: sessionUid, seat, tenant_id: tenantId, time: time.toISOString() });
-    // The specification knows no streams: the common one needs no mark.
+    // The specification has no streams, so the default stream needs no field.
     const mark = stream === "stdout" ? "" : `,"stream":${JSON.stringify(stream)}`;
-    // The message is JSON text already.
+    // The message is already JSON text.
     yield `${separator}${before.slice(0, -1)},"message":${message}${mark},"width":${width},"height":${height}}`;
     separator = ",";
   }
@@ -86,10 +86,10 @@ async function* jsonArray(chunks: AsyncIterable<SessionRecord>, tenantId: string
 }
 
 /**
- * The text type that the client prefers for a recording: the one with the most weight in `Accept`; undefined if none
- * has a weight, or if JSON has more (rules D29).
+ * Returns the text type that the client prefers for a recording: the type with the highest weight in `Accept`.
+ * Returns undefined if no text type has a weight, or if JSON has a higher weight (rules D29).
  */
-function textAskedFor(accept: RequestFacts["accept"]): string | undefined {
+function preferredTextType(accept: RequestFacts["accept"]): string | undefined {
   const weightOf = (type: string) => accept.get(type) ?? 0;
   const [type] = [...sessions.getSessionRecord.success.alternatives].sort(
     (a, b) => weightOf(b) - weightOf(a),
@@ -102,9 +102,9 @@ export const getSessionRecord: Handler<PublicOperations["getSessionRecord"]> = a
   const { services, identity, params, request, header } = context;
   const recording = { uid: params.uid, seat: Number(params.seat), tenantId: identity.tenant };
   const first = await readBatch(services, recording, 0);
-  if (first.length === 0) throw new NotFoundError("no such session, or nothing recorded for that seat");
+  if (first.length === 0) throw new NotFoundError("no such session, or no recording of this seat");
   const chunks = chunksFrom(services, recording, first);
-  const text = textAskedFor(request.accept);
+  const text = preferredTextType(request.accept);
   if (text !== undefined) {
     header("Content-Type", text === sessions.ASCIICAST ? text : `${text}; charset=utf-8`);
     return Readable.from(asciicast(chunks));

@@ -12,13 +12,13 @@ import { activeSince, isActive } from "./active.ts";
 type WireSession = z.output<typeof contract.session>;
 type WireEvents = WireSession["events"];
 
-/** The relations that a session's wire format needs. */
+/** The relations for a session's wire format. */
 const withDevice = { device: { include: withTags } } as const;
 
-/** A kind of event that a seat of a session has. */
+/** An event type of a seat in a session. */
 type EventKind = Pick<SessionEvent, "sessionUid" | "seat" | "type">;
 
-/** The kinds of events of several sessions, read from an index alone. */
+/** Returns the event types of several sessions. The query reads only an index. */
 async function eventKindsOf(services: Services, uids: readonly string[]): Promise<EventKind[]> {
   const kinds = await services.db.sessionEvent.groupBy({
     by: ["sessionUid", "seat", "type"],
@@ -28,7 +28,10 @@ async function eventKindsOf(services: Services, uids: readonly string[]): Promis
   return kinds;
 }
 
-/** Seats and types are sets; a seat and its types have the same position (models section 7). */
+/**
+ * Returns events in wire format. Seats and types are sets. A seat and its types have the same position (models
+ * section 7).
+ */
 function presentEvents(kinds: readonly EventKind[], items: readonly SessionEvent[]): WireEvents {
   const bySeat = Map.groupBy(kinds, ({ seat }) => seat);
   return {
@@ -62,9 +65,9 @@ const presentRow = (row: Session, active: boolean): Omit<WireSession, "device" |
 });
 
 /**
- * Converts sessions of one namespace to their wire format (models section 7), in the order of their ids; sessions
- * removed meanwhile are left out.
- * @param items the sessions' events; left out in lists
+ * Converts sessions of one namespace to their wire format (models section 7), in the order of their ids. Sessions
+ * that were deleted in the meantime are omitted.
+ * @param items the sessions' events; omitted in lists
  */
 export async function presentSessions(
   services: Services,
@@ -101,8 +104,9 @@ export async function presentSessions(
 }
 
 /**
- * A session with a page of its events, in order of arrival; undefined if the namespace has no such session.
- * @param after how many events come before the page
+ * Returns a session with a page of its events, in order of arrival. Returns undefined if the namespace has no such
+ * session.
+ * @param after number of events before the page
  */
 export async function presentSession(
   services: Services,

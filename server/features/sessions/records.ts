@@ -11,11 +11,11 @@ import { refuseUnprovenDevice, type SessionKey, sessionFor, unknownSession } fro
 type Chunk = z.output<typeof sessions.recordChunk>;
 
 /**
- * Adds a chunk to the recording of a seat (rules section 17.5 and 17.6). A closed session accepts late chunks for as
- * long as it would have stayed active, and none after that.
- * @throws WrongTypeError body and path do not agree
- * @throws NotFoundError no such session
- * @throws ForbiddenError recording is off, the session is over, or the recording has reached its limit
+ * Adds a chunk to the recording of a seat (rules section 17.5 and 17.6). A closed session accepts late chunks for the
+ * time for which it would have stayed active.
+ * @throws WrongTypeError body and path do not match
+ * @throws NotFoundError the session does not exist
+ * @throws ForbiddenError recording is off, the session has ended, or the recording has reached its limit
  */
 export async function appendRecord(
   services: Services,
@@ -23,8 +23,8 @@ export async function appendRecord(
   seat: number,
   chunk: Chunk,
 ): Promise<void> {
-  if (chunk.uid !== key.uid) throw new WrongTypeError("uid: must be the session of the path");
-  if (chunk.seat !== seat) throw new WrongTypeError("seat: must be that of the path");
+  if (chunk.uid !== key.uid) throw new WrongTypeError("uid: must match the session in the path");
+  if (chunk.seat !== seat) throw new WrongTypeError("seat: must match the seat in the path");
   const { message: text, stream = "stdout", width, height } = chunk;
   const entry = { kind: "output", seat, stream, text, size: { width, height } } as const;
   const added = await inTransaction(services, (tx) => addEntries(services, tx, key, [entry]));
@@ -40,7 +40,7 @@ export const recordSession: Handler<PublicOperations["recordSession"]> = async (
   return undefined;
 };
 
-/** The session counts as recorded while another seat has a recording. */
+/** Deletes the recording of a seat. The session still counts as recorded if another seat has a recording. */
 export const deleteSessionRecord: Handler<PublicOperations["deleteSessionRecord"]> = async (context) => {
   const { services, identity, params, request } = context;
   const { tenant: tenantId, caller } = identity;
@@ -50,12 +50,12 @@ export const deleteSessionRecord: Handler<PublicOperations["deleteSessionRecord"
     const { count } = await tx.sessionRecord.deleteMany({
       where: { sessionUid: uid, seat, session: { tenantId } },
     });
-    if (count === 0) throw new NotFoundError("no such session, or nothing recorded for that seat");
-    const left = await tx.sessionRecord.findFirst({
+    if (count === 0) throw new NotFoundError("no such session, or no recording of this seat");
+    const remaining = await tx.sessionRecord.findFirst({
       where: { sessionUid: uid },
       select: { sequence: true },
     });
-    if (left === null) {
+    if (remaining === null) {
       await tx.session.update({ where: { uid }, data: { recorded: false }, select: { uid: true } });
     }
     await recordChange(within(services, tx), {

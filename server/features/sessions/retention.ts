@@ -3,34 +3,35 @@ import type { Services } from "../../services.ts";
 
 const DAY = 24 * 60 * 60_000;
 
-/** Rows per statement: other users of the database wait for no longer than one statement takes. */
+/** Number of rows per statement. Other users of the database wait at most for one statement. */
 const RECORDS = 1000;
 const SESSIONS = 50;
-/** Pause between two statements, in milliseconds, in which others use the database. */
+/** Pause between two statements, in milliseconds, for other users of the database. */
 const PAUSE = 10;
-/** Maximum number of statements in one run, which must end when the service is stopped. */
+/** Maximum number of statements in one run. The run must end when the service is stopped. */
 const STATEMENTS = 200;
 
-/** Runs a statement after a pause; returns false, and does nothing, once the run has used its statements. */
+/** Runs a statement after a pause. Returns false without running it if the run has no statements remaining. */
 type Run = (statement: () => Promise<unknown>) => Promise<boolean>;
 
 function limitedRun(): Run {
-  let left = STATEMENTS;
+  let remaining = STATEMENTS;
   return async (statement) => {
-    if (left === 0) return false;
-    left -= 1;
+    if (remaining === 0) return false;
+    remaining -= 1;
     await wait(PAUSE);
     await statement();
     return true;
   };
 }
 
-/** Deletes expired sessions and recordings, as many as one run may. A session that is kept alive never expires. */
+/** Deletes expired sessions and recordings, up to the limit of one run. A session with keep-alives never expires. */
 export async function trimSessions(services: Services): Promise<void> {
   const { sessionRetention: sessions, recordingRetention: recordings } = services.settings;
   const limits = [sessions, recordings].filter((days) => days > 0);
   const run = limitedRun();
-  // A session's recording is deleted with it, but first: it may have more rows than one statement should delete.
+  // A session's recording expires with the session. It is deleted first, because it may have more rows than one
+  // statement should delete.
   if (limits.length > 0) await trimRecordings(services, before(services, Math.min(...limits)), run);
   if (sessions > 0) await trimUnrecorded(services, before(services, sessions), run);
 }
@@ -60,7 +61,7 @@ async function trimUnrecorded({ db }: Services, end: Date, run: Run): Promise<vo
   );
 }
 
-/** Repeats a statement until it deletes fewer rows than it may; false if the run ended before that. */
+/** Repeats a statement until it deletes fewer rows than its limit. Returns false if the run ended earlier. */
 async function untilFewer(
   most: number,
   run: Run,

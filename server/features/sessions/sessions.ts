@@ -27,8 +27,8 @@ export const getSessions: Handler<PublicOperations["getSessions"]> = async (cont
     perPage: query.per_page,
   });
   header("X-Total-Count", total);
-  const found = await presentSessions(services, identity.tenant, ids);
-  return found.map((session) => withDeviceFor(identity.role, session));
+  const presented = await presentSessions(services, identity.tenant, ids);
+  return presented.map((session) => withDeviceFor(identity.role, session));
 };
 
 type WireSession = Awaited<ReturnType<typeof presentSessions>>[number];
@@ -55,7 +55,7 @@ export const setSessionAuthenticated: Handler<PublicOperations["setSessionAuthen
   return undefined;
 };
 
-/** Closes a session. Its keep-alives are refused from then on, which tells the SSH entry to end it. */
+/** Closes a session. The service then rejects its keep-alives, and the SSH server ends the session. */
 export const closeSession: Handler<PublicOperations["closeSession"]> = async (context) => {
   const { services, identity, params, body, request } = context;
   const { tenant: tenantId, caller } = identity;

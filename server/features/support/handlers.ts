@@ -1,7 +1,10 @@
 import type { PublicOperations, support } from "@gatehouse-access/sdk/contract";
 import type { Handlers } from "../../http/handler.ts";
 
-/** A digest of the namespace, keyed by the instance's secret: nobody else can compute it, and it reveals nothing. */
+/**
+ * Returns a digest of the namespace, keyed with the instance's secret. Only this instance can compute it, and it
+ * reveals nothing.
+ */
 const getNamespaceSupport: Handlers<PublicOperations>["getNamespaceSupport"] = async ({
   services,
   identity,

@@ -14,20 +14,20 @@ const getTags: Handler<PublicOperations["getTags"]> = async ({ services, identit
   return names;
 };
 
-/** Renames the tag on devices and in filters at once (rules section 16.6). */
+/** Renames the tag on devices and in filters in one transaction (rules section 16.6). */
 const renameTag: ObjectWrite<PublicOperations["renameTag"]> = async (context) => {
   const { services, identity, params, body, found, became } = context;
   const { tenant: tenantId } = identity;
   if (found === null) throw notUsed();
   if ((await knownTags(services.db, tenantId, [body.tag])).length > 0)
-    throw new ConflictError("tag: is used already");
+    throw new ConflictError("tag: is already used");
   await renameEverywhere(services.db, tenantId, params.tag, body.tag);
   became({ tag: body.tag });
   return undefined;
 };
 
-/** The name, for messages, of a key or rule whose filter has only this tag. */
-async function ownerOfLast(db: SqlClient, tenantId: string, tag: string): Promise<string | undefined> {
+/** Returns a description, for messages, of a key or rule whose filter has only this tag. */
+async function ownerOfOnlyTag(db: SqlClient, tenantId: string, tag: string): Promise<string | undefined> {
   const key = await publicKeyRows.findByOnlyTag(
     db,
     tenantId,
@@ -39,14 +39,17 @@ async function ownerOfLast(db: SqlClient, tenantId: string, tag: string): Promis
   return rule ? `the firewall rule ${rule.id}` : undefined;
 }
 
-/** Refuses to take the last tag of a filter, which would then match every device (rules section 16.7). */
+/**
+ * Deletes a tag. Rejects the deletion of the last tag of a filter, which would then match every device (rules section
+ * 16.7).
+ */
 const deleteTag: ObjectWrite<PublicOperations["deleteTag"]> = async (context) => {
   const { services, identity, params, found, became } = context;
   const { tenant: tenantId } = identity;
   const { tag } = params;
   if (found === null) throw notUsed();
-  const owner = await ownerOfLast(services.db, tenantId, tag);
-  if (owner) throw new InvalidError(`tag: is the last one in the filter of ${owner}`);
+  const owner = await ownerOfOnlyTag(services.db, tenantId, tag);
+  if (owner) throw new InvalidError(`tag: is the last tag in the filter of ${owner}`);
   await deleteEverywhere(services.db, tenantId, tag);
   became(null);
   return undefined;

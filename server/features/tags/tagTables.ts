@@ -1,18 +1,18 @@
 import type { Declared, ManagedObject } from "../../changes/managedObject.ts";
 import { readRows, type Sql, type SqlClient, sql } from "../../db/sql/sql.ts";
 
-/** A tag as a declared object: its name, on everything that carries it. */
+/** A tag as a declared object: its name, on all objects with the tag. */
 export const tagObject: ManagedObject<Declared> = {
   id: (_, { params, body, done }) => String((done && body.tag) || params.tag),
   find: async (tx, tenantId, tag) => ((await knownTags(tx, tenantId, [tag])).length > 0 ? { tag } : null),
   declared: (row) => row,
 };
 
-/** The tables of tags, all of which have the columns `tenantId` and `tag`. */
+/** The tables of tags. Each has the columns `tenantId` and `tag`. */
 const TABLES = ["DeviceTag", "PublicKeyTag", "FirewallRuleTag"].map(sql.column);
 
 /**
- * The tags in use in the namespace, in alphabetical order (rules section 16.4).
+ * Returns the tags in use in the namespace, in alphabetical order (rules section 16.4).
  * @param among returns only tags of this list
  */
 export async function knownTags(
@@ -30,7 +30,7 @@ export async function knownTags(
 const allIn = (table: Sql, tenantId: string): Sql =>
   sql`SELECT "tag" FROM ${table} WHERE "tenantId" = ${tenantId}`;
 
-/** One row with the tag, however many objects carry it; none where nothing does. */
+/** Returns a query for one row with the tag. The query has no row if no object uses the tag. */
 function ifUsed(tenantId: string, tag: string): Sql {
   const carried = TABLES.map((table) => sql`EXISTS (${allIn(table, tenantId)} AND "tag" = ${tag})`);
   return sql`SELECT CAST(${tag} AS TEXT) AS "tag" WHERE ${sql.join(carried, " OR ")}`;
@@ -50,7 +50,7 @@ export function renameEverywhere(tx: SqlClient, tenantId: string, from: string, 
 
 /** Removes a tag from all devices and filters of the namespace. */
 export async function deleteEverywhere(tx: SqlClient, tenantId: string, tag: string): Promise<void> {
-  // Nobody declares the tags of a device that has no other ones.
+  // A device whose last tag is deleted has no declared tags.
   await tx.$executeRaw(sql`UPDATE "Device" SET "tagsDeclaredBy" = NULL WHERE "tagsDeclaredBy" IS NOT NULL AND "uid" IN (
     SELECT "deviceUid" FROM "DeviceTag" WHERE "tenantId" = ${tenantId} AND "tag" = ${tag}
   ) AND NOT EXISTS (

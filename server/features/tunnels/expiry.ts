@@ -1,13 +1,13 @@
 import type { Services } from "../../services.ts";
 
-/** Expiry of a tunnel that never expires: a time, so that one comparison finds all living tunnels. */
+/** Expiry of a permanent tunnel. It is a time, so that one comparison finds all tunnels that have not expired. */
 const NEVER = new Date("9999-12-31T23:59:59.999Z");
 
-/** Expiry of a tunnel that lives for a number of seconds; -1: for ever. */
+/** Returns the expiry of a tunnel with a lifetime in seconds; -1 is permanent. */
 export const endOf = (createdAt: Date, ttl: number): Date =>
   ttl === -1 ? NEVER : new Date(createdAt.getTime() + ttl * 1000);
 
-/** Filter of the tunnels that have not expired. */
+/** Returns a filter for the tunnels that have not expired. */
 export const living = (services: Services) => ({ expiresAt: { gt: services.now() } });
 
 /** Deletes the expired tunnels. */

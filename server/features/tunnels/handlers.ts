@@ -13,7 +13,7 @@ import { requireQuota } from "../requireQuota.ts";
 import { endOf, living } from "./expiry.ts";
 import { declaredTunnel, presentTunnel } from "./tunnel.ts";
 
-/** Random bytes of an address: enough that nobody finds a tunnel by trying. */
+/** Number of random bytes in an address: enough that an attacker cannot find a tunnel by guessing. */
 const ADDRESS_BYTES = 16;
 
 interface DeviceKey {
@@ -22,8 +22,9 @@ interface DeviceKey {
 }
 
 /**
- * A pending device may have tunnels too: whether it is connected is checked when a tunnel is used.
- * @throws NotFoundError the namespace has no such device, or it was removed
+ * Checks that a device exists. A pending device can also have tunnels: the connection is checked when a tunnel is
+ * used.
+ * @throws NotFoundError the namespace has no such device, or the device was removed
  */
 async function checkDevice(db: SqlClient, key: DeviceKey): Promise<void> {
   const device = await findRow(db, "Device", key);
@@ -46,13 +47,16 @@ const listTunnels: Handler<PublicOperations["listTunnels"]> = async (context) =>
   return rows.map((row) => presentTunnel(services, row, request));
 };
 
-/** @throws ForbiddenError the device has as many tunnels as it may have (rules section 18, Q4) */
+/**
+ * Checks the number of tunnels of a device.
+ * @throws ForbiddenError the device has the maximum number of tunnels (rules section 18, Q4)
+ */
 function checkNumber({ db, now, settings }: SqlServices, deviceUid: string): Promise<void> {
   const limit = settings.maximumTunnels;
   return requireQuota(
     limit,
     () => countRows(db, "Tunnel", sql`"deviceUid" = ${deviceUid} AND "expiresAt" > ${now()}`),
-    `the device has ${limit} tunnels, the most that it may have: delete one`,
+    `the device has the maximum of ${limit} tunnels: delete one`,
   );
 }
 
@@ -63,10 +67,10 @@ const createTunnel: ObjectWrite<PublicOperations["createTunnel"]> = async (conte
   const row = await createOnce(context, {
     taken: "address: is taken",
     find: async (tx, key) => {
-      const made = await findRow(tx, "Tunnel", { tenantId, creationKey: key });
-      if (made === null || made.expiresAt > services.now()) return made;
-      // It has expired, and only waits to be deleted.
-      await deleteRows(tx, "Tunnel", { address: made.address });
+      const existing = await findRow(tx, "Tunnel", { tenantId, creationKey: key });
+      if (existing === null || existing.expiresAt > services.now()) return existing;
+      // The tunnel has expired, but has not been deleted yet.
+      await deleteRows(tx, "Tunnel", { address: existing.address });
       return null;
     },
     create: async (tx) => {

@@ -1,7 +1,7 @@
 import { ForbiddenError, LockedOutError, UnauthenticatedError } from "../../errors.ts";
 import type { Services } from "../../services.ts";
 
-/** `mfa_needed`: the password was right and a code is asked for. */
+/** Result of a login step. `mfa_needed`: the password was correct and a code is required. */
 type LoginResult = "success" | "wrong" | "mfa_needed" | "locked" | "unconfirmed" | "error";
 
 /** Runs a step of a login, and counts its result. */

@@ -5,18 +5,18 @@ import { hasEnded } from "../../hasEnded.ts";
 import type { Services } from "../../services.ts";
 
 const MINUTE = 60_000;
-/** How long the first wrong attempts are remembered, in minutes. */
+/** Time for which the first failed attempts are stored, in minutes. */
 const FIRST_KEPT = 2;
 
-/** Key of a counter of wrong logins: their source, and their subject, which is a user or a name that no user has. */
+/** Key of a counter of failed logins: a source and a subject. The subject is a user, or a name that no user has. */
 export interface LockoutKey {
   readonly source: string;
   readonly subject: string;
 }
 
 /**
- * The penalty of the n-th wrong attempt in a row, in minutes: how long the lock lasts (0: none), and how long the
- * attempt is remembered (rules section 9).
+ * Returns the penalty for the n-th consecutive failed attempt, in minutes: the duration of the lock (0: no lock), and
+ * the time for which the attempt is stored (rules section 9).
  */
 export function penaltyOf(
   attempts: number,
@@ -26,7 +26,7 @@ export function penaltyOf(
   return { lock, kept: Math.max(FIRST_KEPT, Math.floor(Math.min(2.5 * lock, maximum))) };
 }
 
-/** When the lock on the key ends; null without one. */
+/** Returns when the lock on the key ends, or null without a lock. */
 export async function lockEnd(services: Services, key: LockoutKey): Promise<Date | null> {
   const maximum = services.settings.maximumLockout;
   if (maximum <= 0) return null;
@@ -40,13 +40,13 @@ function lockOf(failure: Pick<LoginFailure, "lockedUntil"> | null, now: Date, ma
 }
 
 /**
- * Number of remembered attempts of a counter, as a part of a transaction.
- * @param kept how long one is remembered, in milliseconds
+ * Returns the number of stored attempts of a counter, in a transaction.
+ * @param kept time for which an attempt is stored, in milliseconds
  */
 export const attemptsOf = (failure: LoginFailure | null, now: Date, kept: number): number =>
   failure && !hasEnded(failure.expiresAt.getTime(), now.getTime(), kept) ? failure.attempts : 0;
 
-/** Counts a wrong attempt, unless the key is locked already. Returns when the lock ends; null without a lock. */
+/** Counts a failed attempt, unless the key is already locked. Returns when the lock ends, or null without a lock. */
 export async function countFailure(services: Services, key: LockoutKey): Promise<Date | null> {
   const maximum = services.settings.maximumLockout;
   if (maximum <= 0) return null;
@@ -54,7 +54,7 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
   const end = await inTransaction(services, async (tx) => {
     began = false;
     const now = services.now();
-    // Otherwise a stranger who tries many names could fill the disk.
+    // Otherwise an attacker who tries many names could fill the disk.
     await tx.loginFailure.deleteMany({ where: { expiresAt: { lte: now } } });
     const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });
     const locked = lockOf(known, now, maximum);
@@ -79,21 +79,24 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
 }
 
 /**
- * Deletes the wrong attempts. After a right secret, to be called in the transaction that uses the secret, so that
+ * Deletes the failed attempts. After a correct secret, call it in the transaction that uses the secret, so that
  * another attempt under the same key comes before or after both.
  */
 export async function forgetFailures(services: Services, key: LockoutKey): Promise<void> {
   await services.db.loginFailure.deleteMany({ where: key });
 }
 
-/** Value of `X-Account-Lockout`: Unix second at which the lock ends, 0 without a lock. */
+/** Returns the value of `X-Account-Lockout`: the Unix second at which the lock ends, or 0 without a lock. */
 export function lockoutHeader(end: Date | null): string {
   return end === null ? "0" : String(Math.ceil(end.getTime() / 1000));
 }
 
-/** @param end when the lock ends */
+/**
+ * Returns the error for a locked key.
+ * @param end time at which the lock ends
+ */
 export function lockedOut(end: Date): LockedOutError {
-  return new LockedOutError("too many wrong logins, try again later", {
+  return new LockedOutError("too many failed logins: try again later", {
     "X-Account-Lockout": lockoutHeader(end),
   });
 }

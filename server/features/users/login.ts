@@ -12,7 +12,7 @@ import { startMfa } from "./mfa/mfaChallenge.ts";
 import { homeOf, sessionOf } from "./session.ts";
 
 /**
- * The user with this name, or with this e-mail address if the text is one (rules section 11).
+ * Returns the user with this name, or with this e-mail address if the text is an address (rules section 11).
  * @param identifier in lower case
  */
 export function findUser(services: Services, identifier: string): Promise<User | null> {
@@ -24,9 +24,10 @@ const wrong = () =>
   new UnauthenticatedError("wrong user name or password", { "X-Account-Lockout": lockoutHeader(null) });
 
 /**
- * Login with a password (rules sections 9 to 11). An unknown name gets the same response, time and lockout as a wrong
- * password: by the rules it would never be locked, which would show which users exist. (The name and the address of a
- * user share a counter, so trying both shows that they belong together.)
+ * Logs a user in with a password (rules sections 9 to 11). An unknown name has the same response, time and lockout as
+ * a wrong password. According to the rules, an unknown name would never be locked, which would reveal the existing
+ * users. (The name and the address of a user share a counter, so an attacker who tries both can see that they belong
+ * together.)
  */
 export const login: Handler<PublicOperations["login"]> = async (context) => {
   const { services, body, request, header, signal } = context;
@@ -37,25 +38,25 @@ export const login: Handler<PublicOperations["login"]> = async (context) => {
 
   const lockedBefore = await lockEnd(services, key);
   if (lockedBefore) throw lockedOut(lockedBefore);
-  const right = await verifyPassword(body.password, user?.passwordHash ?? DUMMY_HASH, signal);
-  if (!user || !right) {
+  const correct = await verifyPassword(body.password, user?.passwordHash ?? DUMMY_HASH, signal);
+  if (!user || !correct) {
     const locked = await countFailure(services, key);
     if (locked) throw lockedOut(locked);
     throw wrong();
   }
-  // Concurrent guesses all passed the first check; a lock that the wrong ones caused holds for all.
+  // Concurrent guesses all passed the first check. A lock that wrong guesses caused applies to all of them.
   const lockedMeanwhile = await lockEnd(services, key);
   if (lockedMeanwhile) throw lockedOut(lockedMeanwhile);
   await forgetFailures(services, key);
   if (services.settings.loginsPerAccount > 0) await rememberNetwork(services, identifier, request.network);
-  // Only after the right password: others need not learn that the account exists.
+  // Only after the correct password: other callers must not learn that the account exists.
   if (user.status !== "confirmed") throw new ForbiddenError("the account is not confirmed yet");
 
   header("X-Account-Lockout", lockoutHeader(null));
   if (user.mfaSecret !== null) {
     const token = randomUUID();
     if (!(await startMfa(services, user, token))) throw wrong();
-    throw new UnauthenticatedError("a second factor is needed", { "X-MFA-Token": token });
+    throw new UnauthenticatedError("a second factor is required", { "X-MFA-Token": token });
   }
   await services.db.user.update({ where: { id: user.id }, data: { lastLogin: services.now() } });
   return sessionOf(services, user, await homeOf(services, user), null);

@@ -13,9 +13,9 @@ interface Credentials {
 }
 
 /**
- * Whether the password is the user's. Wrong ones are counted like wrong logins, but for all networks together: with a
- * stolen token the password could be guessed here.
- * @throws LockedOutError too many wrong passwords
+ * Returns whether the password is the user's password. Wrong passwords count like wrong logins, but for all networks
+ * together: an attacker with a stolen token could guess the password here.
+ * @throws LockedOutError the user sent too many wrong passwords
  */
 export async function isCurrentPassword(
   services: Services,
@@ -26,18 +26,18 @@ export async function isCurrentPassword(
   const key = { source: "password", subject: user.id };
   const locked = await lockEnd(services, key);
   if (locked) throw lockedOut(locked);
-  const right = await verifyPassword(password, user.passwordHash, signal);
-  // Concurrent guesses all passed the first check; a lock that the wrong ones caused holds for all.
-  const end = right ? await lockEnd(services, key) : await countFailure(services, key);
+  const correct = await verifyPassword(password, user.passwordHash, signal);
+  // Concurrent guesses all passed the first check. A lock that wrong guesses caused applies to all of them.
+  const end = correct ? await lockEnd(services, key) : await countFailure(services, key);
   if (end) throw lockedOut(end);
-  if (right) await forgetFailures(services, key);
-  return right;
+  if (correct) await forgetFailures(services, key);
+  return correct;
 }
 
 /**
- * Checks that the user sends the request, and not the holder of a stolen login or mailbox: by the password and, with
- * MFA, by a code, which is then used up.
- * @throws LockedOutError too many wrong passwords or codes
+ * Checks that the user sends the request, and not the owner of a stolen login or mailbox. The proof is the password
+ * and, with MFA, a code. The code can be used once.
+ * @throws LockedOutError the user sent too many wrong passwords or codes
  */
 export async function proveOwner(
   services: Services,

@@ -17,15 +17,15 @@ import { callingUser } from "./callingUser.ts";
 
 type Session = z.output<typeof publicOperations.login.success.body>;
 
-/** A user's namespace with its role there. */
+/** A namespace of a user, with the user's role in it. */
 export interface NamespaceRole {
   readonly tenant: string;
   readonly role: Role;
 }
 
 /**
- * The namespace of a new token: the preferred one, else the first that the user became a member of; null without one,
- * or if its invitation is still open (rules section 5.14).
+ * Returns the namespace of a new token: the preferred namespace, or else the first namespace that the user joined.
+ * Returns null without a namespace, or if its invitation is still open (rules section 5.14).
  */
 export async function homeOf({ db }: Pick<SqlServices, "db">, user: User): Promise<NamespaceRole | null> {
   const [member] = await readRows<Member>(
@@ -37,9 +37,9 @@ export async function homeOf({ db }: Pick<SqlServices, "db">, user: User): Promi
 }
 
 /**
- * A token, and the data of the user that clients show (models section 1).
- * @param given the token of the request; null where a secret was sent. A token that is not renewed is issued again for
- * the new namespace, with its old expiry
+ * Returns a token, and the data of the user that clients show (models section 1).
+ * @param given the token of the request, or null if the request sent a secret. A token that is not renewed is issued
+ * again for the new namespace, with its old expiry.
  */
 export async function sessionOf(
   services: Pick<SqlServices, "keys" | "now">,
@@ -70,18 +70,18 @@ export async function sessionOf(
   };
 }
 
-/** A new session for the preferred namespace, like that of a login (rules section 5.14). */
+/** Returns a new session for the preferred namespace, like a login (rules section 5.14). */
 export const getUserInfo: Handler<PublicOperations["getUserInfo"]> = async ({ services, identity }) => {
   const user = await callingUser(services, identity);
   return sessionOf(services, user, await homeOf(services, user), identity.token);
 };
 
-/** Switches to another namespace of the user, which becomes the preferred one (rules section 5.14). */
+/** Switches to another namespace of the user, which becomes the preferred namespace (rules section 5.14). */
 export const getNamespaceToken: Handler<PublicOperations["getNamespaceToken"]> = async (context) => {
   const { services, params, identity } = context;
   const { tenant } = params;
   const role = await roleIn(services, tenant, identity.userId);
-  if (role === null) throw new NotFoundError("no such namespace of the user");
+  if (role === null) throw new NotFoundError("the user is not a member of such a namespace");
   const user = await callingUser(services, identity);
   if (user.preferredTenantId !== tenant) {
     await services.db.user.update({ where: { id: user.id }, data: { preferredTenantId: tenant } });
@@ -89,7 +89,7 @@ export const getNamespaceToken: Handler<PublicOperations["getNamespaceToken"]> =
   return sessionOf(services, user, { tenant, role }, identity.token);
 };
 
-/** Makes a session for a user whom a trusted service names. */
+/** Creates a session for a user on behalf of a trusted service. */
 export const createUserToken: Handler<InternalOperations["createUserToken"]> = async ({
   services,
   params,

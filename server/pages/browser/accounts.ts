@@ -10,12 +10,12 @@ function setUp(): void {
     if (answer.status === 200)
       return finish(`The service is set up, and ${values.username} is its first user.`, LOG_IN);
     if (answer.status === 403)
-      return say(
+      return showMessage(
         "bad",
         "This link cannot create the first user: the user already exists, or a newer link has replaced this link.",
         "Run gatehouse-server admin setup-link to print the current link or to see whether it has been used.",
       );
-    sayRefusal(form, answer);
+    showErrors(form, answer);
   });
 }
 
@@ -28,9 +28,12 @@ function confirmAccount(): void {
   onSubmit(form, async () => {
     const answer = await call("GET", `api/user/validation_account?${new URLSearchParams(link)}`);
     if (answer.status === 200) return finish("The account is confirmed.", LOG_IN);
-    if (answer.status !== 404 && answer.status !== 400) return sayRefusal(form, answer);
+    if (answer.status !== 404 && answer.status !== 400) return showErrors(form, answer);
     offerMail(link.email);
-    say("bad", "This link has already been used, is older than 24 hours, or was replaced by a newer mail.");
+    showMessage(
+      "bad",
+      "This link has already been used, is older than 24 hours, or was replaced by a newer mail.",
+    );
   });
 }
 
@@ -40,9 +43,9 @@ function offerMail(email: string): void {
   showOnly(form.id);
   onSubmit(form, async () => {
     const answer = await call("POST", "api/user/resend_email", { username: email });
-    if (answer.status !== 200) return sayRefusal(form, answer);
+    if (answer.status !== 200) return showErrors(form, answer);
     showOnly(undefined);
-    say("good", "If an unconfirmed account has this address, a confirmation mail has been sent.");
+    showMessage("good", "If an unconfirmed account has this address, a confirmation mail has been sent.");
   });
 }
 
@@ -54,8 +57,8 @@ function confirmAddress(): void {
   onSubmit(form, async (values) => {
     const answer = await call("POST", "api/user/confirm_address", { ...link, ...values });
     if (answer.status === 200) return finish("The address is confirmed and now belongs to your account.");
-    if (answer.status !== 401) return sayRefusal(form, answer);
-    say("bad", "This link has already been used, has expired, or was invalidated by a later change.");
+    if (answer.status !== 401) return showErrors(form, answer);
+    showMessage("bad", "This link has already been used, has expired, or was invalidated by a later change.");
   });
 }
 
@@ -68,8 +71,8 @@ function choosePassword(): void {
     const answer = await call("POST", `api/user/${link.id}/update_password`, { password, token: link.token });
     if (answer.status === 200)
       return finish("The new password is set, and all earlier logins have ended.", LOG_IN);
-    if (answer.status !== 401) return sayRefusal(form, answer);
-    say(
+    if (answer.status !== 401) return showErrors(form, answer);
+    showMessage(
       "bad",
       "This link has already been used, is older than 24 hours, or was replaced by a newer mail.",
       "Request a new mail in the place where you requested this mail.",
@@ -93,6 +96,6 @@ function resetSecondFactor(): void {
         "The second factor is turned off, and all earlier logins have ended.",
         "Log in with your password only. Then turn the second factor on again.",
       );
-    sayRefusal(form, answer);
+    showErrors(form, answer);
   });
 }

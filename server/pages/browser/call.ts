@@ -50,8 +50,11 @@ function reasonOf(answer: Answer): string {
   if (status === 0) return "Cannot reach the service. Please try again.";
   if (status === 429) return `Too many attempts. Please try again ${whenAgain(headers)}.`;
   const id = headers.get("X-Request-ID");
-  if (status >= 500) return `The service failed to process the request. Please try again, or report the request id ${id}.`;
-  return messageOf(answer) ? sentence(messageOf(answer)) : `The service rejected the request (status ${status}).`;
+  if (status >= 500)
+    return `The service failed to process the request. Please try again, or report the request id ${id}.`;
+  return messageOf(answer)
+    ? sentence(messageOf(answer))
+    : `The service rejected the request (status ${status}).`;
 }
 
 /** Returns the end of a sentence: the time after which a retry is useful. */

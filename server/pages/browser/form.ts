@@ -15,11 +15,11 @@ function onSubmit(form: HTMLFormElement, send: (values: Values) => Promise<void>
     if (form.getAttribute("aria-busy") === "true") return;
     form.setAttribute("aria-busy", "true");
     clearErrors(form);
-    say("busy", "Please wait …");
+    showMessage("busy", "Please wait …");
     try {
       await send(valuesOf(form));
     } catch (error) {
-      say("bad", "This page failed. Please reload it.");
+      showMessage("bad", "This page failed. Please reload it.");
       throw error;
     } finally {
       form.removeAttribute("aria-busy");
@@ -86,7 +86,7 @@ function errorsOf(form: HTMLFormElement, answer: Answer): FieldErrors {
 }
 
 /** Shows why the service rejected a form: at the fields concerned, and in the message, which gets the focus. */
-function sayRefusal(form: HTMLFormElement, answer: Answer): void {
+function showErrors(form: HTMLFormElement, answer: Answer): void {
   const { fields, others } = errorsOf(form, answer);
   const labels: string[] = [];
   for (const [name, text] of fields) {
@@ -95,5 +95,5 @@ function sayRefusal(form: HTMLFormElement, answer: Answer): void {
     labels.push(input?.labels?.[0]?.textContent ?? name);
   }
   const summary = labels.length > 0 ? [`Please check: ${labels.join(", ")}.`] : [];
-  say("bad", ...summary, ...others);
+  showMessage("bad", ...summary, ...others);
 }

@@ -16,19 +16,22 @@ async function acceptInvitation(): Promise<void> {
   // Only the cloud edition sends such a link to people who have an account.
   if (!separatesSignUp()) return showOnly("sign-up");
   offerLogin(invitation);
-  say("busy", "Please wait …");
+  showMessage("busy", "Please wait …");
   const { "tenant-id": tenant, "user-id": user, sig } = invitation;
   const path = `api/namespaces/${tenant}/members/${user}/accept-invite`;
   const answer = await call("GET", `${path}?${new URLSearchParams({ sig })}`);
-  if (answer.status === 403 || answer.status === 404) return say("bad", NO_INVITATION);
-  if (answer.status !== 200) return say("bad", reasonOf(answer));
+  if (answer.status === 403 || answer.status === 404) return showMessage("bad", NO_INVITATION);
+  if (answer.status !== 200) return showMessage("bad", reasonOf(answer));
   const { status } = answer.body as { readonly status: "invited" | "not-confirmed" | "confirmed" };
   if (status === "not-confirmed") {
     offerMail(invitation.email);
-    return say("note", CONFIRM_FIRST, THEN_AGAIN);
+    return showMessage("note", CONFIRM_FIRST, THEN_AGAIN);
   }
   showOnly(status === "invited" ? "sign-up" : "log-in");
-  say("note", status === "invited" ? "Create an account to accept the invitation." : "Log in to accept the invitation.");
+  showMessage(
+    "note",
+    status === "invited" ? "Create an account to accept the invitation." : "Log in to accept the invitation.",
+  );
 }
 
 /** True if the edition separates sign-up from acceptance. */
@@ -41,13 +44,14 @@ function offerSignUp(invitation: Invitation): void {
     const marketing = inputOf(form, "email_marketing")?.checked ?? false;
     const account = { name, username, password, email, email_marketing: marketing, sig };
     const answer = await call("POST", "api/register", account);
-    if (answer.status === 401) return say("bad", NO_INVITATION, "It is valid only for the address above.");
-    if (answer.status !== 200) return sayRefusal(form, answer);
+    if (answer.status === 401)
+      return showMessage("bad", NO_INVITATION, "It is valid only for the address above.");
+    if (answer.status !== 200) return showErrors(form, answer);
     const token = tokenIn(answer);
     if (!separatesSignUp()) return finish("Your account is created.", MEMBER, LOG_IN);
     if (token !== undefined) return accept(invitation, token);
     showOnly(undefined);
-    say("note", CONFIRM_FIRST, THEN_AGAIN);
+    showMessage("note", CONFIRM_FIRST, THEN_AGAIN);
   });
 }
 
@@ -61,17 +65,17 @@ function offerLogin(invitation: Invitation): void {
     const token = tokenIn(answer);
     if (token !== undefined) return accept(invitation, token);
     waiting = answer.headers.get("X-MFA-Token") ?? "";
-    if (waiting === "") return sayRefusal(form, answer);
+    if (waiting === "") return showErrors(form, answer);
     showOnly("second-factor");
-    say("note", "The password is correct. Enter the code of your second factor.");
+    showMessage("note", "The password is correct. Enter the code of your second factor.");
   });
   const second = byId<HTMLFormElement>("second-factor");
   onSubmit(second, async ({ code }) => {
     const answer = await call("POST", "api/user/mfa/auth", { token: waiting, code });
     const token = tokenIn(answer);
     if (token !== undefined) return accept(invitation, token);
-    if (answer.status !== 401) return sayRefusal(second, answer);
-    say("bad", "The code is wrong or has already been used. Enter the next code.", LATE);
+    if (answer.status !== 401) return showErrors(second, answer);
+    showMessage("bad", "The code is wrong or has already been used. Enter the next code.", LATE);
   });
 }
 
@@ -85,6 +89,6 @@ async function accept(invitation: Invitation, token: string): Promise<void> {
   if (answer.status === 200) return finish(MEMBER, LOG_IN);
   showOnly("log-in");
   if (answer.status === 403)
-    return say("bad", "This invitation is for another user. Log in as the invited user.");
-  say("bad", answer.status === 404 ? NO_INVITATION : reasonOf(answer), "Log in to try again.");
+    return showMessage("bad", "This invitation is for another user. Log in as the invited user.");
+  showMessage("bad", answer.status === 404 ? NO_INVITATION : reasonOf(answer), "Log in to try again.");
 }

@@ -22,7 +22,7 @@ function readLink<Name extends string>(
   const missing = names.filter((name) => !values[name]);
   const damaged = names.filter((name) => values[name] && !parts[name].test(values[name]));
   if (missing.length + damaged.length === 0) return values;
-  say(
+  showMessage(
     "bad",
     "This link is incomplete or has already been used.",
     ...(missing.length > 0 ? [`Missing: ${missing.join(", ")}.`] : []),

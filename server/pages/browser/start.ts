@@ -8,7 +8,9 @@ async function showState(): Promise<void> {
   const [health, info] = await Promise.all([call("GET", "api/healthcheck"), call("GET", "api/info")]);
   // `info` reads the database, `healthcheck` does not.
   const operational = health.status === 200 && info.status === 200;
-  byId("health").textContent = operational ? "operational" : "unavailable. Contact the operator of the service.";
+  byId("health").textContent = operational
+    ? "operational"
+    : "unavailable. Contact the operator of the service.";
   if (info.status !== 200) return;
   const { version, setup } = info.body as Info;
   byId("version").textContent = version;

@@ -113,7 +113,8 @@ export async function settleInvoice(
     if (!invoice) throw new NotFoundError("no such invoice");
     const { customerId } = invoice;
     if (invoice.status === status) return { customerId, settledNow: false };
-    if (invoice.status !== "open") throw new InvalidError(`the invoice is already settled: ${invoice.status}`);
+    if (invoice.status !== "open")
+      throw new InvalidError(`the invoice is already settled: ${invoice.status}`);
     await tx.ledgerInvoice.update({ where: { id }, data: { status } });
     await restate(services, tx, invoice.subscriptionId);
     return { customerId, settledNow: true };

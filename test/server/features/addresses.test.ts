@@ -90,7 +90,7 @@ describe("a token alone", () => {
     });
     const { signal } = new AbortController();
     const guess = isCurrentPassword({ ...services, db }, await stored(), PASSWORD, signal);
-    await expect(guess).rejects.toThrow("too many wrong logins");
+    await expect(guess).rejects.toThrow("too many failed logins");
   });
 
   test("in the older form changes none", async () => {

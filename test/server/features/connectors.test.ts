@@ -151,10 +151,7 @@ describe.skipIf(!openssl)("TLS material", () => {
     await update(uid, { secure: false });
     expect(await stored(uid)).toMatchObject({ sealedTls: null, tlsDigest: null });
     const refused = await update(uid, { secure: true });
-    expect([refused.status, refused.body.message]).toEqual([
-      400,
-      "tls: must be given for a secure connector",
-    ]);
+    expect([refused.status, refused.body.message]).toEqual([400, "tls: is required for a secure connector"]);
     await update(uid, { secure: true, tls, port: ENGINE.port });
     expect((await get(uid)).revision).toBe(revision);
   });
@@ -188,7 +185,7 @@ describe("the most that a namespace may have", () => {
     const refused = await create(ENGINE);
     expect([refused.status, refused.body.message]).toEqual([
       403,
-      "the namespace has 2 connectors, the most that it may have: delete one",
+      "the namespace has the maximum of 2 connectors: delete one",
     ]);
     const eve = await app.user("eve", "eves");
     expect((await eve.call("connectorCreate", { body: ENGINE })).status).toBe(200);

@@ -126,7 +126,7 @@ describe("of the devices that wait to be accepted", () => {
     const taken = answers.filter((answer) => answer.status === 200);
     const refused = answers.filter((answer) => answer.status === 403);
     expect([taken.length, refused.length]).toEqual([LIMIT, 15]);
-    expect(refused[0]?.body.message).toMatch(/^5 devices of the namespace wait to be accepted/);
+    expect(refused[0]?.body.message).toMatch(/^the namespace has the maximum of 5 pending devices/);
     for (const { body } of taken) expect((await report(body.name, eve.tenant)).status).toBe(200);
     // Another namespace has a limit of its own.
     const other = await limited.user("bob", "home");

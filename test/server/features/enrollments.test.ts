@@ -46,7 +46,7 @@ test("a namespace that is full refuses further devices for seconds without a tra
   for (const name of ["one", "two", "three"]) uids.push((await report(name)).body.uid);
   const refuse = async (name: string) => {
     const { status, body } = await report(name);
-    expect([status, body.message]).toEqual([403, expect.stringContaining("wait to be accepted")]);
+    expect([status, body.message]).toEqual([403, expect.stringContaining("pending devices")]);
   };
   expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
   const flood = () => Promise.all(Array.from({ length: 30 }, (_, n) => refuse(`new-${n}`)));

@@ -216,9 +216,14 @@ describe("a WebSocket of events", () => {
 
   test.each([
     ["no JSON", "secret-word", 1007, "messages must be JSON"],
-    ["no object", "[]", 1007, "message: must be that of an event"],
-    ["a field too few", '{"type":"shell"}', 1007, "timestamp: must be that of an event"],
-    ["data that is nested", event("env", { secret: { word: 1 } }), 1007, "data: must be that of an event"],
+    ["no object", "[]", 1007, "message: must match the schema of an event"],
+    ["a field too few", '{"type":"shell"}', 1007, "timestamp: must match the schema of an event"],
+    [
+      "data that is nested",
+      event("env", { secret: { word: 1 } }),
+      1007,
+      "data: must match the schema of an event",
+    ],
     ["output that is none", event("pty-output", "secret-word"), 1007, expect.stringContaining("output")],
     ["no text", Buffer.from(event("shell", null)), 1003, "messages must be text"],
     ["longer than may be", event("env", "A".repeat(220_000)), 1009, ""],

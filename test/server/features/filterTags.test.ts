@@ -99,7 +99,7 @@ describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missi
   test("the last tag stays: without it the filter would match everything", async () => {
     const id = await make({ tags: ["beta"] });
     const { status, body: refusal } = await remove(id, "beta");
-    expect([status, refusal.message]).toEqual([400, `tag: is the last one in the filter of the ${name}`]);
+    expect([status, refusal.message]).toEqual([400, `tag: is the last tag in the filter of the ${name}`]);
     expect((await replace(id, [])).status).toBe(400);
     expect(await filter()).toEqual({ tags: ["beta"] });
   });
@@ -119,7 +119,7 @@ describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missi
     const id = await make({ tags: ["beta"] });
     expect((await add(id, "theirs")).status).toBe(404);
     const { status, body: refusal } = await replace(id, ["beta", "theirs"]);
-    expect([status, refusal.message]).toEqual([404, "tags: theirs not used in the namespace"]);
+    expect([status, refusal.message]).toEqual([404, "tags: the namespace does not use theirs"]);
     expect(await filter()).toEqual({ tags: ["beta"] });
     for (const refused of [add(id, "theirs", eve.token), replace(id, ["theirs"], eve.token)]) {
       expect((await refused).status).toBe(404);
@@ -134,7 +134,7 @@ describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missi
     const { status, body: refusal } = await replace(id, ["alpha"]);
     expect([status, refusal.message]).toEqual([
       replacedByHostname,
-      `the filter of the ${name} is by hostname, not by tags`,
+      `the filter of the ${name} selects by hostname, not by tags`,
     ]);
     expect(await filter()).toEqual({ hostname: ".*" });
   });

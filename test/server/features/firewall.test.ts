@@ -174,7 +174,7 @@ describe("the most that a namespace may have", () => {
     const refused = await create();
     expect([refused.status, refused.body.message]).toEqual([
       403,
-      "the namespace has 2 firewall rules, the most that it may have: delete one",
+      "the namespace has the maximum of 2 firewall rules: delete one",
     ]);
     const again = await ana.call("createFirewallRule", { body: RULE, headers });
     expect([again.status, again.body.id]).toEqual([200, first.body.id]);

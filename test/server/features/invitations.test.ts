@@ -182,7 +182,10 @@ describe("on a cloud instance", () => {
       await app.services.db.member.create({ data: { ...member, addedAt: now, expiresAt } });
     }
     const { status, body } = await ask("inviteMember", "one-more@example.org", "observer", by);
-    expect([status, body.message]).toEqual([403, "invitations: at most 100 of a namespace may be open"]);
+    expect([status, body.message]).toEqual([
+      403,
+      "invitations: the namespace has the maximum of 100 open invitations",
+    ]);
     expect(await app.services.db.user.count({ where: { email: "one-more@example.org" } })).toBe(0);
   });
 

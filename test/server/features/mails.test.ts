@@ -69,7 +69,7 @@ test("it is tried for a day, more and more rarely", async () => {
   }
   expect([hours[0], hours[23], hours[24], hours[29]]).toEqual([1, 24, 24, 24]);
   expect(await waiting()).toBe(0);
-  expect(lines.at(-1)).toContain("will not be tried again");
+  expect(lines.at(-1)).toContain("was discarded");
 });
 
 test("one of a backup that is restored days later is not sent any more", async () => {

@@ -220,7 +220,7 @@ describe("nothing is recorded", () => {
     expect(await status()).toBe(true);
     await setRecording(false);
     expect(await status()).toBe(false);
-    expect((await record("x")).body.message).toBe("the namespace has its sessions not recorded");
+    expect((await record("x")).body.message).toBe("the namespace does not record sessions");
     await setRecording(true);
     expect((await record("x")).status).toBe(200);
   });
@@ -233,7 +233,7 @@ describe("nothing is recorded", () => {
     expect(answers).toEqual([...Array(31).fill(200), 403]);
     await app.services.db.session.update({ where: { uid }, data: { recordedSize: 1024 * 1024 } });
     const { status, body } = await record("");
-    expect([status, body.message]).toEqual([403, "a session's recording may have 1 MiB at most"]);
+    expect([status, body.message]).toEqual([403, "a session's recording can have at most 1 MiB"]);
     await ana.call("deleteSessionRecord", { params: { uid, seat: "0" } });
     expect((await record("")).status).toBe(403);
   });
@@ -243,13 +243,13 @@ describe("nothing is recorded", () => {
     app.pass(60);
     expect((await record("late")).status).toBe(200);
     app.pass(30);
-    expect((await record("too late")).body.message).toBe("the session is over");
+    expect((await record("too late")).body.message).toBe("the session has ended");
   });
 
   test("with another seat or session than those of the path, no message, or a width below 0", async () => {
     for (const [more, message] of [
-      [{ seat: 1 }, "seat: must be that of the path"],
-      [{ uid: "0".repeat(64) }, "uid: must be the session of the path"],
+      [{ seat: 1 }, "seat: must match the seat in the path"],
+      [{ uid: "0".repeat(64) }, "uid: must match the session in the path"],
       [{ message: undefined }, "message: must be given: a string"],
       [{ width: -1 }, "width: must be at least 0"],
     ] as const) {

@@ -25,7 +25,7 @@ describe("an API key", () => {
     for (const again of [await make(), await make({ name: "other" })]) {
       expect([again.status, again.body.message]).toEqual([
         409,
-        "Idempotency-Key: made the API key ci-key, which has another secret",
+        "Idempotency-Key: created the API key ci-key with another secret",
       ]);
     }
     expect([await works(first.id), await names()]).toEqual([true, ["ci-key"]]);
@@ -62,7 +62,7 @@ describe("a membership", () => {
     expect((await invite(bob.email.toUpperCase())).status).toBe(200);
     const { status, body } = await invite(eve.email);
     expect(status).toBe(409);
-    expect(body.message).toBe(`Idempotency-Key: made the membership of the user ${bob.id}`);
+    expect(body.message).toBe(`Idempotency-Key: created the membership of the user ${bob.id}`);
     expect(await app.services.db.member.count({ where: { userId: eve.id } })).toBe(0);
   });
 
@@ -104,7 +104,7 @@ describe("a tag of a device", () => {
   test("that is another one than the key made is refused, on this device and others", async () => {
     for (const answer of [await add(first, "core"), await add(second, "edge")]) {
       expect(answer.status).toBe(409);
-      expect(answer.body.message).toBe(`Idempotency-Key: made the tag edge of the device ${first}`);
+      expect(answer.body.message).toBe(`Idempotency-Key: created the tag edge of the device ${first}`);
     }
     expect(await app.services.db.deviceTag.count()).toBe(1);
   });
@@ -120,7 +120,10 @@ describe("a tag of a device", () => {
   test("that was renamed is named by its new name", async () => {
     await ana.call("renameTag", { params: { tag: "edge" }, body: { tag: "rim" } });
     const { status, body } = await add(first, "edge");
-    expect([status, body.message]).toEqual([409, `Idempotency-Key: made the tag rim of the device ${first}`]);
+    expect([status, body.message]).toEqual([
+      409,
+      `Idempotency-Key: created the tag rim of the device ${first}`,
+    ]);
     expect((await add(first, "rim")).status).toBe(200);
   });
 });
@@ -149,11 +152,14 @@ describe("a namespace", () => {
   test("that is not the one that the key made is refused, also after that one was renamed", async () => {
     const { tenant_id } = (await make("second")).body;
     const third = await make("third");
-    expect([third.status, third.body.message]).toEqual([409, "Idempotency-Key: made the namespace second"]);
+    expect([third.status, third.body.message]).toEqual([
+      409,
+      "Idempotency-Key: created the namespace second",
+    ]);
     const params = { tenant: tenant_id };
     const { token } = (await ana.call("getNamespaceToken", { params })).body;
     await app.call("editNamespace", { token, params, body: { name: "renamed" } });
-    expect((await make("second")).body.message).toBe("Idempotency-Key: made the namespace renamed");
+    expect((await make("second")).body.message).toBe("Idempotency-Key: created the namespace renamed");
     expect((await make("renamed")).body.tenant_id).toBe(tenant_id);
   });
 
@@ -169,7 +175,7 @@ test("a public key that is not the one that the Idempotency-Key made is refused,
   };
   const { fingerprint } = (await make(ED25519)).body;
   const { status, body } = await make(sshKeyLine());
-  expect([status, body.message]).toEqual([409, `Idempotency-Key: made the public key ${fingerprint}`]);
+  expect([status, body.message]).toEqual([409, `Idempotency-Key: created the public key ${fingerprint}`]);
   expect(await app.services.db.publicKey.findMany()).toMatchObject([{ fingerprint }]);
 });
 

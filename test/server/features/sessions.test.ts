@@ -184,7 +184,7 @@ describe("setSessionAuthenticated", () => {
     });
     expect((await set(uid, token)).status).toBe(403);
     await app.services.db.session.update({ where: { uid }, data: { viaGateway: true } });
-    expect((await set(uid, deviceToken)).body.message).toContain("goes through the service");
+    expect((await set(uid, deviceToken)).body.message).toContain("runs through the gateway");
     expect((await set(uid, ana.token)).status).toBe(200);
   });
 
@@ -235,7 +235,7 @@ describe("getSessions", () => {
     expect(events.items[0]).toEqual({ type: "shell", seat: 1, timestamp, data: { command: "\u0000" } });
     expect(events.items[1].data).toEqual(pty);
     await app.services.db.session.update({ where: { uid }, data: { boundedEvents: 1000 } });
-    expect((await event("signal", 0)).body.message).toContain("a session keeps 1000 events");
+    expect((await event("signal", 0)).body.message).toContain("a session can store at most 1000 events");
     expect((await event("exec", 0)).status).toBe(200);
   });
 

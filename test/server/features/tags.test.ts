@@ -95,7 +95,7 @@ test("the last one of a firewall rule's filter stays, everywhere, and the rule i
   const { status, body } = await erase("edge");
   expect([status, body.message]).toEqual([
     400,
-    `tag: is the last one in the filter of the firewall rule ${id}`,
+    `tag: is the last tag in the filter of the firewall rule ${id}`,
   ]);
   expect(await tags()).toEqual(["edge", "core"]);
   expect(await filterOfRule()).toEqual({ tags: ["edge"] });

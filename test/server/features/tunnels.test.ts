@@ -95,7 +95,7 @@ describe("the most that a device may have", () => {
     const refused = await create();
     expect([refused.status, refused.body.message]).toEqual([
       403,
-      "the device has 2 tunnels, the most that it may have: delete one",
+      "the device has the maximum of 2 tunnels: delete one",
     ]);
     const other = await enroll(app, ana.tenant, "00:00:00:00:00:02");
     expect((await create({}, other.uid)).status).toBe(200);

@@ -57,7 +57,7 @@ async function signUp(page: Page, username: string, password = PASSWORD): Promis
   await page.getByLabel("Your name").fill("A Person");
   await page.getByLabel("User name", { exact: true }).fill(username);
   await page.getByLabel("New password", { exact: true }).fill(password);
-  await press(page, "Make an account and accept");
+  await press(page, "Create an account and accept");
 }
 
 async function logIn(page: Page, password = PASSWORD): Promise<void> {
@@ -69,43 +69,43 @@ describe("somebody without an account", () => {
   test("signs up by the link of the mail, and is a member", async () => {
     const link = await invite("ana@example.org");
     const page = await open(link);
-    await expectSaid(page, "Make an account to accept it.");
+    await expectSaid(page, "Create an account to accept the invitation.");
     expect(await page.locator("main").innerText()).toContain("ana@example.org");
     await signUp(page, "ana", "not allowed");
-    await expectSaid(page, "Please look at: New password.");
+    await expectSaid(page, "Please check: New password.");
     await signUp(page, "owner");
-    await expectSaid(page, "Please look at: User name.");
-    expect(await page.locator("#sign-up-username-error").textContent()).toBe("Is taken already.");
+    await expectSaid(page, "Please check: User name.");
+    expect(await page.locator("#sign-up-username-error").textContent()).toBe("Is already taken.");
     await signUp(page, "ana");
-    await expectSaid(page, "You are a member of the namespace now.");
+    await expectSaid(page, "You are now a member of the namespace.");
     expect(await isMember(service, "ana", tenant)).toBe(true);
     await expectForgotten(page, sigOf(link), PASSWORD, "eyJ");
     const log = await wholeLog(service);
     for (const secret of [sigOf(link), PASSWORD]) expect(log).not.toContain(secret);
 
     const again = await open(link);
-    await expectSaid(again, "This invitation was accepted already");
+    await expectSaid(again, "This invitation has already been accepted");
     expect(await again.locator("form:visible").count()).toBe(0);
   });
 
   test("who was shown the link confirms the address first", async () => {
     const link = await linkFor(service, tenant, "ben@example.org", owner);
     const page = await open(link);
-    await expectSaid(page, "Make an account to accept it.");
+    await expectSaid(page, "Create an account to accept the invitation.");
     await signUp(page, "ben");
-    await expectSaid(page, "Your account waits to be confirmed");
+    await expectSaid(page, "Your account is not confirmed yet");
     await mailTo(service, "ben@example.org");
     const waiting = await open(link);
-    await expectSaid(waiting, "Your account waits to be confirmed");
-    await press(waiting, "Send another mail");
-    await expectSaid(waiting, "a mail is on its way");
+    await expectSaid(waiting, "Your account is not confirmed yet");
+    await press(waiting, "Send another confirmation mail");
+    await expectSaid(waiting, "a confirmation mail has been sent");
     const confirming = await open(linkIn(service, await mailTo(service, "ben@example.org", 2)));
     await press(confirming, "Confirm the account");
     await expectSaid(confirming, "The account is confirmed.");
     const accepting = await open(link);
-    await expectSaid(accepting, "Log in to accept it.");
+    await expectSaid(accepting, "Log in to accept the invitation.");
     await logIn(accepting);
-    await expectSaid(accepting, "You are a member of the namespace now.");
+    await expectSaid(accepting, "You are now a member of the namespace.");
     expect(await isMember(service, "ben", tenant)).toBe(true);
   });
 
@@ -116,12 +116,12 @@ describe("somebody without an account", () => {
     const link = await linkFor(enterprise, namespace, "carla@example.org", token);
     const page = await open(link);
     await signUp(page, "carla");
-    await expectSaid(page, "You are a member of the namespace now.");
+    await expectSaid(page, "You are now a member of the namespace.");
     expect(await isMember(enterprise, "carla", namespace)).toBe(true);
     await expectForgotten(page, sigOf(link), PASSWORD, "eyJ");
     const again = await open(link);
     await signUp(again, "carla2");
-    await expectSaid(again, "This invitation was accepted already");
+    await expectSaid(again, "This invitation has already been accepted");
   });
 });
 
@@ -130,13 +130,13 @@ describe("a user", () => {
     await newUser(service, "dora");
     const link = await invite("dora@example.com");
     const page = await open(link);
-    await expectSaid(page, "Log in to accept it.");
+    await expectSaid(page, "Log in to accept the invitation.");
     expect(await page.getByLabel("User name or e-mail address").inputValue()).toBe("dora@example.com");
     expect(await isMember(service, "dora", tenant)).toBe(false);
     await logIn(page, "wrong-horse");
     await expectSaid(page, "Wrong user name or password.");
     await logIn(page);
-    await expectSaid(page, "You are a member of the namespace now.");
+    await expectSaid(page, "You are now a member of the namespace.");
     expect(await isMember(service, "dora", tenant)).toBe(true);
     await expectForgotten(page, sigOf(link), PASSWORD, "eyJ");
   });
@@ -145,21 +145,21 @@ describe("a user", () => {
     const { totp } = await withMfa(service, "emil", "emil@elsewhere.org");
     // The first were about the recovery address and the second factor.
     const page = await open(await invite("emil@example.com", 3));
-    await expectSaid(page, "Log in to accept it.");
+    await expectSaid(page, "Log in to accept the invitation.");
     await logIn(page);
-    await expectSaid(page, "Now the code of your second factor is needed.");
+    await expectSaid(page, "Enter the code of your second factor.");
     const code = page.getByLabel("Code of your second factor");
     expect(await code.getAttribute("autocomplete")).toBe("one-time-code");
     await code.fill("12345");
     await press(page, "Accept");
-    await expectSaid(page, "Please look at: Code of your second factor.");
+    await expectSaid(page, "Please check: Code of your second factor.");
     // Of a time long ago.
     await code.fill(totp.generate({ timestamp: 0 }));
     await press(page, "Accept");
-    await expectSaid(page, "The code is wrong or was used already.");
+    await expectSaid(page, "The code is wrong or has already been used.");
     await code.fill(totp.generate());
     await press(page, "Accept");
-    await expectSaid(page, "You are a member of the namespace now.");
+    await expectSaid(page, "You are now a member of the namespace.");
     expect(await page.content()).not.toContain("eyJ");
     const { body } = await call(service, `GET /api/namespaces/${tenant}`, { token: owner });
     expect(JSON.stringify(body)).toContain("emil@example.com");
@@ -169,13 +169,13 @@ describe("a user", () => {
     await newUser(service, "fred");
     await newUser(service, "gina");
     const page = await open(await invite("fred@example.com"));
-    await expectSaid(page, "Log in to accept it.");
+    await expectSaid(page, "Log in to accept the invitation.");
     await page.getByLabel("User name or e-mail address").fill("gina");
     await logIn(page);
-    await expectSaid(page, "You logged in as somebody else");
+    await expectSaid(page, "This invitation is for another user.");
     expect(await isMember(service, "gina", tenant)).toBe(false);
     await page.getByLabel("User name or e-mail address").fill("fred");
     await logIn(page);
-    await expectSaid(page, "You are a member of the namespace now.");
+    await expectSaid(page, "You are now a member of the namespace.");
   });
 });

@@ -61,14 +61,14 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
       await page.goto(service.url + path);
       await page.evaluate(() => history.replaceState(null, ""));
       await page.reload();
-      await expectSaid(page, "Missing in it");
+      await expectSaid(page, "Missing: ");
       expect(await axeFindings(page)).toEqual([]);
     },
   );
 
   test("the start page says how the service is, and where to go on", async () => {
     const page = await open(`${service.url}/`, { colorScheme });
-    await expect.poll(() => page.locator("#health").textContent()).toBe("works");
+    await expect.poll(() => page.locator("#health").textContent()).toBe("operational");
     expect(await page.locator("#version").textContent()).toBe("v0.19.0");
     expect(await page.locator("#no-user").isVisible()).toBe(false);
     expect(await axeFindings(page)).toEqual([]);
@@ -84,7 +84,7 @@ test("the start page says when the database does not answer", async () => {
   const page = await open(`${service.url}/setup`);
   await page.route("**/api/info", (route) => route.fulfill({ status: 503, body: "{}" }));
   await page.goto(`${service.url}/#again`);
-  await expect.poll(() => page.locator("#health").textContent()).toContain("does not work");
+  await expect.poll(() => page.locator("#health").textContent()).toContain("unavailable");
 });
 
 test("a narrow screen needs no scrolling to the side", async () => {

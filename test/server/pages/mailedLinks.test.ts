@@ -57,9 +57,9 @@ describe("confirming an account", () => {
       link.replace(/token=[^&]+/, `token=${"0".repeat(8)}-0000-0000-0000-${"0".repeat(12)}`),
     );
     await press(page, "Confirm the account");
-    await expectSaid(page, "This link was used already, is older than 24 hours");
-    await press(page, "Send another mail");
-    await expectSaid(page, "a mail is on its way");
+    await expectSaid(page, "This link has already been used, is older than 24 hours");
+    await press(page, "Send another confirmation mail");
+    await expectSaid(page, "a confirmation mail has been sent");
     const again = await open(linkIn(service, await mailTo(service, email, 2)));
     await press(again, "Confirm the account");
     await expectSaid(again, "The account is confirmed.");
@@ -77,7 +77,7 @@ describe("a new password", () => {
     );
     await page.getByLabel("New password", { exact: true }).fill("abc");
     await press(page, "Set the password");
-    await expectSaid(page, "Please look at: New password.");
+    await expectSaid(page, "Please check: New password.");
     await page.getByLabel("New password", { exact: true }).fill(" another horse ");
     await press(page, "Set the password");
     await expectSaid(page, "The new password is set");
@@ -90,7 +90,7 @@ describe("a new password", () => {
     const again = await open(link);
     await again.getByLabel("New password", { exact: true }).fill("third-horse");
     await press(again, "Set the password");
-    await expectSaid(again, "This link was used already");
+    await expectSaid(again, "This link has already been used");
     expect(await loginStatus(service, "carla", "third-horse")).toBe(401);
   });
 });
@@ -113,17 +113,17 @@ describe("a lost second factor", () => {
     const page = await open(link);
     await page.getByLabel("First code").fill(recovery);
     await page.getByLabel("Second code").fill(main);
-    await press(page, "Turn it off");
-    await expectSaid(page, /Please look at: First code.*, Second code/);
+    await press(page, "Turn off the second factor");
+    await expectSaid(page, /Please check: First code.*, Second code/);
     expect(await page.locator(".error").allTextContents()).toEqual([
-      "Wrong, used or too old.",
-      "Wrong, used or too old.",
+      "Wrong, used or expired.",
+      "Wrong, used or expired.",
     ]);
     // As people copy it, with what is around it.
     await page.getByLabel("First code").fill(` ${main.toLowerCase()}\t`);
     await page.getByLabel("Second code").fill(recovery);
-    await press(page, "Turn it off");
-    await expectSaid(page, "The second factor is off");
+    await press(page, "Turn off the second factor");
+    await expectSaid(page, "The second factor is turned off");
     expect(await loginStatus(service, "dora", PASSWORD)).toBe(200);
     await expectGone(page, main, recovery);
     expect(await page.content()).not.toContain("eyJ");
@@ -140,7 +140,7 @@ describe("a new e-mail address", () => {
     const page = await open(link);
     await page.getByLabel("Password", { exact: true }).fill("not-the-password");
     await press(page, "Confirm the address");
-    await expectSaid(page, "Please look at: Password.");
+    await expectSaid(page, "Please check: Password.");
     await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await press(page, "Confirm the address");
     await expectSaid(page, "The address is confirmed");
@@ -149,7 +149,7 @@ describe("a new e-mail address", () => {
     const again = await open(link);
     await again.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await press(again, "Confirm the address");
-    await expectSaid(again, "This link was used already");
+    await expectSaid(again, "This link has already been used");
   });
 
   test("takes the code of a second factor where there is one", async () => {
@@ -159,7 +159,7 @@ describe("a new e-mail address", () => {
     const page = await open(linkIn(service, await mailTo(service, address)));
     await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await press(page, "Confirm the address");
-    await expectSaid(page, "Please look at: Code of your second factor.");
+    await expectSaid(page, "Please check: Code of your second factor.");
     await page.getByLabel("Code of your second factor").fill(totp.generate());
     await press(page, "Confirm the address");
     await expectSaid(page, "The address is confirmed");
@@ -177,12 +177,12 @@ describe("whatever the service answers, the person is told", () => {
       '{"message":"too many requests"}',
       /Please try again after \d\d:\d\d:\d\d/,
     ],
-    [500, { "X-Request-ID": "the-id" }, '{"message":"internal error"}', "report the request the-id"],
-    [503, {}, "<html>of a proxy", "The service could not do it"],
+    [500, { "X-Request-ID": "the-id" }, '{"message":"internal error"}', "report the request id the-id"],
+    [503, {}, "<html>of a proxy", "The service failed to process the request"],
     [404, {}, '{"message":"user-id: no such user"}', "User-id: no such user."],
     [400, {}, '{"message":"MFA is not enabled"}', "MFA is not enabled."],
-    [400, {}, "", "The service refused it (status 400)."],
-    [409, {}, '["main_email_code"]', "Please look at: First code"],
+    [400, {}, "", "The service rejected the request (status 400)."],
+    [409, {}, '["main_email_code"]', "Please check: First code"],
   ] as const)("%i %j", async (status, headers, body, said) => {
     const page = await open(link());
     const contentType = body.startsWith("<") ? "text/html" : "application/json";
@@ -193,7 +193,7 @@ describe("whatever the service answers, the person is told", () => {
     );
     await page.getByLabel("First code").fill("AAAA");
     await page.getByLabel("Second code").fill("BBBB");
-    await press(page, "Turn it off");
+    await press(page, "Turn off the second factor");
     await expectSaid(page, said);
   });
 
@@ -202,21 +202,21 @@ describe("whatever the service answers, the person is told", () => {
     await page.route("**/api/user/mfa/reset/*", (route) => route.abort());
     await page.getByLabel("First code").fill("AAAA");
     await page.getByLabel("Second code").fill("BBBB");
-    await press(page, "Turn it off");
-    await expectSaid(page, "The service could not be reached.");
+    await press(page, "Turn off the second factor");
+    await expectSaid(page, "Cannot reach the service.");
   });
 });
 
 describe("an address that is not whole", () => {
   test.each([
-    ["/setup", "Missing in it: sign."],
-    ["/validation-account?email=ana%40example.org", "Missing in it: token."],
-    ["/validation-account?email=ana%40example.org&token=12", "Damaged in it: token."],
-    ["/validation-account?email=Call%20555%20now!%20a%40b&token=12", "Damaged in it: email, token."],
-    ["/update-password?id=../../login&token=12", "Damaged in it: id, token."],
-    ["/accept-invite", "Missing in it: tenant-id, user-id, email, sig."],
-    ["/reset-mfa?id=%3Cimg%20src=x%20onerror=alert(1)%3E", "Damaged in it: id."],
-    ["/confirm-address?token=", "Missing in it: id, token."],
+    ["/setup", "Missing: sign."],
+    ["/validation-account?email=ana%40example.org", "Missing: token."],
+    ["/validation-account?email=ana%40example.org&token=12", "Damaged: token."],
+    ["/validation-account?email=Call%20555%20now!%20a%40b&token=12", "Damaged: email, token."],
+    ["/update-password?id=../../login&token=12", "Damaged: id, token."],
+    ["/accept-invite", "Missing: tenant-id, user-id, email, sig."],
+    ["/reset-mfa?id=%3Cimg%20src=x%20onerror=alert(1)%3E", "Damaged: id."],
+    ["/confirm-address?token=", "Missing: id, token."],
   ])("%s says what is wrong, and offers nothing", async (path, said) => {
     const page = await open(service.url + path);
     await expectSaid(page, said);

@@ -31,7 +31,7 @@ test("a wrong link says so, and where the right one comes from", async () => {
     ["New password", "correct-horse"],
   ] as const)
     await page.getByLabel(label, { exact: true }).fill(text);
-  await page.getByRole("button", { name: "Make the first user" }).click();
+  await page.getByRole("button", { name: "Create the first user" }).click();
   await expectSaid(page, "gatehouse-server admin setup-link");
   expect(await isSetUp()).toBe(false);
 });
@@ -43,8 +43,8 @@ test("what the service refuses is said at the fields, and can be corrected", asy
   await page.getByLabel("E-mail address").fill("ana@example.org");
   await page.getByLabel("User name").fill("ana silva");
   await password.fill("abc");
-  await page.getByRole("button", { name: "Make the first user" }).click();
-  await expectSaid(page, "Please look at: Your name, User name, New password.");
+  await page.getByRole("button", { name: "Create the first user" }).click();
+  await expectSaid(page, "Please check: Your name, User name, New password.");
   expect(await page.locator("[aria-invalid=true]").count()).toBe(3);
   const descriptions = await page.locator("[aria-invalid=true]").evaluateAll((inputs) =>
     inputs.map((input) =>
@@ -92,7 +92,7 @@ test("the page of `admin setup-link` makes the first user, by the keyboard alone
   await expectForgotten(page, sign, "correct-horse");
   expect(await page.locator("form:visible").count()).toBe(0);
   await page.reload();
-  await expectSaid(page, "Missing in it: sign.");
+  await expectSaid(page, "Missing: sign.");
 });
 
 test("the link is worth nothing then", async () => {
@@ -101,8 +101,8 @@ test("the link is worth nothing then", async () => {
   await page.getByLabel("E-mail address").fill("eve@example.org");
   await page.getByLabel("User name").fill("eve");
   await page.getByLabel("New password", { exact: true }).fill("correct-horse");
-  await page.getByRole("button", { name: "Make the first user" }).click();
-  await expectSaid(page, "has its first user already");
+  await page.getByRole("button", { name: "Create the first user" }).click();
+  await expectSaid(page, "the user already exists");
 });
 
 test("neither sign nor password is in the log", async () => {

@@ -96,7 +96,7 @@ test.each<[string, Record<string, string>, string]>([
   [
     "a target that is no PostgreSQL",
     { GATEHOUSE_TARGET_DATABASE_URL: "mysql://gate:pa55word@db/gate" },
-    "GATEHOUSE_TARGET_DATABASE_URL has a value that cannot be used",
+    "GATEHOUSE_TARGET_DATABASE_URL has an invalid value",
   ],
   [
     "no database",

@@ -199,7 +199,7 @@ test.each([
 
 test("a cloud instance needs its public address: mails have links to it", () => {
   expect(() => readConfig({ GATEHOUSE_EDITION: "cloud" }, {})).toThrow(
-    "GATEHOUSE_PUBLIC_URL (flag --public-url) is not set: the cloud edition sends mails with links to it",
+    "GATEHOUSE_PUBLIC_URL (flag --public-url) is not set. The cloud edition sends mails with links to this address",
   );
 });
 
@@ -227,9 +227,7 @@ describe("the mail server", () => {
     "smtp://user:pw-1@mail.example.org?tls.rejectUnauthorized=false",
     "smtp://user:pw-1@mail.example.org/path",
   ])("%s is refused, and not repeated", (url) => {
-    expect(() => serverOf(url)).toThrow(
-      "GATEHOUSE_SMTP_URL has a value that cannot be used: it must be smtp://",
-    );
+    expect(() => serverOf(url)).toThrow("GATEHOUSE_SMTP_URL has an invalid value: it must be smtp://");
     expect(() => serverOf(url)).not.toThrow("pw");
   });
 
@@ -252,7 +250,7 @@ test("SAML needs all of its parts, an edition that has it, and strong certificat
     expect(() => readConfig({ ...all, [variable]: "" }, {})).toThrow(/^SAML needs all of .*PUBLIC_URL/);
   }
   expect(() => readConfig({ ...all, GATEHOUSE_EDITION: "community" }, {})).toThrow(
-    "the edition community has no SAML",
+    "the community edition does not support SAML",
   );
   const withFile = (file: string) => readConfig({ ...SAML, GATEHOUSE_SAML_CERTIFICATE_FILE: file }, {});
   const both = certificateFile(`Two of them\n${good}\n${newCertificate().cert}`);
@@ -266,7 +264,7 @@ test("SAML needs all of its parts, an edition that has it, and strong certificat
 test("a certificate needs its key, and the other way round", () => {
   for (const variable of ["GATEHOUSE_TLS_CERT_FILE", "GATEHOUSE_TLS_KEY_FILE"]) {
     expect(() => readConfig({ [variable]: "/tls/file.pem" }, {})).toThrow(
-      "GATEHOUSE_TLS_CERT_FILE (flag --tls-cert-file) and GATEHOUSE_TLS_KEY_FILE (flag --tls-key-file) must be given together",
+      "GATEHOUSE_TLS_CERT_FILE (flag --tls-cert-file) and GATEHOUSE_TLS_KEY_FILE (flag --tls-key-file) must be set together",
     );
   }
 });
@@ -316,11 +314,11 @@ describe("the listener for internal operations", () => {
     expect(read({})).toThrow(ConfigError);
     expect(read({})).toThrow(
       "GATEHOUSE_INTERNAL_PORT (flag --internal-port) is set without GATEHOUSE_INTERNAL_TOKEN or " +
-        "GATEHOUSE_INTERNAL_TOKEN_FILE: it must be a text of 32 to 1024 visible ASCII characters",
+        "GATEHOUSE_INTERNAL_TOKEN_FILE, which must be a text of 32 to 1024 visible ASCII characters",
     );
     for (const wrong of [token.slice(1), `${token} `, `${token}\u00e9`]) {
       const reading = read({ GATEHOUSE_INTERNAL_TOKEN: wrong });
-      expect(reading).toThrow("GATEHOUSE_INTERNAL_TOKEN has a value that cannot be used: it must be a text");
+      expect(reading).toThrow("GATEHOUSE_INTERNAL_TOKEN has an invalid value: it must be a text");
       expect(reading).not.toThrow(wrong);
     }
   });
@@ -341,9 +339,7 @@ describe("a PostgreSQL database", () => {
 
   test("with a password is refused on the command line, without one it is not", () => {
     const read = () => readConfig({}, { databaseUrl: url });
-    expect(read).toThrow(
-      "--database-url: a password on the command line can be read by every user of the machine",
-    );
+    expect(read).toThrow("--database-url: every user of the machine can read a password on the command line");
     expect(read).not.toThrow("pa55word");
     const without = "postgresql://gatehouse@db.example.org/policy";
     expect(readConfig({}, { databaseUrl: without }).database).toMatchObject({ url: without });
@@ -351,7 +347,7 @@ describe("a PostgreSQL database", () => {
 
   test.each(["postgresql://", "postgresql://host", "mysql://host/name", "/path"])("%s is none", (wrong) => {
     expect(() => readConfig({ GATEHOUSE_DATABASE_URL: wrong }, {})).toThrow(
-      "GATEHOUSE_DATABASE_URL (flag --database-url) has a value that cannot be used: it must be file:<path>",
+      "GATEHOUSE_DATABASE_URL (flag --database-url) has an invalid value: it must be file:<path>",
     );
   });
 

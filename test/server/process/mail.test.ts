@@ -60,7 +60,7 @@ test.each([false, true])(
     const failure = await failureOf(
       mailer(smtp.port, { secure, tls: "required", login: SMTP_LOGIN }).send(mail),
     );
-    expect(failure).toMatch(/^127\.0\.0\.1:\d+ did not take it: E/);
+    expect(failure).toMatch(/^cannot send the mail through 127\.0\.0\.1:\d+: E/);
     expect(smtp.received).toEqual([]);
   },
 );

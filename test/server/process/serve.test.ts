@@ -186,7 +186,7 @@ describe("starting", () => {
     expect(stdout).toBe("");
     expect(stderr.trim().split("\n")).toEqual([
       expect.stringContaining('--port (variable GATEHOUSE_PORT) is "http": it must be'),
-      expect.stringContaining("GATEHOUSE_DATABASE_URL (flag --database-url) has a value that cannot be used"),
+      expect.stringContaining("GATEHOUSE_DATABASE_URL (flag --database-url) has an invalid value"),
       expect.stringContaining('GATEHOUSE_EDITION (flag --edition) is "gold": it must be'),
     ]);
     expect(stderr).not.toContain("pa55word");

@@ -18,11 +18,14 @@ import type { Services } from "../../../services.ts";
 import { pageLink } from "../../outbox/links.ts";
 import { queueMail } from "../../outbox/outbox.ts";
 import { actingUser } from "../callingUser.ts";
-import { isToken, makeToken, useToken, whereWaiting } from "../mails/mailTokens.ts";
+import { createToken, isToken, useToken, whereWaiting } from "../mails/mailTokens.ts";
 import { proveOwner } from "../proveOwner.ts";
 import { type AccountChange, changeAccount } from "./changeAccount.ts";
 
-/** The columns of a user that hold addresses; a pending address's mailed token has the column's name as its purpose. */
+/**
+ * The columns of a user that contain addresses. The mailed token of a pending address has the column name as its
+ * purpose.
+ */
 export const ADDRESSES = ["email", "recoveryEmail"] as const;
 export type AddressField = (typeof ADDRESSES)[number];
 export type Addresses = { readonly [Field in AddressField]?: string };
@@ -30,43 +33,43 @@ export type Addresses = { readonly [Field in AddressField]?: string };
 type Pending = z.output<typeof users.pendingAddresses>;
 
 const WIRE_NAMES = { email: "email", recoveryEmail: "recovery_email" } as const;
-const CALLED = { email: "e-mail address", recoveryEmail: "recovery e-mail address" } as const;
+const LABELS = { email: "e-mail address", recoveryEmail: "recovery e-mail address" } as const;
 
 /**
- * Changes of addresses that a user may request per window, in milliseconds: each sends mails, one of them to
- * any address.
+ * Maximum number of address changes that a user may request per window (in milliseconds). Each request sends mails,
+ * and one of them may go to any address.
  */
 const REQUESTS = { most: 10, window: 60 * 60_000 };
 
 const fieldsOf = (addresses: Addresses): AddressField[] =>
   ADDRESSES.filter((field) => addresses[field] !== undefined);
 
-/** The fields whose address differs from the user's. */
+/** Returns the fields whose address differs from the user's current address. */
 export const changedAddresses = (user: User, changes: Addresses): AddressField[] =>
   fieldsOf(changes).filter((field) => changes[field] !== user[field]);
 
 /**
- * Whether an address takes effect without any proof that the user sets it: the first recovery e-mail of a user without
- * MFA, which cannot reset anything yet. Consoles begin with it to turn MFA on.
+ * Returns whether an address takes effect without a proof of the user's identity: the first recovery e-mail address
+ * of a user without MFA, which cannot reset anything yet. Consoles set it before they turn MFA on.
  */
 export const isFirstRecovery = (user: User, field: AddressField): boolean =>
   field === "recoveryEmail" && user.recoveryEmail === "" && user.mfaSecret === null;
 
 /**
  * Counts a requested change of addresses.
- * @throws RateLimitedError there were too many requests
+ * @throws RateLimitedError the user has sent too many requests
  */
 export async function countRequest(services: Services, { id }: User): Promise<void> {
-  const { count, endsAt } = await countInDatabase(services, `addresses asked for by ${id}`, REQUESTS.window);
+  const { count, endsAt } = await countInDatabase(services, `addresses requested by ${id}`, REQUESTS.window);
   if (count > REQUESTS.most) throw tooMany(endsAt, services.now().getTime());
 }
 
 /**
- * Stores addresses until they are confirmed, as a part of a transaction. Until then they reserve nothing, and mails go
- * to the old addresses. A newer request replaces an older one.
- * @returns the response's list of pending addresses; undefined when there is nothing to confirm
+ * Stores pending addresses in a transaction until they are confirmed. Pending addresses reserve nothing, and mails go
+ * to the old addresses. A new request replaces an older request.
+ * @returns the response's list of pending addresses, or undefined if no confirmation is needed
  */
-export async function askForAddresses(
+export async function requestAddresses(
   services: Services,
   user: User,
   addresses: Addresses,
@@ -75,42 +78,49 @@ export async function askForAddresses(
   if (fields.length === 0) return undefined;
   for (const field of fields) {
     const address = addresses[field] ?? "";
-    const token = await makeToken(services, user.id, field, address);
+    const token = await createToken(services, user.id, field, address);
     await queueMail(services, confirmationMail(services, user, field, address, token));
   }
-  const what = `Somebody who is logged in to your account asked for another ${namesOf(fields)}`;
-  await tellOldAddresses(
+  const event = `A new ${labelsOf(fields)} was requested for your account`;
+  await notifyOldAddresses(
     services,
     user,
-    `${what}. Until it is confirmed with your password, nothing changes.`,
+    `${event}. It takes effect only after confirmation with your password.`,
   );
   const pending = fields.map((field) => WIRE_NAMES[field]);
-  const message = `${pending.join(", ")}: takes effect when it is confirmed: by the link that is mailed to it, with current_password, or by those who run the service`;
+  const message =
+    `${pending.join(", ")}: takes effect after confirmation. Confirm it by the link in the mail to this address, ` +
+    "by sending current_password, or through the operator of the service";
   return { message, pending };
 }
 
-/** Mails to all addresses of a user that MFA is on, as a part of a transaction: a stolen login could turn it on. */
-export const tellOfMfa = (services: Services, user: User): Promise<void> =>
-  tellOldAddresses(services, user, "Multi-factor authentication was turned on for your account.");
+/**
+ * Notifies all addresses of a user in a transaction that MFA is on: an attacker with a stolen login could have turned
+ * it on.
+ */
+export const notifyOfMfa = (services: Services, user: User): Promise<void> =>
+  notifyOldAddresses(services, user, "Multi-factor authentication was turned on for your account.");
 
-/** Mails to a user's previous addresses that some have changed, as a part of a transaction. */
-export async function tellOfChange(
+/** Notifies a user's previous addresses in a transaction that addresses have changed. */
+export async function notifyOfChange(
   services: Services,
   user: User,
   fields: readonly AddressField[],
 ): Promise<void> {
   if (fields.length === 0) return;
-  await tellOldAddresses(services, user, `The ${namesOf(fields)} of your account was changed.`);
+  await notifyOldAddresses(services, user, `The ${labelsOf(fields)} of your account was changed.`);
 }
 
-const namesOf = (fields: readonly AddressField[]): string =>
-  fields.map((field) => CALLED[field]).join(" and ");
+const labelsOf = (fields: readonly AddressField[]): string =>
+  fields.map((field) => LABELS[field]).join(" and ");
 
-// No mail repeats the new address: a stranger may have chosen it.
-async function tellOldAddresses(services: Services, user: User, what: string): Promise<void> {
-  const text = `${what}\n\nIf it was not you, somebody else is logged in to your account: set a new password, which ends all other logins, and ask those who run the service if you cannot.\n`;
+// Mails never contain the new address, because an attacker may have chosen it.
+async function notifyOldAddresses(services: Services, user: User, event: string): Promise<void> {
+  const text =
+    `${event}\n\nIf you did not do this, another person is logged in to your account. Set a new password, which ends ` +
+    "all other logins. If you cannot set it, contact the operator of the service.\n";
   for (const to of new Set([user.email, user.recoveryEmail])) {
-    if (to !== "") await queueMail(services, { to, subject: "A change of your account", text });
+    if (to !== "") await queueMail(services, { to, subject: "Change of your account", text });
   }
 }
 
@@ -125,37 +135,41 @@ function confirmationMail(
   return {
     to,
     subject: "Confirm your e-mail address",
-    text: `This address was given as the ${CALLED[field]} of an account. To confirm it, open this page within 24 hours, and give the password of the account:\n\n${link}\n\nIf it was not you, leave this mail alone: nothing happens then.\n`,
+    text:
+      `This address was entered as the ${LABELS[field]} of an account. To confirm it, open this page within 24 hours ` +
+      `and enter the password of the account:\n\n${link}\n\nIf you did not request this, ignore this mail.\n`,
   };
 }
 
 /**
- * Gives a user a pending address, by the token that was mailed to it and the user's password. The token alone is not
- * enough: somebody with a stolen login could have given a mailbox of their own.
+ * Confirms a pending address by the token that was mailed to it and the user's password. The token alone is not
+ * sufficient: an attacker with a stolen login could have entered the attacker's own mailbox.
  */
 export const confirmAddress: Handler<typeof additionalOperations.confirmAddress> = async (context) => {
   const { services, body, request, signal } = context;
   const { id, token } = body;
-  const refused = () => new UnauthenticatedError("id, token: wrong, used or too old");
-  const field = await waitingField(services, id, token);
+  const invalidToken = () => new UnauthenticatedError("id, token: wrong, used or expired");
+  const field = await pendingField(services, id, token);
   const user = field && (await services.db.user.findUnique({ where: { id } }));
-  if (!field || !user) throw refused();
+  if (!field || !user) throw invalidToken();
   if (user.origin !== "local")
-    throw new ForbiddenError("the account has no password here: those who run the service can confirm it");
+    throw new ForbiddenError(
+      "the account has no password on this service: ask the operator of the service to confirm the address",
+    );
   const proof = await proveOwner(services, user, body, signal);
   if (proof === "wrong password") throw new InvalidError("password: is wrong");
-  if (proof === "wrong code") throw new InvalidError("code: is wrong or used");
-  if (proof === "no code") throw new InvalidError("code: must be given: the account has MFA");
+  if (proof === "wrong code") throw new InvalidError("code: is wrong or already used");
+  if (proof === "no code") throw new InvalidError("code: is required because the account has MFA");
   await inTransaction(services, async (tx) => {
     const address = await useToken(services, tx, id, field, token);
-    if (address === undefined) throw refused();
+    if (address === undefined) throw invalidToken();
     const change = { caller: actingUser(user), request, operation: "confirmAddress" };
     await setAddresses(services, tx, user, { [field]: address }, change);
   });
   return undefined;
 };
 
-async function waitingField(
+async function pendingField(
   services: Services,
   id: string,
   token: string,
@@ -165,10 +179,10 @@ async function waitingField(
 }
 
 /**
- * Gives a user a pending address, as a part of a transaction. The caller names the address, because somebody else may
- * have requested another one meanwhile.
+ * Confirms a pending address in a transaction. The caller provides the address, because another request may have
+ * replaced the pending address in the meantime.
  * @param address in lower case
- * @returns the field of the address; undefined if the address is not pending
+ * @returns the field of the address, or undefined if the address is not pending
  * @throws ConflictError, BusyError see {@link setAddresses}
  */
 export async function confirmNamed(
@@ -189,19 +203,19 @@ export async function confirmNamed(
 }
 
 /**
- * Checks, as a part of a transaction, that the user still has the addresses and the second factor by which the request
- * was authorized.
- * @throws BusyError they have changed
+ * Checks in a transaction that the user still has the addresses and the second factor that authorized the request.
+ * @throws BusyError the addresses or the second factor have changed
  */
-export async function checkAsJudged(tx: Transaction, user: User): Promise<void> {
+export async function checkUnchanged(tx: Transaction, user: User): Promise<void> {
   const { id, email, recoveryEmail, mfaSecret } = user;
   if ((await tx.user.count({ where: { id, email, recoveryEmail, mfaSecret } })) === 0)
-    throw new BusyError("the account was changed meanwhile, try again", { "Retry-After": "1" });
+    throw new BusyError("the account was changed in the meantime: try again", { "Retry-After": "1" });
 }
 
 /**
- * @throws ConflictError another user has the address by now, or it became the user's other address
- * @throws BusyError see {@link checkAsJudged}
+ * Changes the addresses of a user.
+ * @throws ConflictError another user now has the address, or it is now the user's other address
+ * @throws BusyError see {@link checkUnchanged}
  */
 async function setAddresses(
   services: Services,
@@ -210,7 +224,7 @@ async function setAddresses(
   addresses: Addresses,
   change: AccountChange,
 ): Promise<void> {
-  await checkAsJudged(tx, user);
+  await checkUnchanged(tx, user);
   const { email, recoveryEmail } = { ...user, ...addresses };
   if (email === recoveryEmail)
     throw new ConflictError("the e-mail and the recovery e-mail would be the same");
@@ -221,5 +235,5 @@ async function setAddresses(
   } catch (error) {
     throw isDatabaseError(error, "P2002") ? new ConflictError("the address belongs to another user") : error;
   }
-  await tellOfChange(within(services, tx), user, fieldsOf(addresses));
+  await notifyOfChange(within(services, tx), user, fieldsOf(addresses));
 }

@@ -8,8 +8,8 @@ import type { Services } from "../../../services.ts";
 import { checkVersion } from "../callingUser.ts";
 
 /**
- * Purposes of the mailed tokens that a change invalidates: tokens that went to the old address or are older than a new
- * password; pending addresses that the change replaces or that an ended login requested.
+ * Returns the purposes of the mailed tokens that a change invalidates. These are tokens that went to the old address
+ * or are older than a new password, and pending addresses that the change replaces or that an ended login requested.
  */
 function endedTokens(user: User, changed: User): string[] {
   const isNew = (column: "email" | "recoveryEmail" | "passwordHash" | "tokenVersion") =>
@@ -21,14 +21,14 @@ function endedTokens(user: User, changed: User): string[] {
   return ended;
 }
 
-/** The fields of a user in the audit trail; of the password it shows only that it changed. */
+/** Returns the fields of a user for the audit trail. The audit trail shows only that the password changed. */
 function shown(user: User, password: string): Declared {
   const { username, name, email, recoveryEmail, mfaSecret, status } = user;
   const mfa = mfaSecret !== null;
   return { username, name, email, recovery_email: recoveryEmail, mfa, password, status };
 }
 
-/** The caller, request and operation of a change; an operator has no address. */
+/** The caller, request and operation of a change. An operator has no address. */
 export interface AccountChange {
   readonly caller: UserCaller | Operator;
   readonly request: { readonly id: string; readonly address: string };
@@ -37,9 +37,9 @@ export interface AccountChange {
 }
 
 /**
- * Changes a user's account, and records it in the audit trail, under no namespace. A change without effect is not
- * recorded. If tokens become void, pending logins that wait for a code end too.
- * @throws UnauthenticatedError the caller's logins were ended since the request arrived
+ * Changes a user's account, and records the change in the audit trail, outside any namespace. A change without effect
+ * is not recorded. If tokens become invalid, pending logins that wait for a code also end.
+ * @throws UnauthenticatedError the caller's logins have ended since the request arrived
  */
 export async function changeAccount(
   services: Services,

@@ -10,24 +10,27 @@ export interface NewUser {
   readonly username: string;
   readonly email: string;
   readonly password: string;
-  /** How many namespaces the user may own; -1: any number. @default -1 */
+  /** Maximum number of namespaces that the user can own. -1 allows any number. @default -1 */
   readonly maxNamespaces?: number;
-  /** Where the user authenticates (models section 1). @default `local` */
+  /** The system that authenticates the user (models section 1). @default `local` */
   readonly origin?: "local" | "SAML";
 }
 
-/** Id of a new user: 24 lower-case hex characters (models section 0). */
+/** Returns the id for a new user: 24 lower-case hex characters (models section 0). */
 export const newUserId = (): string => randomBytes(12).toString("hex");
 
 /**
- * Adds a confirmed user. Username and e-mail are stored in lower case; values are not checked here.
- * @throws ConflictError username or e-mail is taken
+ * Adds a confirmed user. Username and e-mail are stored in lower case. This function does not validate the values.
+ * @throws ConflictError the username or e-mail is taken
  */
 export async function createUser(services: Services, user: NewUser): Promise<{ id: string }> {
   return insertUser(services, services.db, user, await hashPassword(user.password));
 }
 
-/** As {@link createUser}, as a part of a transaction, which must not wait for the hashing of the password. */
+/**
+ * Adds a user in a transaction. Otherwise like {@link createUser}; the caller hashes the password before the
+ * transaction.
+ */
 export async function insertUser(
   services: Services,
   tx: Transaction,
@@ -55,7 +58,7 @@ export async function insertUser(
 }
 
 /**
- * Adds a user who was invited by an e-mail address that nobody had. The user can log in after registering.
+ * Adds a user who was invited by an unused e-mail address. The user can log in after registering.
  * @param email in lower case
  * @returns the user's id
  */
@@ -65,7 +68,7 @@ export async function insertInvited({ db, now }: SqlServices, email: string): Pr
     id,
     status: "invited",
     name: "",
-    // No username has a colon.
+    // Usernames cannot contain a colon.
     username: `invited:${id}`,
     email,
     passwordHash: DUMMY_HASH,

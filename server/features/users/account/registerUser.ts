@@ -16,34 +16,38 @@ type RegisterContext = Context<PublicOperations["registerUser"]>;
 type Body = RegisterContext["body"];
 
 /**
- * The invitation by which the user registers. Null without one, which only a cloud instance allows: other editions have
- * no other proof of an address.
- * @throws UnauthenticatedError the sig is not of an open invitation of this address, or a required sig is missing
+ * Returns the invitation of a registering user, or null without an invitation. Only a cloud instance allows a
+ * registration without an invitation: other editions have no other proof of an address.
+ * @throws UnauthenticatedError the sig does not belong to an open invitation of this address, or a required sig is
+ * missing
  */
 async function invitationOf(services: Services, { sig, email }: Body) {
   if (!sig && services.settings.edition === "cloud") return null;
   const invitation = await openInvitation(services, sig ?? "");
   if (invitation?.user.status === "invited" && invitation.user.email === email.toLowerCase())
     return invitation;
-  throw new UnauthenticatedError("sig: must be that of an open invitation of this e-mail");
+  throw new UnauthenticatedError("sig: must belong to an open invitation of this e-mail address");
 }
 
 /**
- * The user invited by the address, who becomes the new user; null if nobody has it.
+ * Returns the user who was invited by the address and becomes the new user, or null if no user has the address.
  * @throws TakenFieldsError another user has the name or the address
  */
 async function invitedUser(services: Services, body: Body): Promise<User | null> {
   const { user } = services.db;
   const known = await user.findUnique({ where: { email: body.email.toLowerCase() } });
-  const named = await user.findUnique({ where: { username: body.username.toLowerCase() } });
-  const taken = [...(named ? ["username"] : []), ...(known && known.status !== "invited" ? ["email"] : [])];
+  const sameName = await user.findUnique({ where: { username: body.username.toLowerCase() } });
+  const taken = [
+    ...(sameName ? ["username"] : []),
+    ...(known && known.status !== "invited" ? ["email"] : []),
+  ];
   if (taken.length > 0) throw new TakenFieldsError(taken);
   return known;
 }
 
 /**
- * Adds the user, or completes the invited one, as a part of a transaction. A mailed sig confirms the address. A sig
- * from a shared link proves nothing about it, but below the cloud edition nothing else could.
+ * Adds the user in a transaction, or completes the invited user. A mailed sig confirms the address. A sig from a
+ * shared link does not prove the address, but editions below cloud have no other proof.
  */
 async function register(services: Services, context: RegisterContext, passwordHash: string): Promise<User> {
   const { body, request } = context;
@@ -65,7 +69,7 @@ async function register(services: Services, context: RegisterContext, passwordHa
   const { id, username, name, email, status } = user;
   const caller = actingUser(user);
   const operation = "registerUser";
-  // A cloud instance asks for the user's consent afterwards, with acceptInvite.
+  // A cloud instance requires the user's consent afterwards, by acceptInvite.
   if (invitation && !cloud) await acceptMembership(services, invitation, { caller, request, operation });
   if (!confirmed) await queueAccountMail(services, { purpose: "activation", account: username });
   await recordChange(services, {
@@ -90,7 +94,7 @@ export const registerUser: Handler<PublicOperations["registerUser"]> = async (co
   try {
     user = await inTransaction(services, (tx) => register(within(services, tx), context, passwordHash));
   } catch (error) {
-    // Another user took the name since the check.
+    // Another user registered the name after the check.
     if (isDatabaseError(error, "P2002")) await invitedUser(services, body);
     throw error;
   }
@@ -99,12 +103,15 @@ export const registerUser: Handler<PublicOperations["registerUser"]> = async (co
     : undefined;
 };
 
-/** How long an account may stay unconfirmed, in milliseconds: strangers can make such accounts, which hold a name. */
+/**
+ * Maximum age of an unconfirmed account, in milliseconds. Any client can create such accounts, and each one occupies
+ * a name.
+ */
 const WAITING = 7 * 24 * 60 * 60_000;
 
 /**
- * Deletes expired mail tokens, accounts that nobody confirmed in a week, and invited users without an invitation. An
- * account with a membership stays.
+ * Deletes expired mail tokens, accounts that were not confirmed within a week, and invited users without an
+ * invitation. An account with a membership stays.
  */
 export async function forgetAccounts({ db, now }: Pick<Services, "db" | "now">): Promise<void> {
   const time = now();
@@ -115,7 +122,7 @@ export async function forgetAccounts({ db, now }: Pick<Services, "db" | "now">):
       ...alone,
       status: "not-confirmed",
       createdAt: { lte: new Date(time.getTime() - WAITING) },
-      // Another mail may still confirm the account.
+      // Another mail can still confirm the account.
       mailTokens: { none: {} },
     },
   });

@@ -12,8 +12,8 @@ import { WELCOME } from "../../namespaces/welcome.ts";
 import { insertUser } from "./createUser.ts";
 
 /**
- * Name of the first user's namespace: the username. Characters that a host-name label cannot hold (rules section 5.2)
- * become hyphens; the rules do not define the name for a username like `ana.reis`.
+ * Returns the name of the first user's namespace: the username. Characters that are invalid in a host-name label
+ * (rules section 5.2) become hyphens. The rules do not define the name for a username such as `ana.reis`.
  */
 function labelOf(username: string): string {
   const label = username
@@ -23,16 +23,16 @@ function labelOf(username: string): string {
   return label || "personal";
 }
 
-/** Makes the first user and its namespace, for the holder of the setup link (rules section 11). */
+/** Creates the first user and a namespace for the user, for the owner of the setup link (rules section 11). */
 export const setup: Handler<PublicOperations["setup"]> = async (context) => {
   const { services, query, body, signal, request } = context;
-  const done = () => new ForbiddenError("setup is done already");
-  if ((await services.db.user.count()) > 0) throw done();
+  const setupDone = () => new ForbiddenError("setup is already done");
+  if ((await services.db.user.count()) > 0) throw setupDone();
   if (!isSameSecret(query.sign, setupSign(services.keys)))
-    throw new ForbiddenError("sign: is not the setup link's");
+    throw new ForbiddenError("sign: does not match the setup link");
   const passwordHash = await hashPassword(body.password, signal);
   await inTransaction(services, async (tx) => {
-    if ((await tx.user.count()) > 0) throw done();
+    if ((await tx.user.count()) > 0) throw setupDone();
     const user = await insertUser(services, tx, body, passwordHash);
     const namespace = await insertNamespace(within(services, tx), {
       name: labelOf(body.username),

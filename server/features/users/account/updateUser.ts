@@ -17,12 +17,12 @@ import { callingUser } from "../callingUser.ts";
 import { isCurrentPassword, proveOwner } from "../proveOwner.ts";
 import {
   type AddressField,
-  askForAddresses,
   changedAddresses,
-  checkAsJudged,
+  checkUnchanged,
   countRequest,
   isFirstRecovery,
-  tellOfChange,
+  notifyOfChange,
+  requestAddresses,
 } from "./addresses.ts";
 import { changeAccount } from "./changeAccount.ts";
 
@@ -39,7 +39,7 @@ interface Changes {
   recoveryEmail?: string;
 }
 
-/** The changes: fields that were sent and are not empty (rules section 11). */
+/** Returns the changes: fields that were sent and are not empty (rules section 11). */
 function changesOf(body: Body): Changes {
   return {
     ...(body.name && { name: body.name }),
@@ -49,7 +49,10 @@ function changesOf(body: Body): Changes {
   };
 }
 
-/** Refuses a recovery address equal to the old or new e-mail address: it must still work when that one is lost. */
+/**
+ * Rejects a recovery address that equals the old or new e-mail address. The recovery address must still work when the
+ * user has lost that address.
+ */
 function checkRecoveryEmail(user: User, changes: Changes): void {
   const recovery = changes.recoveryEmail ?? user.recoveryEmail;
   const addresses = [changes.email ?? user.email, ...(changes.recoveryEmail ? [user.email] : [])];
@@ -58,7 +61,7 @@ function checkRecoveryEmail(user: User, changes: Changes): void {
 }
 
 /**
- * Whether the request proves that the user sends it, and not the holder of a stolen login.
+ * Returns whether the request proves that the user sends it, and not the owner of a stolen login.
  * @throws InvalidFieldsError a proof is missing or wrong
  */
 async function isProven(services: Services, user: User, body: Body, signal: AbortSignal): Promise<boolean> {
@@ -74,8 +77,8 @@ async function isProven(services: Services, user: User, body: Body, signal: Abor
 }
 
 /**
- * The columns of a new password. All tokens of the user end, so that nobody can use a copy of one; only the token of
- * the request lives on, for an hour at most (rules D48), since clients go on with it.
+ * Returns the columns of a new password. All tokens of the user end, so that copied tokens become useless. Only the
+ * token of the request stays valid, for at most an hour (rules D48), because clients continue to use it.
  */
 export function newPassword(
   { now }: Services,
@@ -88,7 +91,7 @@ export function newPassword(
   return { ...data, keptToken: token.id, keptUntil: new Date(until) };
 }
 
-/** The changed fields whose values belong to another user. */
+/** Returns the changed fields whose values belong to another user. */
 async function takenFields(services: Services, user: User, changes: Changes): Promise<string[]> {
   const taken: string[] = [];
   for (const field of ["username", "email"] as const) {
@@ -101,10 +104,10 @@ async function takenFields(services: Services, user: User, changes: Changes): Pr
 }
 
 /**
- * Changes the calling user; see {@link newPassword}. New addresses without a proof of the user's identity stay pending
- * until they are confirmed (rules D47).
+ * Changes the calling user; see {@link newPassword}. New addresses without a proof of the user's identity stay
+ * pending until they are confirmed (rules D47).
  * @param operation id of the operation, for the audit trail
- * @returns the pending addresses; undefined if there are none
+ * @returns the pending addresses, or undefined without pending addresses
  * @throws InvalidFieldsError, TakenFieldsError
  */
 export async function changeUser(context: ChangeContext, operation: string) {
@@ -122,15 +125,15 @@ export async function changeUser(context: ChangeContext, operation: string) {
   try {
     return await inTransaction(services, async (tx) => {
       const inside = within(services, tx);
-      if (addresses.length > 0) await checkAsJudged(tx, user);
+      if (addresses.length > 0) await checkUnchanged(tx, user);
       const data = {
         ...without(changes, waiting),
         ...(passwordHash && newPassword(services, identity, passwordHash)),
       };
       await changeAccount(services, tx, user, data, { caller: identity, request, operation });
       const done = addresses.filter((field) => !waiting.includes(field));
-      await tellOfChange(inside, user, done);
-      return askForAddresses(
+      await notifyOfChange(inside, user, done);
+      return requestAddresses(
         inside,
         user,
         Object.fromEntries(waiting.map((field) => [field, changes[field]])),
@@ -138,7 +141,7 @@ export async function changeUser(context: ChangeContext, operation: string) {
     });
   } catch (error) {
     if (!isDatabaseError(error, "P2002")) throw error;
-    // Another user took the name since the check.
+    // Another user registered the name after the check.
     throw new TakenFieldsError(await takenFields(services, user, changes));
   }
 }
@@ -152,7 +155,10 @@ function without(changes: Changes, fields: readonly AddressField[]): Changes {
 export const updateUser: Handler<PublicOperations["updateUser"]> = (context) =>
   changeUser(context, "updateUser");
 
-/** @throws ForbiddenError the path names another user (rules D40) */
+/**
+ * Checks that the path contains the caller's id.
+ * @throws ForbiddenError the path contains the id of another user (rules D40)
+ */
 function checkOwnId({ userId }: UserCaller, id: string): void {
   if (userId !== id) throw new ForbiddenError("id: must be the caller's own");
 }

@@ -5,9 +5,9 @@ import { mailedLink } from "../../outbox/links.ts";
 import type { AccountPurpose, AccountRequest } from "../../outbox/outbox.ts";
 import { findUser } from "../login.ts";
 import { mfaResetMails } from "../mfa/mfaReset.ts";
-import { makeToken } from "./mailTokens.ts";
+import { createToken } from "./mailTokens.ts";
 
-const NOT_YOU = "If you did not ask for this, leave this mail alone: nothing happens then.\n";
+const NOT_YOU = "If you did not request this, ignore this mail.\n";
 
 const MAILS: Record<AccountPurpose, (services: Services, account: string) => Promise<readonly Mail[]>> = {
   activation: activationMails,
@@ -16,8 +16,9 @@ const MAILS: Record<AccountPurpose, (services: Services, account: string) => Pro
 };
 
 /**
- * The requested mails, with new tokens. None if the account does not exist or is not eligible: activation needs an
- * unconfirmed account, recovery one with its own password, and a reset one with MFA.
+ * Returns the requested mails, with new tokens. The list is empty if the account does not exist or is not eligible:
+ * activation requires an unconfirmed account, recovery a local account with a password, and a reset an account with
+ * MFA.
  */
 export function accountMails(
   services: Services,
@@ -26,24 +27,25 @@ export function accountMails(
   return MAILS[purpose](services, account);
 }
 
-// No mail repeats text that a stranger may have written, such as a name: it would speak with the service's voice.
+// Mails never repeat text that an attacker may have written, such as a name. The text would appear to come from the
+// service.
 
 async function activationMails(services: Services, account: string): Promise<Mail[]> {
   const user = await findUser(services, account);
   if (user?.status !== "not-confirmed") return [];
-  const token = await makeToken(services, user.id, "activation");
+  const token = await createToken(services, user.id, "activation");
   const link = mailedLink(services, "/validation-account", { email: user.email, token });
   return mailTo(
     user,
     "Confirm your account",
-    `An account was made with this address. To confirm it, open this link within 24 hours:\n\n${link}\n\n${NOT_YOU}`,
+    `An account was created with this address. To confirm it, open this link within 24 hours:\n\n${link}\n\n${NOT_YOU}`,
   );
 }
 
 async function recoveryMails(services: Services, account: string): Promise<Mail[]> {
   const user = await findUser(services, account);
   if (user?.status !== "confirmed" || user.origin !== "local") return [];
-  const token = await makeToken(services, user.id, "recovery");
+  const token = await createToken(services, user.id, "recovery");
   const link = mailedLink(services, "/update-password", { id: user.id, token });
   return mailTo(
     user,

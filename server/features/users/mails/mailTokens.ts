@@ -4,23 +4,23 @@ import { digestOf } from "../../../secrets/digest.ts";
 import type { Services } from "../../../services.ts";
 import type { AccountPurpose } from "../../outbox/outbox.ts";
 
-/** How long a token in a mail works, in milliseconds (rules Q5). */
+/** Lifetime of a token in a mail, in milliseconds (rules Q5). */
 const TOKEN_LIFE = 24 * 60 * 60_000;
 
-/** 128 random bits, in the form that models section 0 gives these tokens. */
+/** Returns 128 random bits, in the format of models section 0. */
 function newToken(): string {
   const hex = randomBytes(16).toString("hex");
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** Purpose of a mailed token; the token of a pending address has the name of the address's column. */
+/** Purpose of a mailed token. The token of a pending address has the name of the address's column. */
 type TokenPurpose = AccountPurpose | "email" | "recoveryEmail";
 
 /**
- * Makes a token of a user, in place of an earlier one for the same purpose; only its digest is stored.
- * @param address the pending address that the token's use makes effective
+ * Creates a token of a user. It replaces an earlier token for the same purpose. Only its digest is stored.
+ * @param address the pending address that takes effect when the token is used
  */
-export async function makeToken(
+export async function createToken(
   services: Services,
   userId: string,
   purpose: TokenPurpose,
@@ -40,7 +40,7 @@ export async function makeToken(
   return token;
 }
 
-/** Filter of a user's tokens that have one of the purposes and are still valid. */
+/** Returns a filter for a user's valid tokens with one of the purposes. */
 export const whereWaiting = (services: Services, userId: string, purposes: readonly TokenPurpose[]) => ({
   userId,
   purpose: { in: [...purposes] },
@@ -52,7 +52,7 @@ const whereToken = (services: Services, userId: string, purpose: TokenPurpose, t
   digest: digestOf(token.toLowerCase()),
 });
 
-/** True for a token that {@link useToken} would take. */
+/** Returns whether {@link useToken} would accept the token. */
 export async function isToken(
   services: Services,
   userId: string,
@@ -63,8 +63,8 @@ export async function isToken(
 }
 
 /**
- * Uses up a token.
- * @returns the address that the token makes effective, or null; undefined for a token that is wrong, used or expired
+ * Uses a token. A token can be used once.
+ * @returns the address that takes effect, or null; undefined if the token is wrong, used or expired
  */
 export async function useToken(
   services: Services,

@@ -25,7 +25,7 @@ export const validateAccount: Handler<PublicOperations["validateAccount"]> = asy
     const valid =
       user?.status === "not-confirmed" &&
       (await useToken(services, tx, user.id, "activation", query.token)) !== undefined;
-    if (!valid) throw new NotFoundError("token: is unknown, was used or is too old");
+    if (!valid) throw new NotFoundError("token: is unknown, used or expired");
     const change = { caller: actingUser(user), request, operation: "validateAccount" };
     await changeAccount(services, tx, user, { status: "confirmed" }, change);
   });
@@ -33,23 +33,23 @@ export const validateAccount: Handler<PublicOperations["validateAccount"]> = asy
 };
 
 /**
- * All tokens become void, and so do logins that wait for a second factor: the user may recover the account because
- * somebody else is logged in to it. The second factor itself stays.
+ * Sets a new password. All tokens become invalid, and logins that wait for a second factor end: the user may recover
+ * the account because an attacker is logged in to it. The second factor itself stays.
  */
 export const updateRecoverPassword: Handler<PublicOperations["updateRecoverPassword"]> = async (context) => {
   const { services, params, body, request, signal } = context;
-  const refused = () => new UnauthenticatedError("token: is wrong, was used or is too old");
-  // Guesses of strangers must not cost a hash.
-  if (!(await isToken(services, params.uid, "recovery", body.token))) throw refused();
+  const invalidToken = () => new UnauthenticatedError("token: is wrong, used or expired");
+  // Guesses of attackers must not cost the computation of a hash.
+  if (!(await isToken(services, params.uid, "recovery", body.token))) throw invalidToken();
   const passwordHash = await hashPassword(body.password, signal);
   await inTransaction(services, async (tx) => {
     const user = await tx.user.findUnique({ where: { id: params.uid } });
     const used = user && (await useToken(services, tx, user.id, "recovery", body.token));
-    if (!user || used === undefined) throw refused();
+    if (!user || used === undefined) throw invalidToken();
     const data = { passwordHash, tokenVersion: { increment: 1 } };
     const change = { caller: actingUser(user), request, operation: "updateRecoverPassword" };
     await changeAccount(services, tx, user, data, change);
-    // Wrong passwords are forgotten, so that the new one works at once; wrong second factors are not.
+    // Failed passwords are deleted, so that the new password works immediately. Failed second factors are kept.
     await tx.loginFailure.deleteMany({ where: { subject: user.id, source: { not: "mfa" } } });
   });
   return undefined;

@@ -5,16 +5,16 @@ import { inTransaction, within } from "../../../db/sql/transaction.ts";
 import { InvalidError, UnauthenticatedError } from "../../../errors.ts";
 import type { Handler } from "../../../http/handler.ts";
 import { digestOf } from "../../../secrets/digest.ts";
-import { tellOfMfa } from "../account/addresses.ts";
+import { notifyOfMfa } from "../account/addresses.ts";
 import { changeAccount } from "../account/changeAccount.ts";
 import { callingUser } from "../callingUser.ts";
 import { homeOf, sessionOf } from "../session.ts";
 import { finishMfa, matchingStep, sealMfaSecret } from "./mfaChallenge.ts";
 
 const ISSUER = "Gatehouse";
-/** Bytes of a TOTP secret, as RFC 4226 recommends for SHA-1. */
+/** Number of bytes in a TOTP secret, as RFC 4226 recommends for SHA-1. */
 const SECRET_BYTES = 20;
-/** Recovery codes: six of 16 base32 characters (rules Q9). */
+/** Number of recovery codes, and bytes of each: six codes of 16 base32 characters (rules Q9). */
 const RECOVERY_CODES = 6;
 const RECOVERY_CODE_BYTES = 10;
 
@@ -24,7 +24,7 @@ export const authMfa: Handler<PublicOperations["authMfa"]> = async ({ services, 
   return sessionOf(services, user, await homeOf(services, user), null);
 };
 
-/** A new code to recover or reset MFA with: 80 random bits in base32. */
+/** Returns a new code to recover or reset MFA: 80 random bits in base32. */
 export const newRecoveryCode = (): string => base32(RECOVERY_CODE_BYTES);
 
 const base32 = (bytes: number): string =>
@@ -44,22 +44,22 @@ export const generateMfa: Handler<PublicOperations["generateMfa"]> = async ({ se
 export const enableMfa: Handler<PublicOperations["enableMfa"]> = async (context) => {
   const { services, identity, body, request } = context;
   const user = await callingUser(services, identity);
-  if (user.mfaSecret !== null) throw new InvalidError("MFA is enabled already");
+  if (user.mfaSecret !== null) throw new InvalidError("MFA is already enabled");
   if (user.recoveryEmail === "") throw new InvalidError("recovery_email: must be set before MFA is enabled");
-  // The code is not marked as used: it proves that the user has stored the secret, and does not log in.
+  // The code is not marked as used. It only proves that the user has stored the secret, and does not log in.
   if (matchingStep(services, body.secret, body.code) === null) {
     throw new UnauthenticatedError("code: does not belong to the secret");
   }
   const digests = [...new Set(body.recovery_codes.map(digestOf))];
   await inTransaction(services, async (tx) => {
     const { mfaSecret } = await tx.user.findUniqueOrThrow({ where: { id: user.id } });
-    if (mfaSecret !== null) throw new InvalidError("MFA is enabled already");
+    if (mfaSecret !== null) throw new InvalidError("MFA is already enabled");
     const data = { mfaSecret: sealMfaSecret(services, user.id, body.secret), mfaLastStep: null };
     await changeAccount(services, tx, user, data, { caller: identity, request, operation: "enableMfa" });
     await tx.recoveryCode.deleteMany({ where: { userId: user.id } });
     await tx.mfaReset.deleteMany({ where: { userId: user.id } });
     await tx.recoveryCode.createMany({ data: digests.map((digest) => ({ userId: user.id, digest })) });
-    await tellOfMfa(within(services, tx), user);
+    await notifyOfMfa(within(services, tx), user);
   });
   return undefined;
 };

@@ -6,25 +6,26 @@ import { digestOf } from "../../../secrets/digest.ts";
 import type { Services } from "../../../services.ts";
 import { attemptsOf, forgetFailures, type LockoutKey, lockedOut } from "../lockout.ts";
 
-/** How long a login waits for its second factor, in milliseconds (rules section 10.4). */
+/** Time for which a login waits for its second factor, in milliseconds (rules section 10.4). */
 const CHALLENGE_LIFE = 30 * 60_000;
-/** Seconds of a TOTP step (rules section 10). */
+/** Duration of a TOTP step, in seconds (rules section 10). */
 const STEP = 30;
 /**
- * Wrong codes in a row after which a user's codes are refused unchecked. The rules name no limit, but six digits can be
- * guessed without one, and with a stolen password any number of logins can be begun.
+ * Number of consecutive wrong codes after which a user's codes are rejected without a check. The rules define no
+ * limit. Without a limit, an attacker can guess six digits: with a stolen password, any number of logins can be
+ * started.
  */
 const ATTEMPTS = 5;
-/** How long codes are then refused, and how long a wrong code is remembered, in milliseconds. */
+/** Time for which codes are then rejected, and for which a wrong code is stored, in milliseconds. */
 const LOCK = 30 * 60_000;
-/** Maximum number of waiting logins of one user; a further one ends the oldest. */
-const WAITING = 10;
+/** Maximum number of waiting logins of one user. A new login beyond it ends the oldest login. */
+const MAXIMUM_WAITING = 10;
 
-/** Key of the counter of a user's wrong codes, from all sources and for all logins. */
+/** Returns the key of the counter of a user's wrong codes, from all sources and for all logins. */
 export const mfaCounter = (userId: string) => ({ source: "mfa", subject: userId });
 
 /**
- * The time step of a code: the present one or one of its neighbors; null for a wrong code.
+ * Returns the time step of a code: the current step or an adjacent step. Returns null for a wrong code.
  * @param secret base32
  */
 export function matchingStep(services: Services, secret: string, code: string): number | null {
@@ -35,10 +36,10 @@ export function matchingStep(services: Services, secret: string, code: string): 
 }
 
 /**
- * Stores a login that waits for its second factor, by the digest of its token.
+ * Stores a login that waits for its second factor, under the digest of its token.
  * @param user as read when the password was checked
- * @returns false when the user's logins were ended since, for example by a new password
- * @throws LockedOutError too many wrong codes
+ * @returns false if the user's logins have ended since, for example by a new password
+ * @throws LockedOutError the user sent too many wrong codes
  */
 export function startMfa(
   services: Services,
@@ -54,7 +55,7 @@ export function startMfa(
     const waiting = await tx.mfaChallenge.findMany({
       where: { userId },
       orderBy: { expiresAt: "desc" },
-      skip: WAITING - 1,
+      skip: MAXIMUM_WAITING - 1,
     });
     await tx.mfaChallenge.deleteMany({ where: { digest: { in: waiting.map(({ digest }) => digest) } } });
     await tx.mfaChallenge.create({
@@ -65,31 +66,31 @@ export function startMfa(
 }
 
 /**
- * Completes a waiting login: its token works once, and a code is accepted once.
- * @throws UnauthenticatedError token unknown or expired, code wrong or used
- * @throws LockedOutError too many wrong codes
+ * Completes a waiting login. Its token works once, and a code is accepted once.
+ * @throws UnauthenticatedError the token is unknown or expired, or the code is wrong or used
+ * @throws LockedOutError the user sent too many wrong codes
  */
 export async function finishMfa(services: Services, token: string, code: string): Promise<User> {
-  const refused = () => new UnauthenticatedError("wrong token or code");
+  const rejected = () => new UnauthenticatedError("wrong token or code");
   const digest = digestOf(token);
   const challenge = await services.db.mfaChallenge.findUnique({ where: { digest }, include: { user: true } });
-  if (!challenge || challenge.expiresAt <= services.now()) throw refused();
+  if (!challenge || challenge.expiresAt <= services.now()) throw rejected();
   const { user } = challenge;
-  // Taken before the code is checked, so that concurrent guesses count one by one.
+  // The attempt is counted before the code is checked, so that each concurrent guess counts.
   await takeAttempt(services, mfaCounter(user.id));
   const accepted = await inTransaction(services, async (tx) => {
     if (!(await acceptCode(within(services, tx), user, code))) return false;
     return (await tx.mfaChallenge.deleteMany({ where: { digest } })).count > 0;
   });
-  if (!accepted) throw refused();
+  if (!accepted) throw rejected();
   return user;
 }
 
 /**
- * True for a right TOTP code of the user, which is then used up and resets the count of wrong codes, since its sender
- * has the second factor. A used code is refused, but its attempt is given back: of concurrent requests with the same
- * code one is accepted, and the others are no guesses.
- * @param services inside of a transaction, which must not be rolled back when a code is refused
+ * Returns whether the TOTP code of the user is correct. A correct code becomes used and resets the count of wrong
+ * codes, because its sender has the second factor. A used code is rejected, but its attempt is not counted:
+ * concurrent requests with the same code are not guesses, and one of them is accepted.
+ * @param services in a transaction, which must not be rolled back when a code is rejected
  */
 export async function acceptCode(services: Services, user: User, code: string): Promise<boolean> {
   const secret = mfaSecretOf(services, user);
@@ -108,13 +109,13 @@ export async function acceptCode(services: Services, user: User, code: string): 
 }
 
 /**
- * Takes one of the attempts under the key; each attempt extends the time for which they are remembered.
- * @throws LockedOutError no attempt is left
+ * Counts an attempt under the key. Each attempt extends the time for which attempts are stored.
+ * @throws LockedOutError no attempt remains
  */
 export async function takeAttempt(services: Services, key: LockoutKey): Promise<void> {
   await inTransaction(services, async (tx) => {
     const now = services.now();
-    // Otherwise a stranger who tries many names could fill the disk.
+    // Otherwise an attacker who tries many names could fill the disk.
     await tx.loginFailure.deleteMany({ where: { expiresAt: { lte: now } } });
     const known = await tx.loginFailure.findUnique({ where: { source_subject: key } });
     const attempts = attemptsOf(known, now, LOCK);
@@ -130,22 +131,22 @@ export async function takeAttempt(services: Services, key: LockoutKey): Promise<
 
 const sealPurpose = (userId: string): string => `MFA secret of ${userId}`;
 
-/** Seals a user's MFA secret for the database. */
+/** Encrypts a user's MFA secret for the database. */
 export const sealMfaSecret = (services: Services, userId: string, secret: string): string =>
   services.sealer.seal(secret, sealPurpose(userId));
 
-/** A user's MFA secret in base32; null without MFA. */
+/** Returns a user's MFA secret in base32, or null without MFA. */
 function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null {
   return mfaSecret === null ? null : services.sealer.open(mfaSecret, sealPurpose(id));
 }
 
 /**
- * How far the last used step may be ahead of a right code's step, in steps: two between neighbors, and two between the
- * clocks of instances. A step further ahead was used by a clock that was wrong.
+ * Maximum number of steps by which the last used step may be ahead of a correct code's step: two between adjacent
+ * steps, and two between the clocks of instances. An incorrect clock has used a step that is further ahead.
  */
 const AHEAD = 4;
 
-/** Marks a step as used; false if this or a later step was used before. */
+/** Marks a step as used. Returns false if this or a later step was already used. */
 async function claimStep(services: Services, id: string, step: number): Promise<boolean> {
   const unused = [
     { mfaLastStep: null },

@@ -13,12 +13,12 @@ import { findUser } from "../login.ts";
 import { homeOf, sessionOf } from "../session.ts";
 import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
 
-/** How long a recovery code may still disable MFA after its login, in milliseconds (rules section 10.7). */
+/** Time for which a recovery code can still disable MFA after its login, in milliseconds (rules section 10.7). */
 const DISABLING_LIFE = 10 * 60_000;
 
 /**
- * The user with MFA whom the identifier names; null if there is none.
- * @param identifier as the request has it
+ * Returns the user with MFA and this identifier, or null.
+ * @param identifier as sent in the request
  */
 export async function findMfaUser(services: Services, identifier: string): Promise<User | null> {
   const user = await findUser(services, identifier.toLowerCase());
@@ -26,24 +26,24 @@ export async function findMfaUser(services: Services, identifier: string): Promi
 }
 
 /**
- * Key of a counter of attempts that strangers may make for any name, per network. A counter for all networks would let
- * them, who need no password here, lock a user out for ever, and codes of 80 bits do not need it. Names without such a
- * user are counted too, so that a lock does not show who has MFA.
+ * Returns the key of a counter of attempts that any client can make for any name, per network. Such clients need no
+ * password. With a counter for all networks they could lock a user out forever, and codes of 80 bits do not need such
+ * a counter. Names without such a user are counted too, so that a lock does not reveal which users have MFA.
  */
-export const strangersCounter = (what: string, { network }: RequestFacts, subject: string): LockoutKey => ({
+export const networkCounter = (what: string, { network }: RequestFacts, subject: string): LockoutKey => ({
   source: `${what} from ${network}`,
   subject,
 });
 
-/** The subject under which attempts for an identifier are counted: the user's id, else a digest of the identifier. */
+/** Returns the subject of the counter for an identifier: the user's id, or else a digest of the identifier. */
 export const subjectOf = (user: User | null, identifier: string): string =>
   user?.id ?? digestOf(identifier.toLowerCase());
 
-/** Login by a recovery code alone (rules section 10.6); MFA stays on. */
+/** Logs a user in with only a recovery code (rules section 10.6). MFA stays on. */
 export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async (context) => {
   const { services, body, request, header } = context;
   const user = await findMfaUser(services, body.identifier);
-  const counter = strangersCounter("mfa recovery", request, subjectOf(user, body.identifier));
+  const counter = networkCounter("mfa recovery", request, subjectOf(user, body.identifier));
   await takeAttempt(services, counter);
   const now = services.now();
   const disablesUntil = new Date(Math.floor((now.getTime() + DISABLING_LIFE) / 1000) * 1000);
@@ -61,17 +61,20 @@ export const recoverMfa: Handler<PublicOperations["recoverMfa"]> = async (contex
   return sessionOf(services, user, await homeOf(services, user), null);
 };
 
-/** Wrong codes count like those of logins: six digits could be guessed here with a stolen token. */
+/**
+ * Turns MFA off. Wrong codes count like wrong codes of logins: an attacker with a stolen token could guess six digits
+ * here.
+ */
 export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (context) => {
   const { services, identity, body, request } = context;
   const { code, recovery_code: recoveryCode } = body;
   if (Boolean(code) === Boolean(recoveryCode))
-    throw new InvalidError("code, recovery_code: one of the two must be given");
+    throw new InvalidError("code, recovery_code: exactly one of them is required");
   const user = await callingUser(services, identity);
   if (user.mfaSecret === null) throw new InvalidError("MFA is not enabled");
-  const wrong = () => new ForbiddenError("code, recovery_code: is wrong or used");
+  const wrong = () => new ForbiddenError("code, recovery_code: wrong or already used");
   const counter = mfaCounter(user.id);
-  // Taken before the code is checked, so that concurrent guesses count one by one.
+  // The attempt is counted before the code is checked, so that each concurrent guess counts.
   await takeAttempt(services, counter);
   const change = { caller: identity, request, operation: "disableMfa" };
   const accepted = await inTransaction(services, async (tx) => {
@@ -89,7 +92,7 @@ export const disableMfa: Handler<PublicOperations["disableMfa"]> = async (contex
   return undefined;
 };
 
-/** Uses up a recovery code: an unused one, or one that logged in and may still disable MFA. */
+/** Uses a recovery code that is unused, or that logged in and can still disable MFA. */
 async function useRecoveryCode(
   services: Services,
   tx: Transaction,
@@ -107,9 +110,9 @@ async function useRecoveryCode(
 }
 
 /**
- * Turns MFA off, and deletes all that belongs to it. Tokens stay valid, as when MFA is turned on.
- * @param voidTokens makes all tokens void
- * @throws InvalidError MFA is off already
+ * Turns MFA off, and deletes all its data. Tokens stay valid, as they do when MFA is turned on.
+ * @param voidTokens invalidates all tokens
+ * @throws InvalidError MFA is already off
  */
 export async function turnMfaOff(
   services: Services,
@@ -129,7 +132,7 @@ export async function turnMfaOff(
   await forgetMfa(tx, id);
 }
 
-/** Deletes all that belongs to a user's MFA: recovery codes, logins that wait for a code, and requests to reset it. */
+/** Deletes all data of a user's MFA: recovery codes, logins that wait for a code, and requests to reset MFA. */
 export async function forgetMfa(tx: Transaction, userId: string): Promise<void> {
   await tx.recoveryCode.deleteMany({ where: { userId } });
   await tx.mfaChallenge.deleteMany({ where: { userId } });

@@ -14,22 +14,22 @@ import { forgetFailures } from "../lockout.ts";
 import { homeOf, sessionOf } from "../session.ts";
 import { newRecoveryCode } from "./mfa.ts";
 import { takeAttempt } from "./mfaChallenge.ts";
-import { findMfaUser, strangersCounter, subjectOf, turnMfaOff } from "./mfaRecovery.ts";
+import { findMfaUser, networkCounter, subjectOf, turnMfaOff } from "./mfaRecovery.ts";
 
-/** How long the codes are valid, in milliseconds (rules section 10.8). */
+/** Lifetime of the codes, in milliseconds (rules section 10.8). */
 const RESET_LIFE = 24 * 60 * 60_000;
 /**
- * Maximum number of valid pairs of codes of one user; a further pair ends the oldest. More than one, so that a
- * stranger's request does not invalidate the codes that the user is typing in.
+ * Maximum number of valid code pairs of one user. A new pair beyond it ends the oldest pair. The number is above one,
+ * so that another person's request does not invalidate the codes that the user is entering.
  */
 const WAITING = 10;
 /**
- * Maximum number of requests, from all networks, for which a user is mailed per window (in milliseconds). Further ones
- * get the same response: the user has earlier mails with valid codes, whoever requested them.
+ * Maximum number of requests, from all networks, for which a user receives mails per window (in milliseconds).
+ * Further requests get the same response. The user has earlier mails with valid codes.
  */
 const MAILS = { most: 5, window: 60 * 60_000 };
 
-/** Digest of an address and a code, so that the code ends when the user takes another address. */
+/** Returns a digest of an address and a code. The code becomes invalid when the user changes the address. */
 const digestFor = (address: string, code: string): string => digestOf(`${address} ${code}`);
 
 /** Requests two codes by mail (rules section 10.8). The response and its time are the same for every name. */
@@ -37,19 +37,19 @@ export const requestResetMfa: Handler<PublicOperations["requestResetMfa"]> = asy
   const { services, body, request } = context;
   const user = await findMfaUser(services, body.identifier);
   const subject = subjectOf(user, body.identifier);
-  await takeAttempt(services, strangersCounter("mfa reset mail", request, subject));
+  await takeAttempt(services, networkCounter("mfa reset mail", request, subject));
   const { count } = await countInDatabase(services, `mfa reset mails to ${subject}`, MAILS.window);
   if (count <= MAILS.most)
     await queueAccountMail(services, { purpose: "mfaReset", account: body.identifier.toLowerCase() });
   return undefined;
 };
 
-/** The mails with two new codes; none if no user with MFA has the name. */
+/** Returns the mails with two new codes. The list is empty if no user with MFA has the name. */
 export async function mfaResetMails(services: Services, account: string): Promise<Mail[]> {
   const user = await findMfaUser(services, account);
   if (user === null || user.recoveryEmail === "") return [];
   const codes = { main: newRecoveryCode(), recovery: newRecoveryCode() };
-  await keepReset(services, user, codes);
+  await storeReset(services, user, codes);
   return [
     resetMail(services, user, user.email, "first", codes.main),
     resetMail(services, user, user.recoveryEmail, "second", codes.recovery),
@@ -61,7 +61,7 @@ interface Codes {
   readonly recovery: string;
 }
 
-async function keepReset(services: Services, user: User, { main, recovery }: Codes): Promise<void> {
+async function storeReset(services: Services, user: User, { main, recovery }: Codes): Promise<void> {
   const now = services.now();
   await inTransaction(services, async (tx) => {
     await tx.mfaReset.deleteMany({ where: { expiresAt: { lte: now } } });
@@ -95,17 +95,21 @@ function resetMail(
     to,
     subject: "Reset of your second factor",
     text: [
-      "Somebody asked to turn off multi-factor authentication for your account.",
+      "A request was made to turn off multi-factor authentication for your account.",
       `The ${which} code is:`,
       code,
-      `The other one was sent to your ${other}. Both are needed, at`,
+      `The other code was sent to your ${other}. Enter both codes on this page:`,
       page,
-      "They work for one day. If it was not you, do nothing: without both codes nothing changes.",
+      "The codes are valid for one day. If you did not request this, ignore this mail: without both codes nothing " +
+        "changes.",
     ].join("\n\n"),
   };
 }
 
-/** Turns MFA off and logs in (rules section 10.9). All tokens end: one may be lost together with the second factor. */
+/**
+ * Turns MFA off and logs the user in (rules section 10.9). All tokens end, because a token may be lost together with
+ * the second factor.
+ */
 export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
   services,
   params,
@@ -115,7 +119,7 @@ export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
   const id = params["user-id"];
   const user = await services.db.user.findUnique({ where: { id } });
   if (user === null) throw new NotFoundError("user-id: no such user");
-  const counter = strangersCounter("mfa reset", request, id);
+  const counter = networkCounter("mfa reset", request, id);
   await takeAttempt(services, counter);
   const caller = actingUser(user);
   await inTransaction(services, async (tx) => {
@@ -128,7 +132,7 @@ export const resetMfa: Handler<PublicOperations["resetMfa"]> = async ({
       },
     });
     if (count === 0)
-      throw new UnauthenticatedError("main_email_code, recovery_email_code: wrong, used or too old");
+      throw new UnauthenticatedError("main_email_code, recovery_email_code: wrong, used or expired");
     await forgetFailures(within(services, tx), counter);
     await turnMfaOff(services, tx, user, { caller, request, operation: "resetMfa" }, true);
   });

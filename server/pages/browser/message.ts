@@ -7,7 +7,7 @@ function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 type Tone = "good" | "bad" | "note" | "busy";
 
 /** Shows text in the page's message. Moves the focus to the message, except during a short wait. */
-function say(tone: Tone, ...lines: readonly string[]): void {
+function showMessage(tone: Tone, ...lines: readonly string[]): void {
   const message = byId("message");
   message.className = tone;
   message.replaceChildren(
@@ -30,5 +30,5 @@ function finish(...lines: readonly string[]): void {
   forgetLink();
   for (const form of document.forms) form.reset();
   showOnly(undefined);
-  say("good", ...lines);
+  showMessage("good", ...lines);
 }
