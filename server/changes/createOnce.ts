@@ -24,8 +24,8 @@ interface Creation<Existing, Created> {
 }
 
 /**
- * Creates an object, or returns the one that was created under the same Idempotency-Key. Runs in the transaction of
- * `writeObject`, which retries once if a request with the same key was faster.
+ * Creates an object, or returns the object that was created under the same Idempotency-Key. Runs in the transaction
+ * of `writeObject`, which retries once if a request with the same key was faster.
  * @throws TakenError a unique value is taken
  */
 export async function createOnce<Existing, Created>(

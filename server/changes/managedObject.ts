@@ -60,7 +60,7 @@ export function revisionOf(declared: Declared): string {
 
 type Stored = z.output<typeof declaredBy>;
 
-/** Returns the column `declaredBy` for a write with this declaration; null without a declaration. */
+/** Returns the value of the column `declaredBy` for a write with this declaration; null without a declaration. */
 export function declaredColumn(declaration: Declaration | null, now: Date): string | null {
   return declaration && JSON.stringify({ ...declaration, at: now.toISOString() } satisfies Stored);
 }

@@ -12,9 +12,7 @@ import {
 import { type Condition, type ConditionGroup, checkCost, parseFilter } from "./parseFilter.ts";
 import { fieldOf, type Lead, type Table } from "./table.ts";
 
-/**
- * A filtered list with at most this number of matches is counted and sorted from the matches, which are found once.
- */
+/** Maximum number of matches that a filtered list finds once, and then counts and sorts. */
 const FEW = 1000;
 
 /** From this offset on, the list is counted first, because the page may be closer to the end of the list. */
@@ -100,7 +98,7 @@ function readPage<Row>(list: ListSource, request: ListRequest): Promise<Page<Row
   return listing.counted === undefined ? uncountedPage(listing) : earlyPage(listing);
 }
 
-/** Reads the total together with the rows. */
+/** Reads the rows of a page and the total in one query. */
 async function earlyPage<Row>(listing: Listing): Promise<Page<Row>> {
   const { range, counted } = listing;
   const rows = await read<WithTotal<Row>>(listing, sortedRows(listing, range, counted));

@@ -19,7 +19,7 @@ interface Page {
  */
 export function servePages(app: FastifyInstance, operations: readonly Operation[]): void {
   for (const source of linkedPages(new Set(operations))) {
-    // Built on the first request, because most instances never send most pages.
+    // Built on the first request, because an instance sends only few of its pages.
     let page: Page | undefined;
     app.get(
       source.path,

@@ -189,7 +189,8 @@ const SECOND_FACTOR = formHtml("second-factor", [codeField(authMfa.body.shape.co
 
 /**
  * Returns the page that accepts an invitation.
- * @param separatesSignUp true if the edition reports the status of a user and lets users with an account accept
+ * @param separatesSignUp true if the edition reports the status of a user, and users with an account can accept
+ * invitations
  */
 const invitation = (separatesSignUp: boolean): LinkedPage => ({
   path: "/accept-invite",

@@ -100,7 +100,10 @@ export interface PaymentGateway {
   ): Promise<Subscription>;
   /** Returns the current subscription, or the last one. Returns null if the customer never had a subscription. */
   readSubscription(customerId: string, call: PaymentGatewayCall): Promise<Subscription | null>;
-  /** Returns whether an action is allowed. It records nothing, because an allowed action may still not happen. */
+  /**
+   * Returns whether an action is allowed. The gateway records nothing, because the service may not complete an
+   * allowed action.
+   */
   allows(customerId: string, action: billing.ReportedAction, call: PaymentGatewayCall): Promise<boolean>;
   /** Reports the number of accepted devices. Called about every ten minutes while the subscription is active. */
   reportDevices(customerId: string, devices: number, call: PaymentGatewayCall): Promise<void>;

@@ -111,7 +111,7 @@ function read(setting: Setting, flag: string | undefined, environment: Environme
 }
 
 /**
- * Reads a setting that does not belong to the service from the environment.
+ * Reads a setting from the environment. The setting does not belong to the service.
  * @throws ConfigError the value is invalid, or a required value is missing
  */
 export function readVariable<T extends z.ZodType>(

@@ -16,8 +16,8 @@ const DAY = 24 * 60 * 60;
 const YEAR = 365;
 
 /**
- * Returns the Unix second at which a key with this lifetime in days expires. 365 is a calendar year, and -1 never
- * expires (rules 15.2).
+ * Returns the Unix second at which a key with this lifetime in days expires. 365 days are a calendar year. With -1,
+ * the key never expires (rules 15.2).
  */
 export function expiryOf(days: number, now: Date): number {
   if (days < 0) return -1;
@@ -43,8 +43,8 @@ const AHEAD = 1000;
 
 /**
  * Returns the creation time of a new key. It differs from the times of all other keys that this process created in
- * the namespace. Names change, so clients distinguish keys by creation time and creator, and a millisecond can
- * contain many creations.
+ * the namespace. Names change, so clients distinguish keys by creation time and creator. One millisecond can contain
+ * many creations.
  */
 function timeOfCreation(tenantId: string, now: number): Date {
   const last = lastCreated.get(tenantId) ?? 0;

@@ -8,8 +8,8 @@ const getAuditTrail: Handler<Operations["getAuditTrail"]> = async (context) => {
   const { services, identity, query, header } = context;
   const { tenant } = identity;
   const where = {
-    // A range with a single value. For an equality, PostgreSQL may scan the primary key backwards for the latest
-    // entries, across the entries of all other namespaces.
+    // This is a range with a single value. With an equality, PostgreSQL may scan the primary key backwards for the
+    // latest entries, across the entries of all other namespaces.
     tenantId: { gte: tenant, lte: tenant },
     ...((query.since || query.until) && {
       at: {

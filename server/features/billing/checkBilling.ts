@@ -53,7 +53,7 @@ async function checkDeletion({ services, identity }: NamespaceRequest): Promise<
   }
 }
 
-/** The check of each write that the gateway may reject. */
+/** The checks of writes that the gateway may reject, by operation id. */
 const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>) | undefined>> = {
   acceptDevice: checkAcceptance,
   updateDeviceStatus: checkAcceptance,
@@ -69,6 +69,6 @@ const CHECKS: Readonly<Record<string, ((request: DeviceRequest) => Promise<void>
  */
 export async function checkBilling(operation: string, request: BillableRequest): Promise<void> {
   if (request.services.settings.edition !== "cloud") return;
-  // The contract gives these operations such parameters and such an identity.
+  // The contract defines these parameters and this identity for the operations above.
   await CHECKS[operation]?.(request as DeviceRequest);
 }

@@ -10,7 +10,7 @@ import { recordBilling } from "./trace.ts";
 const alreadyCustomer = () => new ConflictError("the namespace already has a customer");
 
 /**
- * Creates the customer at the gateway, then stores it. The process may stop before it stores the id. A retry then
+ * Creates the customer at the gateway, then stores the customer's id. If the process stops in between, a retry
  * receives the same customer, because the idempotency key derives from the tenant id.
  */
 export const createCustomer: Handler<PublicOperations["createCustomer"]> = async (context) => {

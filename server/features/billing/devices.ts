@@ -11,8 +11,8 @@ import { recordBilling } from "./trace.ts";
 const OFFERED = 3;
 
 /**
- * Returns the uids of the accepted devices with the most sessions. If the numbers are equal, the latest report
- * decides.
+ * Returns the uids of the accepted devices with the most sessions. Devices with equal numbers are sorted by their
+ * latest report.
  */
 async function mostUsed({ db }: Services, tenantId: string): Promise<string[]> {
   // Prisma's order by the size of a relation would count the sessions of all namespaces.

@@ -10,7 +10,7 @@ import { wireDate } from "../wireDate.ts";
 
 type Status = billing.SubscriptionStatus;
 
-/** Returns the stored billing state of a namespace, or null if it has no customer. */
+/** Returns the stored billing state of a namespace, or null if the namespace has no customer. */
 export function billingOf({ db }: Pick<SqlServices, "db">, tenantId: string): Promise<Billing | null> {
   return findRow(db, "Billing", { tenantId });
 }

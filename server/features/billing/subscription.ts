@@ -61,9 +61,9 @@ async function checkPaymentMethods(services: Services, customerId: string): Prom
 }
 
 /**
- * Creates the subscription at the gateway, then stores it. The process may stop or time out in between. Then a retry,
- * the next read of the subscription or the billing chore reads it from the gateway. The idempotency key stays the
- * same until the customer has a newer subscription.
+ * Creates the subscription at the gateway, then stores it. If the process stops or times out in between, the next
+ * retry, read of the subscription or billing chore reads the subscription from the gateway. The idempotency key stays
+ * the same until the customer has a newer subscription.
  */
 export const createSubscription: Handler<PublicOperations["createSubscription"]> = async (context) => {
   const { services, identity } = context;

@@ -29,7 +29,7 @@ async function refresh(services: Services, row: Billing): Promise<void> {
 
 /**
  * Ends the subscription of a deleted namespace. A subscription that was requested just before the deletion may start
- * after it. Therefore the end is requested again later, and the row is kept until then.
+ * after the deletion. Therefore the end is requested again later, and the row is kept until then.
  */
 async function endSubscriptionOf(
   services: Services,

@@ -73,8 +73,8 @@ interface Enrollment {
 }
 
 /**
- * Returns the enrollment of a device if its report changes nothing, or else undefined. It is read for every report,
- * so that a rename, a deletion and the end of the namespace take effect immediately on all instances.
+ * Returns the enrollment of a device if its report changes nothing, or else undefined. The enrollment is read for
+ * every report, so that a rename, a deletion and the end of the namespace take effect immediately on all instances.
  */
 async function unchangedEnrollment(
   services: Services,
@@ -106,8 +106,8 @@ interface ReportedNamespace {
 }
 
 /**
- * Reads the namespace of a report, and whether the device is enrolled. It runs before a report of an unknown client
- * causes a write.
+ * Reads the namespace of a report, and whether the device is enrolled. This read precedes any write that a report of
+ * an unknown client causes.
  */
 async function reportedNamespace(
   services: Services,

@@ -9,7 +9,7 @@ interface Counted {
 }
 
 /**
- * Returns a query for the number of devices in a namespace. It sums a few rows that triggers maintain.
+ * Returns a query for the number of devices in a namespace. The query sums a few rows that triggers maintain.
  * @param tenantId a value or a column
  */
 export function deviceCount(tenantId: Sql | string, { status, container }: Counted): Sql {
@@ -30,8 +30,8 @@ export async function countAccepted(db: SqlClient, tenantId: string): Promise<nu
 /**
  * Adds the counts of ended connections to one row. Several instances may do this at the same time, and during the
  * deletion of a namespace. An instance skips rows that another instance has locked, so that a deadlock cannot occur.
- * A new connection may have the process id of an ended connection. It then counts in the existing row, or in a new
- * row.
+ * A new connection may have the process id of an ended connection. The new connection then counts in the existing
+ * row, or in a new row.
  */
 export async function foldDeviceCounts({ db }: Pick<Services, "db">): Promise<void> {
   if (providerOf(db) !== "postgres") return;

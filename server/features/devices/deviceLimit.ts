@@ -10,7 +10,7 @@ const REMOVED_LIFE = 30 * 24 * 60 * 60_000;
 
 interface Slot {
   readonly status: string;
-  /** A string is the wire format. */
+  /** A string has the wire format. */
   readonly statusUpdatedAt: Date | string;
 }
 

@@ -13,7 +13,10 @@ const PURPOSE = "device challenge";
 const MODULUS_MAX = 4096;
 const EXPONENT = 65_537n;
 
-/** Returns a challenge that contains its expiry and seal. Every instance can check it, and no instance stores it. */
+/**
+ * Returns a challenge that contains its expiry and seal. Every instance can check the challenge. No instance stores
+ * challenges.
+ */
 export const challengeDevice: Handler<PublicOperations["challengeDevice"]> = async ({ services }) => {
   const text = `${services.now().getTime() + LIFE}.${randomUUID()}`;
   return { challenge: `${text}.${services.sealer.mark(text, PURPOSE)}` };

@@ -34,7 +34,7 @@ export class Heartbeats {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const run = this.#running.then(() => this.#write());
-    // The caller of this run receives its error. The next run starts without it.
+    // The caller of this run receives its error. The next run ignores the error.
     this.#running = run.catch(() => {});
     return run;
   }

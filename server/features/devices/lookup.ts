@@ -19,8 +19,8 @@ export interface DeviceAddress {
 export const withNamespace = { ...withTags, namespace: true } as const;
 
 /**
- * Returns the accepted device of an SSH address with its tags and namespace, or null. All reads see the same moment.
- * Names are stored in lower case.
+ * Returns the accepted device of an SSH address with its tags and namespace, or null. All data is from the same
+ * moment. Names are stored in lower case.
  */
 export async function findAddressed(tx: Transaction, { domain, name }: DeviceAddress) {
   const namespace = await tx.namespace.findUnique({ where: { name: domain.toLowerCase() } });

@@ -19,8 +19,8 @@ export function nameLead({ db }: Pick<Services, "db">, tenantId: string, part: s
 }
 
 /**
- * Uses the table that `nameIndex.ts` creates. It finds the names of all namespaces that contain all trigrams, in any
- * order.
+ * Returns a lead from the table that `nameIndex.ts` creates. The lead covers the names of all namespaces. It finds
+ * names that contain all trigrams, in any order.
  */
 function leadOnSqlite(part: string): Lead | undefined {
   const characters = [...part];
@@ -34,8 +34,9 @@ function leadOnSqlite(part: string): Lead | undefined {
 }
 
 /**
- * Uses the index that `nameIndex.ts` creates, if it exists and the planner selects it. A pattern without three
- * adjacent letters or digits would read the whole index, with the names of all namespaces.
+ * Returns a lead that PostgreSQL can answer from the index that `nameIndex.ts` creates, if the index exists and the
+ * planner selects it. A pattern without three adjacent letters or digits would read the whole index, with the names
+ * of all namespaces.
  */
 function leadOnPostgresql(tenantId: string, part: string): Lead | undefined {
   if (!/[a-z0-9]{3}/i.test(part)) return undefined;

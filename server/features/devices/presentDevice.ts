@@ -12,14 +12,14 @@ type WireDevice = z.output<typeof devices.device>;
 interface Surroundings {
   /** Name of the namespace. */
   readonly namespace: string;
-  /** See `onlineSince`. In wire format, in which texts have the order of their times. */
+  /** The result of `onlineSince` in wire format. Texts in this format sort like their times. */
   readonly onlineSince: string;
   readonly acceptable: boolean;
 }
 
 /**
- * Returns a device as a role may see it. Observers do not receive the public key: with the MAC, it is sufficient to
- * request the device's token.
+ * Returns a device as a role may see it. Observers do not receive the public key, because the public key and the MAC
+ * are sufficient to request the device's token.
  */
 export const shownTo = <D extends Pick<WireDevice, "public_key">>(role: Role, device: D): D =>
   roleAtLeast(role, "operator") ? device : { ...device, public_key: "" };

@@ -52,7 +52,7 @@ async function deleteReplaced(replaced: Device, { operation, context }: Change):
 }
 
 /**
- * Returns the accepted device of the same machine, which has another key. Two agents without a MAC count as different
+ * Returns the accepted device of the same machine with another key. Two agents without a MAC count as different
  * machines.
  */
 async function replacedBy(db: SqlClient, { tenantId, uid, mac }: Device): Promise<Device | undefined> {

@@ -61,7 +61,8 @@ export function addFilterTag<M extends Filtered>(
 
 /**
  * Removes a tag from a filter.
- * @throws InvalidError the filter is by host name, or would match every device without the tag (rules 16.7)
+ * @throws InvalidError the filter is by host name, or the tag is its last tag. Without tags it would match every
+ * device (rules 16.7).
  * @throws NotFoundError the tag is not in the filter
  */
 export function removeFilterTag<M extends Filtered>(

@@ -27,7 +27,7 @@ const factsOf = (row: FirewallRule & StoredFilter) => ({
 
 type Facts = ReturnType<typeof factsOf>;
 
-/** The active rules of a namespace. */
+/** Reads the active rules of a namespace. */
 export async function activeRules(tx: Transaction, tenantId: string): Promise<Facts[]> {
   const rules: Facts[] = [];
   for (let last = 0; ; last = rules.at(-1)?.id ?? 0) {

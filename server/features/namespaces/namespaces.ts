@@ -66,7 +66,7 @@ export const createNamespace: ObjectWrite<PublicOperations["createNamespace"]> =
   const user = await callingUser(services, identity);
   const row = await createOnce(context, {
     taken: "name or tenant: is taken",
-    // The search includes the owner, so that a former owner learns nothing about the namespace.
+    // The search is limited to the owner, so that a former owner learns nothing about the namespace.
     find: async (tx, key) => {
       const known = await findRow(tx, "Namespace", { ownerId: user.id, creationKey: key });
       if (known && known.name !== body.name.toLowerCase())

@@ -25,7 +25,8 @@ export const forwardingOf = (
 
 /**
  * Returns the settings of a namespace in wire format. A setting that servers of version 0.19 do not have is present
- * only if it differs from its default. Clients and revisions therefore see all other namespaces unchanged.
+ * only if it differs from its default. A namespace with the defaults therefore has the same wire format and revision
+ * as in version 0.19.
  */
 export const wireSettings = (row: SettingsRow): Settings => ({
   session_record: row.sessionRecord,

@@ -3,7 +3,7 @@ import type { Services } from "../../services.ts";
 /**
  * Returns a link for a mail. Its origin comes only from the settings: an attacker who could choose the origin would
  * receive the token in the link.
- * @throws Error the setting is missing, which is required on a cloud instance
+ * @throws Error the setting is missing; a cloud instance requires it
  */
 export function mailedLink(
   { settings }: Pick<Services, "settings">,

@@ -20,8 +20,8 @@ type KeyServices = Pick<Services, "db" | "sealer" | "now" | "settings">;
 const sealPurpose = (fingerprint: string): string => `private key ${fingerprint}`;
 
 /**
- * Creates a key pair for one SSH login. It is stored in the database, encrypted, because the device's agent may
- * request the signature from another instance. The next creation deletes expired key pairs.
+ * Creates a key pair for one SSH login. The key pair is stored in the database, encrypted, because the device's agent
+ * may request the signature from another instance. The next creation deletes expired key pairs.
  */
 export const createPrivateKey: Handler<InternalOperations["createPrivateKey"]> = async ({
   services,
@@ -50,8 +50,8 @@ const NEVER = new Date("9999-12-31T00:00:00Z");
 
 /**
  * The key pair with which the gateway logs in to agents. All logins and instances use the same key pair, so that
- * agents can pin it. Devices can request signatures with this key, but an SSH server would accept none of them: the
- * contract rejects the data that such a server requires to be signed.
+ * agents can pin it. Devices can request signatures with this key, but no SSH server accepts these signatures: the
+ * contract rejects the data that an SSH server requires to be signed.
  */
 export class StoredAgentKey implements AgentKey {
   readonly #services: KeyServices;
@@ -104,8 +104,8 @@ export class StoredAgentKey implements AgentKey {
 }
 
 /**
- * Checks that a device is accepted.
- * @throws ForbiddenError the device is not accepted. It receives no logins, so its agent needs no signatures.
+ * Checks that a device is accepted. Other devices receive no logins, so their agents need no signatures.
+ * @throws ForbiddenError the device is not accepted
  */
 async function checkAccepted(services: Services, uid: string): Promise<void> {
   if ((await services.db.device.count({ where: { uid, status: "accepted" } })) > 0) return;

@@ -19,7 +19,7 @@ const entityId = ({ serviceUrl }: SamlSettings): string => serviceUrl + METADATA
 const consumer = ({ serviceUrl }: SamlSettings): string => serviceUrl + CONSUMER_PATH;
 
 /**
- * Loads the SAML library. It creates requests and metadata, and verifies signatures. This package checks times,
+ * Loads the SAML library, which creates requests and metadata, and verifies signatures. This package checks times,
  * request, recipient and issuer in the signed text: the library reads the request's id from an unsigned part and does
  * not check the recipient. The library is loaded on demand, because it takes a tenth of the start time and few
  * instances use SAML.
@@ -61,8 +61,8 @@ export async function serviceMetadata(settings: SamlSettings): Promise<string> {
 /** A valid assertion of the identity provider for this service. */
 export interface Answer extends Assertion {
   /**
-   * Id of the request that the response belongs to. `readResponse` does not check whether this service created it, or
-   * when.
+   * Id of the request that the response belongs to. `readResponse` does not check whether or when this service
+   * created the request.
    */
   readonly request: string;
 }

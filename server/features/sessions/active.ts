@@ -7,8 +7,8 @@ import type { Services } from "../../services.ts";
 const ACTIVE_WINDOW = 90_000;
 
 /**
- * Returns the time after which an active session has sent a keep-alive. An active session is also authenticated and
- * not closed.
+ * Returns the start of the time window for keep-alives of active sessions. An active session is also authenticated
+ * and not closed.
  */
 export function activeSince(services: Services): Date {
   return new Date(services.now().getTime() - ACTIVE_WINDOW);

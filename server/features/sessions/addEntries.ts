@@ -172,8 +172,8 @@ async function find(services: Services, tx: SqlClient, key: SessionKey): Promise
 }
 
 /**
- * Writes the rows. The session comes first: concurrent additions conflict on its row, and a conflict is retried. In
- * the other tables their sequences would violate a unique index, which is an error.
+ * Writes the rows. The session comes first: concurrent additions conflict on its row, and a conflict is retried. If
+ * another table came first, the sequences of concurrent additions would violate a unique index, which is an error.
  */
 async function write(tx: SqlClient, uid: string, { events, chunks, assignments }: Rows): Promise<void> {
   if (assignments.length > 0) {

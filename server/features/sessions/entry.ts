@@ -113,7 +113,7 @@ export const storeSessionRecord: Handler<InternalOperations["storeSessionRecord"
     await appendRecord(services, { uid }, Number(params.seat), body);
     return undefined;
   }
-  // The end of a recording, which is already stored.
+  // A request without a body marks the end of a recording. The recording is already stored.
   const session = await services.db.session.findUnique({ where: { uid }, select: { uid: true } });
   if (!session) throw unknownSession();
   return undefined;

@@ -44,7 +44,7 @@ interface Recording {
   readonly tenantId: string;
 }
 
-/** Reads chunks in order of arrival, which their sequence numbers follow. */
+/** Reads chunks by their sequence numbers, which follow the order of arrival. */
 function readBatch(
   services: Services,
   { uid, seat, tenantId }: Recording,

@@ -30,8 +30,8 @@ export async function trimSessions(services: Services): Promise<void> {
   const { sessionRetention: sessions, recordingRetention: recordings } = services.settings;
   const limits = [sessions, recordings].filter((days) => days > 0);
   const run = limitedRun();
-  // A session's recording expires with the session. It is deleted first, because it may have more rows than one
-  // statement should delete.
+  // A session's recording expires with the session. The recording is deleted first, because it may have more rows
+  // than one statement should delete.
   if (limits.length > 0) await trimRecordings(services, before(services, Math.min(...limits)), run);
   if (sessions > 0) await trimUnrecorded(services, before(services, sessions), run);
 }

@@ -80,7 +80,7 @@ export async function countFailure(services: Services, key: LockoutKey): Promise
 
 /**
  * Deletes the failed attempts. After a correct secret, call it in the transaction that uses the secret, so that
- * another attempt under the same key comes before or after both.
+ * another attempt under the same key runs before or after both steps.
  */
 export async function forgetFailures(services: Services, key: LockoutKey): Promise<void> {
   await services.db.loginFailure.deleteMany({ where: key });

@@ -1,4 +1,4 @@
-/** Statuses of a running subscription. Only the months of running subscriptions count. */
+/** The statuses of running subscriptions. Only the months of running subscriptions count. */
 export const RUNNING = ["active", "past_due"];
 
 /** The running statuses, and the status that can become active again. */

@@ -14,7 +14,10 @@ const update = async (body: object, token = ana.token) => {
   return [answer.status, answer.body];
 };
 const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
-const pending = (...fields: string[]) => ({ message: expect.stringContaining("confirmed"), pending: fields });
+const pending = (...fields: string[]) => ({
+  message: expect.stringContaining("after confirmation"),
+  pending: fields,
+});
 const confirm = async (link: URL, more: object = { password: PASSWORD }) => {
   const [id, token] = [link.searchParams.get("id"), link.searchParams.get("token")];
   const answer = await app.call("confirmAddress", { body: { id, token, ...more } });
@@ -34,7 +37,7 @@ describe("a token alone", () => {
     expect(await update({ name: "Ana R", email: NEW })).toEqual([200, pending("email")]);
     expect(await stored()).toMatchObject({ name: "Ana R", email: ana.email });
     const [notice] = await mailsTo(ana.email);
-    expect(notice?.text).toContain("asked for another e-mail address");
+    expect(notice?.text).toContain("A new e-mail address was requested");
     expect(notice?.text).not.toContain(NEW);
     const before = (await mailsTo(NEW)).length;
     for (const username of [NEW, "ana"]) await app.call("recoverPassword", { body: { username } });
@@ -61,7 +64,7 @@ describe("a token alone", () => {
     expect(await update({ recovery_email: NEW })).toEqual([200, pending("recovery_email")]);
     expect((await stored()).recoveryEmail).toBe("ana@recovery.org");
     for (const address of [ana.email, "ana@recovery.org"]) {
-      expect((await mailsTo(address)).at(-1)?.text).toContain("asked for another recovery e-mail address");
+      expect((await mailsTo(address)).at(-1)?.text).toContain("A new recovery e-mail address was requested");
     }
   });
 

@@ -355,7 +355,7 @@ describe("a PostgreSQL database", () => {
     const missing = join(testFolder(), "missing");
     expect(() =>
       readConfig({ GATEHOUSE_DATABASE_URL: url, GATEHOUSE_DATABASE_URL_FILE: missing }, {}),
-    ).toThrow("GATEHOUSE_DATABASE_URL and GATEHOUSE_DATABASE_URL_FILE are set");
+    ).toThrow("GATEHOUSE_DATABASE_URL and GATEHOUSE_DATABASE_URL_FILE are both set");
     expect(() => readConfig({ GATEHOUSE_DATABASE_URL_FILE: missing }, {})).toThrow(`cannot read ${missing}`);
     writeFileSync(missing, "\n");
     expect(() => readConfig({ GATEHOUSE_DATABASE_URL_FILE: missing }, {})).toThrow(`${missing} is empty`);

@@ -49,8 +49,9 @@ export const changedAddresses = (user: User, changes: Addresses): AddressField[]
   fieldsOf(changes).filter((field) => changes[field] !== user[field]);
 
 /**
- * Returns whether an address takes effect without a proof of the user's identity: the first recovery e-mail address
- * of a user without MFA, which cannot reset anything yet. Consoles set it before they turn MFA on.
+ * Returns whether an address takes effect without a proof of the user's identity. This applies to the first recovery
+ * e-mail address of a user without MFA, because such an address cannot reset anything yet. Consoles set it before
+ * they turn MFA on.
  */
 export const isFirstRecovery = (user: User, field: AddressField): boolean =>
   field === "recoveryEmail" && user.recoveryEmail === "" && user.mfaSecret === null;
@@ -95,13 +96,13 @@ export async function requestAddresses(
 }
 
 /**
- * Notifies all addresses of a user in a transaction that MFA is on: an attacker with a stolen login could have turned
- * it on.
+ * Queues a mail, in a transaction, to all addresses of a user after MFA was turned on. An attacker with a stolen
+ * login could have turned MFA on.
  */
 export const notifyOfMfa = (services: Services, user: User): Promise<void> =>
   notifyOldAddresses(services, user, "Multi-factor authentication was turned on for your account.");
 
-/** Notifies a user's previous addresses in a transaction that addresses have changed. */
+/** Queues a mail, in a transaction, to a user's previous addresses after a change of addresses. */
 export async function notifyOfChange(
   services: Services,
   user: User,

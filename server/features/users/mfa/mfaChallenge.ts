@@ -142,7 +142,8 @@ function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null
 
 /**
  * Maximum number of steps by which the last used step may be ahead of a correct code's step: two between adjacent
- * steps, and two between the clocks of instances. An incorrect clock has used a step that is further ahead.
+ * steps, and two between the clocks of instances. If the last used step is further ahead, the clock was wrong when
+ * the step was used.
  */
 const AHEAD = 4;
 
