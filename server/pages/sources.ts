@@ -197,7 +197,7 @@ const invitation = (separatesSignUp: boolean): LinkedPage => ({
   needs: ["registerUser"],
   title: "Accept an invitation",
   body:
-    `<p id="whom" data-separate-sign-up="${separatesSignUp}" hidden>You are invited to a namespace of this service, with the address ${ADDRESS}.</p>\n` +
+    `<p id="whom" data-separate-sign-up="${separatesSignUp}" hidden>You are invited to a namespace of this service with the address ${ADDRESS}.</p>\n` +
     [SIGN_UP, ...(separatesSignUp ? [LOG_IN, SECOND_FACTOR, ANOTHER_MAIL] : [])].join(""),
   scripts: ["accounts", "invitation"],
   start: "acceptInvitation",

@@ -34,7 +34,7 @@ export interface Invoice {
 export interface Subscription {
   readonly id: string;
   readonly status: billing.SubscriptionStatus;
-  /** Unix time in seconds at which the current period ends. */
+  /** End of the current period, as Unix time in seconds. */
   readonly endAt: number;
   /**
    * Open invoices and the latest other invoices, including invoices of earlier subscriptions. At most 100, latest

@@ -16,7 +16,7 @@ const DAY = 24 * 60 * 60;
 const YEAR = 365;
 
 /**
- * Returns the Unix second at which a key with this lifetime in days expires. 365 days are a calendar year. With -1,
+ * Returns the expiry of a key with this lifetime in days, as a Unix second. 365 days are a calendar year. With -1,
  * the key never expires (rules 15.2).
  */
 export function expiryOf(days: number, now: Date): number {
@@ -38,7 +38,7 @@ function checkRole(own: Role, requested: Role): void {
 
 /** Creation time of the last key that this process created in each namespace, in milliseconds since 1970. */
 const lastCreated = new LRUCache<string, number>({ max: 10_000 });
-/** Maximum time by which creation times may be ahead of the clock, in milliseconds. */
+/** Maximum lead of creation times over the clock, in milliseconds. */
 const AHEAD = 1000;
 
 /**

@@ -5,7 +5,7 @@ import type { SqlServices } from "../../services.ts";
 import { wireDate } from "../wireDate.ts";
 import { deviceCount } from "./deviceCounts.ts";
 
-/** Time for which a removed device's slot still counts on a cloud instance, in milliseconds (rules section 7). */
+/** Retention of a removed device's slot on a cloud instance, in milliseconds (rules section 7). */
 const REMOVED_LIFE = 30 * 24 * 60 * 60_000;
 
 interface Slot {

@@ -1,6 +1,6 @@
 import type { Services } from "../../services.ts";
 
-/** Time for which a report counts, in milliseconds (rules section 7). */
+/** Maximum age of an online device's last report, in milliseconds (rules section 7). */
 const ONLINE_WINDOW = 2 * 60_000;
 
 /**

@@ -46,7 +46,7 @@ export function presentFilter({ hostname, tags }: StoredFilter): Filter {
   return hostname === null ? { tags: tagNames(tags) } : { hostname };
 }
 
-/** Returns the declared form of a filter, in which the order of tags does not matter. */
+/** Returns the declared form of a filter. The order of tags does not matter, so tags are sorted. */
 export function declaredFilter(stored: StoredFilter): Filter {
   const { tags, ...rest } = presentFilter(stored);
   return tags === undefined ? rest : { tags: tags.toSorted() };

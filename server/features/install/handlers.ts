@@ -4,7 +4,7 @@ import { packageFile } from "../../files/packageFile.ts";
 import type { Handler, Handlers } from "../../http/handler.ts";
 
 /**
- * Returns variable assignments for a POSIX shell. Each value is in single quotes, in which only a single quote is
+ * Returns variable assignments for a POSIX shell. Each value is in single quotes, where only a single quote is
  * special. The shell therefore reads any value as text. Values must not contain NUL, which shells do not support.
  * @param values by variable name; the names must come from the code
  */

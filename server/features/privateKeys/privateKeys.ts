@@ -49,9 +49,9 @@ async function insert(
 const NEVER = new Date("9999-12-31T00:00:00Z");
 
 /**
- * The key pair with which the gateway logs in to agents. All logins and instances use the same key pair, so that
- * agents can pin it. Devices can request signatures with this key, but no SSH server accepts these signatures: the
- * contract rejects the data that an SSH server requires to be signed.
+ * The gateway's key pair for logins to agents. All logins and instances use the same key pair, so that agents can pin
+ * it. Devices can request signatures with this key, but no SSH server accepts these signatures: the contract rejects
+ * the data that an SSH server requires to be signed.
  */
 export class StoredAgentKey implements AgentKey {
   readonly #services: KeyServices;

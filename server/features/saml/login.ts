@@ -27,7 +27,7 @@ interface Login {
  *
  * A user with MFA must also provide the second factor of this service. An attacker who controls the identity provider
  * must not bypass it.
- * @returns the address to which the browser is redirected
+ * @returns the redirect address for the browser
  * @throws UnauthenticatedError the response is not accepted
  * @throws ForbiddenError, LockedOutError see `samlUser` and `startMfa`
  */

@@ -2,7 +2,8 @@ import type { Session } from "../../db/generated/sqlite/client.ts";
 import type { Services } from "../../services.ts";
 
 /**
- * Time for which a keep-alive counts, in milliseconds. The sender repeats it every 30 seconds (rules section 17.3).
+ * Maximum age of an active session's last keep-alive, in milliseconds. The sender repeats it every 30 seconds (rules
+ * section 17.3).
  */
 const ACTIVE_WINDOW = 90_000;
 

@@ -74,8 +74,8 @@ interface Rows {
 }
 
 /**
- * Adds entries to the record of a session (rules section 17.5 and 17.6). A closed session accepts late output for the
- * time for which it would have stayed active.
+ * Adds entries to the record of a session (rules section 17.5 and 17.6). A closed session accepts late output within
+ * the time window of {@link activeSince} after its end.
  * @returns undefined if the session does not exist
  * @throws DriverAdapterError the database rejects an entry
  */

@@ -4,7 +4,7 @@ import { ConflictError, ForbiddenError, NotFoundError } from "../../errors.ts";
 /** Maximum number of tags on a device, key or rule (rules section 16.2). */
 const MAXIMUM_TAGS = 3;
 
-/** Reads an object's tags in the order in which the caller sent them. */
+/** Reads an object's tags in the order of the caller. */
 export const withTags = { tags: { orderBy: { position: "asc" } } } as const;
 
 /** Returns the rows that store an object's tags and their order. */

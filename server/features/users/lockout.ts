@@ -5,7 +5,7 @@ import { hasEnded } from "../../hasEnded.ts";
 import type { Services } from "../../services.ts";
 
 const MINUTE = 60_000;
-/** Time for which the first failed attempts are stored, in minutes. */
+/** Retention of the first failed attempts, in minutes. */
 const FIRST_KEPT = 2;
 
 /** Key of a counter of failed logins: a source and a subject. The subject is a user, or a name that no user has. */
@@ -16,7 +16,7 @@ export interface LockoutKey {
 
 /**
  * Returns the penalty for the n-th consecutive failed attempt, in minutes: the duration of the lock (0: no lock), and
- * the time for which the attempt is stored (rules section 9).
+ * the retention of the attempt (rules section 9).
  */
 export function penaltyOf(
   attempts: number,
@@ -41,7 +41,7 @@ function lockOf(failure: Pick<LoginFailure, "lockedUntil"> | null, now: Date, ma
 
 /**
  * Returns the number of stored attempts of a counter, in a transaction.
- * @param kept time for which an attempt is stored, in milliseconds
+ * @param kept retention of an attempt, in milliseconds
  */
 export const attemptsOf = (failure: LoginFailure | null, now: Date, kept: number): number =>
   failure && !hasEnded(failure.expiresAt.getTime(), now.getTime(), kept) ? failure.attempts : 0;
@@ -86,14 +86,14 @@ export async function forgetFailures(services: Services, key: LockoutKey): Promi
   await services.db.loginFailure.deleteMany({ where: key });
 }
 
-/** Returns the value of `X-Account-Lockout`: the Unix second at which the lock ends, or 0 without a lock. */
+/** Returns the value of `X-Account-Lockout`: the Unix second of the lock's end, or 0 without a lock. */
 export function lockoutHeader(end: Date | null): string {
   return end === null ? "0" : String(Math.ceil(end.getTime() / 1000));
 }
 
 /**
  * Returns the error for a locked key.
- * @param end time at which the lock ends
+ * @param end end of the lock
  */
 export function lockedOut(end: Date): LockedOutError {
   return new LockedOutError("too many failed logins: try again later", {

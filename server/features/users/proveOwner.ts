@@ -13,8 +13,8 @@ interface Credentials {
 }
 
 /**
- * Returns whether the password is the user's password. Wrong passwords count like wrong logins, but for all networks
- * together: an attacker with a stolen token could guess the password here.
+ * Returns whether the password is the user's password. Wrong passwords count like wrong logins. One counter covers
+ * all networks, because an attacker with a stolen token could guess the password here.
  * @throws LockedOutError the user sent too many wrong passwords
  */
 export async function isCurrentPassword(

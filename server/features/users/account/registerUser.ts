@@ -116,15 +116,15 @@ const WAITING = 7 * 24 * 60 * 60_000;
 export async function forgetAccounts({ db, now }: Pick<Services, "db" | "now">): Promise<void> {
   const time = now();
   await db.mailToken.deleteMany({ where: { expiresAt: { lte: time } } });
-  const alone = { memberships: { none: {} }, owned: { none: {} } };
+  const withoutNamespaces = { memberships: { none: {} }, owned: { none: {} } };
   await db.user.deleteMany({
     where: {
-      ...alone,
+      ...withoutNamespaces,
       status: "not-confirmed",
       createdAt: { lte: new Date(time.getTime() - WAITING) },
       // Another mail can still confirm the account.
       mailTokens: { none: {} },
     },
   });
-  await db.user.deleteMany({ where: { ...alone, status: "invited" } });
+  await db.user.deleteMany({ where: { ...withoutNamespaces, status: "invited" } });
 }

@@ -6,7 +6,7 @@ import { digestOf } from "../../../secrets/digest.ts";
 import type { Services } from "../../../services.ts";
 import { attemptsOf, forgetFailures, type LockoutKey, lockedOut } from "../lockout.ts";
 
-/** Time for which a login waits for its second factor, in milliseconds (rules section 10.4). */
+/** Lifetime of a login that waits for its second factor, in milliseconds (rules section 10.4). */
 const CHALLENGE_LIFE = 30 * 60_000;
 /** Duration of a TOTP step, in seconds (rules section 10). */
 const STEP = 30;
@@ -16,7 +16,7 @@ const STEP = 30;
  * started.
  */
 const ATTEMPTS = 5;
-/** Time for which codes are then rejected, and for which a wrong code is stored, in milliseconds. */
+/** Duration of the rejection, and retention of a wrong code, in milliseconds. */
 const LOCK = 30 * 60_000;
 /** Maximum number of waiting logins of one user. A new login beyond it ends the oldest login. */
 const MAXIMUM_WAITING = 10;
@@ -109,7 +109,7 @@ export async function acceptCode(services: Services, user: User, code: string): 
 }
 
 /**
- * Counts an attempt under the key. Each attempt extends the time for which attempts are stored.
+ * Counts an attempt under the key. Each attempt extends the retention of the earlier attempts.
  * @throws LockedOutError no attempt remains
  */
 export async function takeAttempt(services: Services, key: LockoutKey): Promise<void> {
@@ -141,9 +141,9 @@ function mfaSecretOf(services: Services, { id, mfaSecret }: User): string | null
 }
 
 /**
- * Maximum number of steps by which the last used step may be ahead of a correct code's step: two between adjacent
- * steps, and two between the clocks of instances. If the last used step is further ahead, the clock was wrong when
- * the step was used.
+ * Maximum lead of the last used step over a correct code's step, in steps: two between adjacent steps, and two
+ * between the clocks of instances. If the last used step is further ahead, the clock was wrong when the step was
+ * used.
  */
 const AHEAD = 4;
 

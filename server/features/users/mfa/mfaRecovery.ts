@@ -13,7 +13,10 @@ import { findUser } from "../login.ts";
 import { homeOf, sessionOf } from "../session.ts";
 import { acceptCode, mfaCounter, takeAttempt } from "./mfaChallenge.ts";
 
-/** Time for which a recovery code can still disable MFA after its login, in milliseconds (rules section 10.7). */
+/**
+ * Maximum time between the login with a recovery code and the use of the same code to disable MFA, in milliseconds
+ * (rules section 10.7).
+ */
 const DISABLING_LIFE = 10 * 60_000;
 
 /**

@@ -24,8 +24,8 @@ const RESET_LIFE = 24 * 60 * 60_000;
  */
 const WAITING = 10;
 /**
- * Maximum number of requests, from all networks, for which a user receives mails per window (in milliseconds).
- * Further requests get the same response. The user has earlier mails with valid codes.
+ * Maximum number of requests, from all networks, that send mails to a user per window (in milliseconds). Further
+ * requests get the same response. The user has earlier mails with valid codes.
  */
 const MAILS = { most: 5, window: 60 * 60_000 };
 
