@@ -7,13 +7,13 @@ import { makeDataDir } from "../../support/dataFolder.ts";
 import { newPostgresql, postgresqlAddress } from "../../support/postgresql/database.ts";
 import { newSqlite } from "../../support/sqlite.ts";
 
-/** A database of a test's own, as the service finds it from its second start on. */
+/** A database of one test, as the service finds it after its first start. */
 export interface NewDatabase {
   readonly location: DatabaseLocation;
   remove(): Promise<void>;
 }
 
-/** Makes a database of the kind under test. */
+/** Creates a database of the kind under test. */
 export async function newDatabase(): Promise<NewDatabase> {
   const address = postgresqlAddress();
   if (address !== undefined) {

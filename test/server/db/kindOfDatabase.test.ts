@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { postgresqlAddress } from "../../support/postgresql/database.ts";
 import { testDatabase } from "./database.ts";
 
-test("each run of the server's tests is on the database that its name says", async ({ task }) => {
+test("each run of the server tests uses the database that the project's name states", async ({ task }) => {
   const onPostgresql = task.file.projectName === "postgresql";
   expect(postgresqlAddress() !== undefined).toBe(onPostgresql);
   const { client } = await testDatabase();

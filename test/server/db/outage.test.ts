@@ -30,7 +30,7 @@ test.each([
   ["unwritable", ["SQLITE_FULL", "SQLITE_READONLY_DBMOVED", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC"]],
   ["unreachable", ["SQLITE_CANTOPEN", "SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ"]],
   ["busy", ["SQLITE_BUSY", "SQLITE_LOCKED"]],
-])("%s: what SQLite says", (outage, codes) => {
+])("classifies errors of SQLite as %s", (outage, codes) => {
   expect(codes.map((code) => outageOf(ofSqlite(code)))).toEqual(codes.map(() => outage));
   expect(codes.map((code) => outageOf(ofPrisma("P2039", ofSqlite(code))))).toEqual(codes.map(() => outage));
   expect(codes.map((code) => outageOf(ofPrisma("P2010", ofSqlite(code))))).toEqual(codes.map(() => outage));
@@ -40,14 +40,14 @@ test.each([
   ["unwritable", ["53100", "58030", "25006"]],
   ["unreachable", ["08006", "08003", "53300", "57P01", "57P02", "57P03", "3D000", "28P01"]],
   ["busy", ["55P03", "57014", "25P03", "53200"]],
-])("%s: what PostgreSQL says", (outage, codes) => {
+])("classifies errors of PostgreSQL as %s", (outage, codes) => {
   expect(codes.map((code) => outageOf(ofPostgresql(code)))).toEqual(codes.map(() => outage));
   expect(codes.map((code) => outageOf(ofPrisma("P2039", ofPostgresql(code))))).toEqual(
     codes.map(() => outage),
   );
 });
 
-test("what is said of connections, and by Prisma alone", () => {
+test("classifies connection errors and Prisma's own errors", () => {
   const lost = [
     ofKind({ kind: "ConnectionClosed" }),
     ofPrisma("P1001", ofKind({ kind: "DatabaseNotReachable" })),
@@ -62,7 +62,7 @@ test("what is said of connections, and by Prisma alone", () => {
   expect([ofPrisma("P2024"), ofPrisma("P2028")].map(outageOf)).toEqual(["busy", "busy"]);
 });
 
-test("what is no outage, such as a defect of ours or a refusal of the data", () => {
+test("does not classify defects and rejected data as outages", () => {
   const others = [
     ofSqlite("SQLITE_ERROR"),
     ofSqlite("SQLITE_CORRUPT"),
@@ -77,7 +77,7 @@ test("what is no outage, such as a defect of ours or a refusal of the data", () 
   expect(others.map(outageOf)).toEqual(others.map(() => undefined));
 });
 
-test("the answer says when to try again, and nothing of the inside", () => {
+test("the response has Retry-After and no internal details", () => {
   const answers = [
     ofSqlite("SQLITE_FULL"),
     ofPostgresql("57P01"),

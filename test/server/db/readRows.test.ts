@@ -3,7 +3,7 @@ import { readRows, readWireRows, sql } from "../../../server/db/sql/sql.ts";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";
 
-test("gives what the client's own raw query gives: null, texts, numbers, truth values, times, 64 bits", async () => {
+test("returns the values of the client's raw query: null, text, numbers, booleans, times, 64-bit integers", async () => {
   const { client } = await testDatabase();
   const ann = { ...user("ann"), emailMarketing: true, mfaLastStep: 7, lastLogin: null };
   await client.user.create({ data: ann });
@@ -23,7 +23,7 @@ test("gives what the client's own raw query gives: null, texts, numbers, truth v
   expect(await readRows(client, since)).toEqual([{ id: "ann" }]);
 });
 
-test("inside of a transaction it is a part of that: it sees what is not there for others, and is then undone", async () => {
+test("reads uncommitted rows inside the transaction, and none after its rollback", async () => {
   const { client } = await testDatabase();
   const names = sql`SELECT "username" FROM "User"`;
   const undone = client.$transaction(async (tx) => {
@@ -35,7 +35,7 @@ test("inside of a transaction it is a part of that: it sees what is not there fo
   expect(await readRows(client, names)).toEqual([]);
 });
 
-test("times are as the wire has them where that is asked for, inside of a transaction too", async () => {
+test("returns times in the wire format on request, inside a transaction too", async () => {
   const { client } = await testDatabase();
   const times = ["2026-01-02T03:04:05.678Z", "2026-01-02T03:04:05.600Z", "2026-01-02T03:04:05.000Z"];
   for (const [n, time] of times.entries()) {
@@ -49,7 +49,7 @@ test("times are as the wire has them where that is asked for, inside of a transa
   });
 });
 
-test("a value is never a part of the statement", async () => {
+test("passes values as parameters, never as part of the statement", async () => {
   const { client } = await testDatabase();
   await client.user.create({ data: user("ann") });
   const named = (name: string) => readRows(client, sql`SELECT "id" FROM "User" WHERE "username" = ${name}`);
@@ -57,7 +57,7 @@ test("a value is never a part of the statement", async () => {
   expect(await named("ann")).toEqual([{ id: "ann" }]);
 });
 
-test("what the database refuses is an error", async () => {
+test("rejects if the database rejects the statement", async () => {
   const { client } = await testDatabase();
   await expect(readRows(client, sql`SELECT * FROM "Nothing"`)).rejects.toThrow();
 });

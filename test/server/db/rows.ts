@@ -1,4 +1,4 @@
-/** What a user needs in the database. */
+/** A user row with the required columns. */
 export function user(username: string) {
   return {
     id: username,
@@ -10,7 +10,7 @@ export function user(username: string) {
   };
 }
 
-/** What a device needs in the database. */
+/** A device row with the required columns. */
 export function device<More extends object>(tenantId: string, uid: string, at: Date, more: More) {
   return {
     ...{ tenantId, uid, name: uid, mac: "", publicKey: "" },

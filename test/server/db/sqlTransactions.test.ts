@@ -11,14 +11,14 @@ const LANE = "lane";
 const names = async (db: SqlClient) =>
   (await readRows<{ id: string }>(db, sql`SELECT "id" FROM "User" ORDER BY "id"`)).map(({ id }) => id);
 
-/** Work that adds a user, and fails after that where it is told to. */
+/** Creates work that adds a user, and then fails if `fails` is set. */
 const adding = (name: string, fails: boolean) => async (tx: SqlClient) => {
   await insertRows(tx, "User", [user(name)]);
-  if (fails) throw new Error(`${name} changed its mind`);
+  if (fails) throw new Error(`work for ${name} failed`);
   return name;
 };
 
-test("of work that comes at once, what fails is undone and nothing else, and each learns how it ended", async () => {
+test("undoes only the failed work of a concurrent batch, and reports each result to its caller", async () => {
   const { client: db } = await testDatabase();
   const jobs = fc.array(fc.boolean(), { minLength: 1, maxLength: 150 });
   let run = 0;
@@ -40,7 +40,7 @@ test("of work that comes at once, what fails is undone and nothing else, and eac
   );
 });
 
-test("what a transaction checked still holds when it writes", async () => {
+test("keeps the values that a transaction has read unchanged until it writes", async () => {
   const { client: db } = await testDatabase();
   const id = "counter";
   await insertRows(db, "User", [{ ...user(id), maxNamespaces: 0 }]);
@@ -53,7 +53,7 @@ test("what a transaction checked still holds when it writes", async () => {
   expect(await findRow(db, "User", { id })).toMatchObject({ maxNamespaces: 20 });
 });
 
-test("work of several lanes that conflicts is done again until each has succeeded, also where it waited for nothing", async () => {
+test("retries conflicting work of several lanes until all of it succeeds, including statements left to the commit", async () => {
   const { client: db } = await testDatabase();
   const id = "counter";
   await insertRows(db, "User", [{ ...user(id), maxNamespaces: 0 }]);
@@ -70,7 +70,7 @@ test("work of several lanes that conflicts is done again until each has succeede
   expect(await findRow(db, "User", { id })).toMatchObject({ maxNamespaces: lanes.length });
 });
 
-test("a statement that the database refuses undoes its own work alone", async () => {
+test("a rejected statement undoes only its own work", async () => {
   const { client: db } = await testDatabase();
   const broken = (tx: SqlClient) => tx.$executeRaw(sql`UPDATE "Nowhere" SET "id" = 1`);
   const outcomes = await Promise.allSettled([
@@ -85,7 +85,7 @@ test("a statement that the database refuses undoes its own work alone", async ()
   expect(await names(db)).toEqual(["ann", "cyd"]);
 });
 
-test("rows are found, inserted, changed and deleted as Prisma's client finds them", async () => {
+test("finds, inserts, updates and deletes rows as Prisma's client does", async () => {
   const { client: db } = await testDatabase();
   const row = { ...user("ann"), emailMarketing: true, mfaLastStep: 7, lastLogin: null };
   expect(await insertRows(db, "User", [row])).toBe(true);
@@ -96,7 +96,7 @@ test("rows are found, inserted, changed and deleted as Prisma's client finds the
   const changes = { emailMarketing: false, lastLogin: new Date("2026-05-06T07:08:09.012Z") };
   expect(await updateRow(db, "User", { id: "ann" }, changes)).toBe(true);
   expect(await db.user.findUniqueOrThrow({ where: { id: "ann" } })).toEqual({ ...found, ...changes });
-  expect(await updateRow(db, "User", { id: "nobody" }, changes)).toBe(false);
+  expect(await updateRow(db, "User", { id: "missing" }, changes)).toBe(false);
   expect(await deleteRows(db, "User", { id: "ann" })).toBe(true);
   expect(await deleteRows(db, "User", { id: "ann" })).toBe(false);
   expect(await findRow(db, "User", { id: "ann" })).toBeNull();

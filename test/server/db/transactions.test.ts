@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { testDatabase } from "./database.ts";
 import { user } from "./rows.ts";
 
-test("an acknowledged write outlives the rollback of another request's transaction", async () => {
+test("keeps an acknowledged write after the rollback of another request's transaction", async () => {
   const { client } = await testDatabase();
   const other = await testDatabase();
   const [begun, mayFail] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -13,21 +13,21 @@ test("an acknowledged write outlives the rollback of another request's transacti
     throw new Error("refused");
   });
   await Promise.race([begun.promise, failing]);
-  // Prisma begins a statement when it is waited for, hence `then`.
+  // Prisma starts a statement only when it is awaited, hence `then`.
   const write = client.user.create({ data: user("acknowledged") }).then((written) => written.id);
   const read = client.user.findMany().then((users) => users.map((found) => found.id));
-  // By now they are done, where nothing is in their way: the same on another database is.
+  // Unless the transaction blocks them, they are done when the same statements on another database are done.
   await other.client.user.create({ data: user("elsewhere") });
   await other.client.user.findMany();
   mayFail.resolve();
   await expect(failing).rejects.toThrow("refused");
   expect(await write).toBe("acknowledged");
   expect((await client.user.findMany()).map((found) => found.id)).toEqual(["acknowledged"]);
-  // Nobody sees what was never committed.
+  // Uncommitted rows are never visible to other requests.
   expect(await read).not.toContain("rolledback");
 });
 
-test("a statement that fails inside of a batch undoes the batch and nothing else", async () => {
+test("undoes only the batch when a statement in it fails", async () => {
   const { client } = await testDatabase();
   await client.user.create({ data: user("ann") });
   const batch = [client.user.create({ data: user("bob") }), client.user.create({ data: user("ann") })];
@@ -35,14 +35,14 @@ test("a statement that fails inside of a batch undoes the batch and nothing else
   expect((await client.user.findMany()).map((found) => found.id)).toEqual(["ann"]);
 });
 
-test("a transaction that takes too long is undone, and the database goes on", async () => {
+test("undoes a transaction that exceeds its timeout, and keeps the database usable", async () => {
   const { client } = await testDatabase();
   const slow = client.$transaction(
     async (transaction) => {
-      // Until one is refused.
+      // The loop ends when a statement is rejected.
       for (let n = 0; ; n += 1) {
         await transaction.user.create({ data: user(`slow-${n}`) });
-        // SQLite needs no turn of the event loop; the clock does.
+        // SQLite calls need no turn of the event loop, but the timer of the timeout does.
         await new Promise(setImmediate);
       }
     },

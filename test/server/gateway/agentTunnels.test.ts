@@ -17,7 +17,7 @@ interface Enrolled {
   readonly token: string;
 }
 
-/** A device that nobody else has; a proven one has proven its private key. */
+/** Enrolls a device with a MAC address that no other device has. A proven device has proven its private key. */
 async function newDevice({ accepted = true, proven = false } = {}): Promise<Enrolled> {
   next += 1;
   const mac = `00:00:00:00:${(next >> 8).toString(16).padStart(2, "0")}:${(next & 255).toString(16).padStart(2, "0")}`;
@@ -26,7 +26,7 @@ async function newDevice({ accepted = true, proven = false } = {}): Promise<Enro
   return device;
 }
 
-/** The tunnel of an agent, with the lines that it got. */
+/** The tunnel of an agent, with the lines that it received. */
 class FakeTunnel {
   readonly socket: WebSocket;
   readonly lines: { readonly command: string; readonly connPath?: string }[] = [];
@@ -50,7 +50,7 @@ class FakeTunnel {
     return this;
   }
 
-  /** The path at which it is to pick up a connection. */
+  /** Waits for an announcement; returns the path at which the agent picks up the connection. */
   async announced(): Promise<string> {
     const path = await vi.waitFor(() => {
       const line = this.lines.findLast(({ command }) => command === "conn-ready");
@@ -60,13 +60,13 @@ class FakeTunnel {
     return path ?? "";
   }
 
-  say(line: string): void {
+  send(line: string): void {
     this.socket.send(Buffer.from(line));
   }
 
-  /** Says that it could not pick up the connection at the path. */
+  /** Reports that the agent could not pick up the connection at the path. */
   fail(path: string): void {
-    this.say(`${JSON.stringify({ command: "pickup-failed", connPath: path, err: "no" })}\n`);
+    this.send(`${JSON.stringify({ command: "pickup-failed", connPath: path, err: "no" })}\n`);
   }
 }
 
@@ -75,10 +75,10 @@ afterEach(() => {
   for (const socket of open.splice(0)) socket.terminate();
 });
 
-/** What an agent picks a connection up with. */
+/** Opens the WebSocket with which an agent picks up a connection. */
 function pickUp(path: string): WebSocket {
   const socket = new WebSocket(app.url.replace("http", "ws") + path);
-  // Ended before it was open, by the test's end.
+  // The end of the test can close the socket before it is open.
   socket.on("error", () => {});
   open.push(socket);
   return socket;
@@ -87,7 +87,7 @@ function pickUp(path: string): WebSocket {
 const stateOf = async ({ uid }: Enrolled) =>
   (await ana.call("getDevice", { params: { uid } })).body as { readonly online: boolean };
 
-/** A request for a WebSocket that is refused: its status and its message. */
+/** Sends a WebSocket request that the service rejects; returns its status and message. */
 function refused(path: string, authorization?: string): Promise<[number | undefined, string]> {
   const headers = {
     connection: "Upgrade",
@@ -110,12 +110,12 @@ function refused(path: string, authorization?: string): Promise<[number | undefi
   });
 }
 
-test("only an agent gets a tunnel", async () => {
+test("accepts a tunnel only from an agent", async () => {
   expect((await refused("/ssh/connection"))[0]).toBe(401);
   expect((await refused("/ssh/connection", ana.token))[0]).toBe(403);
 });
 
-test("a device is online while it has a tunnel, and offline at once after it", async () => {
+test("a device is online while it has a tunnel, and offline immediately after the tunnel closes", async () => {
   const device = await newDevice();
   await app.call("offlineDevice", { token: device.token, params: { uid: device.uid } });
   const tunnel = await new FakeTunnel(device.token).opened();
@@ -125,7 +125,7 @@ test("a device is online while it has a tunnel, and offline at once after it", a
   await expect.poll(async () => (await stateOf(device)).online).toBe(false);
 });
 
-test("a newer proven tunnel takes over, and the end of the older one leaves the device online", async () => {
+test("a newer proven tunnel replaces the older one, and the device stays online when the older one ends", async () => {
   const device = await newDevice({ proven: true });
   const older = await new FakeTunnel(device.token).opened();
   await vi.waitFor(() => expect(older.lines.length).toBeGreaterThan(0));
@@ -138,7 +138,7 @@ test("a newer proven tunnel takes over, and the end of the older one leaves the 
   expect((await stateOf(device)).online).toBe(true);
 });
 
-test("two agents with one device do not take over from each other all the time", async () => {
+test("two agents of one device do not replace each other's tunnel continuously", async () => {
   const device = await newDevice({ proven: true });
   const first = await new FakeTunnel(device.token).opened();
   await vi.waitFor(() => expect(first.lines.length).toBeGreaterThan(0));
@@ -147,20 +147,20 @@ test("two agents with one device do not take over from each other all the time",
     "the device opened another tunnel a few seconds ago",
   ]);
   expect(first.socket.readyState).toBe(WebSocket.OPEN);
-  // One that has lost its tunnel opens another one at once.
+  // An agent that has lost its tunnel can open another one immediately.
   first.socket.terminate();
   await expect.poll(async () => (await stateOf(device)).online).toBe(false);
   await new FakeTunnel(device.token).opened();
 });
 
-test("a tunnel without a proof displaces no other one, and is the only one of its network that waits", async () => {
+test("an unproven tunnel replaces no other tunnel, and only one per network waits", async () => {
   const device = await newDevice();
   const older = await new FakeTunnel(device.token).opened();
   await expect.poll(async () => (await stateOf(device)).online).toBe(true);
   const newer = await new FakeTunnel(device.token).opened();
   const path = await newer.announced();
   expect((await refused("/ssh/connection", device.token))[0]).toBe(429);
-  // From another network it is tried too.
+  // A tunnel from another network is tried too.
   const third = await new FakeTunnel(device.token, "127.0.0.9").opened();
   newer.fail(path);
   await newer.closed;
@@ -184,26 +184,26 @@ test("a tunnel without a proof displaces no other one, and is the only one of it
 
 test.each([
   ["a text frame", (socket: WebSocket) => socket.send('{"command":"keep-alive"}\n')],
-  ["what is no JSON", (socket: WebSocket) => socket.send(Buffer.from("hello\n"))],
-  ["a message without end", (socket: WebSocket) => socket.send(Buffer.alloc(5000, 0x20))],
+  ["a frame that is not JSON", (socket: WebSocket) => socket.send(Buffer.from("hello\n"))],
+  ["a message without an end", (socket: WebSocket) => socket.send(Buffer.alloc(5000, 0x20))],
 ])("%s ends the tunnel", async (_what, send) => {
   const tunnel = await new FakeTunnel((await newDevice()).token).opened();
   send(tunnel.socket);
   await tunnel.closed;
 });
 
-test("lines may come in pieces, and commands that nobody knows are left alone", async () => {
+test("accepts lines in fragments, and ignores unknown commands", async () => {
   const device = await newDevice();
   const tunnel = await new FakeTunnel(device.token).opened();
   const reached = app.gateway.reach(device.uid).catch((error: Error) => error.message);
   const failed = JSON.stringify({ command: "pickup-failed", connPath: await tunnel.announced(), err: "" });
-  tunnel.say('{"command":"later"}\n');
-  tunnel.say(failed.slice(0, 20));
-  tunnel.say(`${failed.slice(20)}\n{"command":"keep-alive"}\n`);
+  tunnel.send('{"command":"later"}\n');
+  tunnel.send(failed.slice(0, 20));
+  tunnel.send(`${failed.slice(20)}\n{"command":"keep-alive"}\n`);
   expect(await reached).toBe("could not pick up the connection");
 });
 
-test("an announced connection is picked up once, and carries bytes in both directions", async () => {
+test("an announced connection can be picked up once, and carries bytes in both directions", async () => {
   const device = await newDevice();
   const tunnel = await new FakeTunnel(device.token).opened();
   const reached = app.gateway.reach(device.uid);
@@ -220,7 +220,7 @@ test("an announced connection is picked up once, and carries bytes in both direc
   stream.destroy();
 });
 
-test("a request that is for no WebSocket does not use an announced connection up", async () => {
+test("a request that is not for a WebSocket does not use up an announced connection", async () => {
   const device = await newDevice();
   const tunnel = await new FakeTunnel(device.token).opened();
   const reached = app.gateway.reach(device.uid);
@@ -231,7 +231,7 @@ test("a request that is for no WebSocket does not use an announced connection up
   (await reached).destroy();
 });
 
-test("nobody picks up what was never announced", async () => {
+test("rejects the pickup of a connection that was never announced", async () => {
   expect((await refused("/ssh/revdial"))[0]).toBe(400);
   expect((await refused("/ssh/revdial?revdial.dialer=0f&uuid=0"))[0]).toBe(400);
   const { instanceId } = app.gateway;
@@ -241,15 +241,15 @@ test("nobody picks up what was never announced", async () => {
 test("a device cannot end the connection to another one", async () => {
   const [one, other] = [await newDevice(), await newDevice()];
   const tunnel = await new FakeTunnel(one.token).opened();
-  const strange = await new FakeTunnel(other.token).opened();
+  const otherTunnel = await new FakeTunnel(other.token).opened();
   const reached = app.gateway.reach(one.uid);
   const path = await tunnel.announced();
-  strange.fail(path);
+  otherTunnel.fail(path);
   pickUp(path);
   (await reached).destroy();
 });
 
-test("a device without a tunnel cannot be reached, nor one that hangs up", async () => {
+test("a device without a tunnel cannot be reached, nor a device whose tunnel closes", async () => {
   const device = await newDevice();
   await expect(app.gateway.reach(device.uid)).rejects.toThrow("is not connected");
   const tunnel = await new FakeTunnel(device.token).opened();
@@ -259,7 +259,7 @@ test("a device without a tunnel cannot be reached, nor one that hangs up", async
   expect(await reached).toBe("hung up");
 });
 
-test("pending devices hold tunnels too, but not any number behind one address", async () => {
+test("pending devices hold tunnels, up to a limit per address", async () => {
   const devices = await Promise.all(Array.from({ length: 51 }, () => newDevice({ accepted: false })));
   const last = devices.pop() as Enrolled;
   await Promise.all(devices.map(({ token }) => new FakeTunnel(token, "127.0.0.7").opened()));
@@ -268,7 +268,7 @@ test("pending devices hold tunnels too, but not any number behind one address", 
   await new FakeTunnel(last.token, "127.0.0.8").opened();
 });
 
-test("the tunnel of a deleted device ends at its next check", {
+test("ends the tunnel of a deleted device at its next check", {
   tags: ["long"],
   timeout: 60_000,
 }, async () => {

@@ -8,7 +8,7 @@ const app = withSharedApp();
 const isSqlite = () => providerOf(app.services.db) === "sqlite";
 beforeEach(() => app.services.db.instance.deleteMany());
 
-/** An instance whose clock is ahead by so many milliseconds. */
+/** Creates an instance whose clock is ahead by the given number of milliseconds. */
 const instance = (ahead = 0): Instances => {
   const now = () => new Date(Date.now() + ahead);
   return new Instances({ ...app.services, now }, undefined, () => pino({ level: "silent" }));
@@ -16,11 +16,11 @@ const instance = (ahead = 0): Instances => {
 const known = async (): Promise<string[]> =>
   (await app.services.db.instance.findMany()).map(({ id }) => id).sort();
 
-/** Makes the last sign of an instance as old as that of one that has ended. */
+/** Sets the last sign of life of an instance back, as if the instance had ended. */
 const outdate = ({ id }: Instances) =>
   app.services.db.instance.update({ where: { id }, data: { lastSeen: new Date(Date.now() - 300_000) } });
 
-test("an instance whose clock is ahead clears no other one", async (context) => {
+test("an instance whose clock is ahead clears no other instance", async (context) => {
   context.skip(isSqlite(), "one process at a time uses an SQLite file");
   const pass = turnableTime();
   const [right, ahead] = [instance(), instance(75_000)];
@@ -35,7 +35,7 @@ test("an instance whose clock is ahead clears no other one", async (context) => 
   expect(await known()).toEqual([ahead.id]);
 });
 
-test("an instance clears others only after its own signs have worked for a minute", async (context) => {
+test("an instance clears others only after its own signs of life have succeeded for a minute", async (context) => {
   context.skip(isSqlite(), "one process at a time uses an SQLite file");
   const pass = turnableTime();
   const [one, other] = [instance(), instance()];
@@ -48,7 +48,7 @@ test("an instance clears others only after its own signs have worked for a minut
     }
   };
   await signs(6);
-  // An outage: nobody has signed, and the other one may run.
+  // After an outage, no instance has sent a sign of life, and the other one may still run.
   pass(75_000);
   await signs(6);
   expect(await known()).toEqual([one.id, other.id].sort());
@@ -56,8 +56,8 @@ test("an instance clears others only after its own signs have worked for a minut
   expect(await known()).toEqual([one.id]);
 });
 
-test("a process on SQLite clears all that was before it, which has ended", async (context) => {
-  context.skip(!isSqlite(), "on PostgreSQL there are several");
+test("a process on SQLite clears all earlier instances, which have ended", async (context) => {
+  context.skip(!isSqlite(), "several processes use a PostgreSQL database");
   const [one, other] = [instance(), instance()];
   await one.sign();
   await other.sign();

@@ -16,7 +16,7 @@ beforeAll(async () => {
   await ana.call("acceptDevice", { params: { uid: deviceUid } });
 });
 
-/** A login by a password that goes on, and what it is ended with. */
+/** Starts a long login by password. Returns its uid and the mock function that receives the reason of its end. */
 async function liveLogin(settings: Partial<Services["settings"]> = {}) {
   const ended = vi.fn();
   const services = { ...app.services, settings: { ...app.services.settings, ...settings } };
@@ -33,7 +33,7 @@ async function liveLogin(settings: Partial<Services["settings"]> = {}) {
 
 const denyAll = { action: "deny", active: true, priority: 1, source_ip: ".*", username: "root" };
 
-test("a login ends when it has lasted as long as the namespace lets sessions last", async () => {
+test("ends a login at the namespace's maximum session duration", async () => {
   const { uid, ended } = await liveLogin();
   const edit = (minutes: number) =>
     app.call("editNamespace", {
@@ -42,7 +42,7 @@ test("a login ends when it has lasted as long as the namespace lets sessions las
     });
   app.pass(3600);
   await edit(90);
-  // A second check has taken place when another login is looked at.
+  // When the other login is checked, the first one has been checked a second time.
   const { uid: other, ended: otherEnded } = await liveLogin();
   await ana.call("closeSession", { params: { uid: other }, body: { device: deviceUid } });
   await expect.poll(() => otherEnded.mock.calls[0]).toEqual([other, "the session was closed"]);
@@ -52,7 +52,7 @@ test("a login ends when it has lasted as long as the namespace lets sessions las
   await edit(0);
 });
 
-test("a login goes on although the policy would refuse it, where the operator has it so", async () => {
+test("keeps a login that the policy no longer allows if `endRefusedSessions` is false", async () => {
   const kept = await liveLogin({ endRefusedSessions: false });
   const { uid, ended } = await liveLogin();
   const body = { ...denyAll, filter: { hostname: "edge-1" } };

@@ -38,11 +38,11 @@ it.each([
   "rsync --server --daemon --config=x .",
   "sftp-server -h",
   "git-upload-pack --help x",
-])("%j is not certainly one", (command) => {
+])("%j is not recognized as a transfer", (command) => {
   expect(of(command)).toBeUndefined();
 });
 
-it("SFTP is a transfer, a shell is none", () => {
+it("SFTP is a transfer, a shell is not", () => {
   expect(transferOf({ request: "subsystem", name: "sftp" })).toEqual({ program: "sftp", direction: "both" });
   expect(transferOf({ request: "shell" })).toBeUndefined();
 });

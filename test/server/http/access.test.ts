@@ -11,7 +11,7 @@ beforeAll(async () => {
   ({ uid } = await enroll(app, owner.tenant, "00:00:00:00:00:01"));
 });
 
-test("permission comes before the check of values, authentication before both", async () => {
+test("checks authentication before permission, and permission before values", async () => {
   const body = { name: 5 };
   const params = { tenant: owner.tenant };
   const watching = { name: "watching", expires_at: 30, role: "observer" };
@@ -21,7 +21,7 @@ test("permission comes before the check of values, authentication before both", 
   expect((await owner.call("editNamespace", { params, body })).status).toBe(422);
 });
 
-test("a token works with and without Bearer; an empty key header is none", async () => {
+test("accepts a token with and without Bearer, and ignores an empty key header", async () => {
   const bare = { headers: { authorization: owner.token } };
   expect((await app.call("getDevices", bare)).status).toBe(200);
   expect((await app.call("getDevices", { headers: { authorization: `bearer ${owner.token}` } })).status).toBe(
@@ -30,7 +30,7 @@ test("a token works with and without Bearer; an empty key header is none", async
   expect((await owner.call("getDevices", { apiKey: "" })).status).toBe(200);
 });
 
-test("a role change counts with the next request, and a removed member's token is refused", async () => {
+test("applies a role change to the next request, and rejects a removed member's token", async () => {
   const member = await app.user("changing");
   const params = { tenant: owner.tenant, uid: member.id };
   const invite = { token: owner.token, params, body: { email: member.email, role: "observer" } };
@@ -45,7 +45,7 @@ test("a role change counts with the next request, and a removed member's token i
   expect((await app.call("getUserInfo", { token: body.token })).status).toBe(401);
 });
 
-test("a user without a namespace is told so", async () => {
+test("returns an empty tenant and role for a user without a namespace", async () => {
   const homeless = await app.user("homeless");
   expect((await homeless.call("getUserInfo")).body).toMatchObject({ tenant: "", role: "" });
 });

@@ -19,7 +19,7 @@ test.each([
   ["010.0.0.1", undefined],
   ["203.0.113.7, 203.0.113.8", undefined],
   ["", undefined],
-])("the address %s is %s", (text, address) => {
+])("normalizes the address %s to %s", (text, address) => {
   expect(normalAddress(text)).toBe(address);
 });
 
@@ -29,7 +29,7 @@ test.each([
   ["2001:db8:1:2::", "2001:db8:1:2::/64"],
   ["2001:db8:1:3::", "2001:db8:1:3::/64"],
   ["", ""],
-])("%s counts as %s", (address, network) => {
+])("the network of %s is %s", (address, network) => {
   expect(networkOf(address)).toBe(network);
 });
 
@@ -45,11 +45,11 @@ test.each([
   ["10.0.0.0/-1", undefined],
   ["10/8", undefined],
   ["proxy", undefined],
-])("the range %s is %s", (text, range) => {
+])("normalizes the range %s to %s", (text, range) => {
   expect(normalRange(text)).toBe(range);
 });
 
-test("an address is matched whatever form it has, and never by a range of the other kind", () => {
+test("matches an address in any notation, and never by a range of the other family", () => {
   const matches = addressMatcher(["10.1.0.0/16", "192.0.2.1", "fd00::/8", "::1"]);
   for (const inside of ["10.1.255.255", "::ffff:10.1.0.1", "192.0.2.1", "fdff::1", "0:0:0:0:0:0:0:1"]) {
     expect([inside, matches(inside)]).toEqual([inside, true]);
@@ -60,7 +60,7 @@ test("an address is matched whatever form it has, and never by a range of the ot
   expect(addressMatcher([])("127.0.0.1")).toBe(false);
 });
 
-test("loopback is this machine alone", () => {
+test("only addresses of the same machine are loopback", () => {
   expect(["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"].map(isLoopback)).toEqual(Array(4).fill(true));
   expect(["0.0.0.0", "::", "192.0.2.1", "localhost"].map(isLoopback)).toEqual(Array(4).fill(false));
 });

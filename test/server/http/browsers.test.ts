@@ -4,10 +4,10 @@ import type { TestApp } from "./testApp.ts";
 
 const CONSOLE = "https://console.example.org";
 
-describe("every answer tells browsers to keep out", () => {
+describe("the headers for browsers", () => {
   const paths = ["/info", "/api/devices", "/nowhere", "/api/devices/%zz", "/openapi.json"];
 
-  test("whatever became of the request", async () => {
+  test("restrict the browser in every response, regardless of its status", async () => {
     const app = await testApp();
     for (const path of paths) {
       const { headers, status } = await app.send("GET", path);
@@ -22,7 +22,7 @@ describe("every answer tells browsers to keep out", () => {
     }
   });
 
-  test("and to come back by TLS alone, where there is TLS", async () => {
+  test("contain Strict-Transport-Security only with TLS", async () => {
     const hsts = async (app: TestApp, headers: Record<string, string> = {}) =>
       (await app.send("GET", "/info", { headers })).headers.get("strict-transport-security");
     const byTls = { "x-forwarded-proto": "https" };
@@ -46,12 +46,12 @@ describe("pages of other origins", () => {
       },
     });
 
-  test("may call when they are allowed, and read what clients need", async () => {
-    const asked = await preflight(CONSOLE);
-    expect(asked.status).toBe(204);
-    expect(asked.headers.get("access-control-allow-origin")).toBe(CONSOLE);
-    expect(asked.headers.get("access-control-allow-methods")).toContain("POST");
-    expect(asked.headers.get("access-control-allow-headers")).toMatch(
+  test("can call the service if they are allowed, and read the headers that clients need", async () => {
+    const response = await preflight(CONSOLE);
+    expect(response.status).toBe(204);
+    expect(response.headers.get("access-control-allow-origin")).toBe(CONSOLE);
+    expect(response.headers.get("access-control-allow-methods")).toContain("POST");
+    expect(response.headers.get("access-control-allow-headers")).toMatch(
       /Authorization.*X-API-Key.*Gatehouse-Declared-By/,
     );
     const { status, headers } = await app.send("GET", "/api/devices", { headers: { origin: CONSOLE } });
@@ -64,7 +64,7 @@ describe("pages of other origins", () => {
     expect(headers.get("access-control-allow-credentials")).toBeNull();
   });
 
-  test("are told of every header that changes an answer", async () => {
+  test("receive Vary with every header that changes a response", async () => {
     const { token } = await app.user("vera", "vera");
     const { status, headers } = await app.send("GET", `/api/sessions/${"0".repeat(64)}/records/0`, {
       headers: { origin: CONSOLE, authorization: `Bearer ${token}` },
@@ -77,18 +77,18 @@ describe("pages of other origins", () => {
     "null",
     "https://console.example.org.evil.example",
     "http://console.example.org",
-  ])("%s may not", async (origin) => {
+  ])("%s is not allowed", async (origin) => {
     expect((await preflight(origin)).headers.get("access-control-allow-origin")).toBeNull();
     const { headers } = await app.send("GET", "/info", { headers: { origin } });
     expect(headers.get("access-control-allow-origin")).toBeNull();
   });
 
-  test("are not even answered when none is allowed", async () => {
+  test("receive 405 for a preflight request if no origin is allowed", async () => {
     const closed = await testApp();
-    const asked = await closed.send("OPTIONS", "/api/login", {
+    const response = await closed.send("OPTIONS", "/api/login", {
       headers: { origin: CONSOLE, "access-control-request-method": "POST" },
     });
-    expect(asked.status).toBe(405);
-    expect(asked.headers.get("access-control-allow-origin")).toBeNull();
+    expect(response.status).toBe(405);
+    expect(response.headers.get("access-control-allow-origin")).toBeNull();
   });
 });

@@ -7,7 +7,7 @@ import { withSharedApp } from "./lab.ts";
 
 const app = withSharedApp();
 
-/** What the service answers to raw bytes until it ends the connection. */
+/** Sends raw bytes to the service; returns its response, read until the connection ends. */
 async function answerTo(text: string, url = app.url): Promise<string> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   let answer = "";
@@ -20,14 +20,14 @@ async function answerTo(text: string, url = app.url): Promise<string> {
   return answer;
 }
 
-test("headers of more than 64 KiB are refused", async () => {
+test("rejects headers of more than 64 KiB", async () => {
   const filler = "a".repeat(64 * 1024);
   expect(await answerTo(`GET /info HTTP/1.1\r\nHost: test\r\nX-Filler: ${filler}\r\n\r\n`)).toMatch(
     /^HTTP\/1\.1 431 /,
   );
 });
 
-test("a connection has bounds in time", async () => {
+test("sets timeouts and a maximum number of headers", async () => {
   const built = await buildApp(app.services, app.gateway);
   const { headersTimeout, requestTimeout, keepAliveTimeout, timeout, maxHeadersCount } = built.server;
   await built.close();
@@ -40,7 +40,7 @@ test("a connection has bounds in time", async () => {
   });
 });
 
-test("two hosts are refused, whatever the path, on every listener, and so is none", async () => {
+test("rejects two hosts and a missing host, for every path, on every listener", async () => {
   const internal = await buildInternalApp(app.services, app.gateway, {
     token: "a token of the internal listener",
   });
@@ -64,7 +64,7 @@ test("two hosts are refused, whatever the path, on every listener, and so is non
   }
 });
 
-test("two lengths of one body, and a length with chunks, are refused", async () => {
+test("rejects two lengths of one body, and a length with chunks", async () => {
   const head = "POST /api/login HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n";
   for (const lengths of [
     "Content-Length: 2\r\nContent-Length: 5",

@@ -12,14 +12,14 @@ const build = async () => {
   return { app: await buildApp(services, gateway), stop };
 };
 
-test("a route that does not declare who may call it keeps the server from starting", async () => {
+test("a route without declared access keeps the server from starting", async () => {
   const { app, stop } = await build();
   expect(() => app.get("/forgotten", async () => "secret")).toThrow(/GET \/forgotten has no declared access/);
   await app.close();
   await stop();
 });
 
-test("so does one of a plugin, and one whose reason is empty", async () => {
+test("a plugin's route with an empty reason keeps the server from starting", async () => {
   const { app, stop } = await build();
   app.register(async (plugin) => {
     plugin.get("/forgotten", { config: { publicBecause: "" } }, async () => "secret");
@@ -28,7 +28,7 @@ test("so does one of a plugin, and one whose reason is empty", async () => {
   await stop();
 });
 
-test("one that says why it is open starts", async () => {
+test("a route with a reason for public access starts", async () => {
   const { app, stop } = await build();
   app.get("/open", { config: { publicBecause: "a test" } }, async () => ({ open: true }));
   await app.ready();
@@ -37,11 +37,11 @@ test("one that says why it is open starts", async () => {
 });
 
 const TENANT = "3dd0d1f8-8246-4519-b11a-a3dd33717f65";
-/** Authorizes a caller for an operation that the contract does not have. It reads no database. */
+/** Authorizes a caller for an operation that the contract does not have, without reading a database. */
 const authorized = (operation: Operation, caller: Caller) =>
   authorize({} as SqlServices, operation, caller, TENANT, undefined);
 
-test("an operation of a namespace without a minimum role refuses the owner's key", async () => {
+test("rejects the owner's key for a namespace operation without a minimum role", async () => {
   const key: Caller = { kind: "apikey", name: "key", tenant: TENANT, role: "owner" };
   expect(await authorized(operations.getDevices, key)).toEqual({
     caller: key,
@@ -53,7 +53,7 @@ test("an operation of a namespace without a minimum role refuses the owner's key
 });
 
 test.each(["namespace", "path"] as const)(
-  "an operation with the scope %s refuses a device, even if it accepts device tokens",
+  "an operation with the scope %s rejects a device, even if it accepts device tokens",
   async (scope) => {
     const uid = "a".repeat(64);
     const device: Caller = { kind: "device", tenant: TENANT, uid, proven: true, expired: false };

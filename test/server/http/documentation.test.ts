@@ -4,7 +4,7 @@ import { withSharedApp } from "./lab.ts";
 const app = withSharedApp();
 
 test.each(["/docs", "/docs/"])(
-  "%s is whole: each file that it names is served, with its type",
+  "%s is complete: the service serves each linked file, with its type",
   async (path) => {
     const page = await app.send("GET", path);
     expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
@@ -17,16 +17,16 @@ test.each(["/docs", "/docs/"])(
       expect(file.text.length, name).toBeGreaterThan(100);
       const type = name.endsWith(".js") ? "text/javascript" : "text/css";
       expect(file.headers.get("content-type"), name).toBe(`${type}; charset=utf-8`);
-      // A browser that may not guess types needs this header on every file.
+      // A browser needs this header on every file to not guess its type.
       expect(file.headers.get("x-content-type-options"), name).toBe("nosniff");
     }
   },
 );
 
-test("it needs no other host, and its policy lets none in", async () => {
+test("needs no other host, and its policy allows none", async () => {
   const { text, headers } = await app.send("GET", "/docs");
   expect(text).not.toMatch(/https?:|\/\//);
-  // Nothing written into the page itself runs or styles it.
+  // The page has no inline scripts or styles.
   expect(text).not.toMatch(/<script>|<style|style=|onload/);
   const policy = headers.get("content-security-policy") ?? "";
   expect(policy).toContain("default-src 'none'");
@@ -34,7 +34,7 @@ test("it needs no other host, and its policy lets none in", async () => {
   expect(policy).not.toMatch(/unsafe|https?:|\*/);
 });
 
-test("it shows the document of this service, and keeps no credentials", async () => {
+test("shows the document of this service, and stores no credentials", async () => {
   const { text } = await app.send("GET", "/docs/start.js");
   expect(text).toContain('url: new URL("../openapi.json", document.currentScript.src).href');
   expect(text).toContain("persistAuthorization: false");

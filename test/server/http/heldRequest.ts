@@ -3,9 +3,9 @@ import { buildApp } from "../../../server/app.ts";
 import type { TestApp, TestUser } from "./testApp.ts";
 
 /**
- * Sends a request whose body does not come to its end: when this resolves its credential was checked, by a listener of
- * its own, and what follows happens before the service has read what is asked for.
- * @returns lets the body end; answers the status
+ * Sends a request and withholds the end of its body. Resolves when a separate listener has checked the credential. The
+ * caller's next steps then run before the service has read the request.
+ * @returns a function that sends the rest of the body and returns the status
  */
 export async function holdRequest(
   app: TestApp,
@@ -16,7 +16,7 @@ export async function holdRequest(
 ): Promise<() => Promise<number>> {
   const listener = await buildApp(app.services, app.gateway);
   const checked = Promise.withResolvers<void>();
-  // Credentials are checked by the hooks before this one.
+  // The hooks before this one check credentials.
   listener.addHook("preParsing", async () => checked.resolve());
   await listener.listen({ host: "127.0.0.1", port: 0 });
   const bytes = new TextEncoder().encode(JSON.stringify(body));

@@ -26,7 +26,7 @@ afterAll(async () => {
   await app.stop();
 });
 
-/** A path of the operation with parameters of the right form, of objects that are not there. */
+/** The operation's path, with well-formed parameters of objects that do not exist. */
 function missing(operation: Operation): string {
   const values: Record<string, string> = {
     id: "0".repeat(24),
@@ -36,17 +36,17 @@ function missing(operation: Operation): string {
   };
   const names = Object.keys(operation.params.shape);
   return pathOf(operation, {
-    params: Object.fromEntries(names.map((name) => [name, values[name] ?? "nobody"])),
+    params: Object.fromEntries(names.map((name) => [name, values[name] ?? "missing"])),
   });
 }
 
-/** On both listeners, each with credentials of its own: rules section 7. */
+/** The path that both listeners have, each with its own credentials (rules, section 7). */
 const shared = publicOperations.offlineDevice.path;
 
 describe.each(Object.keys(internalOperations) as (keyof InternalOperations)[])("%s", (id) => {
   const operation: Operation = internalOperations[id];
 
-  test("needs the internal token, whatever else is sent", async () => {
+  test("requires the internal token, whatever other credentials are sent", async () => {
     const wrong: Record<string, string>[] = [
       {},
       { "X-Internal-Token": "" },
@@ -68,14 +68,14 @@ describe.each(Object.keys(internalOperations) as (keyof InternalOperations)[])("
     }
   });
 
-  test("is not on the public listener", async () => {
+  test("is not served on the public listener", async () => {
     const headers = { "X-Internal-Token": INTERNAL_TOKEN };
     const { status } = await app.send(operation.method, missing(operation), { headers });
     expect(status).toBe(operation.path === shared ? 401 : 404);
   });
 });
 
-test("no public operation is on the internal listener", async () => {
+test("the internal listener serves no public operation", async () => {
   for (const operation of Object.values<Operation>(publicOperations)) {
     if (operation.path === shared) continue;
     for (const path of [operation.path, ...operation.aliases]) {
@@ -88,12 +88,12 @@ test("no public operation is on the internal listener", async () => {
   }
 });
 
-test("without the internal token, not even unknown paths are told from others", async () => {
+test("without the internal token, unknown paths get the same response as other paths", async () => {
   expect((await internal.send("GET", "/nowhere", { headers: {} })).status).toBe(403);
   expect((await internal.send("GET", "/nowhere")).status).toBe(404);
 });
 
-test("the community edition has no firewall to ask", async () => {
+test("the internal listener of the community edition does not evaluate the firewall", async () => {
   const community = await testApp({ edition: "community" });
   const listener = await startInternalApp(community);
   const { path } = internalOperations.evaluateFirewall;
@@ -107,7 +107,7 @@ describe("authRequest", () => {
   const identityOf = (headers: Headers) =>
     Object.fromEntries(NAMES.flatMap((name) => (headers.has(name) ? [[name, headers.get(name)]] : [])));
 
-  test("tells a user with a namespace, and one without", async () => {
+  test("identifies a user with a namespace, and a user without one", async () => {
     const { status, headers, text } = await internal.call("authRequest", { token: owner.token });
     expect([status, text]).toEqual([200, ""]);
     expect(identityOf(headers)).toEqual({
@@ -121,7 +121,7 @@ describe("authRequest", () => {
     expect(identityOf(without.headers)).toEqual({ "x-id": homeless.id, "x-username": "homeless" });
   });
 
-  test("tells an API key without giving it away", async () => {
+  test("identifies an API key without revealing it", async () => {
     const { status, headers, text } = await internal.call("authRequest", { apiKey });
     expect(status).toBe(200);
     expect(identityOf(headers)).toEqual({
@@ -132,13 +132,13 @@ describe("authRequest", () => {
     expect(JSON.stringify([...headers]) + text).not.toContain(apiKey);
   });
 
-  test("tells a device, which has no role", async () => {
+  test("identifies a device, which has no role", async () => {
     const { uid, token } = await enroll(app, owner.tenant, "00:00:00:00:00:01");
     const { headers } = await internal.call("authRequest", { token });
     expect(identityOf(headers)).toEqual({ "x-tenant-id": owner.tenant, "x-device-uid": uid });
   });
 
-  test("believes no header of the kind that it answers", async () => {
+  test("ignores request headers with the names of identity headers", async () => {
     const claimed = {
       "X-Tenant-ID": "00000000-0000-4000-8000-000000000000",
       "X-Role": "owner",
@@ -151,28 +151,28 @@ describe("authRequest", () => {
     expect(identityOf(device.headers)).toEqual({ "x-tenant-id": owner.tenant, "x-device-uid": uid });
     expect((await internal.call("authRequest", { headers: claimed })).status).toBe(401);
 
-    // On the public side they open nothing either, and change nobody's role.
+    // On the public listener, these headers grant no access and change no role.
     const body = { name: "renamed" };
     const rename = (options: object) => app.call("renameDevice", { params: { uid }, body, ...options });
     expect((await rename({ headers: { ...claimed, "X-Tenant-ID": owner.tenant } })).status).toBe(401);
-    const stranger = await app.user("stranger", "elsewhere");
+    const outsider = await app.user("outsider", "elsewhere");
     const headers = { ...claimed, "X-Tenant-ID": owner.tenant };
-    expect((await rename({ token: stranger.token, headers })).status).toBe(404);
-    expect((await stranger.call("getDevices", { headers })).body).toEqual([]);
+    expect((await rename({ token: outsider.token, headers })).status).toBe(404);
+    expect((await outsider.call("getDevices", { headers })).body).toEqual([]);
   });
 
   test.each([
-    ["nothing", {}],
-    ["garbage", { token: "garbage" }],
+    ["no credentials", {}],
+    ["a malformed token", { token: "garbage" }],
     ["an unknown key", { apiKey: "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10" }],
     ["the internal token", { token: INTERNAL_TOKEN }],
-  ])("answers 401 for %s, and no identity", async (_, credentials) => {
+  ])("returns 401 and no identity for %s", async (_, credentials) => {
     const { status, headers } = await internal.call("authRequest", credentials);
     expect(status).toBe(401);
     expect(identityOf(headers)).toEqual({});
   });
 
-  test("takes an unknown key for an answer even beside a good token", async () => {
+  test("rejects an unknown key even next to a valid token", async () => {
     const options = { token: owner.token, apiKey: "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10" };
     expect((await internal.call("authRequest", options)).status).toBe(401);
   });

@@ -5,11 +5,11 @@ import { startApp, type TestApp, type TestUser } from "./testApp.ts";
 
 type Start = Parameters<typeof startApp>;
 
-/** An object that stands for the one of the test that runs. */
+/** Creates a proxy of the current test's object. */
 function standIn<T extends object>(what: string, current: () => T | undefined): T {
   const ofNow = () => {
     const value = current();
-    if (value === undefined) throw new Error(`there is ${what} only while a test runs`);
+    if (value === undefined) throw new Error(`${what} exists only while a test runs`);
     return value;
   };
   return new Proxy({} as T, {
@@ -22,7 +22,7 @@ function standIn<T extends object>(what: string, current: () => T | undefined): 
   });
 }
 
-/** Has each test of the file, or of the `describe`, begin with what is started, and end with its stop. */
+/** Starts an object before each test of the file or `describe`, and stops it after the test. */
 function eachTest<T extends { stop(): Promise<void> }>(what: string, start: () => Promise<T>): T {
   let current: T | undefined;
   beforeEach(async () => {
@@ -42,10 +42,10 @@ export async function testApp(...how: Start): Promise<TestApp> {
   return app;
 }
 
-/** A service of its own for each test; the parameters are those of {@link startApp}. */
+/** A separate service for each test, with the parameters of {@link startApp}. */
 export const withApp = (...how: Start): TestApp => eachTest("a service", () => startApp(...how));
 
-/** A service of its own for each test, with the user `ana`, who owns the namespace `lab`. */
+/** A separate service for each test, with the user `ana`, who owns the namespace `lab`. */
 export function withLab(...how: Start): { readonly app: TestApp; readonly ana: TestUser } {
   const app = withApp(...how);
   let ana: TestUser | undefined;
@@ -59,7 +59,7 @@ export function withLab(...how: Start): { readonly app: TestApp; readonly ana: T
 export const withInternalApp = (app: TestApp): TestInternalApp =>
   eachTest("an internal listener", () => startInternalApp(app));
 
-/** One service for all tests of the file, or of the `describe`, which leave it as the others need it. */
+/** One service for all tests of the file or `describe`. Each test must leave it in a state that the others can use. */
 export function withSharedApp(...how: Start): TestApp {
   let app: TestApp | undefined;
   beforeAll(async () => {
@@ -69,7 +69,7 @@ export function withSharedApp(...how: Start): TestApp {
   return standIn("a service", () => app);
 }
 
-/** Turns MFA on for a user; `code` is that of the present time step, or of another one. */
+/** Enables MFA for a user. `code` returns the code of the current time step, or of another one. */
 export async function enableMfa(app: TestApp, user: TestUser) {
   await user.call("updateUser", { body: { recovery_email: `${user.username}@recovery.org` } });
   const { secret, recovery_codes } = (await user.call("generateMfa")).body;
@@ -80,7 +80,7 @@ export async function enableMfa(app: TestApp, user: TestUser) {
   return { secret, recoveryCodes: recovery_codes as string[], code };
 }
 
-/** Lets so many milliseconds pass, until the test has ended, by the clock that readiness and signs of life go by. */
+/** Returns a function that advances the clock of readiness and signs of life by milliseconds, until the test ends. */
 export function turnableTime(): (milliseconds: number) => void {
   const { now } = performance;
   let ahead = 0;

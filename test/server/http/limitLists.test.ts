@@ -12,11 +12,11 @@ const LIMITED = ["getDevices", "getDevice", "listAnnouncements"] as const;
 
 const metrics = makeMetrics();
 let app: FastifyInstance;
-/** Number of requests that were answered by a route. */
+/** Number of requests that a route handled. */
 let handled: number;
 let logged: { readonly msg: string; readonly [field: string]: unknown }[];
 
-/** An app whose answers take 50 ms of the event loop each, for callers who say in a header who they are. */
+/** Creates an app whose responses take 50 ms of the event loop each. Request headers identify the caller. */
 beforeEach(async () => {
   logged = [];
   handled = 0;
@@ -30,8 +30,8 @@ beforeEach(async () => {
   answerErrors(app);
   app.decorateRequest("identity", null);
   app.addHook("onRequest", async (request) => {
-    const { tenant = "", user, gone } = request.headers as Record<string, string>;
-    if (gone !== undefined) Object.assign(request.socket, { destroyed: true });
+    const { tenant = "", user, closed } = request.headers as Record<string, string>;
+    if (closed !== undefined) Object.assign(request.socket, { destroyed: true });
     if (user !== undefined) Object.assign(request, { identity: { tenant, userId: user } });
     else if (tenant !== "") Object.assign(request, { identity: { tenant } });
   });
@@ -48,7 +48,7 @@ beforeEach(async () => {
 });
 afterEach(() => app.close());
 
-/** Sends so many requests in one turn of the event loop; answers their statuses, in their order. */
+/** Sends requests in one turn of the event loop; returns their statuses in order. */
 async function statuses(count: number, url: string, headers: Record<string, string>): Promise<number[]> {
   const answers = await Promise.all(
     Array.from({ length: count }, async () => {
@@ -64,7 +64,7 @@ async function statuses(count: number, url: string, headers: Record<string, stri
 
 const TOO_MANY = [200, 200, 503, 503];
 
-test("only lists are refused, and only to the namespace that has too many of them", async () => {
+test("rejects only lists, and only for the namespace that has too many of them", async () => {
   const [a, b, ...others] = await Promise.all([
     statuses(4, "/getDevices", { tenant: "a" }),
     statuses(1, "/getDevices", { tenant: "b" }),
@@ -75,7 +75,7 @@ test("only lists are refused, and only to the namespace that has too many of the
   expect(new Set(others.flat())).toEqual(new Set([200]));
 });
 
-test("without a namespace the lists are the user's", async () => {
+test("limits the user's lists if there is no namespace", async () => {
   const [one, other] = await Promise.all([
     statuses(4, "/getDevices", { user: "ann" }),
     statuses(2, "/getDevices", { user: "ben" }),
@@ -83,15 +83,15 @@ test("without a namespace the lists are the user's", async () => {
   expect([one, other]).toEqual([TOO_MANY, [200, 200]]);
 });
 
-test("a list that waited is not made for who has hung up meanwhile", async () => {
+test("skips a waiting list if its client has disconnected", async () => {
   const waited = [statuses(1, "/getDevices", { tenant: "a" }), statuses(1, "/getDevices", { tenant: "b" })];
-  void statuses(1, "/getDevices", { tenant: "c", gone: "yes" });
+  void statuses(1, "/getDevices", { tenant: "c", closed: "yes" });
   waited.push(statuses(1, "/getDevices", { tenant: "d" }));
   expect(await Promise.all(waited)).toEqual([[200], [200], [200]]);
   expect(handled).toBe(3);
 });
 
-test("refusals are counted; the log says when they begin, and when there were none for a while", async () => {
+test("counts rejected lists, and logs when rejections start and when they have stopped for a while", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const before = (await metrics.refusedLists.get()).values[0]?.value ?? 0;

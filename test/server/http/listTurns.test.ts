@@ -4,22 +4,22 @@ import { ListTimes, ListTurns } from "../../../server/http/limits/ListTurns.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Lists that take turns by a clock of their own, and have no other work beside them than what a test makes. */
+/** Lists that take turns by a simulated clock. The only other work is the work that a test adds. */
 class World {
   time = 0;
-  /** Lists that have begun, by owner and number, since the last turn. */
+  /** Lists that have begun since the last turn, by owner and number. */
   begun: string[] = [];
   readonly #turns: ListTurns;
-  readonly #asked = new Map<string, number>();
+  readonly #requested = new Map<string, number>();
 
   constructor(longest = 500) {
     this.#turns = new ListTurns(longest, () => this.time);
   }
 
-  /** Asks for a list that takes so long; false where it is refused. */
-  ask(owner: string, milliseconds: number): boolean {
-    const number = (this.#asked.get(owner) ?? 0) + 1;
-    this.#asked.set(owner, number);
+  /** Requests a list that takes the given time; returns false if it is rejected. */
+  request(owner: string, milliseconds: number): boolean {
+    const number = (this.#requested.get(owner) ?? 0) + 1;
+    this.#requested.set(owner, number);
     return this.#turns.begin(owner, (end) => {
       this.begun.push(`${owner}${number}`);
       this.time += milliseconds;
@@ -27,7 +27,7 @@ class World {
     });
   }
 
-  /** Lets turns of the event loop go by, with so much other work in each; answers what has begun, turn by turn. */
+  /** Runs turns of the event loop, with the given other work in each; returns the lists that began, turn by turn. */
   async turns(count: number, otherWork = 0): Promise<string[][]> {
     const turns: string[][] = [];
     for (let index = 0; index < count; index += 1) {
@@ -39,42 +39,43 @@ class World {
   }
 }
 
-test("short lists begin at once, whoever they are of", async () => {
+test("begins short lists immediately, for all owners", async () => {
   const world = new World();
-  for (let index = 0; index < 16; index += 1) expect(world.ask(index % 2 === 0 ? "a" : "b", 1)).toBe(true);
+  for (let index = 0; index < 16; index += 1)
+    expect(world.request(index % 2 === 0 ? "a" : "b", 1)).toBe(true);
   expect(world.begun).toHaveLength(16);
 });
 
-test("what comes after 50 ms of lists waits, and begins one in a turn, in its order", async () => {
+test("delays lists after 50 ms of work, and begins one per turn, in order", async () => {
   const world = new World();
-  for (let index = 0; index < 6; index += 1) world.ask("a", 20);
+  for (let index = 0; index < 6; index += 1) world.request("a", 20);
   expect(world.begun.splice(0)).toEqual(["a1", "a2", "a3"]);
   const turns = await world.turns(10);
   expect(turns.filter((begun) => begun.length > 0)).toEqual([["a4"], ["a5"], ["a6"]]);
 });
 
-test("of those that wait, the owner goes first whose lists took the least lately", async () => {
+test("begins the waiting list whose owner's lists took the least time recently", async () => {
   const world = new World();
-  for (let index = 0; index < 8; index += 1) world.ask("a", 50);
-  world.ask("b", 2);
-  world.ask("b", 2);
+  for (let index = 0; index < 8; index += 1) world.request("a", 50);
+  world.request("b", 2);
+  world.request("b", 2);
   const order = (await world.turns(20)).flat();
   expect(order.slice(0, 4)).toEqual(["a1", "b1", "b2", "a2"]);
   expect(order).toHaveLength(10);
 });
 
-test("after a list that waited, all else has as much time; where there is nothing else, the next one begins", async () => {
-  const asked = 100;
+test("gives other work as much time as a list that waited, and begins the next list if there is no other work", async () => {
+  const requested = 100;
   const [busy, idle] = [new World(0), new World(0)];
-  for (const world of [busy, idle]) for (let index = 0; index < asked; index += 1) world.ask("a", 50);
-  // A second of other work, of which each list waits for 50 ms.
+  for (const world of [busy, idle]) for (let index = 0; index < requested; index += 1) world.request("a", 50);
+  // One second of other work; each list waits for 50 ms of it.
   const begun = (await busy.turns(200, 5)).flat().length;
   expect(begun).toBeGreaterThanOrEqual(18);
   expect(begun).toBeLessThanOrEqual(21);
-  expect((await idle.turns(200)).flat()).toHaveLength(asked);
+  expect((await idle.turns(200)).flat()).toHaveLength(requested);
 });
 
-test("a list that is not ready in the turn in which it began holds up nobody", async () => {
+test("a list that does not end in the turn in which it began delays no other list", async () => {
   const turns = new ListTurns(1);
   let waiting = 0;
   for (let index = 0; index < 100; index += 1) {
@@ -89,35 +90,35 @@ test("a list that is not ready in the turn in which it began holds up nobody", a
   expect(waiting).toBe(100);
 });
 
-test("an owner whose waiting lists would take too long is refused, until some of them are through", async () => {
+test("rejects an owner whose waiting lists would take too long, until some of them are done", async () => {
   const world = new World();
   const answers: boolean[] = [];
-  // Sixteen callers, each of whom asks again in the next turn.
+  // Sixteen callers, each of which sends its next request in the next turn.
   for (let turns = 0; turns < 200; turns += 1) {
-    answers.push(world.ask("a", 50));
-    while (answers.at(-1) && answers.length < 16) answers.push(world.ask("a", 50));
+    answers.push(world.request("a", 50));
+    while (answers.at(-1) && answers.length < 16) answers.push(world.request("a", 50));
     await world.turns(1);
   }
   expect(answers).toContain(false);
   expect(answers.lastIndexOf(true)).toBeGreaterThan(answers.indexOf(false));
-  // Another owner is not.
-  for (let index = 0; index < 16; index += 1) expect(world.ask("b", 2)).toBe(true);
+  // Another owner's lists are accepted.
+  for (let index = 0; index < 16; index += 1) expect(world.request("b", 2)).toBe(true);
 });
 
 const cost = fc.integer({ min: 0, max: 100 });
 const owner = fc.constantFrom("a", "b", "c");
 const step = fc.oneof(
-  fc.record({ kind: fc.constant("ask" as const), owner, cost }),
+  fc.record({ kind: fc.constant("request" as const), owner, cost }),
   fc.record({ kind: fc.constant("turn" as const), otherWork: fc.constantFrom(0, 1, 40) }),
 );
 
-test("whatever comes: what is not refused begins once, in the order of its owner; few lists share a turn", async () => {
+test("begins each accepted list once, in its owner's order, with few lists per turn, for any sequence of requests", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
       const world = new World();
       const accepted: string[] = [];
       const slowest: Record<string, number> = {};
-      const asked: Record<string, number> = {};
+      const requested: Record<string, number> = {};
       const begun: string[] = [];
       let tookInTurn = 0;
       for (const one of steps) {
@@ -128,11 +129,11 @@ test("whatever comes: what is not refused begins once, in the order of its owner
         }
         const { owner, cost } = one;
         const before = world.time;
-        asked[owner] = (asked[owner] ?? 0) + 1;
+        requested[owner] = (requested[owner] ?? 0) + 1;
         const through = new Set([...begun, ...world.begun]);
         const waiting = accepted.filter((name) => name.startsWith(owner) && !through.has(name)).length;
-        if (world.ask(owner, cost)) accepted.push(`${owner}${asked[owner]}`);
-        // Refused only with others of its own before it, that may take too long together with it.
+        if (world.request(owner, cost)) accepted.push(`${owner}${requested[owner]}`);
+        // A list is rejected only if it and its owner's waiting lists may take too long together.
         else expect((waiting + 1) * (slowest[owner] ?? 0)).toBeGreaterThan(500);
         slowest[owner] = Math.max(slowest[owner] ?? 0, cost);
         if (world.time > before) expect(tookInTurn).toBeLessThan(50);
@@ -153,7 +154,7 @@ test("whatever comes: what is not refused begins once, in the order of its owner
 describe("the times of lists", () => {
   const list = fc.record({ owner, cost, pause: fc.integer({ min: 0, max: 20_000 }) });
 
-  test("add up, each counting half as much after five seconds, and are of one owner", () => {
+  test("add up, halve their weight every five seconds, and belong to one owner", () => {
     fc.assert(
       fc.property(fc.array(list), (lists) => {
         const times = new ListTimes();
@@ -173,7 +174,7 @@ describe("the times of lists", () => {
     );
   });
 
-  test("expect of the next list what the last ones took, and of a slow one among them little", () => {
+  test("predict the time of the next list from the last ones, with little weight on a single slow one", () => {
     const times = new ListTimes();
     times.add("a", 160, 0);
     expect(times.expected("a")).toBe(10);
@@ -182,7 +183,7 @@ describe("the times of lists", () => {
     expect(times.restedAt("a")).toBe(149);
   });
 
-  test("are those of a bounded number of owners", () => {
+  test("are stored for a bounded number of owners", () => {
     const times = new ListTimes();
     for (let number = 0; number <= 10_000; number += 1) times.add(`owner ${number}`, 50, 0);
     expect([times.recent("owner 0", 0), times.recent("owner 1", 0)]).toEqual([0, 50]);

@@ -8,13 +8,13 @@ import { makeWorld, type World } from "./matrix/world.ts";
 import { type Answer, expectContract, headersOf, pathOf, type TestApp } from "./testApp.ts";
 
 const ids = Object.keys(operations) as Id[];
-/** By method and path. */
-const doors = ids.flatMap((id) =>
+/** Every method and path. */
+const endpoints = ids.flatMap((id) =>
   [operations[id].path, ...operations[id].aliases].map((path) => `${operations[id].method} ${path}`),
 );
 const UNAUTHENTICATED = { message: "missing or malformed jwt or API token" };
 
-/** What the matrix is made of; who adds an operation, a path or a caller counts anew. */
+/** Sizes of the matrix. Update them when you add an operation, a path or a caller. */
 const OPERATIONS = 123;
 const PATHS = 131;
 const CALLERS = 55;
@@ -30,20 +30,21 @@ function send(app: TestApp, operation: Operation, path: string, sent: Sent, more
 interface Part {
   readonly edition: Edition;
   /**
-   * The requests that a cell of the table has: for each, whether it has the headers that only the edge may send.
-   * @param nth the number of the caller and that of the path, together
+   * The requests of a cell of the table. Each value states if the request has the headers that only the edge may send.
+   * @param nth the sum of the caller's number and the path's number
    */
   readonly requests: (caller: Caller, nth: number, id: Id) => readonly boolean[];
 }
 
-/** One of each kind: editions differ in the operations that there are, not in whom they let in. */
+/** One caller of each kind. Editions differ in their operations, not in the callers that they accept. */
 const KINDS = ["none", "lab: owner", "lab: observer", "lab: operator's key", "lab: device"];
 const ofKinds = ({ name }: Caller) => (KINDS.includes(name) ? [false] : []);
 
 const PARTS: readonly Part[] = [
   {
-    // Every operation is there. Each refuses a request without a credential, and some of those that are worth nothing;
-    // each of these is refused by some of the operations. Of those that are open to everybody each lets some in.
+    // This edition serves every operation. Each operation is tested without a credential and with a fifth of the
+    // invalid credentials. Each invalid credential is tested with some operations. Public operations are tested with a
+    // fifth of all callers.
     edition: "cloud",
     requests: ({ name, identity }, nth, id) => {
       const isSample = identity === null || accessOf(id).auth.includes("none");
@@ -55,15 +56,15 @@ const PARTS: readonly Part[] = [
 ];
 const WHOLE: readonly Part[] = [
   { edition: "community", requests: () => [false] },
-  // The headers are the edge's business, which every edition has; one is enough.
+  // Every edition handles the edge's headers in the same way, so one edition is enough.
   { edition: "enterprise", requests: () => [false, true] },
   { edition: "cloud", requests: () => [false] },
 ];
 
 describe.each(PARTS)("on the $edition edition", expectTable);
-// Some seven thousand requests for each edition.
+// About seven thousand requests for each edition.
 describe.each(WHOLE)(
-  "on the $edition edition, asked everything by everybody,",
+  "on the $edition edition, with every operation and caller,",
   { tags: ["long"] },
   expectTable,
 );
@@ -71,7 +72,7 @@ describe.each(WHOLE)(
 function expectTable({ edition, requests }: Part): void {
   let world: World;
   let callers: Caller[];
-  const asked = { doors: new Set<string>(), callers: new Set<string>() };
+  const requested = { endpoints: new Set<string>(), callers: new Set<string>() };
 
   const app = withSharedApp({ edition });
   beforeAll(async () => {
@@ -79,13 +80,13 @@ function expectTable({ edition, requests }: Part): void {
     callers = await callersOf(world);
   });
 
-  /** Entries of the lab's audit trail: what refused requests must leave as it is. */
+  /** Counts the entries of the lab's audit trail, which rejected requests must not change. */
   const changes = () => app.services.db.auditEntry.count({ where: { tenantId: world.lab.tenant } });
 
-  /** A world for the requests of which each ends its caller alone. */
+  /** The world for requests that end only their caller. */
   let spare: Promise<World> | undefined;
 
-  /** The same caller in another world, for a request that ends something there. */
+  /** Returns the same caller in another world, for a request that ends something there. */
   async function elsewhere(caller: Caller, ends: "something" | "caller"): Promise<[World, Caller]> {
     if (ends === "caller") spare ??= makeWorld(app);
     const fresh = await (ends === "caller" && spare ? spare : makeWorld(app));
@@ -94,7 +95,7 @@ function expectTable({ edition, requests }: Part): void {
     return [fresh, same];
   }
 
-  /** Sends one request; answers what is wrong with the answer, if anything. */
+  /** Sends one request; returns the fault of the response, if any. */
   async function cell(id: Id, path: string, caller: Caller, forged: boolean): Promise<string | undefined> {
     const operation: Operation = operations[id];
     const sent = requestsOf(world)[id];
@@ -111,15 +112,15 @@ function expectTable({ edition, requests }: Part): void {
     return undefined;
   }
 
-  test.each(ids)("%s lets in whom the rules let in, and nobody else", async (id) => {
+  test.each(ids)("%s accepts exactly the callers that the rules allow", async (id) => {
     const before = await changes();
     const wrong: string[] = [];
     for (const path of [operations[id].path, ...accessOf(id).aliases]) {
-      const door = `${operations[id].method} ${path}`;
+      const endpoint = `${operations[id].method} ${path}`;
       for (const [number, caller] of callers.entries()) {
-        for (const forged of requests(caller, doors.indexOf(door) + number, id)) {
-          asked.doors.add(door);
-          asked.callers.add(caller.name);
+        for (const forged of requests(caller, endpoints.indexOf(endpoint) + number, id)) {
+          requested.endpoints.add(endpoint);
+          requested.callers.add(caller.name);
           const fault = await cell(id, path, caller, forged);
           if (fault !== undefined) wrong.push(fault);
         }
@@ -129,15 +130,15 @@ function expectTable({ edition, requests }: Part): void {
     expect(await changes()).toBe(before);
   });
 
-  test("every path was asked, by every caller", () => {
-    expect(asked.doors).toEqual(new Set(doors));
+  test("requests every path, as every caller", () => {
+    expect(requested.endpoints).toEqual(new Set(endpoints));
     const expected = requests === ofKinds ? KINDS : callers.map(({ name }) => name);
-    expect([...asked.callers].sort()).toEqual([...expected].sort());
+    expect([...requested.callers].sort()).toEqual([...expected].sort());
   });
 }
 
 test("the matrix has every operation, path and caller", async () => {
-  expect([ids.length, doors.length]).toEqual([OPERATIONS, PATHS]);
+  expect([ids.length, endpoints.length]).toEqual([OPERATIONS, PATHS]);
   const app = await testApp();
   expect(await callersOf(await makeWorld(app))).toHaveLength(CALLERS);
 });

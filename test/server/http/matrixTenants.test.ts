@@ -11,10 +11,10 @@ import type { CallOptions, Credentials } from "./testApp.ts";
 let world: World;
 let ofLab: Furniture;
 let ofElsewhere: Furniture;
-// The edition that has them all.
+// The edition with all operations.
 const app = withSharedApp({ edition: "cloud" });
 beforeAll(async () => {
-  // What the lab shows is compared, and says who is online.
+  // The tests compare lists of the lab. The lists contain the devices' online state, which depends on the time.
   app.stopClock();
   world = await makeWorld(app);
   ofLab = await furnish(world, world.lab, "labonly");
@@ -23,30 +23,30 @@ beforeAll(async () => {
 
 const ids = Object.keys(operations) as Id[];
 const closed = ids.filter((id) => !accessOf(id).auth.includes("none"));
-/** Operations whose path names the caller, whatever its namespace. */
+/** Operations whose path refers to the caller, whatever the caller's namespace. */
 const OWN_ACCOUNT: readonly Id[] = ["updateUserData", "updateUserPassword"];
 const namesOf = (id: Id) => accessOf(id).pathParams;
-/** Operations whose path names an object of a namespace, which the credential's namespace must have. */
+/** Operations whose path refers to an object of the credential's namespace. */
 const byId = closed.filter(
   (id) => namesOf(id).length > 0 && !namesOf(id).includes("tenant") && !OWN_ACCOUNT.includes(id),
 );
-/** Operations whose path names a namespace. */
+/** Operations whose path refers to a namespace. */
 const byTenant = closed.filter((id) => namesOf(id).includes("tenant"));
 const byTenantAndMember = byTenant.filter((id) => namesOf(id).includes("uid"));
-/** Operations that list what a namespace has. */
+/** Operations that list the objects of a namespace. */
 const lists = closed.filter(
   (id) =>
     operations[id].method === "GET" &&
     (operations[id] as Operation).success.headers.includes("X-Total-Count") &&
     namesOf(id).length === 0,
 );
-/** The least role that may call the operation. */
+/** The minimum role for the operation. */
 const roleFor = (id: Id) => (accessOf(id).minRole ?? "observer") as Role;
-/** Answer with 404 to who is no member, whatever the namespace (the list of operations says so). */
+/** Operations that return 404 to users who are not members, for any namespace (see the list of operations). */
 const TOKENS: readonly Id[] = ["getToken", "getNamespaceToken", "acceptInvite"];
 
-/** Owners of other namespaces than the lab, also one who is an administrator there. */
-function strangers(): Record<string, Credentials> {
+/** Credentials for other namespaces than the lab. One of them belongs to an administrator of the lab. */
+function outsiders(): Record<string, Credentials> {
   const { elsewhere, guest } = world;
   return {
     "another namespace's owner": { token: elsewhere.owner.token },
@@ -55,15 +55,15 @@ function strangers(): Record<string, Credentials> {
   };
 }
 
-/** A request for something that the lab has. */
+/** A request for an object of the lab. */
 const aimedAtLab = (id: Id): CallOptions => ({
   ...requestsOf(world)[id],
   body: bodyFor(id, requestsOf(world)[id].body, ofLab),
   params: { tenant: world.lab.tenant, ...paramsFor(id, namesOf(id), ofLab) },
 });
 
-async function everybodyGets(id: Id, options: CallOptions, expected: (who: Credentials) => number) {
-  for (const [name, who] of Object.entries(strangers())) {
+async function expectForOutsiders(id: Id, options: CallOptions, expected: (who: Credentials) => number) {
+  for (const [name, who] of Object.entries(outsiders())) {
     for (const headers of [{}, forgedHeaders(world)]) {
       const { status, text } = await app.call(id, { ...options, ...who, headers });
       expect([name, status], text).toEqual([name, expected(who)]);
@@ -74,7 +74,7 @@ async function everybodyGets(id: Id, options: CallOptions, expected: (who: Crede
 const forKinds = (id: Id, status: number) => (who: Credentials) =>
   accessOf(id).auth.includes(who.apiKey === undefined ? "jwt" : "apikey") ? status : 403;
 
-/** Everything that the lab shows of itself, and how many changes it has seen. */
+/** All lists of the lab, and its audit trail. */
 async function stateOfLab(): Promise<string> {
   const { token, tenant } = world.lab.owner;
   const parts: string[] = [];
@@ -86,7 +86,7 @@ async function stateOfLab(): Promise<string> {
   return parts.join("\n");
 }
 
-test("there are operations of every sort", () => {
+test("covers operations of every kind", () => {
   expect([byId.length, byTenant.length, byTenantAndMember.length, lists.length]).toEqual([45, 14, 2, 10]);
 });
 
@@ -94,23 +94,23 @@ describe.each(byId)("%s", (id) => {
   test("finds the namespace's own object", async () => {
     const { token } = world.lab.owner;
     const reads = operations[id].method === "GET";
-    // Of a write that is not wanted any more: it finds the object, and leaves it.
+    // The precondition of a write fails: the write finds the object and does not change it.
     const headers: Record<string, string> = reads ? {} : { "if-match": '"another"' };
     const { status, text } = await app.call(id, { ...aimedAtLab(id), token, headers });
-    // What nobody declares has no revision; no engine is there to be asked.
+    // An undeclared object has no revision. `connectorInfo` fails, since no engine runs.
     const found = id === "connectorInfo" ? 500 : 200;
     expect(status, text).toBe(reads || !takesIfMatch(operations[id]) ? found : 412);
   });
 
-  test("says to those of another namespace that there is no such object", async () => {
+  test("returns 404 to callers of another namespace", async () => {
     const before = await stateOfLab();
-    await everybodyGets(id, aimedAtLab(id), forKinds(id, 404));
+    await expectForOutsiders(id, aimedAtLab(id), forKinds(id, 404));
     expect(await stateOfLab()).toBe(before);
   });
 
-  test("says of an id that no object can have that there is none, after it is known who asks", async () => {
+  test("returns 404 for a malformed id, after authentication", async () => {
     const aimed = aimedAtLab(id);
-    // Which status a device is to have is no id.
+    // The status of a device is not an id.
     for (const name of namesOf(id).filter((name) => name !== "status")) {
       const options = { ...aimed, params: { ...aimed.params, [name]: "!" } };
       const { status, text } = await world.lab.owner.call(id, { ...options });
@@ -123,20 +123,20 @@ describe.each(byId)("%s", (id) => {
 });
 
 describe.each(byTenant)("%s", (id) => {
-  test("keeps those of another namespace out", async () => {
+  test("rejects callers of another namespace", async () => {
     const before = await stateOfLab();
-    const stranger = TOKENS.includes(id) ? forKinds(id, 404) : () => 403;
+    const outsiderStatus = TOKENS.includes(id) ? forKinds(id, 404) : () => 403;
     const { elsewhere } = world;
     for (const who of [{ token: elsewhere.owner.token }, { apiKey: elsewhere.keys.get("owner") }]) {
       for (const headers of [{}, forgedHeaders(world)]) {
         const { status, text } = await app.call(id, { ...aimedAtLab(id), ...who, headers });
-        expect(status, text).toBe(stranger(who));
+        expect(status, text).toBe(outsiderStatus(who));
       }
     }
     expect(await stateOfLab()).toBe(before);
   });
 
-  test("says 404 of a namespace that does not exist, and of what is no id", async () => {
+  test("returns 404 for an unknown namespace, and for a malformed id", async () => {
     const { token } = world.lab.owner;
     const options = requestsOf(world)[id];
     const at = async (tenant: string) =>
@@ -146,7 +146,7 @@ describe.each(byTenant)("%s", (id) => {
   });
 });
 
-test.each(byTenantAndMember)("%s finds no member of another namespace in one's own", async (id) => {
+test.each(byTenantAndMember)("%s finds no member of another namespace in the caller's own", async (id) => {
   const { elsewhere } = world;
   const options = { ...aimedAtLab(id), params: { tenant: elsewhere.tenant, uid: ofLab.member } };
   const { status } = await elsewhere.owner.call(id, { ...options });
@@ -166,7 +166,7 @@ describe.each(lists)("%s", (id) => {
   };
   const having = (text: string, wanted: readonly string[]) => wanted.filter((mark) => text.includes(mark));
 
-  test("has what belongs to the credential's namespace, and nothing of another one", async () => {
+  test("lists objects of the credential's namespace, and none of another namespace", async () => {
     const { lab, elsewhere } = world;
     const places = [
       [lab, ofLab, elsewhere, ofElsewhere],

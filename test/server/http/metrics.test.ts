@@ -5,7 +5,7 @@ import { enroll, PASSWORD } from "./testApp.ts";
 
 const app = withSharedApp();
 
-/** Value of a series, 0 before it is counted first. */
+/** The value of a series, or 0 before its first count. */
 async function counted(name: string, labels: Record<string, string> = {}): Promise<number> {
   const metric = await app.services.metrics.registry.getSingleMetric(name)?.get();
   const series = metric?.values.find((value) =>
@@ -14,7 +14,7 @@ async function counted(name: string, labels: Record<string, string> = {}): Promi
   return series?.value ?? 0;
 }
 
-test("answers are counted by operation and status, and timed", async () => {
+test("counts responses by operation and status, and measures their duration", async () => {
   await app.call("getInfo");
   await app.send("GET", "/api/info");
   await app.call("getDevices");
@@ -26,7 +26,7 @@ test("answers are counted by operation and status, and timed", async () => {
   expect(text).toContain('gatehouse_request_duration_seconds_count{operation="getInfo"} 2');
 });
 
-test("what a caller writes never becomes a label", async () => {
+test("never uses a caller's text as a label", async () => {
   await app.send("GET", "/probe-1?x=probe-2");
   await app.send("DELETE", "/api/devices/probe-3");
   await app.send("OPTIONS", "/api/probe-4");
@@ -38,7 +38,7 @@ test("what a caller writes never becomes a label", async () => {
   expect(await app.services.metrics.registry.metrics()).not.toContain("probe");
 });
 
-test("logins are counted by result, lockouts when they begin", async () => {
+test("counts logins by result, and lockouts when they begin", async () => {
   const ana = await app.user("ana");
   const login = (password: string) => app.call("login", { body: { username: "ana", password } });
   const logins = (result: string) => counted("gatehouse_logins_total", { step: "password", result });
@@ -59,7 +59,7 @@ test("logins are counted by result, lockouts when they begin", async () => {
   expect(await counted("gatehouse_logins_total", { step: "mfa", result: "wrong" })).toBe(1);
 });
 
-test("devices' reports are counted", async () => {
+test("counts devices' reports", async () => {
   const bob = await app.user("bob", "home");
   await enroll(app, bob.tenant, "00:00:00:00:00:01");
   await enroll(app, bob.tenant, "00:00:00:00:00:01");

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { CONNECTION_ERRORS, commonErrors } from "../../../server/http/contract/openapi.ts";
 import { testApp, withSharedApp } from "./lab.ts";
 
-// The edition that has every operation.
+// The edition with all operations.
 const app = withSharedApp({ edition: "cloud" });
 
 test("the document has every operation, on every path", async () => {
@@ -47,7 +47,7 @@ test("the document is valid OpenAPI 3.1", async () => {
   expect((await new Validator().validate(broken)).valid).toBe(false);
 });
 
-test("every answer has the id of its request; lists have their total", async () => {
+test("every response has the id of its request, and lists have their total", async () => {
   const { body } = await app.send("GET", "/openapi.json");
   const { responses } = body.paths["/api/devices"].get;
   expect(Object.keys(responses[200].headers)).toEqual(["X-Request-ID", "X-Total-Count"]);
@@ -57,14 +57,14 @@ test("every answer has the id of its request; lists have their total", async () 
   expect(Object.keys(login.headers)).toEqual(["X-Request-ID", "X-Account-Lockout", "X-MFA-Token"]);
 });
 
-test("an answer that Accept chooses has all of its types, and says so", async () => {
+test("a response whose type depends on Accept has all of its types, and the header Vary", async () => {
   const { body } = await app.send("GET", "/openapi.json");
   const { content, headers } = body.paths["/api/sessions/{uid}/records/{seat}"].get.responses[200];
   expect(Object.keys(content)).toEqual(["application/json", "application/x-asciicast", "text/plain"]);
   expect(Object.keys(headers)).toEqual(["X-Request-ID", "Vary"]);
 });
 
-test("what is moved into bounds or replaced has no limits; what the server checks itself is said", async () => {
+test("parameters that the server adjusts or replaces have no limits, and its other checks are documented", async () => {
   const { body } = await app.send("GET", "/openapi.json");
   const schemaOf = (path: string, name: string) =>
     body.paths[path].get.parameters.find((parameter: { name: string }) => parameter.name === name).schema;
@@ -83,7 +83,7 @@ test("what is moved into bounds or replaced has no limits; what the server check
   expect(names.anyOf[0]).toEqual({ type: "array", items: { type: "string" } });
 });
 
-test("ids are unique, and every reference leads to a schema", async () => {
+test("ids are unique, and every reference resolves to a schema", async () => {
   const { body, text } = await app.send("GET", "/openapi.json");
   const ids = Object.values<Record<string, { operationId: string }>>(body.paths).flatMap((path) =>
     Object.values(path).map((entry) => entry.operationId),
@@ -100,7 +100,7 @@ test("ids are unique, and every reference leads to a schema", async () => {
   expect(text).not.toContain("$defs");
 });
 
-test("operations of a higher edition are neither in it nor routed", async () => {
+test("operations of a higher edition are neither documented nor routed", async () => {
   const community = await testApp({ edition: "community" });
   const { body } = await community.send("GET", "/openapi.json");
   expect(body.paths).not.toHaveProperty(["/api/user/mfa/auth"]);

@@ -7,11 +7,11 @@ import { startApp, type TestApp } from "./testApp.ts";
 
 let services: TestApp;
 let app: FastifyInstance;
-/** Requests that have begun, and that are being answered. */
+/** URLs of the requests that have begun, and numbers of the requests in progress. */
 const begun: string[] = [];
 let inFlight = 0;
 let mostInFlight = 0;
-/** The service's ends of the connections. */
+/** The server side of the connections. */
 const accepted: Socket[] = [];
 
 beforeAll(async () => {
@@ -52,11 +52,11 @@ const numbered = (count: number) =>
 
 function openConnection(): Socket {
   const socket = connect(portOf(), "127.0.0.1").setEncoding("utf8");
-  // Who is cut off may be told so by an error.
+  // A closed connection can also cause an error.
   return socket.on("error", () => {});
 }
 
-test("requests that come together on one connection are answered one by one, in their order", async () => {
+test("answers requests on one connection one by one, in order", async () => {
   const socket = openConnection();
   let answers = "";
   socket.on("data", (chunk: string) => {
@@ -67,13 +67,13 @@ test("requests that come together on one connection are answered one by one, in 
   await expect.poll(() => answers.split("HTTP/1.1 200 OK").length - 1).toBe(33);
   expect(begun).toEqual(paths);
   expect(mostInFlight).toBe(1);
-  // The connection goes on.
+  // The connection stays open.
   socket.write(requestsOf(["/info?agent_version=last"]));
   await expect.poll(() => begun.at(-1)).toBe("/info?agent_version=last");
   socket.destroy();
 });
 
-test("a connection that sends more than may wait is cut off, and what it asked for is not begun", async () => {
+test("closes a connection with too many waiting requests, and does not begin these requests", async () => {
   let read = 0;
   app.server.on("request", () => {
     read += 1;
@@ -82,21 +82,21 @@ test("a connection that sends more than may wait is cut off, and what it asked f
   socket.resume();
   socket.write(requestsOf(numbered(1800)));
   await expect.poll(() => socket.closed).toBe(true);
-  // On another connection the service goes on.
+  // Other connections still work.
   expect((await fetch(`http://127.0.0.1:${portOf()}/healthcheck`)).status).toBe(200);
   expect(begun.filter((url) => url.startsWith("/info")).length).toBeLessThan(40);
   expect(mostInFlight).toBeLessThanOrEqual(2);
-  // Nor is it read: what comes after costs nothing.
+  // The service does not even parse later requests, so they cost nothing.
   expect(read).toBeLessThan(40);
 });
 
-test("answers that nobody reads are not made: one waits for its reader", async () => {
+test("creates no responses for a client that does not read, except one that waits", async () => {
   const document = await (await fetch(`http://127.0.0.1:${portOf()}/openapi.json`)).text();
   const socket = openConnection().pause();
   await once(socket, "connect");
   socket.write(requestsOf(Array(33).fill("/openapi.json")));
   const held = () => Math.max(...accepted.map(({ writableLength }) => writableLength));
-  // What the two ends of the connection hold in their systems is full by then.
+  // By then, the system buffers at both ends of the connection are full.
   await expect.poll(held).toBeGreaterThan(0);
   for (let turn = 0; turn < 5; turn += 1) {
     expect((await fetch(`http://127.0.0.1:${portOf()}/healthcheck`)).status).toBe(200);
@@ -106,7 +106,7 @@ test("answers that nobody reads are not made: one waits for its reader", async (
   socket.destroy();
 });
 
-test("what a connection had asked for is not begun when it is gone", async () => {
+test("does not begin the waiting requests of a closed connection", async () => {
   const socket = openConnection().pause();
   await once(socket, "connect");
   socket.write(requestsOf([...Array(28).fill("/openapi.json"), ...numbered(5)]));

@@ -15,8 +15,8 @@ const login = (username: string, ip: string, password = "wrong") =>
 const statuses = async (answers: readonly ReturnType<typeof login>[]) =>
   (await Promise.all(answers)).map((answer) => answer.status).sort();
 
-describe("of one address", () => {
-  test("logins of all kinds count together, and go on when the minute is over", async () => {
+describe("per address", () => {
+  test("counts logins of all kinds together, and accepts logins again after a minute", async () => {
     await start({ loginsPerAddress: 4 });
     const ana = await app.user("ana");
     const ip = "203.0.113.7";
@@ -38,29 +38,29 @@ describe("of one address", () => {
     const body = { name: "Ana", email: "a@example.org", username: "ana2", password: "secret-1" };
     expect((await app.call("setup", { query, body, ...from(ip) })).status).toBe(429);
 
-    // Neither other operations nor other addresses are touched.
+    // Other operations and other addresses are not limited.
     expect((await app.call("getUserInfo", { token: ana.token, ...from(ip) })).status).toBe(200);
     expect((await login("ana", "203.0.113.8", PASSWORD)).status).toBe(200);
     app.pass(seconds);
     expect((await login("ana", ip, PASSWORD)).status).toBe(200);
   });
 
-  test("an IPv6 client has one limit for its network", async () => {
+  test("applies one limit to the network of an IPv6 client", async () => {
     await start({ loginsPerAddress: 1 });
     expect((await login("ana", "2001:db8:1:2::1")).status).toBe(401);
     expect((await login("ana", "2001:db8:1:2:3::9")).status).toBe(429);
     expect((await login("ana", "2001:db8:1:3::1")).status).toBe(401);
   });
 
-  test("requests side by side are counted one by one", async () => {
+  test("counts concurrent requests one by one", async () => {
     await start({ loginsPerAddress: 5 });
     const answers = Array.from({ length: 12 }, (_, n) => login(`user-${n}`, "203.0.113.7"));
     expect(await statuses(answers)).toEqual([...Array(5).fill(401), ...Array(7).fill(429)]);
   });
 });
 
-describe("for one account", () => {
-  test("logins from everywhere count together, whatever case the name is in", async () => {
+describe("per account", () => {
+  test("counts logins from all addresses together, regardless of the name's case", async () => {
     await start({ loginsPerAccount: 3 });
     await app.user("ana");
     for (const [n, name] of ["ana", "ANA", "Ana"].entries()) {
@@ -73,7 +73,7 @@ describe("for one account", () => {
     expect((await login("ana", "203.0.113.99", PASSWORD)).status).toBe(200);
   });
 
-  test("strangers do not keep out who logs in from where the password was right before", async () => {
+  test("accepts the user from a known network while an attacker exhausts the account's limit", async () => {
     await start({ loginsPerAccount: 3 });
     await app.user("ana");
     const home = "203.0.113.1";
@@ -81,9 +81,9 @@ describe("for one account", () => {
     for (let n = 0; n < 5; n += 1) await login("ana", `198.51.100.${n}`);
     expect((await login("ana", "203.0.113.2", PASSWORD)).status).toBe(429);
     expect((await login("ana", home, PASSWORD)).status).toBe(200);
-    // There, too, nobody guesses without a limit.
+    // The known network has a limit too.
     for (const status of [401, 401, 429]) expect((await login("ana", home)).status).toBe(status);
-    // A wrong password makes no network known, and a right one not for ever.
+    // A network becomes known only with the right password, and only for a limited time.
     app.pass(31 * 24 * 60 * 60);
     for (const status of [401, 401, 401, 429]) {
       expect((await login("ana", "198.51.100.1")).status).toBe(status);
@@ -91,7 +91,7 @@ describe("for one account", () => {
     expect((await login("ana", home, PASSWORD)).status).toBe(429);
   });
 
-  test("a body without a name is refused as before", async () => {
+  test("rejects a body without a name with 400 or 422, not with 429", async () => {
     await start({ loginsPerAccount: 1 });
     for (const body of [{ password: "x" }, { username: "", password: "x" }]) {
       expect((await app.call("login", { body })).status).toBe(400);
@@ -102,7 +102,7 @@ describe("for one account", () => {
   });
 });
 
-test("the counts are the database's: another instance knows them, names stand there as digests", async () => {
+test("stores counts in the database for all instances, with digests of names", async () => {
   await start({ loginsPerAddress: 9, loginsPerAccount: 9 });
   await login("ana", "203.0.113.7");
   await login("ana", "203.0.113.7");
@@ -111,12 +111,12 @@ test("the counts are the database's: another instance knows them, names stand th
     ["login from 203.0.113.7", 2],
     [expect.stringMatching(/^login as [0-9a-f]{64}$/), 2],
   ]);
-  // Another instance's requests, as this one sees them.
+  // These are requests to another instance, from the view of this one.
   await app.services.db.rateLimit.updateMany({ data: { count: 9 } });
   expect((await login("bob", "203.0.113.7")).status).toBe(429);
 });
 
-test("counts of a clock that was ahead are over, also on another instance and after a start", async () => {
+test("discards counts of a clock that was ahead, also of another instance and after a restart", async () => {
   await start({ loginsPerAddress: 2, loginsPerAccount: 2, reportsPerAddress: 1 });
   const ana = await app.user("ana", "home");
   const body = reportOf(ana.tenant, "h");
@@ -125,7 +125,7 @@ test("counts of a clock that was ahead are over, also on another instance and af
   app.pass(month);
   for (const status of [401, 401, 429]) expect((await login("ana", "203.0.113.7")).status).toBe(status);
   expect([await report(), await report()]).toEqual([200, 429]);
-  // What is over a month away in the database, this instance has not seen.
+  // This instance has no copy of the end that the database now contains, and that is a month ahead after the next step.
   await app.services.db.rateLimit.updateMany({
     data: { endsAt: BigInt(app.services.now().getTime() + 1000) },
   });
@@ -134,7 +134,7 @@ test("counts of a clock that was ahead are over, also on another instance and af
   expect(await report()).toBe(200);
 });
 
-test("counts of windows that are over are forgotten", async () => {
+test("deletes counts of expired windows", async () => {
   await start({ loginsPerAddress: 9, loginsPerAccount: 9 });
   await login("ana", "203.0.113.7");
   app.pass(61);
@@ -142,7 +142,7 @@ test("counts of windows that are over are forgotten", async () => {
   expect(await app.services.db.rateLimit.count()).toBe(2);
 });
 
-test("devices' reports have a limit of their own, which costs the database nothing", async () => {
+test("limits devices' reports separately, without rows in the database", async () => {
   await start({ reportsPerAddress: 2, loginsPerAddress: 1 });
   const ana = await app.user("ana", "home");
   const body = reportOf(ana.tenant, "h");
@@ -156,9 +156,9 @@ test("devices' reports have a limit of their own, which costs the database nothi
   expect(await report("203.0.113.7")).toBe(200);
 });
 
-test("a limit of 0 is none", async () => {
+test("a limit of 0 disables the limit", async () => {
   await start({});
-  const answers = Array.from({ length: 12 }, () => login("nobody", "203.0.113.7"));
+  const answers = Array.from({ length: 12 }, () => login("missing", "203.0.113.7"));
   expect(new Set(await statuses(answers))).toEqual(new Set([401]));
   expect(await app.services.db.rateLimit.count()).toBe(0);
 });

@@ -10,7 +10,7 @@ import { reportOf } from "./testApp.ts";
 
 const PROXIES = ["127.0.0.1", "10.0.0.0/8"];
 
-/** What the server takes a request with these headers for; it comes from 127.0.0.1. */
+/** The facts that the server derives from a request with these headers. The request comes from 127.0.0.1. */
 async function factsOf(headers: Record<string, string>, trustedProxies: readonly string[] = PROXIES) {
   const app = Fastify();
   onTestFinished(() => app.close());
@@ -22,7 +22,7 @@ async function factsOf(headers: Record<string, string>, trustedProxies: readonly
   }));
   await app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = app.server.address() as AddressInfo;
-  // Not `fetch`, which lets nobody choose the host.
+  // `fetch` does not allow a custom host.
   const answer = await new Promise<string>((resolve, reject) => {
     const sent = request({ host: "127.0.0.1", port, headers }, (response) => resolve(text(response)));
     sent.on("error", reject).end();
@@ -35,7 +35,7 @@ const address = async (headers: Record<string, string>, proxies?: readonly strin
 const origin = async (headers: Record<string, string>, proxies?: readonly string[]) =>
   (await factsOf({ host: "inside:8080", ...headers }, proxies)).origin;
 
-test("a stranger's headers change nothing", async () => {
+test("ignores the forwarding headers of untrusted clients", async () => {
   const spoofed = {
     host: "gate.example.org",
     "x-real-ip": "203.0.113.7",
@@ -49,7 +49,7 @@ test("a stranger's headers change nothing", async () => {
   expect(await factsOf(spoofed, ["10.0.0.0/8", "::1"])).toEqual(facts);
 });
 
-test("a trusted proxy's X-Real-IP is the client, also of IPv6", async () => {
+test("uses a trusted proxy's X-Real-IP as the client's address, also for IPv6", async () => {
   expect(await address({ "x-real-ip": "203.0.113.7", "x-forwarded-for": "198.51.100.1" })).toBe(
     "203.0.113.7",
   );
@@ -59,27 +59,27 @@ test("a trusted proxy's X-Real-IP is the client, also of IPv6", async () => {
   });
 });
 
-test("of X-Forwarded-For the last address that is no trusted proxy is the client", async () => {
+test("uses the last address in X-Forwarded-For that is not a trusted proxy", async () => {
   const forwarded = (list: string) => address({ "x-forwarded-for": list });
   expect(await forwarded("203.0.113.7")).toBe("203.0.113.7");
   expect(await forwarded("192.0.2.66, 203.0.113.7, 10.1.1.1")).toBe("203.0.113.7");
   expect(await forwarded("203.0.113.7:50123")).toBe("203.0.113.7");
   expect(await forwarded("[2001:db8::7]:50123")).toBe("2001:db8::7");
   expect(await forwarded("10.1.1.2, 10.1.1.1")).toBe("10.1.1.2");
-  // An inner proxy's X-Real-IP names the outer one, which says more.
+  // The X-Real-IP of an inner proxy is the outer proxy. X-Forwarded-For also contains the client.
   expect(await address({ "x-real-ip": "10.1.1.1", "x-forwarded-for": "203.0.113.7, 10.1.1.1" })).toBe(
     "203.0.113.7",
   );
 });
 
-test("what cannot be read is not gone past", async () => {
+test("uses no address beyond an unreadable one", async () => {
   expect(await address({ "x-forwarded-for": "203.0.113.7, unknown, 10.1.1.1" })).toBe("10.1.1.1");
   expect(await address({ "x-forwarded-for": "203.0.113.7, " })).toBe("127.0.0.1");
   expect(await address({ "x-real-ip": "<script>" })).toBe("127.0.0.1");
   expect(await address({ "x-real-ip": "203.0.113.7, 203.0.113.8" })).toBe("127.0.0.1");
 });
 
-test("the origin is what a trusted proxy says of it, header by header", async () => {
+test("derives the origin from a trusted proxy's headers, each of them optional", async () => {
   expect(await origin({})).toBe("http://inside:8080/");
   expect(await origin({ "x-forwarded-proto": "https" })).toBe("https://inside:8080/");
   expect(await origin({ "x-forwarded-host": "gate.example.org", "x-forwarded-proto": "https" })).toBe(
@@ -95,7 +95,7 @@ test("the origin is what a trusted proxy says of it, header by header", async ()
   expect(await origin({ "x-forwarded-proto": "http, https" })).toBe("https://inside:8080/");
 });
 
-test("a host that is more than host and port is none", async () => {
+test("does not use a host that is more than a host and a port", async () => {
   for (const host of ["a/b", "user@evil.example", "a?b", "a b", "a:99999"]) {
     expect(await origin({ "x-forwarded-host": host })).toBe("http://localhost/");
   }
@@ -103,7 +103,7 @@ test("a host that is more than host and port is none", async () => {
   expect(await origin({ "x-forwarded-port": "99999", "x-forwarded-host": "a" })).toBe("http://a/");
 });
 
-test("an IPv6 client cannot get around a lockout inside of its network", async () => {
+test("an IPv6 client cannot bypass a lockout within its network", async () => {
   const app = await testApp({ trustedProxies: ["127.0.0.0/8"] });
   await app.user("ana");
   const attempt = async (ip: string) =>
@@ -115,7 +115,7 @@ test("an IPv6 client cannot get around a lockout inside of its network", async (
   expect(await attempt("2001:db8:1:3::1")).toBe(401);
 });
 
-test("a device behind a trusted proxy has the address that the proxy names", async () => {
+test("stores the address that a trusted proxy reports for a device", async () => {
   const app = await testApp({ trustedProxies: ["127.0.0.1"] });
   const ana = await app.user("ana", "home");
   const body = reportOf(ana.tenant, "h");

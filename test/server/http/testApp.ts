@@ -42,7 +42,7 @@ export interface CallOptions extends Credentials {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers whose shape `call` has checked
+// biome-ignore lint/suspicious/noExplicitAny: tests read responses whose shape `call` has checked
 type Body = any;
 
 export interface Answer {
@@ -52,26 +52,26 @@ export interface Answer {
   readonly text: string;
 }
 
-/** The service in this process: real HTTP on a free port, a real database, and a clock that tests can turn. */
+/** The service in this process, with real HTTP on a free port, a real database, and an adjustable clock. */
 export interface TestApp {
   readonly url: string;
   readonly services: Services;
   readonly gateway: Gateway;
-  /** What the service has sent. */
+  /** The mails that the service has sent. */
   readonly mails: readonly Mail[];
-  /** Sends what waits to be sent. */
+  /** Sends the waiting mails. */
   deliverMails(): Promise<void>;
-  /** Lets time pass, in seconds. */
+  /** Advances the clock by seconds. */
   pass(seconds: number): void;
-  /** From now on time passes by `pass` alone, beginning with a whole second. */
+  /** Stops the clock at a whole second. Then only `pass` advances it. */
   stopClock(): void;
-  /** Any request, its answer as it came. */
+  /** Sends any request; returns the response unchecked. */
   send(method: string, path: string, options?: RequestInit): Promise<Answer>;
-  /** An operation of the contract; its answer must be one that the contract has. */
+  /** Calls an operation of the contract. The response must conform to the contract. */
   call(id: keyof Operations, options?: CallOptions): Promise<Answer>;
-  /** A confirmed user with a token, and a namespace if it is named. */
+  /** Creates a confirmed user with a token, and with a namespace if its name is given. */
   user(username: string, namespace?: string): Promise<TestUser>;
-  /** A new token of a user for its namespace, for after long times. */
+  /** Creates a new token of a user for the user's namespace, for tests that advance the clock far. */
   tokenOf(user: Pick<TestUser, "id" | "username" | "tenant">): Promise<string>;
   stop(): Promise<void>;
 }
@@ -82,15 +82,15 @@ export interface TestUser {
   readonly email: string;
   readonly token: string;
   readonly tenant: string;
-  /** As {@link TestApp.call}, with the user's token. */
+  /** Calls an operation with the user's token, like {@link TestApp.call}. */
   call(id: keyof Operations, options?: CallOptions): Promise<Answer>;
 }
 
 export const PASSWORD = "correct-horse";
-/** Address of cloud instances, which must have one. */
+/** The address of cloud instances, which require one. */
 export const PUBLIC_URL = "https://gate.example.org";
 
-// One pair for all tests of a file: making it takes longer than most tests.
+// All tests of a file share one pair, since its generation takes longer than most tests.
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
 function signingKeys(): SigningKeys {
   const keys: SigningKeys = {
@@ -101,10 +101,10 @@ function signingKeys(): SigningKeys {
   return keys;
 }
 
-// Of PASSWORD, by bcrypt's lowest cost: hashing is slow by design, and here of no interest.
+// The hash of PASSWORD with bcrypt's lowest cost, since hashing is slow by design.
 const PASSWORD_HASH = "$2b$04$3ftFzoWkFr8fnKjYZVVv5.E2rxfPjApGCskbnaBtYSs5s032k2Bbu";
 
-// Tests log in, enroll and list more often than people do.
+// Tests log in, enroll and list more often than users do.
 const SETTINGS: ServiceSettings = {
   ...readConfig({}, {}).settings,
   maximumPendingDevices: 0,
@@ -125,7 +125,7 @@ const SETTINGS: ServiceSettings = {
 
 type OpenDatabase = (location: DatabaseLocation) => Promise<Pick<Database, "client" | "close">>;
 
-/** @param open for tests that look at the database's work */
+/** @param open for tests that observe the database */
 export async function startApp(
   settings: Partial<ServiceSettings> = {},
   open: OpenDatabase = openDatabase,
@@ -177,17 +177,17 @@ export async function startApp(
       { name: username, username, email, password: "" },
       PASSWORD_HASH,
     );
-    const made: TestUser = {
+    const created: TestUser = {
       ...{ id, username, email, tenant: "", token: await tokenOf({ id, username, tenant: "" }) },
       call(operation, options) {
         return call(operation, { token: this.token, ...options });
       },
     };
-    if (!namespace) return made;
-    const { status, body } = await made.call("createNamespace", { body: { name: namespace } });
+    if (!namespace) return created;
+    const { status, body } = await created.call("createNamespace", { body: { name: namespace } });
     expect(status).toBe(200);
     const { tenant_id: tenant } = body;
-    return { ...made, tenant, token: await tokenOf({ id, username, tenant }) };
+    return { ...created, tenant, token: await tokenOf({ id, username, tenant }) };
   };
   return {
     url,
@@ -215,7 +215,7 @@ export async function startApp(
   };
 }
 
-/** Sends a request; its answer as it came. */
+/** Sends a request; returns the response unchecked. */
 export async function sendTo(url: string, options: RequestInit): Promise<Answer> {
   const response = await fetch(url, options);
   const text = await response.text();
@@ -224,7 +224,7 @@ export async function sendTo(url: string, options: RequestInit): Promise<Answer>
   return { status: response.status, headers: response.headers, text, body };
 }
 
-/** Sends a request of an operation; its answer must be one that the contract has. */
+/** Sends a request for an operation. The response must conform to the contract. */
 export async function callBy(
   send: TestApp["send"],
   operation: Operation,
@@ -256,7 +256,7 @@ export function headersOf({ token, apiKey, body, headers }: CallOptions): Record
   };
 }
 
-/** The answer is one that the contract describes: its status, its body, its headers. */
+/** Expects that the contract describes the response: its status, its body and its headers. */
 export function expectContract(operation: Operation, { status, body, text, headers }: Answer): void {
   const where = `${operation.id} answered ${status} ${text}`;
   if (status === operation.success.status) {
@@ -265,7 +265,7 @@ export function expectContract(operation: Operation, { status, body, text, heade
     } else if (operation.success.mediaType !== JSON_TYPE) {
       expect(headers.get("content-type"), where).toBe(`${operation.success.mediaType}; charset=utf-8`);
     } else {
-      // Strict: nothing beyond the contract may leave the server.
+      // The comparison is strict, since nothing beyond the contract may leave the server.
       expect(operation.success.body?.parse(body), where).toEqual(body);
     }
     if (operation.success.headers.includes("X-Total-Count")) {
@@ -280,7 +280,7 @@ export function expectContract(operation: Operation, { status, body, text, heade
   expect(headers.get("x-request-id"), where).toMatch(/^[0-9a-f-]{36}$/);
 }
 
-/** A list's filter: base64 of its JSON. */
+/** Encodes the filter of a list: base64 of its JSON. */
 export const encodeFilter = (items: unknown): string => Buffer.from(JSON.stringify(items)).toString("base64");
 
 export const property = (name: string, operator: string, value: unknown) => ({
@@ -289,11 +289,11 @@ export const property = (name: string, operator: string, value: unknown) => ({
 });
 export const operator = (name: string) => ({ type: "operator", params: { name } });
 
-/** One field of each object of a list. */
+/** The values of one field of a list's objects. */
 export const valuesOf = (list: Body, field: string): Body => list.map((item: Body) => item[field]);
 
 export const ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
-/** A public key for every login name and device, as `createPublicKey` takes it. */
+/** A public key for every login name and device, as the body of `createPublicKey`. */
 export const PUBLIC_KEY = {
   ...{ name: "laptop", username: ".*", filter: { hostname: ".*" } },
   data: Buffer.from(ED25519).toString("base64"),
@@ -304,14 +304,14 @@ export const DENY_RULE = {
   filter: { hostname: ".*" },
 };
 
-/** What a device reports of itself that has a host name and no MAC address; a new one for every name. */
+/** The report of a device with a host name and without a MAC address. Each host name is a new device. */
 export const reportOf = (tenant: string, hostname: string, more: object = {}) => ({
   info: { id: "", pretty_name: "", version: "", arch: "", platform: "" },
   ...{ hostname, public_key: `key of ${hostname}`, tenant_id: tenant },
   ...more,
 });
 
-/** Enrolls a device; a new one for every MAC. */
+/** Enrolls a device. Each MAC address is a new device. */
 export async function enroll(app: TestApp, tenant: string, mac: string, more: object = {}): Promise<Body> {
   const answer = await app.call("authDevice", {
     body: {
@@ -334,7 +334,7 @@ export async function enroll(app: TestApp, tenant: string, mac: string, more: ob
 
 const deviceKey = generateKeyPairSync("rsa", { modulusLength: 2048 });
 
-/** As {@link enroll}, with a proof of the private key. */
+/** Enrolls a device like {@link enroll}, with a proof of the private key. */
 export async function enrollProven(
   app: TestApp,
   tenant: string,

@@ -18,7 +18,7 @@ const authorized = () => ({ ...json, authorization: `Bearer ${ana.token}` });
 const put = (body: string, headers: Record<string, string> = authorized()) =>
   app.send("PUT", `/api/devices/${uid}`, { headers, body });
 
-describe("a body", () => {
+describe("validation of a body", () => {
   test.each([
     ["{", 422, "body: must be JSON"],
     ["\u0000", 422, "body: must be JSON"],
@@ -31,28 +31,28 @@ describe("a body", () => {
     ['{"name":""}', 400, "name: must have at least 1 character; name: may contain letters, digits, _ and -"],
     ['{"name":"a b"}', 400, "name: may contain letters, digits, _ and -"],
     ['{"name":"a.b","public_url":1}', 422, "public_url: must be true or false"],
-  ])("%j is %i: %s", async (body, status, message) => {
+  ])("%j returns %i: %s", async (body, status, message) => {
     const answer = await put(body);
     expect([answer.status, answer.body]).toEqual([status, { message }]);
   });
 
-  test("may have fields that are not known", async () => {
+  test("accepts unknown fields", async () => {
     expect((await put('{"name":"extra","created_at":"x","__proto__":{"a":1}}')).status).toBe(200);
   });
 
-  test("without required fields may be missing; with some it names them", async () => {
+  test("accepts a missing body if no field is required, and otherwise reports the required fields", async () => {
     expect((await app.send("PUT", `/api/devices/${uid}`, { headers: authorized() })).status).toBe(200);
     const { status, body } = await app.send("PATCH", `/api/devices/${uid}`, { headers: authorized() });
     expect([status, body.message]).toEqual([400, "name: must be given: a string"]);
   });
 
-  test("in other encodings than UTF-8 is refused", async () => {
+  test("rejects other encodings than UTF-8", async () => {
     const body = new Uint8Array([0x7b, 0x22, 0x6e, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d]);
     const { status } = await app.send("PUT", `/api/devices/${uid}`, { headers: authorized(), body });
     expect(status).toBe(422);
   });
 
-  test("of another content type is 415, of more than 64 KiB 413", async () => {
+  test("returns 415 for another content type, and 413 for more than 64 KiB", async () => {
     const headers = { authorization: `Bearer ${ana.token}`, "content-type": "text/plain" };
     expect((await put("{}", headers)).status).toBe(415);
     // The braces, the quotes and the name around the text are 11 bytes.
@@ -63,24 +63,24 @@ describe("a body", () => {
     expect([status, typeof body.message]).toEqual([413, "string"]);
   });
 
-  test("of an agent with as many sessions and as long a key as it may have is taken", async () => {
+  test("accepts a report with the maximum number of sessions and the longest key", async () => {
     const sessions = Array.from({ length: 1000 }, (_, n) => String(n).padStart(64, "0"));
     const more = { sessions, public_key: "k".repeat(4096) };
     expect((await enroll(app, ana.tenant, "00:00:00:00:00:02", more)).uid).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  test("of any depth is read", async () => {
+  test("reads a body of any depth", async () => {
     const deep = `${"[".repeat(30_000)}${"]".repeat(30_000)}`;
     expect((await put(`{"name":${deep}}`)).status).toBe(422);
     expect((await put(`{"name":"deep","more":${deep}}`)).status).toBe(200);
   });
 
-  test("cannot give every object of the service a field", async () => {
+  test("does not add fields to the prototypes of the service's objects", async () => {
     await put('{"name":"proto","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}');
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
   });
 
-  test("is not looked at where the operation has none", async () => {
+  test("ignores the body of an operation that has none", async () => {
     const answer = await app.send("DELETE", `/api/devices/${uid}/tags/nowhere`, {
       headers: authorized(),
       body: "not json",
@@ -91,8 +91,8 @@ describe("a body", () => {
 
 const UNSTORABLE = [
   ["NUL", "a\0b"],
-  ["half of a surrogate pair", "a\ud800b"],
-  ["the other half", "\udc00"],
+  ["a high surrogate", "a\ud800b"],
+  ["a low surrogate", "\udc00"],
 ] as const;
 const REPORT = {
   info: { id: "debian", pretty_name: "x", version: "1", arch: "amd64", platform: "native" },
@@ -100,7 +100,7 @@ const REPORT = {
 };
 const NOT_STORED = "must contain neither NUL nor half of a surrogate pair";
 
-describe.each(UNSTORABLE)("a text with %s is 400 and named", (_, text) => {
+describe.each(UNSTORABLE)("rejects a text with %s with 400, and reports its field", (_, text) => {
   test.each([
     ["login", { username: text, password: "x" }, "username"],
     ["login", { username: "ana", password: text }, "password"],
@@ -111,7 +111,7 @@ describe.each(UNSTORABLE)("a text with %s is 400 and named", (_, text) => {
     expect([answer.status, answer.body]).toEqual([400, { message: `${field}: ${NOT_STORED}` }]);
   });
 
-  test("in an operation that answers with the names of fields", async () => {
+  test("in an operation that returns the names of fields", async () => {
     const body = { name: text };
     const answer = await ana.call("updateUser", { body });
     expect([answer.status, answer.body]).toEqual([400, ["name"]]);
@@ -127,7 +127,7 @@ describe.each(UNSTORABLE)("a text with %s is 400 and named", (_, text) => {
   });
 });
 
-test("NUL in a query is 400, in an id 404, and named; bytes that are no UTF-8 never become a surrogate", async () => {
+test("rejects NUL in a query with 400 and in an id with 404, and never decodes invalid UTF-8 to a surrogate", async () => {
   const named = async (path: string, method = "GET") => {
     const { status, body } = await app.send(method, path, { headers: authorized() });
     return [status, body.message];
@@ -143,7 +143,7 @@ test("NUL in a query is 400, in an id 404, and named; bytes that are no UTF-8 ne
   ]);
 });
 
-test("a new password of more than 72 bytes is refused: bcrypt would not look at the rest", async () => {
+test("rejects a new password of more than 72 bytes, since bcrypt would ignore the rest", async () => {
   const pat = await app.user("pat");
   const change = (password: string) =>
     pat.call("updateUser", { body: { password, current_password: PASSWORD } });
@@ -162,7 +162,7 @@ describe("a query", () => {
     ["page=&per_page=&status=&filter=&sort_by=&order_by=", 200],
     ["page=-5&per_page=0&order_by=sideways&sort_by=nonsense&unknown=1", 200],
     ["page=99999999999999999999", 200],
-  ])("%s is %i", async (query, status) => {
+  ])("%s returns %i", async (query, status) => {
     const answer = await app.send("GET", `/api/devices?${query}`, { headers: authorized() });
     expect(answer.status, answer.text).toBe(status);
   });
@@ -176,7 +176,7 @@ describe("a query", () => {
 describe("a pattern", () => {
   const create = (username: string) => ana.call("createPublicKey", { body: { ...PUBLIC_KEY, username } });
 
-  test("that makes other engines backtrack for ever is accepted in no time", async () => {
+  test("that causes endless backtracking in other engines is accepted quickly", async () => {
     const started = performance.now();
     const answer = await create(`${"(a+)+".repeat(20)}$`);
     expect(answer.status).toBe(200);
@@ -185,12 +185,12 @@ describe("a pattern", () => {
     expect(performance.now() - started).toBeLessThan(20_000);
   });
 
-  test("of fifty thousand characters is refused by its length", async () => {
+  test("of fifty thousand characters is rejected for its length", async () => {
     const { status, body } = await create("(a+)+".repeat(10_000));
     expect([status, body.message]).toEqual([400, "username: must have at most 1024 characters"]);
   });
 
-  test("that is none is refused, and says why", async () => {
+  test("with invalid syntax is rejected with the reason", async () => {
     for (const pattern of ["(", "a**", "(?=a)", "\\1"]) {
       const { status, body } = await create(pattern);
       expect(status, pattern).toBe(400);
@@ -199,7 +199,7 @@ describe("a pattern", () => {
   });
 });
 
-test("an unknown path is 404, another method 405, a broken URL 400, all with a message", async () => {
+test("returns a message with 404 for an unknown path, 405 for another method and 400 for a broken URL", async () => {
   for (const [method, path, expected] of [
     ["GET", "/api/nothing", 404],
     ["POST", "/api/devices", 405],
@@ -210,7 +210,7 @@ test("an unknown path is 404, another method 405, a broken URL 400, all with a m
   }
 });
 
-test("an id that no object can have is 404; what chooses among a few values is 400 and says which", async () => {
+test("returns 404 for a malformed id, and 400 with the allowed values for an unknown choice", async () => {
   const get = async (method: string, path: string) => {
     const { status, body } = await app.send(method, path, { headers: authorized() });
     return [status, body.message];
@@ -225,7 +225,7 @@ test("an id that no object can have is 404; what chooses among a few values is 4
   expect((await get("PATCH", "/api/devices/nope/allow"))[0]).toBe(404);
 });
 
-test("a tag beyond any length is refused by its rule, not by the router", async () => {
+test("rejects a long tag by its rule, not by the router", async () => {
   const { status, body } = await ana.call("deleteTag", { params: { tag: "a".repeat(300) } });
   expect([status, body.message]).toEqual([
     404,
@@ -233,7 +233,7 @@ test("a tag beyond any length is refused by its rule, not by the router", async 
   ]);
 });
 
-test("an unexpected failure is 500 without its cause, which is logged with the request id", async () => {
+test("returns 500 without the cause for an unexpected failure, and logs the cause with the request id", async () => {
   const broken = await testApp();
   const user = await broken.user("eve", "eve");
   await broken.services.db.$executeRawUnsafe('DROP TABLE "DeviceTag"');
@@ -242,29 +242,29 @@ test("an unexpected failure is 500 without its cause, which is logged with the r
   expect(headers.get("x-request-id")).toBeTruthy();
 });
 
-test("answers say that they are not to be kept or guessed at, and allow no other origin", async () => {
+test("responses forbid caching and content sniffing, and allow no other origin", async () => {
   const { headers } = await app.send("GET", "/info", { headers: { origin: "https://evil.example" } });
   expect(headers.get("cache-control")).toBe("no-store");
   expect(headers.get("x-content-type-options")).toBe("nosniff");
   expect(headers.get("access-control-allow-origin")).toBeNull();
 });
 
-test("a filter as long as allowed fits into the request line", async () => {
+test("accepts a filter of the maximum length in the request line", async () => {
   const filter = encodeFilter(Array(100).fill(operator("and")));
   expect((await ana.call("getDevices", { query: { filter } })).status).toBe(200);
   const long = await ana.call("getDevices", { query: { filter: "A".repeat(20_000) } });
   expect(long.status).toBe(400);
 });
 
-test("a filter whose plus signs came as spaces is read all the same", async () => {
-  // "~~~" makes a plus sign in base64; the client does not encode it.
+test("decodes a filter whose plus signs arrived as spaces", async () => {
+  // The base64 of "~~~" contains a plus sign, which the client does not encode.
   const filter = encodeFilter([property("name", "eq", "~~>")]);
   const text = Buffer.from('["~~~>>>???"]').toString("base64");
   expect(text).toContain("+");
   const headers = { authorization: `Bearer ${ana.token}` };
   const request = httpRequest(`${app.url}/api/devices?filter=${text}`, { headers }).end();
   const [response] = await once(request, "response");
-  // It is JSON, and only its items are wrong.
+  // The text is valid JSON, and only its items are rejected.
   expect(await textOf(response)).toContain("must be an array of");
   expect((await ana.call("getDevices", { query: { filter } })).body).toEqual([]);
 });

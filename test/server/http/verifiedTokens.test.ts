@@ -11,7 +11,7 @@ const list = async () => (await ana.call("getDevices")).status;
 const recalled = () =>
   recallToken(app.services.keys.publicKey, ana.token, Math.floor(app.services.now().getTime() / 1000));
 
-test("a signature is checked once; a token ends in time all the same", async () => {
+test("verifies a signature once, and rejects the token after its expiry", async () => {
   expect(await list()).toBe(200);
   expect(recalled()).toMatchObject({ claims: "user", id: ana.id, tenant: ana.tenant });
   app.pass(72 * 60 * 60 + 1);
@@ -19,19 +19,19 @@ test("a signature is checked once; a token ends in time all the same", async () 
   expect(await list()).toBe(401);
 });
 
-test("the membership is looked at with every request", async () => {
+test("checks the membership with every request", async () => {
   expect(await list()).toBe(200);
   await app.services.db.member.deleteMany({ where: { userId: ana.id } });
   expect(await list()).toBe(401);
 });
 
-test("what another key signed is refused, also when it was accepted before", async () => {
+test("rejects a token of another key, even if it was accepted before", async () => {
   expect(await list()).toBe(200);
   Object.assign(app.services.keys, generateKeyPairSync("rsa", { modulusLength: 2048 }));
   expect(await list()).toBe(401);
 });
 
-test("a token that was refused is not kept, nor one that differs in its signature only", async () => {
+test("caches neither a rejected token nor a token that differs only in its signature", async () => {
   expect(await list()).toBe(200);
   const [head, claims, signature = ""] = ana.token.split(".");
   const forged = [head, claims, [...signature].reverse().join("")].join(".");
@@ -40,7 +40,7 @@ test("a token that was refused is not kept, nor one that differs in its signatur
   }
 });
 
-test("a database that cannot be asked for the key is an error of the service, not of the token", async () => {
+test("returns 500, not 401, if the database cannot return the key", async () => {
   Object.assign(app.services.keys, {
     find: async () => {
       throw new Error("the database does not answer");
@@ -49,7 +49,7 @@ test("a database that cannot be asked for the key is an error of the service, no
   expect(await list()).toBe(500);
 });
 
-test("tokens of users and of devices are, to the byte, what a library of JSON Web Tokens makes of their claims", async () => {
+test("tokens of users and devices are byte for byte those of a JSON Web Token library for the same claims", async () => {
   const { kid, privateKey } = app.services.keys;
   const header = { alg: "RS256", typ: "JWT", kid };
   const device = await enroll(app, ana.tenant, "00:00:00:00:00:01");

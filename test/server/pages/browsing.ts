@@ -4,12 +4,12 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type Started, startBrowser } from "../../support/browser.ts";
 
-/** Opens an address in a browser without anything stored. */
+/** Opens an address in a browser that has no stored data. */
 export type Open = (address: string, options?: BrowserContextOptions) => Promise<Page>;
 
 /**
- * Starts a browser for the tests of a file; where none starts they are skipped, with the reason. After each test it
- * fails where a page did what none must: ran into its policy, failed, asked another origin, opened a dialog.
+ * Starts a browser for the tests of a file. If no browser starts, the tests are skipped with the reason. A test fails
+ * if one of its pages violates its policy, reports an error, requests another origin or opens a dialog.
  */
 export function useBrowser(): Open {
   let started: Started;
@@ -39,7 +39,7 @@ export function useBrowser(): Open {
         complaints.push(`requests ${request.url()}`);
     });
     page.on("console", (message) => {
-      // An operation that refuses or fails is what a page is to tell of.
+      // Pages report operations that fail or are rejected, so these are no complaints.
       const failed =
         message.text().startsWith("Failed to load resource") && message.location().url.includes("/api/");
       if (!failed) complaints.push(`${message.type()}: ${message.text()}`);
@@ -56,9 +56,9 @@ export function useBrowser(): Open {
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** What axe has to say of the page as it is now. */
+/** The findings of axe for the current state of the page. */
 export async function axeFindings(page: Page): Promise<string[]> {
-  // The page's policy lets no script in; the browser's own tools may run one.
+  // The page's policy blocks scripts, but the browser's own tools can run one.
   await page.evaluate(AXE);
   return page.evaluate(async () => {
     const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
@@ -67,15 +67,15 @@ export async function axeFindings(page: Page): Promise<string[]> {
   });
 }
 
-/** Waits until the page says this, and has led the focus there. */
-export async function expectSaid(page: Page, text: string | RegExp): Promise<void> {
+/** Waits until the page shows the message and has moved the focus to it. */
+export async function expectMessage(page: Page, text: string | RegExp): Promise<void> {
   await expect
     .poll(() => page.locator("#message").innerText())
     .toMatch(typeof text === "string" ? new RegExp(text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")) : text);
   await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe("message");
 }
 
-/** Nothing of the link's secrets is in the address or in what the page or its history keeps. */
+/** Expects that neither the address nor the page's storage and history contain the link's secrets. */
 export async function expectForgotten(page: Page, ...secrets: readonly string[]): Promise<void> {
   const kept = await page.evaluate(() =>
     JSON.stringify([

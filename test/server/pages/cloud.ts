@@ -6,25 +6,25 @@ import { expect } from "vitest";
 import { call } from "../../support/call.ts";
 import { startService, type TestService } from "../../support/service.ts";
 
-/** Where links in its mails lead; tests go to the address that it has here instead. */
+/** The origin of links in the service's mails. Tests use the address of the local service instead. */
 const PUBLIC_URL = "http://gate.example.org";
 
 export const PASSWORD = "correct-horse";
 
-/** A cloud instance as a process, whose mails are files. */
+/** Starts a cloud instance as a process, whose mails are files. */
 export const startCloud = (env: Readonly<Record<string, string>> = {}): Promise<TestService> =>
   startService({
     env: {
       GATEHOUSE_EDITION: "cloud",
       GATEHOUSE_PUBLIC_URL: PUBLIC_URL,
-      // Tests log in more often than people do.
+      // Tests log in more often than users do.
       GATEHOUSE_LOGINS_PER_ADDRESS: "0",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       ...env,
     },
   });
 
-/** The text of a mail's file (RFC 2045, section 6.7). */
+/** The text of a mail file (RFC 2045, section 6.7). */
 function textOf(raw: string): string {
   const [head = "", ...body] = raw.split("\r\n\r\n");
   const text = body.join("\n\n").replaceAll("\r\n", "\n");
@@ -34,7 +34,7 @@ function textOf(raw: string): string {
     .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
-/** The texts of the mails to an address, from the oldest. */
+/** The texts of the mails to an address, oldest first. */
 function mailsTo({ dataDir }: TestService, address: string): string[] {
   const folder = join(dataDir, "mail");
   let names: string[];
@@ -56,7 +56,7 @@ export async function mailTo(service: TestService, address: string, n = 1): Prom
   return mailsTo(service, address)[n - 1] ?? "";
 }
 
-/** The link in a text, at the address that the service has here. */
+/** The link in a text, with the address of the local service. */
 export function linkIn(service: TestService, text: string): string {
   const link = new URL(/https?:\/\/\S+/.exec(text)?.[0] ?? "");
   expect(link.origin).toBe(PUBLIC_URL);
@@ -67,29 +67,29 @@ export function linkIn(service: TestService, text: string): string {
 export const loginStatus = async (service: TestService, username: string, password: string) =>
   (await call(service, "POST /api/login", { body: { username, password } })).status;
 
-/** A token of a user who exists. */
+/** Logs in as an existing user; returns the token. */
 export async function tokenOf(service: TestService, username: string, password = PASSWORD): Promise<string> {
   const { status, body } = await call(service, "POST /api/login", { body: { username, password } });
   expect(status).toBe(200);
   return body.token;
 }
 
-/** Makes a user, and answers a token. */
+/** Creates a user; returns a token. */
 export async function newUser(service: TestService, username: string): Promise<string> {
   await service.createUser({ username, password: PASSWORD });
   return tokenOf(service, username);
 }
 
-/** All that the service has logged of the requests so far. */
+/** The service's complete log of the requests so far. */
 export async function wholeLog(service: TestService): Promise<string> {
-  // Lines come in their order.
+  // The log has the lines in order.
   const last = `/the-end-${randomUUID()}`;
   await fetch(service.url + last);
   await expect.poll(() => service.output()).toContain(last);
   return service.output();
 }
 
-/** A user with MFA; of the recovery address and of MFA the user is told by mails. */
+/** Creates a user with MFA. The service sends mails about the recovery address and about MFA. */
 export async function withMfa(service: TestService, username: string, recoveryEmail: string) {
   const token = await newUser(service, username);
   await call(service, "PATCH /api/users", { token, body: { recovery_email: recoveryEmail } });

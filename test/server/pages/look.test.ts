@@ -1,5 +1,5 @@
 /**
- * What a person does in a browser; what the service answers to it is in test/server/features.
+ * Steps of a user in a browser. The tests in test/server/features check the service's responses.
  *
  * @module-tag long
  */
@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call } from "../../support/call.ts";
 import type { TestService } from "../../support/service.ts";
-import { axeFindings, expectSaid, useBrowser } from "./browsing.ts";
+import { axeFindings, expectMessage, useBrowser } from "./browsing.ts";
 import { linkIn, newUser, startCloud, tokenOf } from "./cloud.ts";
 
 const open = useBrowser();
@@ -36,18 +36,18 @@ const PAGES: Readonly<Record<string, () => string>> = {
   "/accept-invite": () => invitation,
 };
 
-/** Fills what is asked for with something that the service refuses. */
+/** Fills the form with values that the service rejects, and sends it. */
 async function sendNonsense(page: Page): Promise<void> {
   for (const input of await page.locator("form:visible input:not([type=checkbox])").all())
     await input.fill("a@b");
   await page.locator("form:visible button").click();
   await expect.poll(() => page.locator("form[aria-busy]").count()).toBe(0);
-  await expectSaid(page, /./);
+  await expectMessage(page, /./);
 }
 
 describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
   test.each(Object.keys(PAGES))(
-    "%s: axe has nothing to say, of its form, its refusal, and without a link",
+    "%s: axe reports nothing about the form, a rejection, and the page without a link",
     async (path) => {
       const page = await open(service.url + PAGES[path]?.(), { colorScheme });
       await expect.poll(() => page.locator("form:visible").count()).toBe(1);
@@ -61,12 +61,12 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
       await page.goto(service.url + path);
       await page.evaluate(() => history.replaceState(null, ""));
       await page.reload();
-      await expectSaid(page, "Missing: ");
+      await expectMessage(page, "Missing: ");
       expect(await axeFindings(page)).toEqual([]);
     },
   );
 
-  test("the start page says how the service is, and where to go on", async () => {
+  test("the start page shows the service's state, and links to the next steps", async () => {
     const page = await open(`${service.url}/`, { colorScheme });
     await expect.poll(() => page.locator("#health").textContent()).toBe("operational");
     expect(await page.locator("#version").textContent()).toBe("v0.19.0");
@@ -80,14 +80,14 @@ describe.each(["light", "dark"] as const)("in %s", (colorScheme) => {
   });
 });
 
-test("the start page says when the database does not answer", async () => {
+test("the start page reports that the database does not respond", async () => {
   const page = await open(`${service.url}/setup`);
   await page.route("**/api/info", (route) => route.fulfill({ status: 503, body: "{}" }));
   await page.goto(`${service.url}/#again`);
   await expect.poll(() => page.locator("#health").textContent()).toContain("unavailable");
 });
 
-test("a narrow screen needs no scrolling to the side", async () => {
+test("a narrow screen needs no horizontal scrolling", async () => {
   for (const path of ["/setup", "/accept-invite"]) {
     const page = await open(service.url + PAGES[path]?.(), { viewport: { width: 320, height: 600 } });
     await expect.poll(() => page.locator("form:visible").count()).toBe(1);
@@ -101,7 +101,7 @@ test.each(["/docs", "/docs/"])("%s shows the document in a browser", async (path
   expect(await page.locator(".errors-wrapper").count()).toBe(0);
 });
 
-test("without JavaScript a page says that it needs it, and has nothing that could be sent", async () => {
+test("without JavaScript, a page reports that it needs JavaScript, and has no form", async () => {
   const page = await open(service.url + PAGES["/update-password"]?.(), { javaScriptEnabled: false });
   expect(await page.locator("main").innerText()).toContain("This page needs JavaScript.");
   expect(await page.locator("form:visible").count()).toBe(0);

@@ -1,5 +1,5 @@
 /**
- * What a person does in a browser; what the service answers to it is in test/server/features.
+ * Steps of a user in a browser. The tests in test/server/features check the service's responses.
  *
  * @module-tag long
  */
@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call } from "../../support/call.ts";
 import type { TestService } from "../../support/service.ts";
-import { expectForgotten, expectSaid, useBrowser } from "./browsing.ts";
+import { expectForgotten, expectMessage, useBrowser } from "./browsing.ts";
 import { linkIn, loginStatus, mailTo, newUser, PASSWORD, startCloud, wholeLog, withMfa } from "./cloud.ts";
 
 const open = useBrowser();
@@ -20,8 +20,8 @@ afterAll(async () => void (await service.stop()));
 const press = (page: Page, name: string) => page.getByRole("button", { name }).click();
 const parameter = (link: string, name: string) => new URL(link).searchParams.get(name) ?? "";
 
-/** A token is neither in the log, nor in the address or anything else that the page keeps. */
-async function expectGone(page: Page, ...secrets: string[]): Promise<void> {
+/** Expects that neither the log, nor the address, nor the page's storage and history contain a secret. */
+async function expectNoTrace(page: Page, ...secrets: string[]): Promise<void> {
   await expectForgotten(page, ...secrets);
   const log = await wholeLog(service);
   for (const secret of secrets) expect(log).not.toContain(secret);
@@ -35,7 +35,7 @@ describe("confirming an account", () => {
     return { email, link: linkIn(service, await mailTo(service, email)) };
   };
 
-  test("happens by the button; programs that open the link change nothing", async () => {
+  test("needs a click on the button; programs that open the link change nothing", async () => {
     const { email, link } = await register("ana");
     expect(new URL(link).pathname).toBe("/validation-account");
     for (const method of ["HEAD", "GET"]) {
@@ -46,28 +46,28 @@ describe("confirming an account", () => {
     await expect.poll(() => page.locator("main").innerText()).toContain(email);
     expect(await loginStatus(service, "ana", PASSWORD)).toBe(403);
     await press(page, "Confirm the account");
-    await expectSaid(page, "The account is confirmed.");
+    await expectMessage(page, "The account is confirmed.");
     expect(await loginStatus(service, "ana", PASSWORD)).toBe(200);
-    await expectGone(page, parameter(link, "token"));
+    await expectNoTrace(page, parameter(link, "token"));
   });
 
-  test("a link that does not work any more leads to another mail", async () => {
+  test("offers another mail if the link is no longer valid", async () => {
     const { email, link } = await register("ben");
     const page = await open(
       link.replace(/token=[^&]+/, `token=${"0".repeat(8)}-0000-0000-0000-${"0".repeat(12)}`),
     );
     await press(page, "Confirm the account");
-    await expectSaid(page, "This link has already been used, is older than 24 hours");
+    await expectMessage(page, "This link has already been used, is older than 24 hours");
     await press(page, "Send another confirmation mail");
-    await expectSaid(page, "a confirmation mail has been sent");
+    await expectMessage(page, "a confirmation mail has been sent");
     const again = await open(linkIn(service, await mailTo(service, email, 2)));
     await press(again, "Confirm the account");
-    await expectSaid(again, "The account is confirmed.");
+    await expectMessage(again, "The account is confirmed.");
   });
 });
 
 describe("a new password", () => {
-  test("is chosen once, and ends the logins from before", async () => {
+  test("is set once, and ends earlier logins", async () => {
     const token = await newUser(service, "carla");
     await call(service, "POST /api/user/recover_password", { body: { username: "carla" } });
     const link = linkIn(service, await mailTo(service, "carla@example.com"));
@@ -77,20 +77,20 @@ describe("a new password", () => {
     );
     await page.getByLabel("New password", { exact: true }).fill("abc");
     await press(page, "Set the password");
-    await expectSaid(page, "Please check: New password.");
+    await expectMessage(page, "Please check: New password.");
     await page.getByLabel("New password", { exact: true }).fill(" another horse ");
     await press(page, "Set the password");
-    await expectSaid(page, "The new password is set");
+    await expectMessage(page, "The new password is set");
     expect([
       await loginStatus(service, "carla", " another horse "),
       (await call(service, "GET /api/auth/user", { token })).status,
     ]).toEqual([200, 401]);
-    await expectGone(page, parameter(link, "token"), "another horse");
+    await expectNoTrace(page, parameter(link, "token"), "another horse");
 
     const again = await open(link);
     await again.getByLabel("New password", { exact: true }).fill("third-horse");
     await press(again, "Set the password");
-    await expectSaid(again, "This link has already been used");
+    await expectMessage(again, "This link has already been used");
     expect(await loginStatus(service, "carla", "third-horse")).toBe(401);
   });
 });
@@ -114,18 +114,18 @@ describe("a lost second factor", () => {
     await page.getByLabel("First code").fill(recovery);
     await page.getByLabel("Second code").fill(main);
     await press(page, "Turn off the second factor");
-    await expectSaid(page, /Please check: First code.*, Second code/);
+    await expectMessage(page, /Please check: First code.*, Second code/);
     expect(await page.locator(".error").allTextContents()).toEqual([
       "Wrong, used or expired.",
       "Wrong, used or expired.",
     ]);
-    // As people copy it, with what is around it.
+    // Users copy the code with surrounding whitespace.
     await page.getByLabel("First code").fill(` ${main.toLowerCase()}\t`);
     await page.getByLabel("Second code").fill(recovery);
     await press(page, "Turn off the second factor");
-    await expectSaid(page, "The second factor is turned off");
+    await expectMessage(page, "The second factor is turned off");
     expect(await loginStatus(service, "dora", PASSWORD)).toBe(200);
-    await expectGone(page, main, recovery);
+    await expectNoTrace(page, main, recovery);
     expect(await page.content()).not.toContain("eyJ");
   });
 });
@@ -140,33 +140,33 @@ describe("a new e-mail address", () => {
     const page = await open(link);
     await page.getByLabel("Password", { exact: true }).fill("not-the-password");
     await press(page, "Confirm the address");
-    await expectSaid(page, "Please check: Password.");
+    await expectMessage(page, "Please check: Password.");
     await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await press(page, "Confirm the address");
-    await expectSaid(page, "The address is confirmed");
-    await expectGone(page, new URL(link).searchParams.get("token") ?? "");
+    await expectMessage(page, "The address is confirmed");
+    await expectNoTrace(page, new URL(link).searchParams.get("token") ?? "");
     expect(await loginStatus(service, address, PASSWORD)).toBe(200);
     const again = await open(link);
     await again.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await press(again, "Confirm the address");
-    await expectSaid(again, "This link has already been used");
+    await expectMessage(again, "This link has already been used");
   });
 
-  test("takes the code of a second factor where there is one", async () => {
+  test("requires the code of a second factor if the user has one", async () => {
     const { token, totp } = await withMfa(service, "lee", "lee@recovery.org");
     const address = "lee@elsewhere.example.org";
     await call(service, "PATCH /api/users", { body: { email: address }, token });
     const page = await open(linkIn(service, await mailTo(service, address)));
     await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await press(page, "Confirm the address");
-    await expectSaid(page, "Please check: Code of your second factor.");
+    await expectMessage(page, "Please check: Code of your second factor.");
     await page.getByLabel("Code of your second factor").fill(totp.generate());
     await press(page, "Confirm the address");
-    await expectSaid(page, "The address is confirmed");
+    await expectMessage(page, "The address is confirmed");
   });
 });
 
-describe("whatever the service answers, the person is told", () => {
+describe("the page reports the service's response", () => {
   const link = () => `${service.url}/reset-mfa?id=0123456789abcdef01234567`;
 
   test.each([
@@ -183,7 +183,7 @@ describe("whatever the service answers, the person is told", () => {
     [400, {}, '{"message":"MFA is not enabled"}', "MFA is not enabled."],
     [400, {}, "", "The service rejected the request (status 400)."],
     [409, {}, '["main_email_code"]', "Please check: First code"],
-  ] as const)("%i %j", async (status, headers, body, said) => {
+  ] as const)("%i %j", async (status, headers, body, message) => {
     const page = await open(link());
     const contentType = body.startsWith("<") ? "text/html" : "application/json";
     await page.route("**/api/user/mfa/reset/*", (route) =>
@@ -194,20 +194,20 @@ describe("whatever the service answers, the person is told", () => {
     await page.getByLabel("First code").fill("AAAA");
     await page.getByLabel("Second code").fill("BBBB");
     await press(page, "Turn off the second factor");
-    await expectSaid(page, said);
+    await expectMessage(page, message);
   });
 
-  test("and when it answers nothing", async () => {
+  test("reports a missing response", async () => {
     const page = await open(link());
     await page.route("**/api/user/mfa/reset/*", (route) => route.abort());
     await page.getByLabel("First code").fill("AAAA");
     await page.getByLabel("Second code").fill("BBBB");
     await press(page, "Turn off the second factor");
-    await expectSaid(page, "Cannot reach the service.");
+    await expectMessage(page, "Cannot reach the service.");
   });
 });
 
-describe("an address that is not whole", () => {
+describe("an incomplete address", () => {
   test.each([
     ["/setup", "Missing: sign."],
     ["/validation-account?email=ana%40example.org", "Missing: token."],
@@ -217,13 +217,13 @@ describe("an address that is not whole", () => {
     ["/accept-invite", "Missing: tenant-id, user-id, email, sig."],
     ["/reset-mfa?id=%3Cimg%20src=x%20onerror=alert(1)%3E", "Damaged: id."],
     ["/confirm-address?token=", "Missing: id, token."],
-  ])("%s says what is wrong, and offers nothing", async (path, said) => {
+  ])("%s shows the fault, and no form", async (path, message) => {
     const page = await open(service.url + path);
-    await expectSaid(page, said);
+    await expectMessage(page, message);
     expect(await page.locator("form:visible").count()).toBe(0);
   });
 
-  test("what is in it is text", async () => {
+  test("shows its parameters as text", async () => {
     const hostile = "<img/src=x/onerror=alert(1)>@example.org";
     const query = new URLSearchParams({ email: hostile, token: "01234567-89ab-cdef-0123-456789abcdef" });
     const page = await open(`${service.url}/validation-account?${query}`);

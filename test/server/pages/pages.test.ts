@@ -17,7 +17,7 @@ async function withApp(settings: Partial<ServiceSettings>, use: (app: TestApp) =
   }
 }
 
-/** What every path answers, without anything in it. */
+/** The responses to all paths, without parameters. */
 const answers = (app: TestApp) =>
   Promise.all(
     ALL.map(async (path) => {
@@ -28,16 +28,16 @@ const answers = (app: TestApp) =>
 const served = async (app: TestApp) =>
   (await answers(app)).filter(({ status }) => status === 200).map(({ path }) => path);
 
-describe("which are served", () => {
+describe("the served pages", () => {
   test.each([
     ["community", EVERYWHERE],
     ["enterprise", ENTERPRISE],
     ["cloud", ALL],
-  ] as const)("%s has those whose operations it has", async (edition, paths) => {
+  ] as const)("%s serves the pages whose operations it has", async (edition, paths) => {
     await withApp({ edition }, async (app) => expect(await served(app)).toEqual(paths));
   });
 
-  test("none where a console serves these paths, but /docs", async () => {
+  test("are none but /docs if a console serves these paths", async () => {
     await withApp({ edition: "cloud", pages: false }, async (app) => {
       for (const answer of await answers(app))
         expect(answer).toMatchObject({
@@ -57,7 +57,7 @@ describe("each page", () => {
   const inline = (html: string, element: string) =>
     [...html.matchAll(new RegExp(`<${element}>(.*?)</${element}>`, "gs"))].map((match) => match[1] ?? "");
 
-  test.each(ALL)("%s may run its one script and have its one style, and nothing else", async (path) => {
+  test.each(ALL)("%s can use its one script and its one style, and nothing else", async (path) => {
     const { text, headers } = await app.send("GET", path);
     const [[script = ""], [style = ""]] = [inline(text, "script"), inline(text, "style")];
     expect([script.length > 1000, style.length > 1000]).toEqual([true, true]);
@@ -82,12 +82,12 @@ describe("each page", () => {
     );
   });
 
-  test.each(ALL)("%s is the same whatever is asked for, and changes nothing", async (path) => {
+  test.each(ALL)("%s is the same for any query, and changes nothing", async (path) => {
     const changes = () => app.services.db.auditEntry.count();
     const before = await changes();
     const plain = await app.send("GET", path);
-    const asked = await app.send("GET", `${path}?token=%3Cscript%3E&email=%22&sign=1`);
-    expect([asked.status, asked.text === plain.text]).toEqual([200, true]);
+    const response = await app.send("GET", `${path}?token=%3Cscript%3E&email=%22&sign=1`);
+    expect([response.status, response.text === plain.text]).toEqual([200, true]);
     const head = await app.send("HEAD", path);
     expect([head.status, head.text, head.headers.get("content-security-policy")]).toEqual([
       200,
@@ -102,7 +102,7 @@ describe("each page", () => {
     expect(await changes()).toBe(before);
   });
 
-  test("that a mail's link leads to changes nothing for programs that open it", async () => {
+  test("changes nothing for programs that open the link in a mail", async () => {
     const account = { name: "Ana", username: "ana", email: "ana@example.org", password: "correct-horse" };
     const registered = await app.call("registerUser", { body: { ...account, email_marketing: false } });
     expect(registered.status).toBe(200);
@@ -117,7 +117,7 @@ describe("each page", () => {
     expect((await app.call("login", { body: { username, password } })).status).toBe(200);
   });
 
-  test("no other origin may read or frame it", async () => {
+  test("cannot be read or framed by another origin", async () => {
     const { headers } = await app.send("GET", "/setup", { headers: { origin: "https://evil.example" } });
     expect(headers.get("access-control-allow-origin")).toBeNull();
   });

@@ -1,11 +1,11 @@
 /**
- * What a person does in a browser; what the service answers to it is in test/server/features.
+ * Steps of a user in a browser. The tests in test/server/features check the service's responses.
  *
  * @module-tag long
  */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startService, type TestService } from "../../support/service.ts";
-import { expectForgotten, expectSaid, useBrowser } from "./browsing.ts";
+import { expectForgotten, expectMessage, useBrowser } from "./browsing.ts";
 import { loginStatus, wholeLog } from "./cloud.ts";
 
 const open = useBrowser();
@@ -22,7 +22,7 @@ afterAll(async () => void (await service.stop()));
 
 const isSetUp = async () => ((await (await fetch(`${service.url}/info`)).json()) as { setup: boolean }).setup;
 
-test("a wrong link says so, and where the right one comes from", async () => {
+test("reports a wrong link, and the command that prints the right one", async () => {
   const page = await open(`${service.url}/setup?sign=${"0".repeat(64)}`);
   for (const [label, text] of [
     ["Your name", "Ana Silva"],
@@ -32,11 +32,11 @@ test("a wrong link says so, and where the right one comes from", async () => {
   ] as const)
     await page.getByLabel(label, { exact: true }).fill(text);
   await page.getByRole("button", { name: "Create the first user" }).click();
-  await expectSaid(page, "gatehouse-server admin setup-link");
+  await expectMessage(page, "gatehouse-server admin setup-link");
   expect(await isSetUp()).toBe(false);
 });
 
-test("what the service refuses is said at the fields, and can be corrected", async () => {
+test("shows rejected values at their fields, and accepts the corrected ones", async () => {
   const page = await open(link);
   const password = page.getByLabel("New password", { exact: true });
   await page.getByLabel("Your name").fill("A");
@@ -44,7 +44,7 @@ test("what the service refuses is said at the fields, and can be corrected", asy
   await page.getByLabel("User name").fill("ana silva");
   await password.fill("abc");
   await page.getByRole("button", { name: "Create the first user" }).click();
-  await expectSaid(page, "Please check: Your name, User name, New password.");
+  await expectMessage(page, "Please check: Your name, User name, New password.");
   expect(await page.locator("[aria-invalid=true]").count()).toBe(3);
   const descriptions = await page.locator("[aria-invalid=true]").evaluateAll((inputs) =>
     inputs.map((input) =>
@@ -65,9 +65,9 @@ test("what the service refuses is said at the fields, and can be corrected", asy
   expect(await isSetUp()).toBe(false);
 });
 
-test("the page of `admin setup-link` makes the first user, by the keyboard alone", async () => {
+test("creates the first user on the page of `admin setup-link`, with the keyboard alone", async () => {
   const page = await open(link);
-  // The sign is gone from the address at once, and still there when the page is loaded again.
+  // The page removes the sign from the address immediately, and still has it after a reload.
   expect(page.url()).toBe(`${service.url}/setup`);
   await page.reload();
   expect(page.url()).toBe(`${service.url}/setup`);
@@ -87,22 +87,22 @@ test("the page of `admin setup-link` makes the first user, by the keyboard alone
     await page.keyboard.type(text);
   }
   await page.keyboard.press("Enter");
-  await expectSaid(page, "The service is set up, and ana is its first user.");
+  await expectMessage(page, "The service is set up, and ana is its first user.");
   expect([await isSetUp(), await loginStatus(service, "ana", "correct-horse")]).toEqual([true, 200]);
   await expectForgotten(page, sign, "correct-horse");
   expect(await page.locator("form:visible").count()).toBe(0);
   await page.reload();
-  await expectSaid(page, "Missing: sign.");
+  await expectMessage(page, "Missing: sign.");
 });
 
-test("the link is worth nothing then", async () => {
+test("the link is invalid afterwards", async () => {
   const page = await open(link);
   await page.getByLabel("Your name").fill("Eve Silva");
   await page.getByLabel("E-mail address").fill("eve@example.org");
   await page.getByLabel("User name").fill("eve");
   await page.getByLabel("New password", { exact: true }).fill("correct-horse");
   await page.getByRole("button", { name: "Create the first user" }).click();
-  await expectSaid(page, "the user already exists");
+  await expectMessage(page, "the user already exists");
 });
 
 test("neither sign nor password is in the log", async () => {
@@ -111,7 +111,7 @@ test("neither sign nor password is in the log", async () => {
   for (const secret of [sign, "correct-horse"]) expect(log).not.toContain(secret);
 });
 
-test("with --pages off the address of the link is left to a console", async () => {
+test("with --pages off, the service leaves the address of the link to a console", async () => {
   const other = await startService({ flags: ["--pages", "off"] });
   onTestFinished(async () => void (await other.stop()));
   const answer = await fetch((await other.admin(["setup-link"])).stdout.trim());

@@ -1,10 +1,10 @@
 import { device } from "../db/rows.ts";
 import type { TestApp, TestUser } from "../http/testApp.ts";
 
-/** Id of a device that `fill` makes. */
+/** The uid of a device that `fill` creates. */
 export const uidOf = (tenantId: string, n: number) => `${tenantId.slice(0, 8)}${String(n).padStart(56, "0")}`;
 
-/** Fills a user's namespace with so many rows of each kind; another namespace of the user's is one of them. */
+/** Fills a user's namespace with the given number of rows of each kind. These include other namespaces of the user. */
 export async function fill({ services }: TestApp, user: TestUser, count: number): Promise<void> {
   const { id, tenant: tenantId } = user;
   const { db } = services;

@@ -3,19 +3,19 @@ import { encodeFilter, operator, property } from "../http/testApp.ts";
 
 type Id = keyof Operations;
 
-/** A way to ask for a list. */
+/** A request for a list. */
 export interface Form {
   readonly name: string;
   readonly query: Readonly<Record<string, string | number>>;
-  /** The order is one that no index has: that of a field which was asked for, or of rows found by a tag. */
+  /** True if no index has the order, as with a requested field or rows found by a tag. */
   readonly sorted?: boolean;
-  /** All rows of this table are everybody's: an index gives their order and number. */
+  /** The table, if all callers see all of its rows: an index gives their order and number. */
   readonly whole?: string;
 }
 
 const filtered = (...items: unknown[]) => ({ filter: encodeFilter(items) });
-const DEFAULT: Form = { name: "as it is", query: {} };
-const DEEP: Form = { name: "deep inside", query: { page: 15, per_page: 100 } };
+const DEFAULT: Form = { name: "default", query: {} };
+const DEEP: Form = { name: "deep page", query: { page: 15, per_page: 100 } };
 
 const DEVICES: readonly Form[] = [
   DEFAULT,
@@ -39,7 +39,7 @@ const DEVICES: readonly Form[] = [
   { name: "namespace", query: filtered(property("namespace", "eq", "lab")) },
 ];
 
-/** The ways to ask for each list. */
+/** The requests for each list. */
 export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
   getDevices: DEVICES,
   getContainers: DEVICES,
@@ -54,7 +54,7 @@ export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
   ],
   getFirewallRules: [DEFAULT, DEEP],
   getSessions: [DEFAULT, DEEP],
-  // In the order of how much they are used, which no index has.
+  // The order is the frequency of use, which no index has.
   getDevicesMostUsed: [{ ...DEFAULT, sorted: true }],
   listTunnels: [DEFAULT, DEEP],
   connectorList: [DEFAULT, DEEP, { name: "enabled", query: { enable: "true" } }],
@@ -75,7 +75,7 @@ export const LISTS: Readonly<Partial<Record<Id, readonly Form[]>>> = {
     { name: "by role", query: { sort_by: "role" }, sorted: true },
   ],
   getNamespaces: [
-    // One's namespaces come from the memberships, so their order is made after they are read.
+    // The memberships determine a user's namespaces, so the service sorts them after it reads them.
     { ...DEFAULT, sorted: true },
     { ...DEEP, sorted: true },
     { name: "name contains", query: filtered(property("name", "contains", "7")), sorted: true },

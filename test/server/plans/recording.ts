@@ -7,25 +7,25 @@ import type {
 } from "@prisma/driver-adapter-utils";
 import type { PrismaClient } from "../../../server/db/generated/sqlite/client.ts";
 
-/** What a database says about how it runs a statement, as far as tests look at it. */
+/** The properties of a database's plan for a statement that tests check. */
 export interface Plan {
-  /** Tables of which it reads every row, or every entry of an index: their cost grows with other namespaces. */
+  /** Tables of which the statement reads every row or every index entry. Its cost grows with other namespaces. */
   readonly scans: readonly string[];
-  /** The rows are sorted after they were read, so all of them are read for the first page. */
+  /** True if the rows are sorted after they are read, so the first page reads all of them. */
   readonly sorts: boolean;
   readonly text: string;
 }
 
-/** A database that keeps the statements it ran, and tells how it runs them. */
+/** A database that records its statements and returns their plans. */
 export interface RecordingDatabase {
   readonly client: PrismaClient;
-  /** Takes the queries since the last call. */
+  /** Returns the queries since the last call. */
   takeQueries(): SqlQuery[];
   planOf(query: SqlQuery): Promise<Plan>;
   close(): Promise<void>;
 }
 
-/** The adapter that hands every query to `seen` first. */
+/** Creates an adapter that passes every query to `seen` first. */
 export function recording(factory: SqlDriverAdapterFactory, seen: (query: SqlQuery) => void) {
   const watch = <T extends SqlQueryable>(queryable: T): T => {
     const run = queryable.queryRaw.bind(queryable);
@@ -45,9 +45,9 @@ export function recording(factory: SqlDriverAdapterFactory, seen: (query: SqlQue
   };
   return {
     factory: { ...factory, connect } satisfies SqlDriverAdapterFactory,
-    /** Runs a query that is not recorded. */
+    /** Runs a query without recording it. */
     run: (query: SqlQuery) => {
-      if (connected === undefined) throw new Error("nothing was asked of the database yet");
+      if (connected === undefined) throw new Error("the database is not connected yet");
       return connected.queryRaw(query);
     },
   };

@@ -25,10 +25,10 @@ const creations = {
   createApiKey: (n: number) => ({ name: `key-${n}`, expires_at: 30 }),
 };
 
-/** A further connection, with a transaction that has begun. */
+/** Opens another connection, with a transaction that has begun. */
 async function otherTransaction(first: string): Promise<Client> {
   const client = new Client(url);
-  // The end of the test cuts it off.
+  // The end of the test interrupts the connection.
   client.on("error", () => {});
   await client.connect();
   onTestFinished(() => client.end());
@@ -37,15 +37,15 @@ async function otherTransaction(first: string): Promise<Client> {
   return client;
 }
 
-test.each(Object.entries(creations))("%s holds no whole table against other writers", async (id, bodyOf) => {
+test.each(Object.entries(creations))("%s locks no whole table", async (id, bodyOf) => {
   const create = async (n: number) => {
     const body = bodyOf(n);
     expect((await ana.call(id as keyof typeof creations, { body })).status).toBe(200);
   };
   await create(1);
-  // From now on the planner knows that all tables are small.
+  // The planner now knows that all tables are small.
   await app.services.db.$executeRaw`ANALYZE`;
-  // What a transaction has read counts as long as another one is open that began before its end.
+  // A transaction's read locks remain while another transaction is open that began before its end.
   const watcher = await otherTransaction("SELECT 1");
   await create(2);
   // Other tests' databases are on the same server, and their tables have the same ids.
@@ -58,7 +58,7 @@ test.each(Object.entries(creations))("%s holds no whole table against other writ
   expect(rows.filter(({ whole }) => whole)).toEqual([]);
 });
 
-test("creations that count what is there share transactions side by side in a namespace, and none begins again", async () => {
+test("concurrent creations that count existing objects share transactions in a namespace, and none is retried", async () => {
   const CREATIONS = 12;
   const statements = vi.spyOn(Client.prototype, "query");
   onTestFinished(() => statements.mockRestore());
@@ -70,13 +70,13 @@ test("creations that count what is there share transactions side by side in a na
   expect(sent("COMMIT")).toHaveLength(sent("BEGIN").length);
 });
 
-test("of many transactions that all conflict each one succeeds", async () => {
+test("each of many conflicting transactions succeeds", async () => {
   const { tenant: tenantId } = ana;
   const WRITERS = 40;
   const add = () =>
     inTransaction(app.services, async (tx) => {
       const { maxDevices } = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
-      // Time for the others to get in between.
+      // This leaves time for the other transactions.
       await wait(50);
       await tx.namespace.update({ where: { tenantId }, data: { maxDevices: maxDevices + 1 } });
     });
@@ -85,11 +85,11 @@ test("of many transactions that all conflict each one succeeds", async () => {
   expect(maxDevices).toBe(-1 + WRITERS);
 });
 
-test("what changes many devices in one statement does so too: reports, and the end of an instance", async () => {
+test("statements that change many devices succeed despite conflicts: reports, and the end of an instance", async () => {
   const { db, heartbeats } = app.services;
   const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   await db.device.update({ where: { uid }, data: { instanceId: app.gateway.instances.id } });
-  // As if every other change of devices met another one that holds their rows in another order.
+  // Every other change of devices fails, as if another transaction held the rows in another order.
   await db.$executeRaw`CREATE SEQUENCE "deadlocks"`;
   await db.$executeRaw`CREATE FUNCTION "deadlock"() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -106,7 +106,7 @@ test("what changes many devices in one statement does so too: reports, and the e
   expect(await db.$queryRaw`SELECT nextval('deadlocks')`).toEqual([{ nextval: 5n }]);
 });
 
-test("one that would run alone gives up when another does not end", async () => {
+test("a transaction that must run alone fails if another transaction does not end", async () => {
   const { db } = app.services;
   await otherTransaction('LOCK TABLE "_migration" IN ROW SHARE MODE');
   const alone = db.$transaction((tx) => passGate(db, tx, true), { timeout: 20_000 });

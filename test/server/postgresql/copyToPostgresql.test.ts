@@ -16,7 +16,7 @@ async function target(): Promise<string> {
   return url;
 }
 
-/** A SQLite database that was filled and closed. */
+/** Creates, fills and closes a SQLite database. */
 async function source(fill: (client: Database["client"]) => Promise<unknown>) {
   const file = join(testFolder(), "gatehouse.db");
   const database = await openDatabase({ file });
@@ -30,7 +30,7 @@ async function source(fill: (client: Database["client"]) => Promise<unknown>) {
 const at = new Date("2026-01-02T03:04:05.678Z");
 const audit = { requestId: "r", address: "", actorKind: "user", actorId: "a", actorName: "a" };
 
-/** One row of every model, with values that a careless conversion would change. */
+/** Creates one row of every model, with values that a careless conversion would change. */
 async function fillAll(client: Database["client"]): Promise<void> {
   const ann = {
     ...user("ann"),
@@ -141,7 +141,7 @@ async function fillBilling(client: Database["client"], at: Date): Promise<void> 
   });
 }
 
-/** All rows of all tables, as the service sees them. */
+/** All rows of all tables, as the service reads them. */
 async function content({ client }: Database): Promise<Record<string, unknown[]>> {
   const models = Object.entries(client).filter(
     (entry): entry is [string, { findMany(): Promise<object[]> }] =>
@@ -169,7 +169,7 @@ async function query<T>(url: string, sql: string): Promise<T[]> {
   }
 }
 
-test("every row of every table arrives as it was, and ids go on behind the last one given", async () => {
+test("copies every row of every table unchanged, and continues the ids after the last one", async () => {
   const { sqlite, file } = await source(fillAll);
   const url = await target();
   const seen: string[] = [];
@@ -187,7 +187,7 @@ test("every row of every table arrives as it was, and ids go on behind the last 
   expect(after.migrated).toEqual([]);
   const expected = await content(before);
   const { deviceCount: counts, ...arrived } = await content(after);
-  // Made anew by what arrived.
+  // The copy recreates these counts from the devices.
   expect(counts).toHaveLength(1);
   await expectExactCounts(after.client);
   delete expected.deviceCount;
@@ -200,7 +200,7 @@ test("every row of every table arrives as it was, and ids go on behind the last 
   expect(id).toBe(4);
 });
 
-test("an empty database of the newest layout is taken, one with a row is refused and left alone", async () => {
+test("accepts an empty database with the newest schema, and rejects a database with rows without changing it", async () => {
   const { sqlite } = await source((client) => client.user.create({ data: user("ann") }));
   const url = await target();
   await (await openDatabase({ url, connections: 2 })).close();
@@ -212,7 +212,7 @@ test("an empty database of the newest layout is taken, one with a row is refused
   expect(await query(url, 'SELECT count(*)::int AS n FROM "User"')).toEqual([{ n: 1 }]);
 });
 
-test("a row that PostgreSQL does not take undoes the whole copy, and is not shown", async () => {
+test("a row that PostgreSQL rejects undoes the whole copy, and the error does not contain the row", async () => {
   const { sqlite } = await source(async (client) => {
     await client.user.create({ data: user("ann") });
     await client.user.create({ data: { ...user("bob"), passwordHash: "do-not-show\u0000" } });
@@ -227,7 +227,7 @@ test("a row that PostgreSQL does not take undoes the whole copy, and is not show
   }
 });
 
-test("a database of an older version has to be brought up to date before", async () => {
+test("rejects a database of an older version", async () => {
   const { sqlite } = await source(async () => {});
   sqlite.exec('DELETE FROM "_migration"');
   const url = await target();
@@ -235,7 +235,7 @@ test("a database of an older version has to be brought up to date before", async
   expect(await query(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).toEqual([]);
 });
 
-test("a database that cannot be reached is named, without the password", async () => {
+test("reports an unreachable database without its password", async () => {
   const { sqlite } = await source(async () => {});
   const url = "postgresql://gate:pa55word@127.0.0.1:1/gate";
   const failure = await copyToPostgresql(sqlite, url, () => {}).catch((error: Error) => error);

@@ -22,13 +22,13 @@ import {
 
 const EXAMPLE = join(import.meta.dirname, "..", "..", "..", "examples", "deploy", "nginx");
 const why = withoutNginx ?? withoutSsh ?? (openssl ? undefined : "openssl is not on the PATH");
-/** The public half of a key, as agents send it. */
+/** A public key in the format of agents. */
 const agentKey = () =>
   generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ type: "pkcs1", format: "pem" });
 const portOf = (url: string): number => Number(new URL(url).port);
 
 describe.skipIf(why)(
-  `three instances behind nginx, as examples/deploy has them${why ? ` (${why})` : ""}`,
+  `three instances behind nginx, configured as in examples/deploy${why ? ` (${why})` : ""}`,
   { tags: ["long"], timeout: 120_000 },
   () => {
     const folder = openFolder();
@@ -101,7 +101,7 @@ describe.skipIf(why)(
       folder.remove();
     });
 
-    it("are HTTPS alone, and know their clients and their own address", async () => {
+    it("serve only HTTPS, and know their clients' addresses and their own", async () => {
       const plain = await request(`http://127.0.0.1:${nginx.ports[0]}/api/devices?page=2`, {
         headers: { host: "localhost" },
       });
@@ -133,20 +133,20 @@ describe.skipIf(why)(
       await elsewhere.close();
     });
 
-    it("pass on whatever the service takes: long filters, and large records of sessions", async () => {
-      const asked = async (path: string, options: object = {}) => {
+    it("forward requests of any size that the service accepts: long filters, and large session records", async () => {
+      const statusOf = async (path: string, options: object = {}) => {
         const { statusCode, body } = await request(`${url}${path}`, { dispatcher: trusting, ...options });
         await body.dump();
         return statusCode;
       };
-      // Without a credential, the service says 401, and nginx something else.
-      expect(await asked(`/api/devices?filter=${"a".repeat(20_000)}`)).toBe(401);
+      // Without a credential, the service returns 401. An error of nginx has another status.
+      expect(await statusOf(`/api/devices?filter=${"a".repeat(20_000)}`)).toBe(401);
       const record = { method: "POST", body: JSON.stringify({ data: "a".repeat(190_000) }) };
       const type = { headers: { "content-type": "application/json" } };
-      expect(await asked("/api/sessions/a/records/0", { ...record, ...type })).toBe(401);
+      expect(await statusOf("/api/sessions/a/records/0", { ...record, ...type })).toBe(401);
     });
 
-    it("carry tunnels and logins, and firewall rules see where a client is", async () => {
+    it("forward tunnels and logins, and firewall rules match the client's address", async () => {
       const enter = (from: string) =>
         ssh({
           ...{ to: `root@${namespace}.edge-1`, port: nginx.ports[2] ?? 0, key, from },
@@ -160,11 +160,11 @@ describe.skipIf(why)(
         },
       });
       expect((await enter("127.0.0.2")).code).toBe(255);
-      // One for each instance.
+      // There is one login for each instance.
       for (let count = 0; count < 3; count += 1) expect((await enter("127.0.0.1")).code).toBe(0);
     });
 
-    it("go on when one of them dies, without an error that a client sees", async () => {
+    it("continue when one of them dies, without an error for a client", async () => {
       const entered = await request(`${url}/api/login`, {
         dispatcher: trusting,
         method: "POST",
@@ -172,28 +172,28 @@ describe.skipIf(why)(
         body: JSON.stringify(login),
       });
       const { token } = (await entered.body.json()) as { readonly token: string };
-      const asked = { before: 0, after: 0 };
+      const requests = { before: 0, after: 0 };
       const statuses = new Set<number>();
       let isDead = false;
-      // Not by the SDK, which would ask again.
+      // The SDK would retry, so these are plain requests.
       const reader = async () => {
-        while (asked.after < 200) {
+        while (requests.after < 200) {
           const when = isDead ? "after" : "before";
           const headers = { authorization: `Bearer ${token}` };
           const { statusCode, body } = await request(`${url}/api/devices`, { dispatcher: trusting, headers });
           await body.dump();
           statuses.add(statusCode);
-          asked[when] += 1;
+          requests[when] += 1;
         }
       };
       const readers = Array.from({ length: 8 }, reader);
-      await expect.poll(() => asked.before).toBeGreaterThan(50);
+      await expect.poll(() => requests.before).toBeGreaterThan(50);
       await instances.services[1]?.kill();
       isDead = true;
       await Promise.all(readers);
       expect([...statuses]).toEqual([200]);
 
-      // A new user of the same data, at the instances that are left.
+      // A new client with the same data uses the remaining instances.
       const again = createClient({
         url,
         ca: readFileSync(cert, "utf8"),

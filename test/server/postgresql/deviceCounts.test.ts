@@ -43,8 +43,8 @@ const DELETE = 'DELETE FROM "public"."Device" WHERE "uid" = $1';
 const enroll = (client: Client, uid: string, platform = "native") =>
   client.query(ENROLL, [uid, TENANT, platform, NOW]);
 
-/** Transactions one after the other, until it is told to end. */
-function goOn(client: Client, name: string) {
+/** Runs transactions one after the other, until `end` is called. */
+function writeContinuously(client: Client, name: string) {
   let ending = false;
   let written = 0;
   const write = async (n: number) => {
@@ -71,7 +71,7 @@ function goOn(client: Client, name: string) {
       ending = true;
       return done;
     },
-    /** Waits until that many have been written since. */
+    /** Waits until the given number of further transactions has been written. */
     more: (count: number) => {
       const from = written;
       return expect.poll(() => written - from).toBeGreaterThanOrEqual(count);
@@ -79,9 +79,9 @@ function goOn(client: Client, name: string) {
   };
 }
 
-test("what several instances write at a time is counted", async () => {
+test("counts concurrent writes of several instances", async () => {
   const { url, client } = await withNamespace();
-  const writers = [goOn(client, "one"), goOn(await connect(url), "other")];
+  const writers = [writeContinuously(client, "one"), writeContinuously(await connect(url), "other")];
   for (const { more } of writers) await more(20);
   for (const { end } of writers) await end();
   const db = await open(url);
@@ -97,7 +97,7 @@ async function withNamespace() {
   return { url, client };
 }
 
-test("devices that enroll at a time do not wait for each other to be counted", async () => {
+test("concurrent enrollments do not wait for each other's counts", async () => {
   const { url, client } = await withNamespace();
   const other = await connect(url);
   for (const each of [client, other]) await each.query("BEGIN ISOLATION LEVEL SERIALIZABLE");
@@ -107,7 +107,7 @@ test("devices that enroll at a time do not wait for each other to be counted", a
   await expectExactCounts(await open(url));
 });
 
-test("what ended connections counted is folded, by any number of instances at a time", async () => {
+test("several instances can fold the counts of ended connections at the same time", async () => {
   const { url, client } = await withNamespace();
   const ENDED = 4;
   await enroll(client, "a");
@@ -122,7 +122,7 @@ test("what ended connections counted is folded, by any number of instances at a 
   const instances = [await open(url), await open(url), await open(url)];
   const [db] = instances as [(typeof instances)[number]];
   const { rows } = await client.query("SELECT pg_backend_pid() AS pid");
-  // The server forgets a connection some time after its client.
+  // The server removes a connection some time after its client.
   await expect
     .poll(async () => {
       await Promise.all(instances.map((one) => foldDeviceCounts({ db: one })));
@@ -133,7 +133,7 @@ test("what ended connections counted is folded, by any number of instances at a 
   await expectExactCounts(db);
 });
 
-test("a namespace whose deletion is under way is left alone by the folding, which does not wait for it", async () => {
+test("folding skips a namespace whose deletion is in progress, and does not wait for it", async () => {
   const { url, client } = await withNamespace();
   const other = new Client(url);
   await other.connect();

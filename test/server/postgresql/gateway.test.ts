@@ -27,13 +27,13 @@ import {
 const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** What a request to become a WebSocket is answered with. */
+/** The status of the response to a WebSocket request. */
 function upgraded(url: string): Promise<number> {
   const socket = new WebSocket(url.replace("http", "ws"));
   return new Promise((resolve) => {
     socket.on("error", () => {});
-    socket.on("unexpected-response", (asked, { statusCode = 0 }) => {
-      asked.destroy();
+    socket.on("unexpected-response", (request, { statusCode = 0 }) => {
+      request.destroy();
       resolve(statusCode);
     });
     socket.on("open", () => {
@@ -53,7 +53,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
   let tenant: string;
   let namespace: string;
   let key: string;
-  /** Where the agents' tunnels lead to, and what they pick up. */
+  /** The instance to which the agents' tunnels lead, and the instance at which they pick up connections. */
   let tunnelsTo: TestService;
   let pickUpsTo: TestService;
   /** The path at which the last connection was picked up. */
@@ -109,7 +109,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     ssh({ ...at(service, hostname), command: "cat; echo $GATEHOUSE_HOST" }, "in\n");
   const greeting = (hostname: string) => ({ code: 0, stdout: `in\n${hostname}\n`, stderr: "" });
 
-  /** A login that goes on. */
+  /** Starts a login that stays open. */
   async function longLogin(service: TestService, hostname: string) {
     const child = spawnSsh({ ...at(service, hostname), command: "echo begun; exec cat" });
     const complaint = text(child.stderr);
@@ -117,7 +117,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     return { child, complaint, left: once(child, "close") };
   }
 
-  it("show clients one host key", () => {
+  it("present one host key to clients", () => {
     const keys = [here, there].map((service) =>
       service.logs().find(({ msg }) => msg === "listening for SSH"),
     );
@@ -125,7 +125,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     expect(keys[1]?.hostKey).toBe(keys[0]?.hostKey);
   });
 
-  it("are reached by logins at either one, wherever their agents pick up", async () => {
+  it("accept logins at either instance, wherever their agents pick up connections", async () => {
     await agentAt(here, "edge-1");
     for (const pickUps of [here, there]) {
       pickUpsTo = pickUps;
@@ -135,14 +135,14 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     pickUpsTo = here;
   });
 
-  it("carry much in both directions from one instance to another", async () => {
+  it("transfer much data in both directions from one instance to another", async () => {
     const sent = "0123456789abcde\n".repeat(100_000);
     const { code, stdout } = await ssh({ ...at(there, "edge-1"), command: "cat" }, sent);
     expect(code).toBe(0);
     expect(stdout === sent).toBe(true);
   });
 
-  it("are picked up once, and never by a stranger", async () => {
+  it("have connections that can be picked up only once, and only with the announced path", async () => {
     const held = await longLogin(here, "edge-1");
     const [, instance] = /dialer=([0-9a-f]{32})/.exec(lastPickUp) ?? [];
     const paths = [
@@ -157,18 +157,18 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     expect((await held.left)[0]).toBe(0);
   });
 
-  it("have their sessions closed at either one", async () => {
+  it("have sessions that can be closed at either instance", async () => {
     const held = await longLogin(here, "edge-1");
     const latest = async () => (await client.getSessions({}))[0];
     await expect.poll(async () => (await latest())?.active).toBe(true);
     const { uid = "", deviceUid = "" } = (await latest()) ?? {};
-    // The client of the API talks to the other one.
+    // The API client uses the other instance.
     await client.closeSession({ params: { uid }, body: { device: deviceUid } });
     expect((await held.left)[0]).toBe(255);
     expect(await held.complaint).toContain("the session was closed");
   });
 
-  it("have their sessions ended within two seconds by changes of access at the other one", async () => {
+  it("have their sessions ended within two seconds by access changes at the other instance", async () => {
     const { uid } = await agentAt(here, "edge-5");
     pickUpsTo = here;
     const lab = { client, service: here, sshPort: sshPortOf(here), tenant, namespace, folder: folder.path };
@@ -180,7 +180,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     }
   });
 
-  it("are reached by their newest tunnel, though an earlier one still seems to be open elsewhere", async () => {
+  it("are reached by their newest tunnel, even if an earlier tunnel to another instance still seems to be open", async () => {
     const old = await agentAt(here, "edge-2");
     old.freeze();
     await agentAt(there, "edge-2");
@@ -190,14 +190,15 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     await old.kill();
     const ended = () => here.logs().some(({ msg, device }) => msg === "tunnel closed" && device === old.uid);
     await expect.poll(ended).toBe(true);
-    // The end of the earlier one is not theirs.
+    // The end of the earlier tunnel does not affect the device.
     expect((await client.getDevice({ params: { uid: old.uid } })).online).toBe(true);
     expect(await login(here, "edge-2")).toEqual(greeting("edge-2"));
   });
 
   /**
-   * Clears what the lost instance has left behind, as another one does once it has signed for a minute.
-   * @param uid a device that is connected with the instance that runs
+   * Clears the state of the lost instance, as another instance does once its own signs of life have succeeded for a
+   * minute.
+   * @param uid a device that is connected to the running instance
    */
   async function clearLost(uid: string): Promise<void> {
     const { client: db, close } = await openDatabase({ url: instances.databaseUrl, connections: 2 });
@@ -216,7 +217,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     await close();
   }
 
-  it("connect with the other one when theirs is killed, whose sessions are then closed", {
+  it("connect to the other instance when theirs is killed, and the sessions of the killed instance are closed", {
     tags: ["long"],
   }, async () => {
     const active = async () => {
@@ -236,7 +237,7 @@ describe.skipIf(withoutSsh)(`devices of several instances${withoutSsh ? ` (${wit
     expect(await login(there, "edge-3")).toEqual(greeting("edge-3"));
     atKept.child.stdin.end();
     expect((await atKept.left)[0]).toBe(0);
-    // Nobody has closed the session of the one that was lost.
+    // The session of the killed instance is still open.
     await expect.poll(active).toEqual([lost.uid]);
     await clearLost(lost.uid);
     expect(await active()).toEqual([]);

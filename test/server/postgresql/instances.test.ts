@@ -26,10 +26,10 @@ beforeAll(async () => {
 });
 afterAll(() => instances.stop());
 
-/** Logins of one account in a minute, over all instances; more than a test needs. */
+/** The limit of logins per account in a minute, over all instances. It is higher than a test needs. */
 const LOGINS = 200;
 
-/** The same request to all of them, side by side. */
+/** Sends the same request to all instances concurrently. */
 const everywhere = (request: string, more: Call = {}) =>
   Promise.all(instances.services.map((service) => call(service, request, more)));
 const statuses = async (request: string, more: Call = {}) =>
@@ -38,14 +38,14 @@ const statuses = async (request: string, more: Call = {}) =>
 const login = (service: TestService, username = "ana", password = PASSWORD) =>
   call(service, "POST /api/login", { body: { username, password } });
 
-/** A session of ana, who owns the namespace. */
+/** Creates a session of ana, who owns the namespace. */
 async function session(service = here): Promise<{ token: string; tenant: string }> {
   const { status, body } = await login(service);
   expect(status).toBe(200);
   return body;
 }
 
-/** A new user, a member of ana's namespace if a role is given. */
+/** Creates a user, who is a member of ana's namespace if a role is given. */
 async function newUser(username: string, role?: string): Promise<{ id: string; token: string }> {
   const { id } = await here.createUser({ username, password: PASSWORD });
   if (role !== undefined) {
@@ -62,14 +62,14 @@ async function newUser(username: string, role?: string): Promise<{ id: string; t
 const kidOf = (token: string): string =>
   JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid;
 
-/** Keys as a further instance has them. */
+/** The keys as another instance loads them. */
 async function signingKeys() {
   const database = await openDatabase({ url: instances.databaseUrl, connections: 2 });
   const base = { db: database.client, sealer: sealerOf(INSTANCE_SECRET), now: () => new Date() };
   return { keys: await DatabaseSigningKeys.load(base), close: () => database.close() };
 }
 
-test("of those that start at once on an empty database, one makes its tables, and all use one key", async () => {
+test("one of several instances that start together creates the tables of an empty database, and all use one key", async () => {
   const migrated = instances.services.flatMap((service) =>
     service.logs().filter((line) => line.msg === "database migrated"),
   );
@@ -78,7 +78,7 @@ test("of those that start at once on an empty database, one makes its tables, an
   expect(new Set(sessions.map(({ token }) => kidOf(token))).size).toBe(1);
 });
 
-test("a limit of logins is one for all of them", async () => {
+test("applies one limit of logins to all instances together", async () => {
   const tries = Array.from({ length: LOGINS + 3 }, (_, n) => {
     const service = instances.services[n % 3] ?? here;
     // The second step of a login is limited by its token, and costs no hashing.
@@ -89,14 +89,14 @@ test("a limit of logins is one for all of them", async () => {
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(3);
 });
 
-test("a login at one is good at all", async () => {
+test("accepts a login of one instance at all instances", async () => {
   for (const service of instances.services) {
     const { token } = await session(service);
     expect(await statuses("GET /api/devices", { token })).toEqual([200, 200, 200]);
   }
 });
 
-test("wrong logins count together, and lock everywhere", async () => {
+test("counts failed logins of all instances together, and locks the account everywhere", async () => {
   await newUser("locked");
   expect((await login(here, "locked", "wrong")).status).toBe(401);
   expect((await login(there, "locked", "wrong")).status).toBe(401);
@@ -109,7 +109,7 @@ test("wrong logins count together, and lock everywhere", async () => {
   );
 });
 
-test("guesses sent to all of them side by side get no more tries than at one", async () => {
+test("allows no more concurrent guesses at all instances than at one", async () => {
   await newUser("guessed");
   const guesses = Array.from({ length: 9 }, (_, n) =>
     login(instances.services[n % 3] as TestService, "guessed", "wrong"),
@@ -119,7 +119,7 @@ test("guesses sent to all of them side by side get no more tries than at one", a
   expect((await login(here, "guessed")).status).toBe(429);
 });
 
-test("a login's second factor may come to another one, and its code is accepted once among all", async () => {
+test("accepts the second factor of a login at another instance, and its code only once", async () => {
   const { token } = await newUser("factor");
   const address = { recovery_email: "factor@recovery.example" };
   expect((await call(here, "PATCH /api/users", { token, body: address })).status).toBe(200);
@@ -138,7 +138,7 @@ test("a login's second factor may come to another one, and its code is accepted 
     call(service, "POST /api/user/mfa/auth", { body: { token: waiting, code: given } });
   const waiting = await Promise.all(instances.services.map(challenge));
   const given = code();
-  // Each token at an instance that did not give it.
+  // Each token goes to an instance that did not issue it.
   const [first = "", second = "", third = ""] = waiting;
   const answers = await Promise.all([
     finish(there, first, given),
@@ -151,7 +151,7 @@ test("a login's second factor may come to another one, and its code is accepted 
   expect((await finish(there, await challenge(here), given)).status).toBe(401);
 });
 
-test("a revoked API key ends everywhere at once", async () => {
+test("rejects a revoked API key everywhere immediately", async () => {
   const { token } = await session();
   const body = { name: "deploy", expires_at: 30 };
   const { body: key } = await call(here, "POST /api/namespaces/api-key", { token, body });
@@ -161,7 +161,7 @@ test("a revoked API key ends everywhere at once", async () => {
   expect(await statuses("GET /api/devices", { apiKey })).toEqual([401, 401, 401]);
 });
 
-test("a demotion and a removal count everywhere at once", async () => {
+test("applies a demotion and a removal everywhere immediately", async () => {
   const { token, tenant } = await session();
   const member = await newUser("member", "administrator");
   const trail = `GET /api/namespaces/${tenant}/audit`;
@@ -174,7 +174,7 @@ test("a demotion and a removal count everywhere at once", async () => {
   expect(await statuses("GET /api/devices", { token: member.token })).toEqual([401, 401, 401]);
 });
 
-test("a new password makes the user's other tokens void everywhere at once", async () => {
+test("a new password invalidates the user's other tokens everywhere immediately", async () => {
   const { token } = await newUser("changing");
   const other = (await login(here, "changing")).body.token;
   const body = { password: "another-horse", current_password: PASSWORD };
@@ -185,7 +185,7 @@ test("a new password makes the user's other tokens void everywhere at once", asy
   expect((await login(elsewhere, "changing", "another-horse")).status).toBe(200);
 });
 
-test("requests with one idempotency key make one object, whichever they come to", async () => {
+test("requests with one idempotency key create one object, at any instances", async () => {
   const { token, tenant } = await session();
   const headers = { "idempotency-key": "one-of-all" };
   const filter = { hostname: ".*" };
@@ -207,7 +207,7 @@ const reportOf = (tenant: string, mac: string) => ({
   tenant_id: tenant,
 });
 
-test("a device that enrolls at one is there, and online, at the others", async () => {
+test("a device that enrolls at one instance exists at the others, and is online there", async () => {
   const { token, tenant } = await session();
   const device = reportOf(tenant, "00:00:00:00:00:01");
   const enrolled = await call(here, "POST /api/devices/auth", { body: device });
@@ -216,16 +216,16 @@ test("a device that enrolls at one is there, and online, at the others", async (
   expect(seen.map(({ body }) => [body.uid, body.online])).toEqual(Array(3).fill([enrolled.body.uid, true]));
 });
 
-test("devices that come and go at all of them are counted alike, and exactly", async () => {
+test("counts devices exactly, and alike at all instances, while they enroll and are deleted", async () => {
   const { token, tenant } = await session();
-  const { body: made } = await call(here, "POST /api/namespaces", { token, body: { name: "counted" } });
-  const { body: inside } = await call(there, `GET /api/auth/token/${made.tenant_id}`, { token });
+  const { body: created } = await call(here, "POST /api/namespaces", { token, body: { name: "counted" } });
+  const { body: inside } = await call(there, `GET /api/auth/token/${created.tenant_id}`, { token });
   const own = { token: inside.token };
   const DEVICES = 24;
   const at = (n: number) => instances.services[n % 3] as TestService;
   await Promise.all(
     Array.from({ length: DEVICES }, async (_, n) => {
-      const report = reportOf(made.tenant_id, `00:00:00:00:01:${n}`);
+      const report = reportOf(created.tenant_id, `00:00:00:00:01:${n}`);
       const { status, body } = await call(at(n), "POST /api/devices/auth", { body: report });
       expect(status).toBe(200);
       if (n % 4 === 0) return;
@@ -237,17 +237,17 @@ test("devices that come and go at all of them are counted alike, and exactly", a
   const listed = await everywhere("GET /api/devices?per_page=1", own);
   const totals = listed.map(({ headers }) => headers.get("x-total-count"));
   expect(totals).toEqual(Array(3).fill(String((3 * DEVICES) / 4)));
-  const counts = await everywhere(`GET /api/namespaces/${made.tenant_id}`, own);
+  const counts = await everywhere(`GET /api/namespaces/${created.tenant_id}`, own);
   expect(counts.map(({ body }) => body.device_count)).toEqual(Array(3).fill(DEVICES / 2));
   const database = await openDatabase({ url: instances.databaseUrl, connections: 1 });
   await expectExactCounts(database.client).finally(() => database.close());
-  expect((await call(there, `DELETE /api/namespaces/${made.tenant_id}`, own)).status).toBe(200);
+  expect((await call(there, `DELETE /api/namespaces/${created.tenant_id}`, own)).status).toBe(200);
   expect(await statuses("GET /api/devices", { token: (await session()).token })).toEqual([200, 200, 200]);
-  expect(tenant).not.toBe(made.tenant_id);
+  expect(tenant).not.toBe(created.tenant_id);
 });
 
-// Each looks for new keys every five seconds; without processes that is in process/keys.test.ts.
-test("a new signing key signs everywhere after a while, and what the old one signed stays good", {
+// Each instance reads new keys every five seconds. process/keys.test.ts tests this without processes.
+test("a new signing key signs everywhere after a while, and tokens of the old key remain valid", {
   tags: ["long"],
 }, async () => {
   const old = await session();
@@ -263,7 +263,7 @@ test("a new signing key signs everywhere after a while, and what the old one sig
   }
 });
 
-test("revoked signing keys end every token everywhere after a while", { tags: ["long"] }, async () => {
+test("revoked signing keys invalidate every token everywhere after a while", { tags: ["long"] }, async () => {
   const { token } = await session();
   const { keys, close } = await signingKeys();
   await keys.rotate({ revoke: true });
@@ -277,8 +277,8 @@ test("revoked signing keys end every token everywhere after a while", { tags: ["
 
 test.each([
   ["another secret", { GATEHOUSE_SECRET: "another secret, long enough to be taken for one" }],
-  ["a secret of its own", {}],
-])("one with %s does not start, and says why", async (_, secret) => {
+  ["its own secret", {}],
+])("an instance with %s does not start, and reports the reason", async (_, secret) => {
   const dataDir = testFolder();
   const env = { GATEHOUSE_DATABASE_URL: instances.databaseUrl, ...secret };
   const refused = await callServerCommand(["serve", "--data-dir", dataDir, "--port", "0"], { env });
@@ -290,7 +290,7 @@ test.each([
   expect(await statuses("GET /readyz")).toEqual([200, 200, 200]);
 });
 
-test("one that is killed takes nothing from the others", async () => {
+test("a killed instance does not affect the others", async () => {
   const { token } = await session(there);
   await elsewhere.kill();
   for (const service of [here, there]) {

@@ -9,7 +9,7 @@ import { emptyPostgresql, postgresqlAddress } from "../../support/postgresql/dat
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, type TestService, testService } from "../../support/service.ts";
 
-/** Settings of a service on SQLite, although tests of this folder start theirs on PostgreSQL. */
+/** Settings of a service on SQLite. Other tests of this folder start services on PostgreSQL. */
 const SQLITE = { GATEHOUSE_DATABASE_URL: "" };
 
 async function target(): Promise<string> {
@@ -28,18 +28,18 @@ const login = async (service: TestService, body: object): Promise<string> =>
 const accepts = async (service: TestService, token: string) =>
   (await call(service, "GET /api/auth/user", { token })).status === 200;
 
-test("a stopped service goes on with its data on PostgreSQL, and logins too", async () => {
+test("a stopped service continues with its data and logins on PostgreSQL", async () => {
   const dataDir = testFolder();
   const before = await start(dataDir, SQLITE);
   const token = await login(before, await before.setup());
   await before.stop();
 
-  // The address has a password in a file, which is shown nowhere.
+  // The address contains a password and comes from a file. No output contains the password.
   const url = new URL(await target());
   url.password = "pa55word";
   const file = join(testFolder(), "url");
   writeFileSync(file, `${url}\n`);
-  // A process of its own, as an operator runs it; the commands below are run in this one.
+  // Operators run a separate process. The commands below run in the test's process.
   const args = ["migrate-to-postgresql", "--data-dir", dataDir];
   const moved = await runServerCommand(args, { env: { GATEHOUSE_TARGET_DATABASE_URL_FILE: file } });
   expect(moved).toMatchObject({ code: 0, stderr: "" });
@@ -58,7 +58,7 @@ test("a stopped service goes on with its data on PostgreSQL, and logins too", as
   expect(again.stderr).not.toContain("pa55word");
 });
 
-test("of a running service a snapshot is copied, with a word on what is missing", async () => {
+test("copies a snapshot of a running service, and reports the missing rows", async () => {
   const dataDir = testFolder();
   const service = await start(dataDir, SQLITE);
   const user = await service.setup();
@@ -66,7 +66,7 @@ test("of a running service a snapshot is copied, with a word on what is missing"
   expect(quiet).toMatchObject({ code: 0, stderr: "" });
   expect(quiet.stdout).toContain("stop it and run this again with an empty database");
 
-  // The copy waits at a table that somebody locked, until the service has written.
+  // The copy waits for a locked table until the service has written.
   const url = await target();
   await (await openDatabase({ url, connections: 2 })).close();
   const blocker = new Client(url);
@@ -94,7 +94,7 @@ test("of a running service a snapshot is copied, with a word on what is missing"
 test.each<[string, Record<string, string>, string]>([
   ["no target", {}, "GATEHOUSE_TARGET_DATABASE_URL is not set: it must be postgresql://"],
   [
-    "a target that is no PostgreSQL",
+    "a target that is not PostgreSQL",
     { GATEHOUSE_TARGET_DATABASE_URL: "mysql://gate:pa55word@db/gate" },
     "GATEHOUSE_TARGET_DATABASE_URL has an invalid value",
   ],
@@ -108,7 +108,7 @@ test.each<[string, Record<string, string>, string]>([
     { GATEHOUSE_DATABASE_URL: "postgresql://gate:pa55word@127.0.0.1:1/gate" },
     "keeps its data in PostgreSQL already",
   ],
-])("%s is refused", async (_case, env, reason) => {
+])("rejects %s", async (_case, env, reason) => {
   const dataDir = testFolder();
   const refused = await migrate(dataDir, env);
   expect(refused).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(reason) });
@@ -116,12 +116,12 @@ test.each<[string, Record<string, string>, string]>([
   expect(readdirSync(dataDir)).toEqual([]);
 });
 
-test("the address is no argument", async () => {
+test("rejects an argument with the address", async () => {
   const refused = await migrate(testFolder(), {}, "--target", "postgresql://gate@db/gate");
   expect(refused.code).toBe(2);
 });
 
-test("a backup of a service on PostgreSQL is left to PostgreSQL's own programs", async () => {
+test("leaves the backup of a service on PostgreSQL to PostgreSQL's own programs", async () => {
   const dataDir = testFolder();
   await start(dataDir, { GATEHOUSE_DATABASE_URL: await target() });
   const file = join(testFolder(), "copy.db");

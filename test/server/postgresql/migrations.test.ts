@@ -16,7 +16,7 @@ async function connect({ url, drop }: TestPostgresql): Promise<Client> {
   return client;
 }
 
-/** The columns, constraints and indexes of the service's tables, without the index that is made at each start. */
+/** The columns, constraints and indexes of the service's tables, except for the index that each start creates. */
 async function tablesOf(client: Client): Promise<object[]> {
   const read = async (query: string): Promise<object[]> => (await client.query(query)).rows;
   return [
@@ -36,14 +36,14 @@ async function tablesOf(client: Client): Promise<object[]> {
   ];
 }
 
-test("the migrations lead to the models", async () => {
+test("the migrations create the tables of the models", async () => {
   const address = postgresqlAddress() ?? "";
-  const [migrated, made] = [
+  const [migrated, created] = [
     await connect(await newPostgresql(address)),
     await connect(await emptyPostgresql(address)),
   ];
-  await made.query(await difference("postgresql", undefined));
-  const expected = await tablesOf(made);
+  await created.query(await difference("postgresql", undefined));
+  const expected = await tablesOf(created);
   expect(expected.length).toBeGreaterThan(200);
   expect(await tablesOf(migrated), "run `node server/db/migrations/diff.ts <name>`").toEqual(expected);
 });

@@ -19,7 +19,7 @@ async function asOperator(url: string, statement: string): Promise<unknown[]> {
   }
 }
 
-/** A database of the service whose user may change its tables, but make no extension in it. */
+/** A database of the service whose user can change its tables, but cannot create an extension. */
 async function withoutExtensions() {
   const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
   const name = new URL(url).pathname.slice(1);
@@ -45,7 +45,7 @@ async function withoutExtensions() {
 const indexes = (url: string) =>
   asOperator(url, `SELECT indexname FROM pg_indexes WHERE indexname = 'Device_name_trgm_idx'`);
 
-/** Opens the database, where names can be searched with an index and without one; says why there is none. */
+/** Opens the database and searches for a name. Returns the reason if there is no index. */
 async function open(url: string): Promise<string | undefined> {
   const { client, close, namesUnindexed } = await openDatabase({ url, connections: 2 });
   const lead = nameLead({ db: client }, TENANT, "gate");
@@ -53,7 +53,7 @@ async function open(url: string): Promise<string | undefined> {
   return namesUnindexed;
 }
 
-test("a database that refuses the extension is used without it, and with it once an operator has added it", async () => {
+test("works without the extension if the database rejects it, and uses it once an operator has added it", async () => {
   const { url, limited } = await withoutExtensions();
   expect(await open(limited)).toMatch(/permission denied to create extension "pg_trgm"/);
   expect(await open(limited)).toMatch(/permission denied/);
@@ -64,7 +64,7 @@ test("a database that refuses the extension is used without it, and with it once
   expect(await open(limited)).toBeUndefined();
 });
 
-test("of instances that start at once one makes the index", async () => {
+test("one of several instances that start together creates the index", async () => {
   const { url, drop } = await emptyPostgresql(postgresqlAddress() ?? "");
   onTestFinished(drop);
   expect(await Promise.all([open(url), open(url), open(url)])).toEqual(Array(3).fill(undefined));

@@ -19,20 +19,20 @@ beforeAll(async () => {
   user = await service.setup();
 });
 afterAll(async () => {
-  // A test that failed may have left it halted, and the database could not be removed.
+  // A failed test can leave the server halted, and then the database could not be removed.
   await postgresql.resume();
   await instances.stop();
   await postgresql.stop();
 });
 
-/** The database takes its time to end and to recover. */
+/** The database needs time to stop and to recover. */
 const patiently = { timeout: 60_000 };
 
 const ready = async () => (await call(service, "GET /readyz")).status;
 const makeKey = (token: string, name: string) =>
   call(service, "POST /api/namespaces/api-key", { token, body: { name, expires_at: 30 } });
 
-test("a database that goes away and comes back: no crash, no wrong answer, and then all as before", {
+test("an outage of the database causes no crash and no wrong response, and the service recovers", {
   timeout: 180_000,
 }, async () => {
   const { body: session } = await call(service, "POST /api/login", { body: user });
@@ -51,7 +51,7 @@ test("a database that goes away and comes back: no crash, no wrong answer, and t
     ]);
     for (const { status, headers, body } of refused) {
       expect([status, headers.get("retry-after")]).toEqual([503, "5"]);
-      // Nothing of the inside: no address, no statement.
+      // The response has no internal details: no address, no statement.
       expect(JSON.stringify(body)).not.toMatch(/127\.0\.0\.1|postgres|ECONN|SELECT|Prisma/i);
     }
 
@@ -67,12 +67,12 @@ test("a database that goes away and comes back: no crash, no wrong answer, and t
   expect(service.output()).toContain("the database does not respond");
 });
 
-// What failed counts for fifteen seconds. On SQLite time is turned: sqlite/fullDisk.test.ts.
-test("readiness turns while the database takes no writes, and back by itself", {
+// A failure counts for fifteen seconds. For SQLite, sqlite/fullDisk.test.ts simulates the time.
+test("readiness fails while the database rejects writes, and recovers without a restart", {
   timeout: 180_000,
   tags: ["long"],
 }, async () => {
-  // As on a server that has become a standby; new connections are opened by it.
+  // Simulates a server that has become a standby. The setting applies to new connections.
   const become = async (readOnly: "on" | "off") => {
     const client = new Client(postgresql.url);
     await client.connect();
@@ -98,7 +98,7 @@ test("readiness turns while the database takes no writes, and back by itself", {
   expect(service.output()).toContain("the database cannot be written");
 });
 
-test("a service does not start without its database, and says so without its password", async () => {
+test("a service does not start without its database, and reports the reason without the password", async () => {
   const url = new URL(instances.databaseUrl);
   url.password = "pa55word";
   await postgresql.halt();

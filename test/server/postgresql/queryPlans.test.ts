@@ -1,6 +1,6 @@
 /**
- * PostgreSQL plans by what it has counted, so that it takes a hundred thousand rows; what SQLite plans is in
- * sqlite/queryPlans.test.ts.
+ * PostgreSQL plans by its statistics, so these tests need a hundred thousand rows. sqlite/queryPlans.test.ts tests the
+ * plans of SQLite.
  *
  * @module-tag long
  */
@@ -41,9 +41,9 @@ afterAll(async () => {
   await app.stop();
 });
 
-async function plansOf(ask: () => Promise<unknown>) {
+async function plansOf(send: () => Promise<unknown>) {
   database.takeQueries();
-  await ask();
+  await send();
   return Promise.all(
     database
       .takeQueries()
@@ -53,10 +53,10 @@ async function plansOf(ask: () => Promise<unknown>) {
 }
 
 describe.each(Object.entries(LISTS))("%s", (id, forms) => {
-  test.each(forms)("reads no table from end to end: $name", async ({ query, whole }) => {
+  test.each(forms)("reads no whole table: $name", async ({ query, whole }) => {
     const plans = await plansOf(async () => {
-      const asked = { token: ana.token, params: { tenant: ana.tenant, uid: uidOf(ana.tenant, 0) }, query };
-      expect((await app.call(id as Id, asked)).status).toBe(200);
+      const options = { token: ana.token, params: { tenant: ana.tenant, uid: uidOf(ana.tenant, 0) }, query };
+      expect((await app.call(id as Id, options)).status).toBe(200);
     });
     expect(plans).not.toEqual([]);
     for (const plan of plans)
@@ -67,7 +67,7 @@ describe.each(Object.entries(LISTS))("%s", (id, forms) => {
   });
 });
 
-test("neither does a device that enrolls, reports or is accepted, nor a login to one", async () => {
+test("no whole table is read when a device enrolls, reports or is accepted, nor for a login to it", async () => {
   let uid = "";
   const report = async () => {
     ({ uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1" }));

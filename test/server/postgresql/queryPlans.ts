@@ -6,7 +6,7 @@ import { readDirectly, readingBy } from "../../../server/db/sql/sql.ts";
 import type { Services } from "../../../server/services.ts";
 import { type RecordingDatabase, recording } from "../plans/recording.ts";
 
-/** A step of a plan, as far as it is looked at. */
+/** The properties of a plan's step that tests check. */
 interface Step {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
@@ -18,25 +18,25 @@ interface Step {
 
 const stepsOf = (step: Step): Step[] => [step, ...(step.Plans ?? []).flatMap(stepsOf)];
 
-/** The table that a step goes through from end to end. Names of indexes begin with their table's. */
+/** The table that a step reads completely. Names of indexes begin with the name of their table. */
 function scanned(step: Step): string[] {
   const type = step["Node Type"];
   const whole = type === "Seq Scan" || (/^(Bitmap )?Index/.test(type) && step["Index Cond"] === undefined);
   return whole ? [step["Relation Name"] ?? step["Index Name"]?.split("_")[0] ?? type] : [];
 }
 
-/** PostgreSQL takes plans for equal whose costs differ by a hundredth, so a step below that may be any. */
+/** PostgreSQL treats plans as equal if their costs differ by a hundredth, so a cheaper step can have any type. */
 const counts = (step: Step, plan: Step) => step["Total Cost"] > plan["Total Cost"] / 100;
 
-/** Plans have every index that they can have, and ask for rows one by one. */
+/** With these options, plans use every possible index and read rows one by one. */
 const PLANNER = ["seqscan", "hashjoin", "mergejoin"].map((way) => `-c enable_${way}=off`).join(" ");
 
 /**
- * A new PostgreSQL database whose plans can be read. It shows whether there is an index, not whether the statistics
- * of a small database advise against it: where there is one, the plan has it.
+ * Opens a new PostgreSQL database whose plans can be read. A plan shows if an index exists, even if the statistics of a
+ * small database advise against its use.
  */
 export async function openRecordingPostgresql(url: string): Promise<RecordingDatabase> {
-  // For its layout.
+  // This creates the schema.
   await (await openDatabase({ url, connections: 2 })).close();
   let queries: SqlQuery[] = [];
   const { factory } = recording(new PrismaPg({ connectionString: url, max: 10 }), (query) =>

@@ -7,17 +7,20 @@ import { inTransaction } from "../../../server/db/sql/transaction.ts";
 import { startStallingProxy } from "../../support/proxy.ts";
 import { startApp } from "../http/testApp.ts";
 
-/** Instead of the ten seconds of a real service; a living database must be able to answer in half of it. */
+/**
+ * Milliseconds of silence. A real service waits ten seconds. A working database must be able to respond in half of the
+ * time.
+ */
 const SILENCE = 4_000;
 
-/** A service whose database can fall silent, and a user of it, until the test has ended. */
+/** Starts a service whose database can fall silent, and creates a user. The service stops when the test ends. */
 async function start({ onTestFinished }: TestContext) {
   const direct = Promise.withResolvers<URL>();
   const through = Promise.withResolvers<string>();
   const starting = startApp({}, async (location: DatabaseLocation): Promise<Database> => {
     if (!("url" in location)) throw new Error("this is a test of PostgreSQL");
     direct.resolve(new URL(location.url));
-    // Fewer connections than the requests that wait.
+    // There are fewer connections than waiting requests.
     return openDatabase({ ...location, url: await through.promise, connections: 4, silence: SILENCE });
   });
   const url = await direct.promise;
@@ -39,16 +42,15 @@ async function start({ onTestFinished }: TestContext) {
   };
 }
 
-// They wait most of the time, and so all at once.
-// Each waits for the bounds to pass.
-describe.concurrent("a database that gives no sign of life", { tags: ["long"] }, () => {
-  test("fails reads and writes after the same silence; then all goes on", async (context) => {
+// The tests wait for timeouts most of the time, so they run concurrently.
+describe.concurrent("a silent database", { tags: ["long"] }, () => {
+  test("fails reads and writes after the same silence, and works again afterwards", async (context) => {
     const { proxy, read, makeKey, login } = await start(context);
-    // On connections that are there, and then on new ones.
+    // The first round uses open connections, the second one new connections.
     for (const round of ["open", "new"]) {
       if (round === "open") await Promise.all([read(), read(), read(), read()]);
       proxy.stall();
-      // None of them ends but by the bound: the database hangs until all have.
+      // Only the timeout ends them, since the database hangs until all have ended.
       const answers = await Promise.all([read(), makeKey("lost"), login(), read(), makeKey("lost"), read()]);
       for (const { status, headers, body } of answers) {
         expect([status, headers.get("retry-after")]).toEqual([503, "5"]);
@@ -60,7 +62,7 @@ describe.concurrent("a database that gives no sign of life", { tags: ["long"] },
     expect((await makeKey("kept")).status).toBe(200);
   });
 
-  test("fails a transaction that has begun as well, before its own bound", async (context) => {
+  test("fails a transaction that has begun too, before the transaction's own timeout", async (context) => {
     const { app, proxy, read } = await start(context);
     const work = inTransaction(app.services, async (tx) => {
       await tx.namespace.findFirst();
@@ -74,7 +76,7 @@ describe.concurrent("a database that gives no sign of life", { tags: ["long"] },
     expect(await app.services.db.namespace.count({ where: { maxDevices: 7 } })).toBe(0);
   });
 
-  test("is not one that lives, whose statements may take longer, in a transaction and outside", async (context) => {
+  test("differs from a database with slow statements, in a transaction and outside", async (context) => {
     const seconds = (SILENCE / 1000) * 1.6;
     const { app } = await start(context);
     const { db } = app.services;
@@ -85,6 +87,6 @@ describe.concurrent("a database that gives no sign of life", { tags: ["long"] },
   });
 });
 
-test("the service's own bound is ten seconds", () => {
+test("the service's own limit is ten seconds", () => {
   expect(SILENCE_TIMEOUT).toBe(10_000);
 });

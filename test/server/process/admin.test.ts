@@ -18,13 +18,13 @@ const create = (username: string, ...more: string[]) => [
   ...more,
 ];
 
-/** What came of a command that succeeded, and of one that failed. */
+/** The results of a command that succeeded, and of a command that failed. */
 const printing = (stdout: string) => ({ code: 0, stdout, stderr: "" });
 const failing = (stderr: string) => ({ code: 1, stdout: "", stderr });
 
 describe("user create", () => {
-  test("makes a confirmed user who can log in, with the password from stdin", async () => {
-    // A process of its own, as an operator runs it; the commands below are run in this one.
+  test("creates a confirmed user who can log in, with the password from stdin", async () => {
+    // Operators run a separate process. The commands below run in the test's process.
     const args = ["admin", ...create("Ann"), "--data-dir", service.dataDir];
     const result = await runServerCommand(args, { stdin: "from-stdin\nnot this line\n" });
     expect(result).toMatchObject({ code: 0, stderr: "" });
@@ -58,7 +58,7 @@ describe("user create", () => {
       "hunter22",
       '--max-namespaces is "many"',
     ],
-  ])("refuses %s", async (_case, args, password, reason) => {
+  ])("rejects %s", async (_case, args, password, reason) => {
     const result = await service.admin(args, password);
     expect(result.code).toBe(1);
     expect(result.stdout).toBe("");
@@ -66,13 +66,13 @@ describe("user create", () => {
     expect(result.stderr).toContain(reason);
   });
 
-  test("takes no password as an argument", async () => {
+  test("accepts no password as an argument", async () => {
     expect((await service.admin(create("carl", "--password", "hunter22"))).code).toBe(2);
     expect((await service.admin(create("carl", "--password-stdin", "hunter22"), "hunter22")).code).toBe(2);
   });
 });
 
-test("user list shows the users, and no hash", async () => {
+test("user list prints the users, and no hash", async () => {
   await service.admin(create("dora", "--max-namespaces", "2"), "hunter22");
   const users = JSON.parse((await service.admin(["user", "list", "--json"])).stdout) as object[];
   expect(users).toContainEqual({
@@ -118,7 +118,7 @@ async function enableMfa(token: string): Promise<void> {
   expect(enabled.status).toBe(200);
 }
 
-test("every command about a user refuses an unknown one", async () => {
+test("every command about a user rejects an unknown user", async () => {
   for (const args of [
     ["reset-password", "nobody"],
     ["disable-mfa", "nobody"],
@@ -132,7 +132,7 @@ test("every command about a user refuses an unknown one", async () => {
 });
 
 describe("user confirm-address", () => {
-  test("lets an address take effect that the user has asked for", async () => {
+  test("applies an address that the user has requested", async () => {
     await service.admin(create("kai"), "old-password");
     const token = await tokenOf("kai", "old-password");
     const address = "kai@elsewhere.example.net";
@@ -150,7 +150,7 @@ describe("user confirm-address", () => {
 });
 
 describe("user disable-mfa", () => {
-  test("lets a user who lost the second factor log in with the password, and enable MFA anew", async () => {
+  test("lets a user who lost the second factor log in with the password, and enable MFA again", async () => {
     await service.admin(create("fay"), "old-password");
     await enableMfa(await tokenOf("fay", "old-password"));
     const body = { username: "fay", password: "old-password" };
@@ -170,7 +170,7 @@ describe("user disable-mfa", () => {
 });
 
 describe("user sign-out", () => {
-  test("ends all logins of that user, and of no other one", async () => {
+  test("ends all logins of the user, and of no other user", async () => {
     for (const name of ["gus", "hal"]) await service.admin(create(name), "old-password");
     const [first, second] = [await tokenOf("gus", "old-password"), await tokenOf("gus", "old-password")];
     const other = await tokenOf("hal", "old-password");
@@ -186,7 +186,7 @@ describe("user sign-out", () => {
 describe("rotate-signing-key", () => {
   const kidOf = (token: string) => (JSON.parse(atob(token.split(".")[0] ?? "")) as { kid: string }).kid;
 
-  test("signs with a new key, and believes the one before, unless it is revoked", async () => {
+  test("signs with a new key, and accepts the previous key until it is revoked", async () => {
     await service.admin(create("ida"), "old-password");
     const old = await tokenOf("ida", "old-password");
     const rotated = await service.admin(["rotate-signing-key"]);
@@ -207,17 +207,17 @@ test.each([
   [["user", "disable-mfa", "--help"], "lost the second factor"],
   [["user", "sign-out", "--help"], "End all logins of a user"],
   [["rotate-signing-key", "--help"], "--revoke"],
-])("%j explains itself", async (args, about) => {
+])("%j prints its help", async (args, about) => {
   expect(await service.admin(args)).toMatchObject({ code: 0, stdout: expect.stringContaining(about) });
 });
 
-test("no password or hash is in the log", () => {
+test("the log contains no password and no hash", () => {
   expect(service.logs().some((line) => line.msg === "password reset by an administrator")).toBe(true);
   expect(service.output()).not.toMatch(/from-stdin|hunter22|old-password|new-password|\$2[aby]\$/);
 });
 
 describe("setup-link", () => {
-  test("leads to the first user", async () => {
+  test("prints a link for the first user", async () => {
     const fresh = await testService();
     const link = await fresh.admin(["setup-link"]);
     const sign = (await fresh.admin(["setup-link", "--sign-only"])).stdout.trim();
@@ -232,7 +232,7 @@ describe("setup-link", () => {
   });
 });
 
-test("without a running service the folder is named, and how to start one", async () => {
+test("without a running service, reports the folder and the command that starts a service", async () => {
   const folder = testFolder();
   expect(await runServerCommand(["admin", "setup-link"], { env: { GATEHOUSE_DATA_DIR: folder } })).toEqual({
     code: 1,
@@ -243,14 +243,14 @@ test("without a running service the folder is named, and how to start one", asyn
   });
 });
 
-test("announcements are of the cloud edition only", async () => {
+test("announcements require the cloud edition", async () => {
   const result = await service.admin(["announcement", "create", "--title", "x"], "text");
   expect(result.code).toBe(1);
   expect(result.stderr).toContain("Only the cloud edition");
 });
 
 describe("audit", () => {
-  test("shows what the commands did, the latest first, and no secret", async () => {
+  test("prints the entries of the commands, latest first, and no secret", async () => {
     expect((await service.admin(create("ivo"), "ivos-password\n")).code).toBe(0);
     expect((await service.admin(["user", "reset-password", "ivo"], "another-word\n")).code).toBe(0);
     const { code, stdout } = await service.admin(["audit", "--json", "--limit", "2"]);
@@ -263,7 +263,7 @@ describe("audit", () => {
     expect((await service.admin(["audit"])).stdout).toMatch(/^TIME +WHO +FROM +OPERATION +OBJECT +CHANGE\n/);
   });
 
-  test("says what a wrong limit may be", async () => {
+  test("reports the valid values for a wrong limit", async () => {
     expect(await service.admin(["audit", "--limit", "0"])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("limit: "),

@@ -18,7 +18,7 @@ const shown = async (): Promise<{ uuid: string; title: string }[]> =>
   (await call(service, "GET /api/announcements")).body;
 const textOf = async (uuid: string) => (await call(service, `GET /api/announcements/${uuid}`)).body.content;
 
-test("an announcement is written from stdin or a file, listed, and withdrawn", async () => {
+test("creates an announcement from stdin or a file, lists it, and deletes it", async () => {
   const first = await service.admin(command("create", "--title", "Window"), "# Plan\n\nShort outage.\n");
   const uuid = /^Announcement (\S+) is shown from now on\n$/.exec(first.stdout)?.[1] ?? "";
   expect(await textOf(uuid)).toBe("# Plan\n\nShort outage.\n");
@@ -26,13 +26,13 @@ test("an announcement is written from stdin or a file, listed, and withdrawn", a
   const file = join(testFolder(), "news.md");
   writeFileSync(file, "More *news*");
   const second = await service.admin(command("create", "--title", "More", "--file", file, "--json"));
-  const made = JSON.parse(second.stdout) as { uuid: string };
-  expect(await textOf(made.uuid)).toBe("More *news*");
+  const created = JSON.parse(second.stdout) as { uuid: string };
+  expect(await textOf(created.uuid)).toBe("More *news*");
   expect((await shown()).map(({ title }) => title)).toEqual(["More", "Window"]);
 
   const listed = await service.admin(command("list"));
   expect(listed.stdout).toMatch(
-    new RegExp(`^DATE +TITLE +ID\\n\\S+ +More +${made.uuid}\\n\\S+ +Window +${uuid}\\n$`),
+    new RegExp(`^DATE +TITLE +ID\\n\\S+ +More +${created.uuid}\\n\\S+ +Window +${uuid}\\n$`),
   );
   expect(await service.admin(command("delete", uuid.toUpperCase()))).toMatchObject({ code: 0, stderr: "" });
   expect((await shown()).map(({ title }) => title)).toEqual(["More"]);
@@ -52,10 +52,10 @@ test("an announcement is written from stdin or a file, listed, and withdrawn", a
 test.each([
   ["a title that is too long", ["create", "--title", "x".repeat(91)], "text", "title: "],
   ["no text", ["create", "--title", "x"], " \n", "stdin holds no text"],
-  ["a file that is not there", ["create", "--title", "x", "--file", "/nonexistent"], "", "(--file)"],
+  ["a missing file", ["create", "--title", "x", "--file", "/nonexistent"], "", "(--file)"],
   ["an unknown id", ["delete", "0d6a1f7e-53c8-4c0e-8a6b-19d1f0b7c3aa"], "", "no announcement has the id"],
-  ["what is no id", ["delete", "nonsense"], "", "uuid: "],
-])("refuses %s", async (_case, args, stdin, reason) => {
+  ["a malformed id", ["delete", "nonsense"], "", "uuid: "],
+])("rejects %s", async (_case, args, stdin, reason) => {
   const result = await service.admin(command(...args), stdin);
   expect([result.code, result.stdout]).toEqual([1, ""]);
   expect(result.stderr).toContain(reason);

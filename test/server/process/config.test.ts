@@ -5,7 +5,7 @@ import { ConfigError, readConfig } from "../../../server/settings/readConfig.ts"
 import { testFolder } from "../../support/folder.ts";
 import { newCertificate } from "../../support/identityProvider.ts";
 
-/** Settings without secrets: name, value by default, a text, and the value that it gives. */
+/** Settings without secrets: name, default, a text, and the value of the text. */
 const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
   ["samlIdpEntityId", undefined, "https://idp.example.org", "https://idp.example.org"],
   ["samlSsoUrl", undefined, "https://idp.example.org/sso", "https://idp.example.org/sso"],
@@ -75,12 +75,12 @@ const SETTINGS: readonly (readonly [string, unknown, string, unknown])[] = [
 ];
 const variableOf = (name: string) => `GATEHOUSE_${name.replaceAll(/[A-Z]/g, "_$&").toUpperCase()}`;
 
-/** The service gets the checked settings of SAML alone. */
+/** The values of a column, without SAML: the service receives only the checked SAML settings, as `saml`. */
 const valuesOf = (column: 1 | 3) =>
   Object.fromEntries(SETTINGS.flatMap((row) => (row[0].startsWith("saml") ? [] : [[row[0], row[column]]])));
 
 describe("without any setting", () => {
-  test("an enterprise instance listens on this machine alone", () => {
+  test("an enterprise instance listens only on the local machine", () => {
     const config = readConfig({}, {});
     expect(config.tls).toBeUndefined();
     expect(config.internal).toBeUndefined();
@@ -106,7 +106,7 @@ function certificateFile(text: string): string {
   return file;
 }
 
-test("every setting can come from the environment", () => {
+test("reads every setting from the environment", () => {
   const idp = newCertificate();
   const file = certificateFile(idp.cert);
   const config = readConfig(
@@ -151,7 +151,7 @@ test("every setting can come from the environment", () => {
   });
 });
 
-test("a flag wins over its variable, and an empty variable is none", () => {
+test("a flag has precedence over its variable, and an empty variable is ignored", () => {
   const config = readConfig({ GATEHOUSE_PORT: "1", GATEHOUSE_EDITION: "" }, { port: "2" });
   expect(config.settings.port).toBe(2);
   expect(config.settings.edition).toBe("enterprise");
@@ -189,7 +189,7 @@ test.each([
   ["GATEHOUSE_MAIL_FROM", "gate", "an e-mail address"],
   ["GATEHOUSE_MAIL_FROM", "gate@example.org\r\nBcc: eve@example.org", "an e-mail address"],
   ["GATEHOUSE_SMTP_TLS", "off", "required or offered"],
-])("%s=%s is refused, saying what is allowed", (variable, value, allowed) => {
+])("rejects %s=%s, and reports the valid values", (variable, value, allowed) => {
   const flag = `--${variable.slice("GATEHOUSE_".length).toLowerCase().replaceAll("_", "-")}`;
   const read = () => readConfig({ [variable]: value }, {});
   expect(read).toThrow(ConfigError);
@@ -197,7 +197,7 @@ test.each([
   expect(read).toThrow(allowed);
 });
 
-test("a cloud instance needs its public address: mails have links to it", () => {
+test("a cloud instance requires its public address, since mails have links to it", () => {
   expect(() => readConfig({ GATEHOUSE_EDITION: "cloud" }, {})).toThrow(
     "GATEHOUSE_PUBLIC_URL (flag --public-url) is not set. The cloud edition sends mails with links to this address",
   );
@@ -226,12 +226,12 @@ describe("the mail server", () => {
     "smtp://user:pw-1%@mail.example.org",
     "smtp://user:pw-1@mail.example.org?tls.rejectUnauthorized=false",
     "smtp://user:pw-1@mail.example.org/path",
-  ])("%s is refused, and not repeated", (url) => {
+  ])("rejects %s without repeating it", (url) => {
     expect(() => serverOf(url)).toThrow("GATEHOUSE_SMTP_URL has an invalid value: it must be smtp://");
     expect(() => serverOf(url)).not.toThrow("pw");
   });
 
-  test("its address comes from a file too, and needs an address that mails come from", () => {
+  test("its address can come from a file, and requires the sender's address", () => {
     const file = join(testFolder(), "smtp-url");
     writeFileSync(file, "smtps://gate:pw-1@mail.example.org\n");
     const login = { user: "gate", password: "pw-1" };
@@ -242,7 +242,7 @@ describe("the mail server", () => {
   });
 });
 
-test("SAML needs all of its parts, an edition that has it, and strong certificates", () => {
+test("SAML requires all of its settings, an edition that has it, and strong certificates", () => {
   const good = newCertificate().cert;
   const all = { ...SAML, GATEHOUSE_SAML_CERTIFICATE_FILE: certificateFile(good) };
   expect(readConfig(all, {}).settings.saml?.certificates).toEqual([good]);
@@ -261,7 +261,7 @@ test("SAML needs all of its parts, an edition that has it, and strong certificat
   }
 });
 
-test("a certificate needs its key, and the other way round", () => {
+test("a certificate requires its key, and a key requires its certificate", () => {
   for (const variable of ["GATEHOUSE_TLS_CERT_FILE", "GATEHOUSE_TLS_KEY_FILE"]) {
     expect(() => readConfig({ [variable]: "/tls/file.pem" }, {})).toThrow(
       "GATEHOUSE_TLS_CERT_FILE (flag --tls-cert-file) and GATEHOUSE_TLS_KEY_FILE (flag --tls-key-file) must be set together",
@@ -269,7 +269,7 @@ test("a certificate needs its key, and the other way round", () => {
   }
 });
 
-test("there is one line for each wrong setting", () => {
+test("reports each wrong setting on one line", () => {
   const failure = () => readConfig({ GATEHOUSE_PORT: "x" }, { edition: "gold" });
   expect(failure).toThrow(
     /^GATEHOUSE_PORT [^\n]+\n--edition \(variable GATEHOUSE_EDITION\) is "gold"[^\n]+$/,
@@ -284,7 +284,7 @@ describe("the listener for internal operations", () => {
     expect(readConfig({ GATEHOUSE_INTERNAL_TOKEN: token }, {}).internal).toBeUndefined();
   });
 
-  test("takes its token from a variable or a file", () => {
+  test("reads its token from a variable or a file", () => {
     const environment = { GATEHOUSE_INTERNAL_PORT: "0", GATEHOUSE_INTERNAL_TOKEN: token };
     expect(readConfig(environment, {}).internal).toEqual({ host: "127.0.0.1", port: 0, token });
     const file = join(testFolder(), "token");
@@ -297,7 +297,7 @@ describe("the listener for internal operations", () => {
     });
   });
 
-  test("is needed where other instances are to reach it", () => {
+  test("is required if other instances connect to it", () => {
     const peerUrl = "http://10.0.0.1:9000";
     const environment = { GATEHOUSE_INTERNAL_TOKEN: token, GATEHOUSE_PEER_URL: peerUrl };
     expect(readConfig({ ...environment, GATEHOUSE_INTERNAL_PORT: "9000" }, {}).internal).toMatchObject({
@@ -308,7 +308,7 @@ describe("the listener for internal operations", () => {
     );
   });
 
-  test("is refused without a token, and with a short one, which is not repeated", () => {
+  test("is rejected without a token, and with a malformed one, which is not repeated", () => {
     const read = (environment: object) => () =>
       readConfig({ GATEHOUSE_INTERNAL_PORT: "0", ...environment }, {});
     expect(read({})).toThrow(ConfigError);
@@ -327,7 +327,7 @@ describe("the listener for internal operations", () => {
 describe("a PostgreSQL database", () => {
   const url = "postgresql://gatehouse:pa55word@db.example.org:5433/policy";
 
-  test("is named by its URL, from the environment or a file", () => {
+  test("is set by its URL, from the environment or a file", () => {
     const expected = { url, connections: 4 };
     const environment = { GATEHOUSE_DATABASE_URL: url, GATEHOUSE_DATABASE_CONNECTIONS: "4" };
     expect(readConfig(environment, {}).database).toEqual(expected);
@@ -337,7 +337,7 @@ describe("a PostgreSQL database", () => {
     expect(readConfig({ ...others, GATEHOUSE_DATABASE_URL_FILE: file }, {}).database).toEqual(expected);
   });
 
-  test("with a password is refused on the command line, without one it is not", () => {
+  test("is rejected with a password on the command line, and accepted without one", () => {
     const read = () => readConfig({}, { databaseUrl: url });
     expect(read).toThrow("--database-url: every user of the machine can read a password on the command line");
     expect(read).not.toThrow("pa55word");
@@ -345,13 +345,16 @@ describe("a PostgreSQL database", () => {
     expect(readConfig({}, { databaseUrl: without }).database).toMatchObject({ url: without });
   });
 
-  test.each(["postgresql://", "postgresql://host", "mysql://host/name", "/path"])("%s is none", (wrong) => {
-    expect(() => readConfig({ GATEHOUSE_DATABASE_URL: wrong }, {})).toThrow(
-      "GATEHOUSE_DATABASE_URL (flag --database-url) has an invalid value: it must be file:<path>",
-    );
-  });
+  test.each(["postgresql://", "postgresql://host", "mysql://host/name", "/path"])(
+    "%s is rejected",
+    (wrong) => {
+      expect(() => readConfig({ GATEHOUSE_DATABASE_URL: wrong }, {})).toThrow(
+        "GATEHOUSE_DATABASE_URL (flag --database-url) has an invalid value: it must be file:<path>",
+      );
+    },
+  );
 
-  test("a variable and a file at once, a missing file and an empty one are errors", () => {
+  test("rejects a variable together with a file, a missing file, and an empty file", () => {
     const missing = join(testFolder(), "missing");
     expect(() =>
       readConfig({ GATEHOUSE_DATABASE_URL: url, GATEHOUSE_DATABASE_URL_FILE: missing }, {}),

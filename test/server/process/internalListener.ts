@@ -3,10 +3,10 @@ import { startService, type TestService } from "../../support/service.ts";
 /** The token of {@link startInternal}. */
 export const internalToken = "internal-token-of-a-test-process-0";
 
-/** A service that has the listener for internal operations, too. */
+/** Starts a service that also listens for internal operations. */
 export const startInternal = (env: Record<string, string>) =>
   startService({ env: { GATEHOUSE_INTERNAL_PORT: "0", GATEHOUSE_INTERNAL_TOKEN: internalToken, ...env } });
 
-/** Where that listens. */
+/** The address of the listener for internal operations. */
 export const internalUrl = (service: TestService) =>
   String(service.logs().find((line) => line.msg === "listening for internal operations")?.address);

@@ -13,7 +13,7 @@ import { testDatabase } from "../db/database.ts";
 
 const subject = { id: "a", origin: "local", username: "ana", mfa: false, tokenVersion: 0, tenant: "" };
 
-/** Instances on one database, with a clock that the test turns. */
+/** Starts instances on one database, with a clock that the test advances. */
 async function instances() {
   const { client: db } = await testDatabase();
   let ahead = 0;
@@ -30,7 +30,7 @@ async function instances() {
   return { db, start, pass };
 }
 
-test("the first start makes an RSA key; later ones, and those at the same time, use it", async () => {
+test("the first start creates an RSA key; later and concurrent starts use it", async () => {
   const { db, start } = await instances();
   const all = await Promise.all([start(), start(), start()]);
   expect(await db.signingKey.count()).toBe(1);
@@ -43,7 +43,7 @@ test("the first start makes an RSA key; later ones, and those at the same time, 
   }
 });
 
-test("the private key is sealed: without the instance's secret nothing starts", async () => {
+test("the private key is sealed: no instance starts without the secret", async () => {
   const { db, start } = await instances();
   await start();
   const [row] = await db.signingKey.findMany();
@@ -51,7 +51,7 @@ test("the private key is sealed: without the instance's secret nothing starts", 
   await expect(start("another secret")).rejects.toThrow("Set GATEHOUSE_SECRET_FILE");
 });
 
-test("after a rotation the new key signs, and tokens of the old one are believed until they end", async () => {
+test("after a rotation the new key signs, and tokens of the old key remain valid until their expiry", async () => {
   const { start, pass } = await instances();
   const [one, other] = [await start(), await start()];
   const old = await signUserToken(one, subject);
@@ -59,7 +59,7 @@ test("after a rotation the new key signs, and tokens of the old one are believed
   expect(one.keys.kid).toBe(kid);
   const fresh = await signUserToken(one, subject);
   for (const token of [old, fresh]) expect(await verifyToken(one, token)).toMatchObject({ id: "a" });
-  // The other instance learns of the key at the latest when it reads again.
+  // The other instance has the key at its next read at the latest.
   await other.keys.refresh();
   expect(other.keys.kid).toBe(kid);
   expect(await verifyToken(other, fresh)).toMatchObject({ id: "a" });
@@ -68,17 +68,17 @@ test("after a rotation the new key signs, and tokens of the old one are believed
   expect(await one.keys.find(JSON.parse(atob(old.split(".")[0] ?? "")).kid)).toBeUndefined();
 });
 
-test("tokens of a key that another instance has just made are believed at once", async () => {
+test("accepts tokens of a key that another instance has just created", async () => {
   const { start } = await instances();
   const [one, other] = [await start(), await start()];
   await one.keys.rotate({ revoke: false });
   const tokens = await Promise.all([1, 2, 3].map(() => signUserToken(one, subject)));
-  // The other one has only just read its keys; all of them make it read again, and wait for that.
-  const believed = await Promise.all(tokens.map((token) => verifyToken(other, token)));
-  expect(believed).toEqual(Array(3).fill(expect.objectContaining({ id: "a" })));
+  // The other instance has just read its keys. All tokens make it read them again, and wait for that.
+  const verified = await Promise.all(tokens.map((token) => verifyToken(other, token)));
+  expect(verified).toEqual(Array(3).fill(expect.objectContaining({ id: "a" })));
 });
 
-test("revoked keys end every token at once", async () => {
+test("revoked keys invalidate every token immediately", async () => {
   const { start } = await instances();
   const [one, other] = [await start(), await start()];
   const token = await signUserToken(one, subject);
@@ -88,7 +88,7 @@ test("revoked keys end every token at once", async () => {
   expect(await verifyToken(other, token)).toBeUndefined();
 });
 
-test("the instance's secret is made once, for its user alone", () => {
+test("creates the instance's secret once, readable only by its user", () => {
   const folder = testFolder();
   const secret = instanceSecret(folder, undefined);
   expect(secret.length).toBeGreaterThanOrEqual(32);
@@ -98,7 +98,7 @@ test("the instance's secret is made once, for its user alone", () => {
   expect(instanceSecret(folder, "configured")).toBe("configured");
 });
 
-test("one that others can read, or that is empty, is refused", () => {
+test("rejects a secret that other users can read, and an empty secret", () => {
   const folder = testFolder();
   const file = join(folder, "secret");
   writeFileSync(file, "x".repeat(40), { mode: 0o640 });
@@ -110,7 +110,7 @@ test("one that others can read, or that is empty, is refused", () => {
   expect(() => instanceSecret(folder, undefined)).toThrow("is empty");
 });
 
-test("a sealed text opens for its purpose only, and not when it was changed", () => {
+test("opens a sealed text only for its purpose, and not after a change", () => {
   const sealer = sealerOf("secret");
   const sealed = sealer.seal("text", "purpose");
   expect(sealer.open(sealed, "purpose")).toBe("text");
@@ -124,7 +124,7 @@ test("a sealed text opens for its purpose only, and not when it was changed", ()
   }
 });
 
-/** Asks for the secret of each folder at the same moment as the other threads. */
+/** Reads the secret of each folder at the same moment as the other threads. */
 const RACER = `
 const { parentPort, workerData } = require("node:worker_threads");
 const { module, folders, threads, counters } = workerData;
@@ -137,7 +137,7 @@ import(module).then(({ instanceSecret }) => {
   }));
 });`;
 
-test("instances that start at once on one new folder have one secret", async () => {
+test("instances that start together on a new folder have one secret", async () => {
   const threads = 2;
   const folders = Array.from({ length: 50 }, () => testFolder());
   const module = import.meta.resolve("../../../server/secrets/instanceSecret.ts");

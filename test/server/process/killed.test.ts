@@ -29,7 +29,7 @@ const env = {
   GATEHOUSE_MAXIMUM_CONNECTORS: "0",
 };
 
-/** Objects that are written by Prisma's client, and in SQL, where several share a COMMIT. */
+/** Objects that Prisma's client writes, and objects that SQL statements with a shared COMMIT write. */
 const kinds = {
   connector: { path: "/api/connector", writers: 4, body: (name: string) => ({ address: name, port: 2375 }) },
   namespace: { path: "/api/namespaces", writers: 4, body: (name: string) => ({ name }) },
@@ -46,10 +46,10 @@ const kinds = {
 };
 
 test.each(Object.entries(kinds))(
-  "every %s that was acknowledged before the process was killed is there afterwards",
+  "every %s that was acknowledged before the process was killed exists afterwards",
   {
     timeout: 180_000,
-    // Hundreds of writes, and a kill in the midst of them; what one write survives is in sqlite/restore.test.ts.
+    // The test needs hundreds of writes, and a kill during them. sqlite/restore.test.ts tests a single write.
     tags: ["long"],
   },
   async (_, { path, writers, body: bodyOf }) => {

@@ -3,7 +3,7 @@ import Fastify from "fastify";
 import { expect, test } from "vitest";
 import { loggedUrl, loggerOptions } from "../../../server/process/logging.ts";
 
-/** An application that logs as the service does, with all that it has logged. */
+/** Creates an application that logs like the service, and a function that returns its log. */
 function logged() {
   let text = "";
   const stream = new Writable({
@@ -15,7 +15,7 @@ function logged() {
   return { app: Fastify({ logger: { ...loggerOptions("info"), stream } }), text: () => text };
 }
 
-test("a request's log has neither credentials nor secret query parameters", async () => {
+test("a request's log contains neither credentials nor secret query parameters", async () => {
   const { app, text } = logged();
   app.get("/setup", async (request) => {
     request.log.info(
@@ -34,7 +34,7 @@ test("a request's log has neither credentials nor secret query parameters", asyn
   });
   expect(text()).toContain("/setup?sign=[redacted]&page=2&token=[redacted]&x=[redacted]&status=accepted");
   expect(text()).toContain('"msg":"seen"');
-  // The log has this machine's name too, which could hold anything shorter.
+  // The log also contains the machine's name, which can contain any shorter text.
   expect(text()).not.toContain("secret-of-");
 });
 

@@ -23,7 +23,7 @@ const mailer = (port: number, options: Partial<SmtpServer> = {}) =>
     FROM,
   );
 
-/** What a failed sending says; it never has the password, the address or the text. */
+/** The message of a failed sending. It never contains the password, the address or the text. */
 async function failureOf(sending: Promise<void>): Promise<string> {
   const error = await sending.then(
     () => undefined,
@@ -35,7 +35,7 @@ async function failureOf(sending: Promise<void>): Promise<string> {
   return error.message;
 }
 
-test("a mail goes over STARTTLS, with a login", async () => {
+test("sends a mail with STARTTLS and a login", async () => {
   const smtp = await server();
   await mailer(smtp.port, { login: SMTP_LOGIN }).send(mail);
   expect(smtp.received).toMatchObject([
@@ -47,32 +47,29 @@ test("a mail goes over STARTTLS, with a login", async () => {
   expect(raw).toContain("token");
 });
 
-test("a mail goes over TLS from the first byte", async () => {
+test("sends a mail with TLS from the first byte", async () => {
   const smtp = await server({ secure: true });
   await mailer(smtp.port, { secure: true }).send(mail);
   expect(smtp.received).toMatchObject([{ encrypted: true }]);
 });
 
-test.each([false, true])(
-  "with TLS required, a certificate that nobody vouches for is refused (%s)",
-  async (secure) => {
-    const smtp = await server({ secure });
-    const failure = await failureOf(
-      mailer(smtp.port, { secure, tls: "required", login: SMTP_LOGIN }).send(mail),
-    );
-    expect(failure).toMatch(/^cannot send the mail through 127\.0\.0\.1:\d+: E/);
-    expect(smtp.received).toEqual([]);
-  },
-);
+test.each([false, true])("with TLS required, rejects an untrusted certificate (%s)", async (secure) => {
+  const smtp = await server({ secure });
+  const failure = await failureOf(
+    mailer(smtp.port, { secure, tls: "required", login: SMTP_LOGIN }).send(mail),
+  );
+  expect(failure).toMatch(/^cannot send the mail through 127\.0\.0\.1:\d+: E/);
+  expect(smtp.received).toEqual([]);
+});
 
-test("with TLS required, nothing is sent without it, no login either", async () => {
+test("with TLS required, sends neither a mail nor a login without TLS", async () => {
   let logins = 0;
   const smtp = await server({
     hideSTARTTLS: true,
     allowInsecureAuth: true,
     onAuth: (_auth, _session, done) => {
       logins += 1;
-      done(null, { user: "anybody" });
+      done(null, { user: "user" });
     },
   });
   await failureOf(mailer(smtp.port, { tls: "required", login: SMTP_LOGIN }).send(mail));
@@ -81,7 +78,7 @@ test("with TLS required, nothing is sent without it, no login either", async () 
   expect([logins, smtp.received.length]).toEqual([1, 1]);
 });
 
-test("a wrong login, a refused recipient and a server that is down are failures", async () => {
+test("a wrong login, a rejected recipient and a server that is down are errors", async () => {
   const smtp = await server({
     onRcptTo: (_address, _session, done) =>
       done(Object.assign(new Error(`no ${mail.to} here`), { responseCode: 550 })),
@@ -99,13 +96,13 @@ test.each([
   [{ to: "ana@example.org, eve@example.org" }, "to: must be one e-mail address"],
   [{ to: "Eve <eve@example.org>" }, "to: must be one e-mail address"],
   [{ subject: "Hello\r\nBcc: eve@example.org" }, "subject: must be one line"],
-])("%j makes no header and no second recipient", async (more, message) => {
+])("%j adds no header and no second recipient", async (more, message) => {
   const smtp = await server();
   await expect(mailer(smtp.port).send({ ...mail, ...more })).rejects.toThrow(message);
   expect(smtp.received).toEqual([]);
 });
 
-test("without a mail server each mail is a file for the user alone, and old ones make room", async () => {
+test("without a mail server, stores each mail in a file for its user only, and deletes old files", async () => {
   const folder = join(testFolder(), "mail");
   const files: string[] = [];
   const sender = fileMailer(folder, FROM, (file) => files.push(file), 3);
@@ -140,7 +137,7 @@ describe("a cloud instance", () => {
   const tokenIn = (text: string) =>
     /token=3D([0-9a-f-]{36})|token=([0-9a-f-]{36})/.exec(text.replaceAll("=\r\n", ""));
 
-  test("mails the link to confirm an account, and logs neither token nor password", async () => {
+  test("mails the link that confirms an account, and logs neither token nor password", async () => {
     const smtp = await server();
     const { user, password } = SMTP_LOGIN;
     const service = await start({
@@ -156,7 +153,7 @@ describe("a cloud instance", () => {
     }
   });
 
-  test("without a mail server logs the name of the file that has the mail", async () => {
+  test("without a mail server, logs the name of the mail's file", async () => {
     const service = await start({});
     const line = () => service.logs().find(({ file }) => typeof file === "string");
     await vi.waitFor(() => expect(line()).toBeDefined(), { timeout: 20_000, interval: 100 });

@@ -6,16 +6,17 @@ import { startService } from "../../support/service.ts";
 const REQUESTS = 2_000;
 const AT_A_TIME = 16;
 
-/** Megabytes that a process holds. */
+/** The resident memory of a process, in megabytes. */
 function megabytesOf(pid: number): number {
   const [, kibibytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return (Number(kibibytes) * 1024) / 1e6;
 }
 
-// Over 200 MB before the garbage was bounded, 165 since. What is measured by a long load is in bench/RESULTS.md.
+// The service used over 200 MB before its garbage was bounded, and uses 165 MB since. bench/RESULTS.md has the results
+// of a long load.
 test.skipIf(process.platform !== "linux")(
-  "after thousands of requests the service holds less than 195 MB",
-  // A load, and what the system says of a process.
+  "the service uses less than 195 MB after thousands of requests",
+  // The test needs a load, and the system's information on a process.
   { timeout: 180_000, tags: ["long"] },
   async () => {
     const service = await startService();
@@ -39,7 +40,7 @@ test.skipIf(process.platform !== "linux")(
   },
 );
 
-test("what the operator says of Node's memory wins", () => {
+test("the operator's settings of Node's memory have precedence", () => {
   const bounded = boundedStart([], { PATH: "/bin" });
   expect(bounded.flags).toContain("--max-semi-space-size=4");
   expect(bounded.environment).toStrictEqual({ PATH: "/bin", MALLOC_ARENA_MAX: "2" });
@@ -48,10 +49,10 @@ test("what the operator says of Node's memory wins", () => {
     NODE_OPTIONS: "--max-old-space-size=8000 --max_semi_space_size=64",
     MALLOC_ARENA_MAX: "8",
   };
-  const told = boundedStart([], larger);
-  expect(told.flags).not.toContain("--max-semi-space-size=4");
-  expect(told.environment).toStrictEqual(larger);
+  const configured = boundedStart([], larger);
+  expect(configured.flags).not.toContain("--max-semi-space-size=4");
+  expect(configured.environment).toStrictEqual(larger);
 
-  // V8 takes the last of two.
+  // V8 uses the last of two flags with the same name.
   expect(boundedStart(["--heap-growing-percent=100"], {}).flags.at(-1)).toBe("--heap-growing-percent=100");
 });

@@ -19,7 +19,7 @@ function tokenFile(text: string, mode = 0o600): string {
   return file;
 }
 
-test("metrics are served on their own address, and nowhere else", async () => {
+test("serves metrics only on their own address", async () => {
   const { service, metrics } = await start({});
   await fetch(`${service.url}/info`);
   const answer = await fetch(metrics);
@@ -28,7 +28,7 @@ test("metrics are served on their own address, and nowhere else", async () => {
     expect.stringContaining("text/plain"),
   ]);
   expect(await answer.text()).toContain("process_cpu_seconds_total");
-  // A request is counted when its answer has gone, which may have come before that.
+  // A request is counted after its response is sent, so the client can have the response earlier.
   await expect
     .poll(async () => (await fetch(metrics)).text())
     .toContain('gatehouse_requests_total{operation="getInfo",status="200"} 1');
@@ -37,7 +37,7 @@ test("metrics are served on their own address, and nowhere else", async () => {
   expect(await service.stop()).toBe(0);
 });
 
-test("with a token, only to those who have it", async () => {
+test("with a token, serves metrics only to clients that send it", async () => {
   const { service, metrics } = await start({ GATEHOUSE_METRICS_TOKEN_FILE: tokenFile(`${TOKEN}\n`) });
   const status = async (headers: Record<string, string>) => (await fetch(metrics, { headers })).status;
   expect(await status({ authorization: `Bearer ${TOKEN}` })).toBe(200);
@@ -49,7 +49,7 @@ test("with a token, only to those who have it", async () => {
 
 test.each([
   ["too short", "short", 0o600, "at least 16 characters"],
-  ["open to everybody", TOKEN, 0o644, "Run `chmod o= "],
+  ["readable by other users", TOKEN, 0o644, "Run `chmod o= "],
 ])("a token that is %s keeps the service from starting", async (_, text, mode, message) => {
   const env = {
     GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0",

@@ -6,27 +6,27 @@ import { at, mmdbOf } from "../../support/mmdb.ts";
 import { callServerCommand } from "../../support/serverCommand.ts";
 import { testService } from "../../support/service.ts";
 
-test("SIGHUP reads the positions again, and goes on with the old ones when they are of no use", async () => {
+test("SIGHUP reads the positions again, and keeps the old ones if the new ones are invalid", async () => {
   const file = join(testFolder(), "city.mmdb");
   writeFileSync(file, mmdbOf({ "8.8.8.8": at(1, 2) }));
   const service = await testService({ env: { GATEHOUSE_GEOIP_FILE: file } });
-  const said = (text: string) => vi.waitUntil(() => service.logs().some(({ msg }) => msg === text), 20_000);
+  const logged = (text: string) => vi.waitUntil(() => service.logs().some(({ msg }) => msg === text), 20_000);
   process.kill(service.pid, "SIGHUP");
-  await said("positions of addresses renewed");
+  await logged("positions of addresses renewed");
   writeFileSync(file, "nonsense");
   process.kill(service.pid, "SIGHUP");
-  await said("cannot reload the positions of addresses; the previous ones stay in use");
+  await logged("cannot reload the positions of addresses; the previous ones stay in use");
   expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
 });
 
-test("SIGHUP without files to read again ends no service: a supervisor sends it for a reload", async () => {
+test("SIGHUP without files to read again does not end the service, since supervisors send it for a reload", async () => {
   const service = await testService();
   process.kill(service.pid, "SIGHUP");
   await vi.waitUntil(() => service.logs().some(({ msg }) => msg === "no files to reload"), 20_000);
   expect((await fetch(`${service.url}/healthcheck`)).status).toBe(200);
 });
 
-test("a service does not start with a file of no use, and names it", async () => {
+test("a service does not start with an invalid file, and reports it", async () => {
   const folder = testFolder();
   const file = join(folder, "city.mmdb");
   writeFileSync(file, "nonsense");

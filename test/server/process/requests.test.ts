@@ -12,7 +12,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-test("the service as its users run it: log in, make a key, use it, revoke it", async () => {
+test("a user logs in, creates a key, uses it, and revokes it", async () => {
   const session = await call(service, "POST /api/login", { body: credentials });
   expect(session.status).toBe(200);
   const { token } = session.body;
@@ -25,7 +25,7 @@ test("the service as its users run it: log in, make a key, use it, revoke it", a
   expect((await list()).status).toBe(401);
 });
 
-test("every request leaves one line in the log, with its id and without its secrets", async () => {
+test("logs one line for every request, with its id and without its secrets", async () => {
   const wrong = { ...credentials, password: "a-wrong-password" };
   const secret = "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10";
   const answer = await call(service, "POST /api/login?token=in-the-url", {

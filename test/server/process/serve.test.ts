@@ -16,7 +16,7 @@ import {
 import { newSqlite } from "../../support/sqlite.ts";
 import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
 
-/** A data folder whose database has its tables already, which saves a service that is refused their creation. */
+/** Creates a data folder whose database already has its tables. A service that is rejected need not create them. */
 async function newDataFolder(): Promise<string> {
   const folder = testFolder();
   await newSqlite(join(folder, "gatehouse.db"));
@@ -30,14 +30,14 @@ describe("a running service", () => {
   });
   afterAll(() => service.stop());
 
-  test("answers probes without a login", async () => {
+  test("responds to probes without a login", async () => {
     for (const path of ["/healthz", "/readyz"]) {
       const response = await fetch(`${service.url}${path}`);
       expect([response.status, await response.json()]).toEqual([200, { status: "ok" }]);
     }
   });
 
-  test("keeps all its files for its user alone", () => {
+  test("keeps all its files accessible only to its user", () => {
     expect(readdirSync(service.dataDir).sort()).toEqual(
       expect.arrayContaining(["admin.sock", ...KEPT_FILES]),
     );
@@ -46,17 +46,17 @@ describe("a running service", () => {
     }
   });
 
-  test.skipIf(process.platform !== "linux")("has begun itself anew, so that it holds little memory", () => {
+  test.skipIf(process.platform !== "linux")("has restarted itself with flags that limit its memory", () => {
     const [, ...flags] = readFileSync(`/proc/${service.pid}/cmdline`, "utf8").split("\0");
     expect(flags).toEqual(expect.arrayContaining(boundedStart([], {}).flags as string[]));
   });
 
-  test("says in one line of its log where it listens", () => {
+  test("logs its address in one line", () => {
     const lines = service.logs().filter((line) => line.msg === "listening");
     expect(lines).toEqual([expect.objectContaining({ address: service.url, dataDir: service.dataDir })]);
   });
 
-  test("is the only one on its data folder", async () => {
+  test("is the only service on its data folder", async () => {
     const again = ["serve", "--data-dir", service.dataDir, "--port", "0"];
     const second = await callServerCommand(again);
     expect(second.code).toBe(1);
@@ -69,12 +69,12 @@ describe("a running service", () => {
     const third = await callServerCommand([...again, "--database-url", elsewhere]);
     expect(third.code).toBe(1);
     expect(third.stderr).toMatch(/^gatehouse-server: Another service runs on the data folder [^\n]*\n$/);
-    // The refused ones have taken nothing from the first.
+    // The rejected services have not affected the first one.
     expect((await service.admin(["setup-link"])).code).toBe(0);
     expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
   });
 
-  test("tells a second one that the port is taken", async () => {
+  test("keeps its port, and a second service reports that it is in use", async () => {
     const { port } = new URL(service.url);
     const second = await runServerCommand(["serve", "--data-dir", await newDataFolder(), "--port", port]);
     expect(second.code).toBe(1);
@@ -88,9 +88,9 @@ describe("a running service", () => {
 
 describe("the listener for internal operations", () => {
   const authorized = (token: string) => ({ headers: { "X-Internal-Token": token } });
-  const ask = async (url: string, token: string) => (await fetch(url, authorized(token))).status;
+  const statusOf = async (url: string, token: string) => (await fetch(url, authorized(token))).status;
 
-  test("takes its token from a file, logs it nowhere, and has its port for itself", async () => {
+  test("reads its token from a file, does not log it, and has its own port", async () => {
     const file = join(testFolder(), "token");
     writeFileSync(file, `${internalToken}\n`);
     const service = await startInternal({
@@ -99,25 +99,25 @@ describe("the listener for internal operations", () => {
       GATEHOUSE_LOG_LEVEL: "trace",
     });
     const at = internalUrl(service);
-    // The user's credential is missing; the service's own token is right.
-    expect(await ask(`${at}/internal/auth`, internalToken)).toBe(401);
-    expect(await ask(`${at}/api/devices`, internalToken)).toBe(404);
-    expect(await ask(`${at}/internal/auth`, `${internalToken}x`)).toBe(403);
-    expect(await ask(`${service.url}/internal/auth`, internalToken)).toBe(404);
-    // A second one on the same port does not start, and prints why.
+    // The requests have the service's own token, but no credential of a user.
+    expect(await statusOf(`${at}/internal/auth`, internalToken)).toBe(401);
+    expect(await statusOf(`${at}/api/devices`, internalToken)).toBe(404);
+    expect(await statusOf(`${at}/internal/auth`, `${internalToken}x`)).toBe(403);
+    expect(await statusOf(`${service.url}/internal/auth`, internalToken)).toBe(404);
+    // A second service on the same port does not start, and prints the reason.
     const { port } = new URL(at);
     const args = ["serve", "--data-dir", await newDataFolder(), "--port", "0", "--internal-port", port];
     const second = await runServerCommand(args, { env: { GATEHOUSE_INTERNAL_TOKEN: internalToken } });
     expect(second.code).toBe(1);
     expect(second.stderr).toContain(`port ${port} (--internal-host, --internal-port): `);
     expect(await service.stop()).toBe(0);
-    // What it wrote is all here once it has ended.
+    // The log is complete once the service has ended.
     const requests = service.logs().filter((line) => line.msg === "request" && line.listener === "internal");
     expect(requests.map((line) => line.statusCode)).toEqual([401, 404, 403]);
     expect(service.output()).not.toContain(internalToken);
   });
 
-  test("is not opened without a token, nor is anything else", async () => {
+  test("does not open without a token, and neither does any other listener", async () => {
     const dataDir = join(testFolder(), "data");
     const args = ["serve", "--data-dir", dataDir, "--port", "0", "--internal-port", "0"];
     const { code, stderr } = await callServerCommand(args);
@@ -132,7 +132,7 @@ describe("the listener for internal operations", () => {
 });
 
 describe("starting", () => {
-  test("later starts keep keys, data, and what devices have reported just before the end", async () => {
+  test("later starts keep keys, data, and the devices' last reports before the end", async () => {
     const dataDir = testFolder();
     const first = await startService({ dataDir });
     const sign = (await first.admin(["setup-link", "--sign-only"])).stdout;
@@ -145,7 +145,7 @@ describe("starting", () => {
     const lastSeen = async (service: TestService) =>
       Date.parse((await call(service, `GET /api/devices/${uid}`, { token })).body.last_seen);
     const enrolled = await lastSeen(first);
-    // The service's clock is this machine's, in milliseconds.
+    // The service uses this machine's clock, in milliseconds.
     while (Date.now() <= enrolled) await new Promise(setImmediate);
     await report();
     expect(await first.stop()).toBe(0);
@@ -160,7 +160,7 @@ describe("starting", () => {
     );
   });
 
-  test("what a killed service left behind is no obstacle, also where the socket had to be elsewhere", {
+  test("the files of a killed service do not block a start, even if the socket was outside the data folder", {
     tags: ["long"],
   }, async () => {
     for (const dataDir of [testFolder(), join(testFolder(), "long-name-".repeat(12))]) {
@@ -174,7 +174,7 @@ describe("starting", () => {
     }
   });
 
-  test("wrong settings get a line each, no stack, and nothing is made", async () => {
+  test("wrong settings are reported on one line each, without a stack, and nothing is created", async () => {
     const dataDir = join(testFolder(), "data");
     const { code, stderr, stdout } = await callServerCommand(
       ["serve", "--data-dir", dataDir, "--port", "http"],
@@ -193,7 +193,7 @@ describe("starting", () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  test("a wrong command line ends with 2, help with 0", async () => {
+  test("a wrong command line exits with 2, help with 0", async () => {
     expect(await runServerCommand(["serve", "--prot", "1"])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("unknown option '--prot'"),
@@ -204,7 +204,7 @@ describe("starting", () => {
     expect(help.stdout).toContain("GATEHOUSE_MAXIMUM_LOCKOUT");
   });
 
-  test("a folder that others may write into, and a file in its place, are refused", async () => {
+  test("rejects a folder that other users can write to, and a file in its place", async () => {
     const open = testFolder();
     chmodSync(open, 0o777);
     expect(await callServerCommand(["serve", "--data-dir", open, "--port", "0"])).toEqual({

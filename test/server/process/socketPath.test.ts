@@ -40,7 +40,7 @@ test("the socket is in the data folder", async () => {
   expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
 });
 
-test("in a data folder with a long path it is elsewhere, and can be found and removed", async () => {
+test("for a data folder with a long path, the socket is elsewhere, and can be found and removed", async () => {
   const folder = longFolder();
   const path = await prepareSocketPath(folder);
   await listenOn(path);
@@ -52,7 +52,7 @@ test("in a data folder with a long path it is elsewhere, and can be found and re
   expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
 });
 
-test("a folder that a service listens for is not taken over", async () => {
+test("rejects a folder for which a service already listens", async () => {
   for (const folder of [testFolder(), longFolder()]) {
     await listenOn(await prepareSocketPath(folder));
     await expect(prepareSocketPath(folder)).rejects.toThrow(
@@ -62,7 +62,7 @@ test("a folder that a service listens for is not taken over", async () => {
   }
 });
 
-/** A folder among the temporary ones that lost its meaning, and how the pointer names it. */
+/** Creates a stale temporary folder, and the path with which a pointer refers to it. */
 function pointedAt(mode: number) {
   const holder = testFolder();
   chmodSync(holder, mode);
@@ -71,23 +71,26 @@ function pointedAt(mode: number) {
 
 test.each([
   ["is empty", ""],
-  ["is cut off", "/tmp/gate"],
+  ["is truncated", "/tmp/gate"],
   ["is relative", "admin.sock"],
-  ["names another file", "/etc/passwd"],
-  ["names a folder that is gone", "/nowhere/at/all/admin.sock"],
-])("a pointer that %s is no obstacle, and nothing is removed for it", async (_case, content) => {
-  const folder = longFolder();
-  const bystander = join(process.cwd(), "package.json");
-  writeFileSync(join(folder, "admin.sock.path"), content);
-  expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
-  const path = await prepareSocketPath(folder);
-  expect(readFileSync(join(folder, "admin.sock.path"), "utf8")).toBe(path);
-  expect(existsSync(bystander)).toBe(true);
-  removeSocket(folder);
-  expect(readdirSync(folder)).toEqual([]);
-});
+  ["refers to another file", "/etc/passwd"],
+  ["refers to a missing folder", "/nowhere/at/all/admin.sock"],
+])(
+  "a pointer that %s does not block a start, and nothing is removed because of it",
+  async (_case, content) => {
+    const folder = longFolder();
+    const bystander = join(process.cwd(), "package.json");
+    writeFileSync(join(folder, "admin.sock.path"), content);
+    expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
+    const path = await prepareSocketPath(folder);
+    expect(readFileSync(join(folder, "admin.sock.path"), "utf8")).toBe(path);
+    expect(existsSync(bystander)).toBe(true);
+    removeSocket(folder);
+    expect(readdirSync(folder)).toEqual([]);
+  },
+);
 
-test("a folder that others may enter is not trusted, and not removed", async () => {
+test("a folder that other users can enter is neither trusted nor removed", async () => {
   const folder = longFolder();
   const { holder, path } = pointedAt(0o755);
   await listenOn(path);
@@ -108,7 +111,7 @@ test("a link in the place of the folder is not followed", () => {
   expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
 });
 
-// Only root can give a folder to somebody else.
+// Only root can change the owner of a folder.
 test.runIf(isRoot)("a folder of another user is not trusted", async () => {
   const folder = longFolder();
   const { holder, path } = pointedAt(0o700);
@@ -116,12 +119,12 @@ test.runIf(isRoot)("a folder of another user is not trusted", async () => {
   chownSync(holder, NOBODY, NOBODY);
   writeFileSync(join(folder, "admin.sock.path"), path);
   expect(socketPath(folder)).toBe(join(folder, "admin.sock"));
-  // Root may administer the service of another user, who wrote the pointer.
+  // Root can administer the service of another user, if that user wrote the pointer.
   chownSync(join(folder, "admin.sock.path"), NOBODY, NOBODY);
   expect(socketPath(folder)).toBe(path);
 });
 
-test("what else is in the folder stays", async () => {
+test("keeps other files in the folder", async () => {
   const folder = longFolder();
   const { holder, path } = pointedAt(0o700);
   writeFileSync(join(holder, "other"), "");

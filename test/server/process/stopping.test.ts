@@ -9,8 +9,8 @@ import { KEPT_FILES, startService, type TestService } from "../../support/servic
 import { internalToken, internalUrl, startInternal } from "./internalListener.ts";
 
 /**
- * Sends the head and the first part of a request whose rest follows when `finish` is called. It is in flight: the
- * service has read the head, and asked for the body.
+ * Sends the head and the first part of a request. `finish` sends the rest. The request is in progress: the service has
+ * read the head, and has requested the body.
  */
 async function slowRequest(to: number | string, path: string, content: object, headers: string[] = []) {
   const socket = typeof to === "string" ? connect(to) : connect(to, "127.0.0.1");
@@ -23,7 +23,7 @@ async function slowRequest(to: number | string, path: string, content: object, h
     "Expect: 100-continue",
     ...headers,
   ];
-  // Who is cut off may be told so by an error.
+  // A closed connection can also cause an error.
   socket.on("error", () => {});
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   socket.setEncoding("utf8").write(`${head.join("\r\n")}\r\n\r\n`);
@@ -39,16 +39,16 @@ async function slowRequest(to: number | string, path: string, content: object, h
 const portOf = (url: string) => Number(new URL(url).port);
 
 const slowLogin = ({ url }: TestService) =>
-  slowRequest(portOf(url), "/api/login", { username: "nobody", password: "wrong-password" });
+  slowRequest(portOf(url), "/api/login", { username: "missing", password: "wrong-password" });
 
 describe("stopping", () => {
-  test("lets a request in flight end, then gives back everything", async () => {
+  test("lets a request in progress end, then releases everything", async () => {
     const dataDir = testFolder();
     const service = await startService({ dataDir });
     const login = await slowLogin(service);
     process.kill(service.pid, "SIGTERM");
     await expect.poll(() => service.output()).toContain('"msg":"stopping"');
-    // It has begun to end what does not wait.
+    // The service already rejects new connections.
     await expect.poll(() => fetch(service.url).catch((error: Error) => error.name)).toBe("TypeError");
     login.finish();
     expect(await login.closed).toMatch(/^HTTP\/1\.1 401 /);
@@ -59,7 +59,7 @@ describe("stopping", () => {
     await expect(fetch(service.url)).rejects.toThrow();
   });
 
-  test("waits for all listeners together no longer than it may, and cuts off what is in flight then", async () => {
+  test("waits for all listeners together up to the timeout, and then closes the requests in progress", async () => {
     const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "1" });
     const authorized = [`X-Internal-Token: ${internalToken}`];
     const session = { uid: "0".repeat(64) };
@@ -72,9 +72,9 @@ describe("stopping", () => {
     const timeOf = (text: string) => Number(service.logs().find(({ msg }) => msg.includes(text))?.time);
     const waited = timeOf("did not end in time") - timeOf("stopping");
     expect(waited).toBeGreaterThan(900);
-    // Without the setting it would be ten seconds.
+    // Without the setting, the service would wait ten seconds.
     expect(waited).toBeLessThan(9_000);
-    // One after the other, each listener would have had a time of its own.
+    // If the listeners stopped one after the other, each would have its own timeout.
     const cutOff = service
       .logs()
       .filter(({ msg }) => msg.includes("did not end in time; closing their connections"));
@@ -84,7 +84,7 @@ describe("stopping", () => {
     await expect(fetch(internalUrl(service))).rejects.toThrow();
   });
 
-  test("connections without a request, and a stream of events that nobody reads, end at once", async () => {
+  test("ends idle connections, and an event stream without a reader, immediately", async () => {
     const metrics = { GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0" };
     const service = await startInternal({ GATEHOUSE_SHUTDOWN_TIMEOUT: "3600", ...metrics });
     const metricsPort = portOf(service.output().match(/metrics open at (http:[^"]+)/)?.[1] ?? "");
@@ -105,7 +105,7 @@ describe("stopping", () => {
     await once(stream, "open");
     stream.pause();
     const streamClosed = once(stream, "close");
-    // One of them has begun to speak.
+    // One of the connections has begun a request.
     silent[0]?.write("GET /info HTTP/1.1\r\nHost:");
     const answered = await fetch(service.url);
     await answered.arrayBuffer();
@@ -116,7 +116,7 @@ describe("stopping", () => {
     expect(service.output()).not.toContain("did not end in time");
   });
 
-  test("a second signal ends it at once", async () => {
+  test("a second signal ends the service immediately", async () => {
     const service = await startService();
     await slowLogin(service);
     process.kill(service.pid, "SIGINT");

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { testFolder } from "../../support/folder.ts";
 import { startService } from "../../support/service.ts";
 
-it("reports to systemd that it listens, that it answers, and that it stops", async () => {
+it("reports its start, its liveness and its stop to systemd", async () => {
   const folder = testFolder();
   const reports = join(folder, "reports");
   const program = join(folder, "systemd-notify");

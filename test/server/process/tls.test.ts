@@ -17,7 +17,7 @@ const tlsEnv = ({ cert, key }: { cert: string; key: string }) => ({
 
 const start = (files: { cert: string; key: string }) => testService({ env: tlsEnv(files) });
 
-/** Sends a request over the agent's connection; without one over a new one. */
+/** Sends a request over the agent's connection, or over a new connection if there is no agent. */
 async function get(service: TestService, path: string, ca: Buffer, agent?: Agent) {
   const sent = request(service.url + path, { ca, ...(agent ? { agent } : { agent: false }) }).end();
   const [response] = await once(sent, "response");
@@ -25,7 +25,7 @@ async function get(service: TestService, path: string, ca: Buffer, agent?: Agent
 }
 
 describe.skipIf(!openssl)("TLS", () => {
-  test("is served from two files, TLS 1.2 at least", async () => {
+  test("is served from two files, with TLS 1.2 or newer", async () => {
     const files = makeCertificate(testFolder(), "one");
     const service = await start(files);
     expect(service.url).toMatch(/^https:/);
@@ -46,7 +46,7 @@ describe.skipIf(!openssl)("TLS", () => {
     expect(service.output()).not.toContain("plain HTTP");
   });
 
-  test("is renewed by SIGHUP while open connections go on; wrong files change nothing", async () => {
+  test("is renewed by SIGHUP while open connections continue; invalid files change nothing", async () => {
     const folder = testFolder();
     const [one, two] = [makeCertificate(folder, "one"), makeCertificate(folder, "two")];
     const files = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") };
@@ -85,7 +85,7 @@ describe.skipIf(!openssl)("TLS", () => {
     expect(service.output()).not.toContain("PRIVATE KEY");
   });
 
-  test("is not begun with files that cannot be used", async () => {
+  test("does not start with invalid files", async () => {
     const folder = testFolder();
     const [one, two] = [makeCertificate(folder, "one"), makeCertificate(folder, "two")];
     const serve = async (files: { cert: string; key: string }) => {
@@ -113,7 +113,7 @@ describe.skipIf(!openssl)("TLS", () => {
   });
 });
 
-test("plain HTTP on the network is warned of; a proxy before it, or its absence, are not", async () => {
+test("warns of plain HTTP on the network, but not on the local machine or behind a proxy", async () => {
   const warned = async (env: Record<string, string>) => {
     const service = await startService({ env });
     await service.stop();
@@ -123,7 +123,7 @@ test("plain HTTP on the network is warned of; a proxy before it, or its absence,
   expect(await warned({ GATEHOUSE_HOST: "localhost" })).toBe(0);
 });
 
-test("behind a proxy the public URL is that of links and of the interface's endpoints", async () => {
+test("behind a proxy, links and the API's endpoints use the public URL", async () => {
   const service = await testService({
     env: {
       GATEHOUSE_HOST: "0.0.0.0",

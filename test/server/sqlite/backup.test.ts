@@ -28,10 +28,10 @@ function usersIn(file: string): unknown[] {
   }
 }
 
-test("copies the database of a running service, for its user alone, and names the secret", async () => {
+test("copies the database of a running service, for its user only, and mentions the secret", async () => {
   const folder = testFolder();
   const file = join(folder, "copy.db");
-  // A process of its own, as an operator runs it; the commands below are run in this one.
+  // Operators run a separate process. The commands below run in the test's process.
   const result = await runServerCommand(["backup", file, "--data-dir", service.dataDir]);
   expect(result).toMatchObject({ code: 0, stderr: "" });
   expect(result.stdout).toContain(`The database is in ${file} (${statSync(file).size} bytes)\n`);
@@ -39,16 +39,16 @@ test("copies the database of a running service, for its user alone, and names th
   expect(usersIn(file)).toEqual(["ann"]);
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder)).toEqual(["copy.db"]);
-  // The secret that opens what is sealed in the copy is not in it.
+  // The copy does not contain the secret that opens its sealed values.
   const secret = readFileSync(join(service.dataDir, "secret"), "utf8").trim();
   expect(readFileSync(file).includes(secret)).toBe(false);
   expect(readdirSync(service.dataDir).filter((name) => name.includes("snapshot"))).toEqual([]);
-  // The service goes on.
+  // The service continues.
   await service.createUser({ username: "bob", password: "hunter22" });
   expect(usersIn(file)).toEqual(["ann"]);
 });
 
-test("leaves a file alone that is there, such as the database itself", async () => {
+test("does not overwrite an existing file, such as the database itself", async () => {
   const file = join(service.dataDir, "gatehouse.db");
   const before = statSync(file).ino;
   expect(await backup(file)).toEqual({
@@ -59,7 +59,7 @@ test("leaves a file alone that is there, such as the database itself", async () 
   expect(statSync(file).ino).toBe(before);
 });
 
-test("says what is wrong with the file, or that no service runs", async () => {
+test("reports a fault of the file, and that no service runs", async () => {
   const folder = testFolder();
   const missing = join(folder, "missing", "copy.db");
   expect(await backup(missing)).toMatchObject({
@@ -71,52 +71,55 @@ test("says what is wrong with the file, or that no service runs", async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-describe.skipIf(process.platform === "win32")("where there is no room, says so and leaves nothing", () => {
-  const LIMIT = 2 * 1024 * 1024;
-  const largerThanThat = async () => {
-    const dataDir = testFolder();
-    const file = join(dataDir, "gatehouse.db");
-    await (await openDatabase({ file })).close();
-    const sqlite = new Sqlite(file);
-    sqlite.exec(`CREATE TABLE "Filler" AS SELECT zeroblob(${LIMIT}) AS "data"`);
-    sqlite.close();
-    return dataDir;
-  };
+describe.skipIf(process.platform === "win32")(
+  "without free space, reports the failure and leaves no file",
+  () => {
+    const LIMIT = 2 * 1024 * 1024;
+    const largerThanThat = async () => {
+      const dataDir = testFolder();
+      const file = join(dataDir, "gatehouse.db");
+      await (await openDatabase({ file })).close();
+      const sqlite = new Sqlite(file);
+      sqlite.exec(`CREATE TABLE "Filler" AS SELECT zeroblob(${LIMIT}) AS "data"`);
+      sqlite.close();
+      return dataDir;
+    };
 
-  test("beside the database", async () => {
-    const dataDir = await largerThanThat();
-    const full = await testService({ dataDir, fileLimit: LIMIT });
-    const folder = testFolder();
-    const result = await backup(join(folder, "copy.db"), dataDir);
-    expect(result).toMatchObject({ code: 1, stdout: "" });
-    const [, where, needed, free] =
-      /^gatehouse-server: Cannot copy the database in the folder (.*): the copy needs (\d+) bytes, and (\d+) are free \(SQLITE_[A-Z_]+\)\n$/.exec(
-        result.stderr,
-      ) ?? [];
-    expect([where, Number(free)]).toEqual([dataDir, expect.any(Number)]);
-    expect(Number(needed)).toBeGreaterThan(LIMIT);
-    expect(readdirSync(folder)).toEqual([]);
-    expect(readdirSync(dataDir).filter((name) => name.includes("snapshot"))).toEqual([]);
-    // The service goes on.
-    await full.createUser({ username: "bob", password: "hunter22" });
-  });
+    test("next to the database", async () => {
+      const dataDir = await largerThanThat();
+      const full = await testService({ dataDir, fileLimit: LIMIT });
+      const folder = testFolder();
+      const result = await backup(join(folder, "copy.db"), dataDir);
+      expect(result).toMatchObject({ code: 1, stdout: "" });
+      const [, where, needed, free] =
+        /^gatehouse-server: Cannot copy the database in the folder (.*): the copy needs (\d+) bytes, and (\d+) are free \(SQLITE_[A-Z_]+\)\n$/.exec(
+          result.stderr,
+        ) ?? [];
+      expect([where, Number(free)]).toEqual([dataDir, expect.any(Number)]);
+      expect(Number(needed)).toBeGreaterThan(LIMIT);
+      expect(readdirSync(folder)).toEqual([]);
+      expect(readdirSync(dataDir).filter((name) => name.includes("snapshot"))).toEqual([]);
+      // The service continues.
+      await full.createUser({ username: "bob", password: "hunter22" });
+    });
 
-  test("at the file to write", async () => {
-    const dataDir = await largerThanThat();
-    await testService({ dataDir });
-    const folder = testFolder();
-    const file = join(folder, "copy.db");
-    const args = ["backup", file, "--data-dir", dataDir];
-    const result = await runServerCommand(args, { fileLimit: LIMIT });
-    expect(result).toMatchObject({ code: 1, stdout: "" });
-    expect(result.stderr).toMatch(
-      /^gatehouse-server: Cannot copy the database \(\d+ bytes\) into [^\n]*copy\.db: EFBIG[^\n]*\n$/,
-    );
-    expect(readdirSync(folder)).toEqual([]);
-    expect((await backup(file, dataDir)).code).toBe(0);
-    expect(readdirSync(folder)).toEqual(["copy.db"]);
-  });
-});
+    test("at the destination", async () => {
+      const dataDir = await largerThanThat();
+      await testService({ dataDir });
+      const folder = testFolder();
+      const file = join(folder, "copy.db");
+      const args = ["backup", file, "--data-dir", dataDir];
+      const result = await runServerCommand(args, { fileLimit: LIMIT });
+      expect(result).toMatchObject({ code: 1, stdout: "" });
+      expect(result.stderr).toMatch(
+        /^gatehouse-server: Cannot copy the database \(\d+ bytes\) into [^\n]*copy\.db: EFBIG[^\n]*\n$/,
+      );
+      expect(readdirSync(folder)).toEqual([]);
+      expect((await backup(file, dataDir)).code).toBe(0);
+      expect(readdirSync(folder)).toEqual(["copy.db"]);
+    });
+  },
+);
 
 async function opened() {
   const folder = testFolder();
@@ -135,14 +138,14 @@ async function opened() {
   return { folder, client, snapshots, rowsOf };
 }
 
-test("a snapshot waits for an open transaction, and holds it whole", async () => {
+test("a snapshot waits for an open transaction, and contains all of it", async () => {
   const { client, rowsOf, folder } = await opened();
   const other = await opened();
   let taken: Promise<unknown[]> | undefined;
   await client.$transaction(async (tx) => {
     await tx.user.create({ data: user("ann") });
     taken = rowsOf();
-    // One that did not wait would be there by now: another one, asked for later, is.
+    // A snapshot that does not wait would be done by now, since a later one of another database is.
     await other.rowsOf();
     await tx.user.create({ data: user("bob") });
   });
@@ -150,7 +153,7 @@ test("a snapshot waits for an open transaction, and holds it whole", async () =>
   expect(readdirSync(folder).filter((name) => name.includes("snapshot"))).toEqual([]);
 });
 
-test("snapshots asked for at once are all whole, also over what a killed process left", async () => {
+test("concurrent snapshots are complete, and replace the file that a killed process left", async () => {
   const { client, snapshots, folder } = await opened();
   await client.user.create({ data: user("ann") });
   writeFileSync(join(folder, "test.db.snapshot"), "cut off");
@@ -163,7 +166,7 @@ test("snapshots asked for at once are all whole, also over what a killed process
   expect(existsSync(join(folder, "test.db.snapshot"))).toBe(false);
 });
 
-test("changes after a snapshot are counted", async () => {
+test("counts changes after a snapshot", async () => {
   const { client, snapshots } = await opened();
   await client.user.create({ data: user("ann") });
   const { file, changes } = await snapshots.take();

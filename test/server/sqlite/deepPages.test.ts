@@ -3,11 +3,11 @@ import { enroll, startApp, type TestApp, type TestUser, valuesOf } from "../http
 import type { RecordingDatabase } from "../plans/recording.ts";
 import { openRecordingSqlite } from "./queryPlans.ts";
 
-/** Rows of each list: more than two times as many as the first page that counts as deep begins after. */
+/** Rows of each list: more than twice the number of rows before the first deep page. */
 const ROWS = 24_050;
 const PER_PAGE = 100;
 
-/** Times as the service writes them. */
+/** The format of the times that the service writes. */
 const TIME = "%Y-%m-%dT%H:%M:%f+00:00";
 
 let app: TestApp;
@@ -24,7 +24,8 @@ beforeAll(async () => {
   ana = await app.user("ana", "lab");
   const { uid: deviceUid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   const now = Math.floor(app.services.now().getTime() / 1000);
-  // By one statement each: row by row it takes a hundred times as long. Of each two of one time the ids decide.
+  // One statement inserts all rows, since row by row takes a hundred times as long. Two sessions share each time, so
+  // their ids decide the order.
   await app.services.db.$executeRaw`
     WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ${ROWS})
     INSERT INTO "Session" ("uid", "tenantId", "deviceUid", "username", "ipAddress", "type", "term", "startedAt", "lastSeen")
@@ -33,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-/** Makes as many devices, in place of the only one, whose sessions are gone with it. */
+/** Creates the same number of devices. They replace the only device, whose sessions are deleted with it. */
 async function fillDevices(): Promise<void> {
   const { db } = app.services;
   await db.device.deleteMany();
@@ -48,39 +49,36 @@ async function fillDevices(): Promise<void> {
 const newestFirst = Array.from({ length: ROWS }, (_, n) => uidOf(n % 2 === 0 ? n + 1 : n - 1));
 
 const PAGES = [
-  ["the first one", 1],
-  ["the last one before pages count as deep", 100],
-  ["the first deep one", 101],
-  ["the last one of the first half", 121],
-  ["the first one of the second half", 122],
-  ["the last full one", 240],
-  ["the last one", 241],
-  ["one behind the end", 242],
+  ["the first page", 1],
+  ["the last page before deep ones", 100],
+  ["the first deep page", 101],
+  ["the last page of the first half", 121],
+  ["the first page of the second half", 122],
+  ["the last full page", 240],
+  ["the last page", 241],
+  ["a page after the end", 242],
 ] as const;
 
-test.each(PAGES)(
-  "%s has the rows that it would have if they were counted off from the start",
-  async (_, page) => {
-    database.takeQueries();
-    const query = { page, per_page: PER_PAGE };
-    const { body, headers } = await ana.call("getSessions", { query });
-    const first = (page - 1) * PER_PAGE;
-    expect(valuesOf(body, "uid")).toEqual(newestFirst.slice(first, first + PER_PAGE));
-    expect(headers.get("x-total-count")).toBe(String(ROWS));
-    // No page is further than half of the list away from the end that it is read from.
-    const skipped = database
-      .takeQueries()
-      .filter(({ sql }) => sql.startsWith('SELECT "Session"."uid" AS id'))
-      .map(({ args }) => Number(args.at(-1)));
-    expect(skipped.every((rows) => rows <= ROWS / 2)).toBe(true);
-    expect(skipped).toHaveLength(page === 242 ? 0 : 1);
-  },
-);
+test.each(PAGES)("%s has the rows that a count from the start would select", async (_, page) => {
+  database.takeQueries();
+  const query = { page, per_page: PER_PAGE };
+  const { body, headers } = await ana.call("getSessions", { query });
+  const first = (page - 1) * PER_PAGE;
+  expect(valuesOf(body, "uid")).toEqual(newestFirst.slice(first, first + PER_PAGE));
+  expect(headers.get("x-total-count")).toBe(String(ROWS));
+  // No page is further than half of the list from the end that it is read from.
+  const skipped = database
+    .takeQueries()
+    .filter(({ sql }) => sql.startsWith('SELECT "Session"."uid" AS id'))
+    .map(({ args }) => Number(args.at(-1)));
+  expect(skipped.every((rows) => rows <= ROWS / 2)).toBe(true);
+  expect(skipped).toHaveLength(page === 242 ? 0 : 1);
+});
 
 describe("a list that is read with its columns", () => {
   beforeAll(fillDevices, 120_000);
 
-  test.each(PAGES)("%s has those rows too", async (_, page) => {
+  test.each(PAGES)("%s has the same rows", async (_, page) => {
     const query = { page, per_page: PER_PAGE };
     const { body, headers } = await ana.call("getDevices", { query });
     const first = (page - 1) * PER_PAGE;

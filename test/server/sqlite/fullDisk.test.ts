@@ -35,13 +35,13 @@ const keys = async (): Promise<string[]> => {
   return valuesOf(body, "name");
 };
 
-test("while the disk is full writes answer 503 and reads go on; with room again, writes as well", async () => {
-  const made: string[] = [];
-  // As SQLite sees a full disk, on any machine: SQLITE_FULL.
+test("while the disk is full, writes return 503 and reads succeed; with free space, writes succeed again", async () => {
+  const created: string[] = [];
+  // SQLite handles this limit like a full disk, on any machine: SQLITE_FULL.
   await pragma(`max_page_count = ${await pragma("page_count")}`);
   let refused = await makeKey("key-0");
   for (let n = 1; refused.status === 200; n += 1) {
-    made.push(`key-${n - 1}`);
+    created.push(`key-${n - 1}`);
     expect(n).toBeLessThan(100);
     refused = await makeKey(`key-${n}`);
   }
@@ -50,13 +50,13 @@ test("while the disk is full writes answer 503 and reads go on; with room again,
     "5",
     { message: "the database cannot be written now, try again later" },
   ]);
-  expect((await keys()).sort()).toEqual(made.sort());
+  expect((await keys()).sort()).toEqual(created.sort());
   await pragma("max_page_count = 1000000000");
   expect((await makeKey("after")).status).toBe(200);
-  expect((await keys()).sort()).toEqual([...made, "after"].sort());
+  expect((await keys()).sort()).toEqual([...created, "after"].sort());
 });
 
-test("readiness turns when writes fail, and back without a request but its own", async () => {
+test("readiness fails when writes fail, and recovers without a request but its own", async () => {
   const probed = await buildApp(app.services, app.gateway);
   onTestFinished(() => probed.close());
   await probed.register(healthPlugin, { database });
@@ -64,12 +64,12 @@ test("readiness turns when writes fail, and back without a request but its own",
   const pass = turnableTime();
   expect(await ready()).toBe(200);
   const before = (await database.client.$queryRaw<{ n: bigint }[]>`SELECT total_changes() AS n`)[0]?.n;
-  // SQLite refuses writes, as on a disk that was mounted anew to be read only.
+  // SQLite rejects writes, as on a disk that was remounted read-only.
   await pragma("query_only = ON");
   onTestFinished(async () => {
     await pragma("query_only = OFF");
   });
-  // It tries again when some seconds have passed.
+  // Readiness tries a write again after some seconds.
   pass(10_000);
   expect(await ready()).toBe(503);
   expect((await makeKey("refused")).status).toBe(503);
@@ -78,11 +78,11 @@ test("readiness turns when writes fail, and back without a request but its own",
   await pragma("query_only = OFF");
   pass(10_000);
   expect(await ready()).toBe(200);
-  // What it writes is no row, of which the command that moves to PostgreSQL would say that it is missing.
+  // The check writes no row. The command that moves to PostgreSQL would otherwise report the row as missing.
   expect((await database.client.$queryRaw<{ n: bigint }[]>`SELECT total_changes() AS n`)[0]?.n).toBe(before);
 });
 
-test("a write that failed counts for a while, also where smaller ones find room", async () => {
+test("a failed write counts for a while, even if smaller writes succeed", async () => {
   const probed = await buildApp(app.services, app.gateway);
   await probed.register(healthPlugin, { database });
   onTestFinished(() => probed.close());
@@ -102,14 +102,14 @@ test("a write that failed counts for a while, also where smaller ones find room"
     status = await make(`small-${n}`);
   }
   expect(await ready()).toBe(503);
-  // A minute later, without any other request.
+  // A minute passes without any other request.
   const pass = turnableTime();
   pass(60_000);
   expect(await ready()).toBe(200);
 });
 
 test.skipIf(process.platform === "win32")(
-  "readiness turns where a small write finds room and a larger one does not",
+  "readiness fails if a small write succeeds and a larger one does not",
   async () => {
     const dataDir = testFolder();
     await (await openDatabase({ file: join(dataDir, "gatehouse.db") })).close();
@@ -130,7 +130,7 @@ test.skipIf(process.platform === "win32")("a restart on a full disk serves reads
   const before = await startService({ dataDir });
   const user = await before.setup();
   const { body } = await call(before, "POST /api/login", { body: user });
-  // Its log of writes stays, and is as long as a file may be for the next one.
+  // Its write-ahead log remains, and exceeds the file limit of the next service.
   await before.kill();
   const { size } = statSync(join(dataDir, "gatehouse.db-wal"));
   expect(size).toBeGreaterThan(64 * 1024);
@@ -148,7 +148,7 @@ test.skipIf(process.platform === "win32")("a restart on a full disk serves reads
   ).toBe(true);
 });
 
-test("few writes are tried, however many probes come", async () => {
+test("tries few writes, regardless of the number of probes", async () => {
   let tried = 0;
   const probed = await buildApp(app.services, app.gateway);
   onTestFinished(() => probed.close());
@@ -158,7 +158,7 @@ test("few writes are tried, however many probes come", async () => {
       client,
       tryWrite: async () => {
         tried += 1;
-        // As long as the probes last: a write that waits for its turn holds none of them up for long.
+        // The write outlasts the probes: a write that waits for its turn delays none of them for long.
         await new Promise(() => {});
       },
     },

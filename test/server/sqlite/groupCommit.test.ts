@@ -7,7 +7,7 @@ import { openSqlite } from "../../../server/db/sqlite/open.ts";
 import { beginOnSqlite } from "../../../server/db/sqlite/openDatabase.ts";
 import { testFolder } from "../../support/folder.ts";
 
-/** A database with a table of notes, which counts its COMMITs, and whose COMMITs fail where they are told to. */
+/** Opens a database with a table of notes. It counts its COMMITs, which fail if `fail` is set. */
 async function open() {
   const sqlite = openSqlite(join(testFolder(), "test.db"));
   onTestFinished(() => void sqlite.close());
@@ -17,7 +17,7 @@ async function open() {
   sqlite.exec = (script) => {
     if (script !== "COMMIT") return exec(script);
     commits.count += 1;
-    if (commits.fail) throw new Error("the disk is gone");
+    if (commits.fail) throw new Error("the disk has failed");
     return exec(script);
   };
   const adapter = await sqliteAdapter(sqlite).connect();
@@ -30,7 +30,7 @@ async function open() {
 const adding = (note: string) => (tx: SqlClient) => tx.$executeRaw(sql`INSERT INTO "Note" VALUES (${note})`);
 const several = (count: number) => Array.from({ length: count }, (_, index) => `note-${index}`);
 
-test("work that comes in one turn of the event loop shares a COMMIT", async () => {
+test("work of one turn of the event loop shares a COMMIT", async () => {
   const { run, commits, notes } = await open();
   await Promise.all(several(16).map((note) => run(adding(note))));
   expect([commits.count, notes()]).toEqual([1, several(16)]);
@@ -38,7 +38,7 @@ test("work that comes in one turn of the event loop shares a COMMIT", async () =
   expect([commits.count, notes().length]).toEqual([2, 17]);
 });
 
-test("a crowd takes several, so that the statements of others come between", async () => {
+test("splits a large group into several COMMITs, so that other statements run in between", async () => {
   const { adapter, run, commits, notes } = await open();
   const crowd = Promise.all(several(200).map((note) => run(adding(note))));
   await new Promise(setImmediate);
@@ -49,7 +49,7 @@ test("a crowd takes several, so that the statements of others come between", asy
   expect([commits.count, notes()]).toEqual([4, several(200)]);
 });
 
-test("nobody is told that a change was made whose COMMIT fails, nor what another one saw of it", async () => {
+test("rejects all work of a group whose COMMIT fails, including work that depends on it", async () => {
   const { run, commits, notes } = await open();
   commits.fail = true;
   const refused = async () => {
@@ -57,15 +57,15 @@ test("nobody is told that a change was made whose COMMIT fails, nor what another
   };
   const outcomes = await Promise.allSettled([run(adding("lost")), run(refused)]);
   expect(outcomes.map((outcome) => outcome.status === "rejected" && outcome.reason.message)).toEqual([
-    "the disk is gone",
-    "the disk is gone",
+    "the disk has failed",
+    "the disk has failed",
   ]);
   commits.fail = false;
   await run(adding("next"));
   expect(notes()).toEqual(["next"]);
 });
 
-test("where SQLite undoes the whole transaction, all of its work fails, and the next one goes on", async () => {
+test("all work fails if SQLite undoes the whole transaction, and the next transaction succeeds", async () => {
   const { run, notes } = await open();
   const undone = async (tx: SqlClient) => {
     await tx.$executeRaw(sql`ROLLBACK`);

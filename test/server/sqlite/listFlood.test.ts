@@ -9,7 +9,7 @@ import { encodeFilter, operator, property } from "../http/testApp.ts";
 
 const CONNECTIONS = 16;
 const DEVICES = 45_000;
-/** As many searches of each device as a filter may have, none of which finds anything. */
+/** The maximum number of searches in a device filter. None of them matches. */
 const SEARCHES = Array.from({ length: 20 }, (_, n) =>
   property("info.pretty_name", "contains", `no system ${n}`),
 );
@@ -29,7 +29,7 @@ let metrics: string;
 let large: Owner;
 let small: Owner;
 
-/** A user with a namespace of the same name. */
+/** Creates a user with a namespace of the same name. */
 async function owner(username: string): Promise<Owner> {
   await service.createUser({ username, password: PASSWORD });
   const login = async () =>
@@ -64,7 +64,7 @@ beforeAll(async () => {
     dataDir,
     env: {
       GATEHOUSE_METRICS_ADDRESS: "127.0.0.1:0",
-      // Half of the default: also on a fast machine, lists of all connections take longer.
+      // This is half of the default, so that the lists of all connections exceed it on a fast machine too.
       GATEHOUSE_LIST_BACKLOG: "250",
     },
   });
@@ -76,7 +76,7 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-/** Asks for a list over and over, on several connections. */
+/** Requests a list repeatedly, on several connections. */
 function flood(request: string, { token }: Owner) {
   const answers: { readonly status: number; readonly retryAfter: string | null }[] = [];
   let ended = false;
@@ -97,7 +97,7 @@ function flood(request: string, { token }: Owner) {
   };
 }
 
-/** What somebody does beside lists, each of it answered with success. */
+/** Sends other requests than lists, and expects that each of them succeeds. */
 async function everythingElse({ username, token, tenant }: Owner, name: string): Promise<void> {
   const info = { id: "debian", pretty_name: "Debian", version: "v0.19.0", arch: "amd64", platform: "native" };
   const report = { info, identity: { mac: name }, public_key: "a key", tenant_id: tenant };
@@ -115,7 +115,7 @@ async function everythingElse({ username, token, tenant }: Owner, name: string):
   }
 }
 
-test("who floods the service with costly lists is refused some; others, and all else, are answered meanwhile", async () => {
+test("rejects some lists of a client that floods the service with expensive ones, and serves all other requests", async () => {
   const { answers, count, stop } = flood(COSTLY, large);
   try {
     await expect.poll(() => count(503)).toBeGreaterThan(0);
@@ -123,7 +123,7 @@ test("who floods the service with costly lists is refused some; others, and all 
     for (let round = 0; round < 10; round += 1) {
       expect((await call(service, CHEAP, { token: small.token })).status).toBe(200);
     }
-    // Without turns each of them would wait for a list of each connection.
+    // Without turns, each request would wait for a list of each connection.
     expect(count(200) - before).toBeLessThan((10 * CONNECTIONS) / 4);
     await everythingElse(small, "of-small");
     await everythingElse(large, "of-large");
@@ -132,8 +132,8 @@ test("who floods the service with costly lists is refused some; others, and all 
   }
   expect(count(200) + count(503)).toBe(answers.length);
   expect(answers.every(({ status, retryAfter }) => retryAfter === (status === 503 ? "1" : null))).toBe(true);
-  const told = service.logs().filter(({ msg }) => msg.startsWith("refusing lists"));
-  expect(told).toEqual([expect.objectContaining({ owner: large.tenant })]);
+  const logged = service.logs().filter(({ msg }) => msg.startsWith("refusing lists"));
+  expect(logged).toEqual([expect.objectContaining({ owner: large.tenant })]);
   const counters = await (await fetch(metrics)).text();
   expect(counters).toContain(`gatehouse_refused_lists_total ${count(503)}`);
   expect(counters.match(/gatehouse_requests_total\{.*status="503"\}/g)).toEqual([
@@ -141,7 +141,7 @@ test("who floods the service with costly lists is refused some; others, and all 
   ]);
 });
 
-test("as many callers of cheap lists are all answered", async () => {
+test("serves all cheap lists on the same number of connections", async () => {
   const { answers, count, stop } = flood(CHEAP, small);
   await expect.poll(() => answers.length).toBeGreaterThan(500);
   await stop();

@@ -7,9 +7,9 @@ import { testFolder } from "../../support/folder.ts";
 
 const writes = 4_000;
 
-// An adapter that keeps something of each write or transaction shows (libsql's kept more than 20 kB of each); what
-// the process as a whole takes depends on the machine.
-test("memory does not grow with the writes and transactions that there were", {
+// The test detects an adapter that keeps memory for each write or transaction. The one of libsql kept more than 20 kB
+// for each. The memory of the whole process depends on the machine.
+test("memory does not grow with the number of past writes and transactions", {
   timeout: 180_000,
   tags: ["long"],
 }, async () => {

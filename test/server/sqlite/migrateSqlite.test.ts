@@ -21,7 +21,7 @@ const tables = migration(
    CREATE TABLE "Child" ("id" TEXT PRIMARY KEY, "parent" TEXT NOT NULL REFERENCES "Parent" ("id") ON DELETE CASCADE);`,
 );
 
-/** As Prisma's engine writes it when a column of a SQLite table changes. */
+/** A migration as Prisma's engine writes it when a column of a SQLite table changes. */
 const rebuild = migration(
   "0002_rebuild",
   `PRAGMA defer_foreign_keys=ON;
@@ -50,7 +50,7 @@ function withRows() {
 const childrenOf = (sqlite: ReturnType<typeof open>) =>
   sqlite.prepare('SELECT count(*) FROM "Child"').pluck().get();
 
-test("the trap is real: in a transaction with foreign keys on, a table's rebuild deletes what refers to it", () => {
+test("in a transaction with foreign keys on, the rebuild of a table deletes the rows that refer to it", () => {
   const sqlite = withRows();
   sqlite.transaction(() => sqlite.exec(rebuild.sql))();
   expect(childrenOf(sqlite)).toBe(0);
@@ -61,7 +61,7 @@ test("a migration that rebuilds a table keeps the rows that refer to it", () => 
   expect(migrateSqlite(sqlite, [tables, rebuild])).toEqual(["0002_rebuild"]);
   expect(childrenOf(sqlite)).toBe(2);
   expect(sqlite.pragma("foreign_keys", { simple: true })).toBe(1);
-  expect(() => sqlite.exec(`INSERT INTO "Child" VALUES ('c3', 'nobody')`)).toThrow("FOREIGN KEY");
+  expect(() => sqlite.exec(`INSERT INTO "Child" VALUES ('c3', 'missing')`)).toThrow("FOREIGN KEY");
 });
 
 test("each migration is applied once", () => {
@@ -70,7 +70,7 @@ test("each migration is applied once", () => {
   expect(migrateSqlite(sqlite, [tables, rebuild])).toEqual([]);
 });
 
-test("a copy of the data is kept before a migration", () => {
+test("keeps a copy of the data before a migration", () => {
   const sqlite = withRows();
   migrateSqlite(sqlite, [tables, rebuild]);
   const copy = openSqlite(`${sqlite.name}.before-0002_rebuild`);
@@ -85,7 +85,7 @@ test("a new database leaves no copy", () => {
   expect(existsSync(`${sqlite.name}.before-0001_tables`)).toBe(false);
 });
 
-test("a migration that fails half way is undone, and can be tried again", () => {
+test("undoes a migration that fails halfway, and can migrate afterwards", () => {
   const sqlite = withRows();
   const failing = migration("0002_fails", `DELETE FROM "Child"; ALTER TABLE "Nothing" ADD COLUMN "x" TEXT;`);
   expect(() => migrateSqlite(sqlite, [tables, failing])).toThrow(
@@ -95,7 +95,7 @@ test("a migration that fails half way is undone, and can be tried again", () => 
   expect(migrateSqlite(sqlite, [tables, rebuild])).toEqual(["0002_rebuild"]);
 });
 
-test("a migration that would leave rows referring to nothing is refused", () => {
+test("rejects a migration that would leave references to missing rows", () => {
   const sqlite = withRows();
   const orphaning = migration("0002_orphans", `DELETE FROM "Parent";`);
   expect(() => migrateSqlite(sqlite, [tables, orphaning])).toThrow(
@@ -104,27 +104,27 @@ test("a migration that would leave rows referring to nothing is refused", () => 
   expect(sqlite.prepare('SELECT count(*) FROM "Parent"').pluck().get()).toBe(1);
 });
 
-test("a database of a newer version is refused and left alone", () => {
+test("rejects a database of a newer version, and does not change it", () => {
   const sqlite = open();
   migrateSqlite(sqlite, [tables, rebuild]);
   expect(() => migrateSqlite(sqlite, [tables])).toThrow(DatabaseError);
   expect(() => migrateSqlite(sqlite, [tables])).toThrow(/newer version.*0002_rebuild/);
 });
 
-test("a migration that was changed after it was applied is refused", () => {
+test("rejects a migration that was changed after it was applied", () => {
   const sqlite = open();
   migrateSqlite(sqlite, [tables]);
   const changed = migration("0001_tables", `${tables.sql} -- changed`);
   expect(() => migrateSqlite(sqlite, [changed])).toThrow(/0001_tables of this version differs from the one/);
 });
 
-test("the package's migrations lead to tables without broken references", () => {
+test("the package's migrations create tables without broken references", () => {
   const sqlite = open();
   migrateSqlite(sqlite, readMigrations(migrationsFolder("sqlite")));
   expect(sqlite.pragma("integrity_check", { simple: true })).toBe("ok");
 });
 
-/** The tables of a database with their columns, foreign keys and indexes, each in the order of their names. */
+/** The tables of a database with their columns, foreign keys and indexes, each ordered by name. */
 function tablesOf(sqlite: ReturnType<typeof open>) {
   const names = sqlite
     .prepare(
@@ -149,17 +149,17 @@ function tablesOf(sqlite: ReturnType<typeof open>) {
   }));
 }
 
-test("the migrations lead to the models", async () => {
-  const [migrated, made] = [open(), open()];
+test("the migrations create the tables of the models", async () => {
+  const [migrated, created] = [open(), open()];
   migrateSqlite(migrated, readMigrations(migrationsFolder("sqlite")));
-  made.exec(await difference("sqlite", undefined));
-  expect(tablesOf(made).length).toBeGreaterThan(20);
-  expect(tablesOf(migrated), "run `node server/db/migrations/diff.ts <name>`").toEqual(tablesOf(made));
+  created.exec(await difference("sqlite", undefined));
+  expect(tablesOf(created).length).toBeGreaterThan(20);
+  expect(tablesOf(migrated), "run `node server/db/migrations/diff.ts <name>`").toEqual(tablesOf(created));
 });
 
 const read = (path: string) => readFileSync(new URL(`../../../server/db/${path}`, import.meta.url), "utf8");
 
-// SQLite's integers have 64 bits whatever they are called; PostgreSQL's INTEGER would end in 2038.
+// SQLite's integers always have 64 bits; PostgreSQL's INTEGER would end in 2038.
 test.each(["sqlite", "postgresql"])("the expiry of API keys has 64 bits on %s", (database) => {
   expect(read(`migrations/${database}/0001_initial.sql`)).toMatch(/"expiresIn" BIGINT NOT NULL/);
 });

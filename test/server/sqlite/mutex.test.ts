@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { testDatabase } from "../db/database.ts";
 import { user } from "../db/rows.ts";
 
-test("a committed transaction is there as a whole, and no other one comes between", async () => {
+test("a committed transaction is complete, and no other transaction runs in between", async () => {
   const { client } = await testDatabase();
   await client.user.create({ data: { ...user("counter"), maxNamespaces: 0 } });
   await Promise.all(
@@ -42,7 +42,7 @@ test("a transaction that waited too long for its turn leaves nothing open", asyn
   expect(await client.user.count()).toBe(2);
 });
 
-test("a statement waits for the open transaction to end, and for none that has yet to begin", async () => {
+test("a statement waits for the open transaction, but not for transactions that have not begun", async () => {
   const { client } = await testDatabase();
   const [begun, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const order: string[] = [];
@@ -59,7 +59,7 @@ test("a statement waits for the open transaction to end, and for none that has y
       order.push("later");
     }),
   );
-  // They have taken their places before the statement comes.
+  // The transactions are queued before the statement.
   await new Promise((resolve) => setImmediate(resolve));
   const read = client.user.count().then((count) => order.push(`read ${count}`));
   await new Promise((resolve) => setImmediate(resolve));

@@ -30,13 +30,13 @@ test("runs in WAL mode, with every commit on the disk, and with foreign keys", a
   expect(await pragma("busy_timeout")).toBeGreaterThan(0);
 });
 
-test("can be read by its user alone", async () => {
+test("is readable only by its user", async () => {
   const { file, client } = await testDatabase();
   await client.user.create({ data: user("ann") });
   for (const path of [file, `${file}-wal`]) expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test("gives back what was written, after opening it again", async () => {
+test("returns the written data after it is opened again", async () => {
   const file = join(testFolder(), "gatehouse.db");
   const first = await openDatabase({ file });
   expect(first.migrated).toEqual(readMigrations(migrationsFolder("sqlite")).map(({ name }) => name));
@@ -79,7 +79,7 @@ test("orders and compares times", async () => {
   expect(later.map((found) => found.id)).toEqual(["user2", "user0"]);
 });
 
-test("tells what a constraint refuses by Prisma's codes", async () => {
+test("reports violated constraints with Prisma's codes", async () => {
   const { client } = await testDatabase();
   await client.user.create({ data: user("ann") });
   await expect(
@@ -88,10 +88,10 @@ test("tells what a constraint refuses by Prisma's codes", async () => {
   await expect(client.user.create({ data: user("ann") })).rejects.toMatchObject({ code: "P2002" });
   await expect(
     client.namespace.create({
-      data: { tenantId: "t", name: "lab", ownerId: "nobody", createdAt: new Date() },
+      data: { tenantId: "t", name: "lab", ownerId: "missing", createdAt: new Date() },
     }),
   ).rejects.toMatchObject({ code: "P2003" });
-  await expect(client.user.update({ where: { id: "nobody" }, data: { name: "x" } })).rejects.toMatchObject({
+  await expect(client.user.update({ where: { id: "missing" }, data: { name: "x" } })).rejects.toMatchObject({
     code: "P2025",
   });
 });
@@ -106,24 +106,24 @@ test("keeps values of a failed call out of its error", async () => {
   expect(`${failure} ${(failure as Error).stack} ${JSON.stringify(failure)}`).not.toContain("do-not-show");
 });
 
-test("belongs to one owner; of another process that is in secondProcess.test.ts", async () => {
+test("belongs to one owner; secondProcess.test.ts tests another process", async () => {
   const { file, client } = await testDatabase();
   await expect(openDatabase({ file })).rejects.toThrow(`The database ${file} is in use by another process`);
   await client.user.create({ data: user("ann") });
 });
 
-test("refuses a file that is no database", async () => {
+test("rejects a file that is not a database", async () => {
   const file = join(testFolder(), "gatehouse.db");
   writeFileSync(file, "This is a text, and it is long enough to be taken for a header. ".repeat(20));
   await expect(openDatabase({ file })).rejects.toThrow(`${file} is not a SQLite database`);
 });
 
-test("names the file when it cannot be opened", async () => {
+test("reports the file if it cannot be opened", async () => {
   const file = join(testFolder(), "missing", "gatehouse.db");
   await expect(openDatabase({ file })).rejects.toThrow(`Cannot open the database ${file}`);
 });
 
-test("devices that were there before are found by their names, and nothing of that is in the file", async () => {
+test("finds existing devices by their names, and stores no index of them in the file", async () => {
   const file = join(testFolder(), "gatehouse.db");
   const search = async ({ client }: Database) => {
     const lead = nameLead({ db: client }, "t", "ate-");

@@ -9,9 +9,9 @@ import { openRecordingSqlite } from "./queryPlans.ts";
 
 type Id = keyof Operations;
 
-/** Rows of each kind in the namespace that is looked at. */
+/** Rows of each kind in the tested namespace. */
 const ROWS = 2000;
-/** In another one; SQLite, which counts no rows beforehand, plans the same for any number. */
+/** Rows in another namespace. SQLite counts no rows in advance, so its plans are the same for any number. */
 const OTHER_ROWS = 100;
 
 let app: TestApp;
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-test("a new device is known to be new, and the waiting ones are counted, by an index alone", async () => {
+test("identifies a new device, and counts the pending ones, with an index alone", async () => {
   database.takeQueries();
   await enroll(app, ana.tenant, "00:00:00:00:00:01");
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
@@ -41,20 +41,20 @@ test("a new device is known to be new, and the waiting ones are counted, by an i
   expect(plans.flatMap((plan) => plan.scans)).toEqual([]);
 });
 
-test("a device is accepted without reading the namespace's other devices", async () => {
+test("accepts a device without reading the namespace's other devices", async () => {
   const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:02");
   await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { maxDevices: -1 } });
   database.takeQueries();
   expect((await ana.call("acceptDevice", { params: { uid } })).status).toBe(200);
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
-  // A cloud instance counts the devices that were removed lately.
+  // A cloud instance also counts the devices that were removed recently.
   const others = plans.filter(({ text }) => !text.includes("'removed'"));
   const searches = others.flatMap(({ text }) => text.match(/SEARCH (main\.)?Device .*/g) ?? []);
   expect(searches.length).toBeGreaterThan(2);
   for (const search of searches) expect(search).toMatch(/\b(uid|mac|name)=\?/);
 });
 
-test("the statistics count who is online by an index alone, and no other devices", async () => {
+test("the statistics count online devices with an index alone, and read no other devices", async () => {
   database.takeQueries();
   expect((await ana.call("getStats")).status).toBe(200);
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
@@ -63,7 +63,7 @@ test("the statistics count who is online by an index alone, and no other devices
   expect(counts?.text.match(/SEARCH Device .*/g)).toEqual([expect.stringContaining("USING COVERING INDEX")]);
 });
 
-test("sessions are counted, and those of a page found, by an index alone", async () => {
+test("counts sessions, and finds those of a page, with an index alone", async () => {
   database.takeQueries();
   await ana.call("getSessions", { query: { page: 3 } });
   const plans = await Promise.all(database.takeQueries().map((query) => database.planOf(query)));
@@ -82,18 +82,18 @@ test.each([
     property("tags", "contains", ["edge"]),
     "SEARCH DeviceTag USING INDEX DeviceTag_tenantId_tag_idx",
   ],
-  ["with a part in their name", property("name", "contains", "-77"), "SCAN DeviceName VIRTUAL TABLE INDEX"],
-])("devices %s are found by one statement, by an index", async (_, item, step) => {
+  ["with a part of their name", property("name", "contains", "-77"), "SCAN DeviceName VIRTUAL TABLE INDEX"],
+])("finds devices %s with one statement and an index", async (_, item, step) => {
   database.takeQueries();
   const query = { filter: encodeFilter([item]) };
   expect((await ana.call("getDevices", { query })).status).toBe(200);
-  const plans = await Promise.all(database.takeQueries().map((asked) => database.planOf(asked)));
+  const plans = await Promise.all(database.takeQueries().map((statement) => database.planOf(statement)));
   const [found, ...more] = plans.filter(({ text }) => text.includes('"Device"'));
   expect(more).toEqual([]);
   expect(found?.text).toContain(`MATERIALIZE candidates\n${step}`);
 });
 
-test("old sessions and recordings are found by an index", async () => {
+test("finds old sessions and recordings with an index", async () => {
   database.takeQueries();
   const settings = { ...app.services.settings, sessionRetention: 2, recordingRetention: 1 };
   await trimSessions({ ...app.services, settings });
@@ -106,7 +106,7 @@ test("old sessions and recordings are found by an index", async () => {
   }
 });
 
-test("every list of the contract is here", () => {
+test("covers every list of the contract", () => {
   const lists = Object.values(operations as Record<string, Operation>)
     .filter(({ method, success }) => method === "GET" && success.headers.includes("X-Total-Count"))
     .map(({ id }) => id);
@@ -114,19 +114,20 @@ test("every list of the contract is here", () => {
 });
 
 describe.each(Object.entries(LISTS))("%s", (id, forms) => {
-  test.each(forms)("reads by an index: $name", async ({ query, sorted = false, whole }) => {
+  test.each(forms)("reads with an index: $name", async ({ query, sorted = false, whole }) => {
     database.takeQueries();
     const params = { tenant: ana.tenant, uid: uidOf(ana.tenant, 0) };
     const { status } = await ana.call(id as Id, { params, query });
     expect(status).toBe(200);
     const queries = database.takeQueries();
     expect(queries.length).toBeGreaterThanOrEqual(2);
-    for (const asked of queries) {
-      const plan = await database.planOf(asked);
+    for (const statement of queries) {
+      const plan = await database.planOf(statement);
       const expected = whole !== undefined && plan.text.includes(" INDEX ") ? [whole] : [];
       expect(plan.scans, plan.text).toEqual(expected);
-      // The tags of one page's rows may be sorted, the members of its namespaces, and the few rows that a filter found.
-      if (!sorted && !/^WITH |[`"]position[`"] ASC|[`"]addedAt[`"] ASC/.test(asked.sql))
+      // The plan can sort the tags of one page's rows, the members of its namespaces, and the few rows that a filter
+      // found.
+      if (!sorted && !/^WITH |[`"]position[`"] ASC|[`"]addedAt[`"] ASC/.test(statement.sql))
         expect(plan.sorts, plan.text).toBe(false);
     }
   });

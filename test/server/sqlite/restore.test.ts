@@ -19,7 +19,7 @@ import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
 
 const ann = { username: "ann", password: "hunter22" };
-/** A backup that holds ann, and the secret that was kept with it. */
+/** The folder of a backup that contains the user ann, and of the secret of its service. */
 let kept: string;
 const backup = () => join(kept, "backup.db");
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(kept, { recursive: true }));
 
-/** A data folder as somebody prepares it after a loss. */
+/** Creates a data folder as an operator prepares it after a loss. */
 function freshFolder(): string {
   const dataDir = testFolder();
   copyFileSync(join(kept, "secret"), join(dataDir, "secret"));
@@ -55,9 +55,9 @@ function usersIn(file: string): unknown[] {
 
 const login = async (service: TestService) => (await call(service, "POST /api/login", { body: ann })).status;
 
-test("a service goes on with what the backup holds", async () => {
+test("a service continues with the data of a backup", async () => {
   const dataDir = freshFolder();
-  // A process of its own, as an operator runs it; the commands below are run in this one.
+  // Operators run a separate process. The commands below run in the test's process.
   const { code, stdout, stderr } = await runServerCommand(["restore", backup(), "--data-dir", dataDir]);
   expect([code, stderr]).toEqual([0, ""]);
   expect(stdout).toContain(": 1 users, 0 namespaces, 0 devices\n");
@@ -68,11 +68,11 @@ test("a service goes on with what the backup holds", async () => {
   expect(await login(await testService({ dataDir }))).toBe(200);
 });
 
-test("the database before is kept, with all that was acknowledged", async () => {
+test("keeps the previous database, with all acknowledged writes", async () => {
   const dataDir = freshFolder();
   const first = await startService({ dataDir });
   await first.createUser({ username: "bob", password: "hunter22" });
-  // Killed: the user is in the write-ahead log only.
+  // The process was killed, so the user is only in the write-ahead log.
   await first.kill();
   const { code, stdout } = await restore(backup(), dataDir);
   expect(code).toBe(0);
@@ -81,7 +81,7 @@ test("the database before is kept, with all that was acknowledged", async () => 
   expect(usersIn(join(dataDir, "gatehouse.db"))).toEqual(["ann"]);
 });
 
-test("a damaged database is replaced and kept, and no companion of it comes after the backup", async () => {
+test("replaces and keeps a damaged database, and leaves none of its companion files to the backup", async () => {
   const dataDir = freshFolder();
   const database = join(dataDir, "gatehouse.db");
   writeFileSync(database, "This is no database, and long enough to be taken for a header. ".repeat(50));
@@ -94,10 +94,10 @@ test("a damaged database is replaced and kept, and no companion of it comes afte
   expect(usersIn(database)).toEqual(["ann"]);
 });
 
-describe("a service does not begin anew on a database that was emptied", () => {
+describe("a service on an emptied database", () => {
   const serve = (dataDir: string) => callServerCommand(["serve", "--data-dir", dataDir, "--port", "0"]);
 
-  test("beside a secret; a backup puts it right", async () => {
+  test("does not start next to a secret, until a backup is restored", async () => {
     const dataDir = freshFolder();
     const database = join(dataDir, "gatehouse.db");
     writeFileSync(database, "");
@@ -114,7 +114,7 @@ describe("a service does not begin anew on a database that was emptied", () => {
     expect(usersIn(database)).toEqual(["ann"]);
   });
 
-  test("beside a write-ahead log, which SQLite would throw away", async () => {
+  test("does not start next to a write-ahead log, which SQLite would delete", async () => {
     const dataDir = testFolder();
     writeFileSync(join(dataDir, "gatehouse.db"), "");
     writeFileSync(join(dataDir, "gatehouse.db-wal"), "what is not in the database yet");
@@ -122,8 +122,8 @@ describe("a service does not begin anew on a database that was emptied", () => {
     expect(statSync(join(dataDir, "gatehouse.db-wal")).size).toBeGreaterThan(0);
   });
 
-  test("but it begins where nothing says that there was data", async () => {
-    // What a first start leaves that ends at once.
+  test("starts if nothing indicates earlier data", async () => {
+    // A first start that ends immediately leaves this file.
     const dataDir = testFolder();
     writeFileSync(join(dataDir, "gatehouse.db"), "");
     await (await startService({ dataDir })).stop();
@@ -131,7 +131,7 @@ describe("a service does not begin anew on a database that was emptied", () => {
   });
 });
 
-describe("is refused, and changes nothing", () => {
+describe("a rejected restore changes nothing", () => {
   test("while a service runs, whatever its database is", async () => {
     const service = await testService();
     const refused = await restore(backup(), service.dataDir);
@@ -168,23 +168,27 @@ describe("is refused, and changes nothing", () => {
     });
 
   test.each<[string, (folder: string) => string, string]>([
-    ["a file that is not there", (folder) => join(folder, "none.db"), "ENOENT"],
+    ["a missing file", (folder) => join(folder, "none.db"), "ENOENT"],
     [
       "a text",
       prepared((file) => writeFileSync(file, "text ".repeat(500))),
       "is not an intact SQLite database",
     ],
     ["an empty file", prepared((file) => truncateSync(file)), "is not a database of the service"],
-    ["a part", prepared((file) => truncateSync(file, statSync(file).size - 20_000)), "changed.db is "],
+    [
+      "a truncated file",
+      prepared((file) => truncateSync(file, statSync(file).size - 20_000)),
+      "changed.db is ",
+    ],
     ["another database", sql('DROP TABLE "_migration"'), "is not a database of the service"],
     [
-      "one of a newer version",
+      "a database of a newer version",
       sql(`INSERT INTO "_migration" VALUES ('9999_future', '-', '-')`),
       "newer version of the service",
     ],
     [
-      "one with loose ends",
-      sql(`INSERT INTO "RecoveryCode" ("userId", "digest") VALUES ('nobody', 'x')`),
+      "a database with a broken reference",
+      sql(`INSERT INTO "RecoveryCode" ("userId", "digest") VALUES ('missing', 'x')`),
       "a row of RecoveryCode refers to a missing row of User",
     ],
     [
@@ -215,7 +219,7 @@ describe("is refused, and changes nothing", () => {
     expect([without.code, other.code, readdirSync(dataDir)]).toEqual([1, 1, []]);
   });
 
-  test("where the data is in PostgreSQL", async () => {
+  test("if the data is in PostgreSQL", async () => {
     const refused = await callServerCommand(["restore", backup(), "--data-dir", testFolder()], {
       env: { GATEHOUSE_DATABASE_URL: "postgresql://gate:pa55word@db/gate" },
     });

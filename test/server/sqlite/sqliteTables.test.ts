@@ -15,7 +15,7 @@ function open() {
 
 const models = readFileSync(new URL("../../../server/db/models.prisma", import.meta.url), "utf8");
 
-test("every model is a table, and comes after those that it refers to", () => {
+test("every model is a table, and follows the tables that it refers to", () => {
   const sqlite = open();
   migrateSqlite(sqlite, readMigrations(migrationsFolder("sqlite")));
   const names = sqliteTables(sqlite).map(({ name }) => name);
@@ -33,7 +33,7 @@ test("every model is a table, and comes after those that it refers to", () => {
   }
 });
 
-test("tables that refer to each other are an error, not an endless search", () => {
+test("rejects tables that refer to each other, without an endless search", () => {
   const sqlite = open();
   sqlite.exec(
     `CREATE TABLE "A" ("id" TEXT PRIMARY KEY, "b" TEXT REFERENCES "B" ("id"));
@@ -43,7 +43,7 @@ test("tables that refer to each other are an error, not an endless search", () =
   expect(() => sqliteTables(sqlite)).toThrow("tables refer to each other: A, B, A");
 });
 
-test("values are as JSON has them, numbers of 64 bits exact, in batches", () => {
+test("returns values in the types of JSON, 64-bit numbers exactly, in batches", () => {
   const sqlite = open();
   sqlite.exec(
     `CREATE TABLE "Thing" ("id" INTEGER PRIMARY KEY AUTOINCREMENT, "yes" BOOLEAN, "at" DATETIME, "big" BIGINT, "x" REAL);
@@ -53,7 +53,7 @@ test("values are as JSON has them, numbers of 64 bits exact, in batches", () => 
   );
   const [table] = sqliteTables(sqlite);
   if (!table) throw new Error("no table");
-  // Ids are never given twice, also not the last one, whose row is gone.
+  // Ids are never reused, not even the last one, whose row is deleted.
   expect(table.sequence).toEqual({ column: "id", last: 9 });
   expect([...rowsOf(sqlite, table, 1)]).toEqual([
     [{ id: "7", yes: true, at: "2026-01-02T03:04:05.678Z", big: "9007199254740993", x: 0.1 }],

@@ -1,5 +1,5 @@
-// Run by memory.test.ts in a process of its own, with --expose-gc: writes rows one by one, every other one in a
-// transaction, and prints how much memory the second half of them kept, in bytes of each.
+// The program of memory.test.ts, which runs it in a separate process with --expose-gc. It writes rows one by one, every
+// other one in a transaction, and prints the memory in bytes that each row of the second half kept.
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { user } from "../db/rows.ts";
 

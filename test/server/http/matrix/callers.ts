@@ -3,16 +3,16 @@ import type { Credentials, TestUser } from "../testApp.ts";
 import { refusedCredentials } from "./refused.ts";
 import type { Place, World } from "./world.ts";
 
-/** Who a credential stands for, as rules section 1 says. */
+/** The identity of a credential (rules, section 1). */
 export interface Identity {
   readonly kind: "jwt" | "apikey" | "device";
-  /** The credential's namespace; empty without one. */
+  /** The credential's namespace; empty if it has none. */
   readonly tenant: string;
-  /** The role there; null for a device, and without a namespace. */
+  /** The role in that namespace; null for a device, and without a namespace. */
   readonly role: Role | null;
-  /** The role in the lab, whichever namespace the credential is for; of users only. */
+  /** The user's role in the lab, whichever namespace the credential is for; null for other kinds. */
   readonly labRole: Role | null;
-  /** Whether a namespace is the user's own. */
+  /** True if the user owns a namespace. */
   readonly owns: boolean;
 }
 
@@ -20,7 +20,7 @@ export interface Identity {
 export interface Caller {
   readonly name: string;
   readonly credentials: Credentials;
-  /** Null: the credential is worth nothing. */
+  /** Null if the credential is invalid. */
   readonly identity: Identity | null;
 }
 
@@ -45,7 +45,7 @@ function callersOfPlace(name: string, place: Place, lab: Place): Caller[] {
   ];
 }
 
-/** Everybody who may come to a door of the lab. */
+/** Every caller of an endpoint of the lab. */
 export async function callersOf(world: World): Promise<Caller[]> {
   const refused = Object.entries(await refusedCredentials(world));
   return [
@@ -54,7 +54,7 @@ export async function callersOf(world: World): Promise<Caller[]> {
   ];
 }
 
-/** Those whose credential is worth something. */
+/** The callers with a valid credential. */
 export async function acceptedCallersOf(world: World): Promise<Caller[]> {
   const { app, lab, elsewhere, guest, own, homeless, pending, removed } = world;
   const user = async (
@@ -77,14 +77,14 @@ export async function acceptedCallersOf(world: World): Promise<Caller[]> {
     await user("administrator with a token for another namespace", guest, own, "owner", "administrator"),
     await user("administrator with a token without a namespace", guest, "", null, "administrator"),
     {
-      name: "observer's key beside the owner's token",
+      name: "observer's key next to the owner's token",
       credentials: { apiKey: lab.keys.get("observer"), token: lab.owner.token },
       identity: { kind: "apikey", tenant: lab.tenant, role: "observer", labRole: "observer", owns: false },
     },
   ];
 }
 
-/** What only the edge may say of a caller (rules section 3), as a client would like to. */
+/** Headers that only the edge may send (rules, section 3), as an attacker would forge them. */
 export const forgedHeaders = ({ lab }: World): Record<string, string> => ({
   "x-tenant-id": lab.tenant,
   "x-role": "owner",

@@ -3,10 +3,10 @@ import type { Caller, Identity } from "./callers.ts";
 import type { Sent } from "./requests.ts";
 import type { World } from "./world.ts";
 
-/** What decides who may call an operation. */
+/** The properties of an operation that decide which callers it accepts. */
 export type Access = Pick<Listed, "auth" | "minRole" | "pathParams" | "edition" | "aliases">;
 
-/** This service's additions, which the list of the service's operations does not have. */
+/** This service's own operations, which the list of the service's operations does not contain. */
 const ADDITIONS: Readonly<Record<string, Access>> = {
   confirmAddress: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
   challengeDevice: { auth: ["none"], minRole: null, pathParams: [], edition: "community", aliases: [] },
@@ -25,31 +25,39 @@ const DECIDED_ROLES: Readonly<Record<string, string>> = {
   offlineDevice: "operator",
 };
 
-/** Rules section 4, weakest first. */
+/** Roles, weakest first (rules, section 4). */
 const LEVELS = ["observer", "operator", "administrator", "owner"];
-/** Rules section 19, each with what the ones before it have. */
+/** Editions. Each one includes the operations of those before it (rules, section 19). */
 const EDITIONS = ["community", "enterprise", "cloud"];
 /** Rules section 19: routed on every edition; a lower one answers that it has none. */
 const ALWAYS_ROUTED = ["getSamlAuthUrl"];
-/** Asked of the membership in the path's namespace, whichever the token is for (rules 5.5 and 5.7). */
+/**
+ * Operations that check the membership in the path's namespace, whichever namespace the token is for (rules 5.5, 5.7).
+ */
 const ABOUT_MEMBERSHIP = ["getNamespace", "leaveNamespace"];
-/** Rules 1.5: a token without a namespace finds none of these; everything else of a namespace is forbidden to it. */
+/**
+ * Operations that return 404 for a token without a namespace (rules 1.5). All other operations of a namespace return
+ * 403.
+ */
 const NOT_FOUND = ["getTags", "renameTag", "deleteTag", "getSessionRecordStatus"];
-/** A device does these for itself alone: its tunnel, and sessions, of which the request names none of its own. */
+/**
+ * Operations that a device calls only for itself: its tunnel and its sessions. The requests refer to sessions of other
+ * devices.
+ */
 const OF_ITSELF = ["deviceConnection", "setSessionAuthenticated", "recordSession"];
 
 /**
- * Who may call the operation.
- * @throws Error for one that neither the list nor {@link ADDITIONS} has
+ * The callers that an operation accepts.
+ * @throws Error if neither the list nor {@link ADDITIONS} has the operation
  */
 export function accessOf(id: string): Access {
   const access = listed.get(id) ?? ADDITIONS[id];
   if (access === undefined)
-    throw new Error(`${id} is in no list: say in ADDITIONS who may call it, and add a request of it`);
+    throw new Error(`${id} is in no list: add its access to ADDITIONS, and add a request`);
   return { ...access, minRole: access.minRole ?? DECIDED_ROLES[id] ?? null };
 }
 
-/** Whether instances of the edition have the operation. */
+/** True if instances of the edition serve the operation. */
 export const isServed = (id: string, edition: string): boolean =>
   ALWAYS_ROUTED.includes(id) || EDITIONS.indexOf(accessOf(id).edition) <= EDITIONS.indexOf(edition);
 
@@ -57,8 +65,8 @@ const answerOf = ({ status }: Sent, identity: Identity | null): number =>
   typeof status === "number" ? status : status(identity?.labRole ?? null, identity?.owns ?? false);
 
 /**
- * The status that rules section 1 (credentials), 4 (roles) and 19 (editions) ask for. It knows nothing of the server:
- * what it says and what the server does come from two readings of the rules.
+ * The status that the rules require: sections 1 (credentials), 4 (roles) and 19 (editions). This function uses nothing
+ * of the server: both implement the rules independently.
  */
 export function expectedStatus(
   { lab }: World,
@@ -72,7 +80,8 @@ export function expectedStatus(
   if (access.auth.includes("none")) return answerOf(sent, null);
   if (identity === null) return 401;
   if (!access.auth.includes(identity.kind)) return 403;
-  // A device may act for itself when it is accepted (rules 1.8, Q3): these wait, and the request names another one.
+  // A device can act for itself once it is accepted (rules 1.8, Q3). These devices are pending, and the request refers
+  // to another device.
   if (identity.kind === "device") return OF_ITSELF.includes(id) ? answerOf(sent, null) : 403;
   if (access.minRole === null) return answerOf(sent, identity);
   const inPath = access.pathParams.includes("tenant");

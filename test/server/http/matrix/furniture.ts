@@ -4,7 +4,7 @@ import { type CallOptions, enroll, type TestApp } from "../testApp.ts";
 import type { Id } from "./requests.ts";
 import { newMac, type Place, type World } from "./world.ts";
 
-/** One object of every kind that a namespace can have, by the names that paths have for them. */
+/** The identifiers of one object of each kind in a namespace, as paths use them. */
 export interface Furniture {
   readonly device: string;
   readonly container: string;
@@ -20,7 +20,7 @@ export interface Furniture {
 
 const WEB = { id: "alpine", pretty_name: "Alpine", version: "v0.19.0", arch: "amd64", platform: "connector" };
 
-/** A new key as the wire has it: base64 of its authorized_keys line. */
+/** Creates a public key in the wire format: base64 of its authorized_keys line. */
 function newPublicKey(): string {
   const { x = "" } = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
   const field = (bytes: Buffer) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes]);
@@ -28,29 +28,29 @@ function newPublicKey(): string {
   return Buffer.from(`ssh-ed25519 ${blob.toString("base64")}\n`).toString("base64");
 }
 
-/** Puts one object of every kind into a namespace. */
+/** Creates one object of each kind in a namespace. */
 export async function furnish({ app }: World, place: Place, name: string): Promise<Furniture> {
   const { token } = place.owner;
-  const make = async (id: Id, options: CallOptions) => {
+  const create = async (id: Id, options: CallOptions) => {
     const answer = await app.call(id, { token, ...options });
     expect(answer.status, `${id} ${answer.text}`).toBe(200);
     return answer.body;
   };
   const { uid: device } = await enroll(app, place.tenant, newMac());
-  await make("acceptDevice", { params: { uid: device } });
+  await create("acceptDevice", { params: { uid: device } });
   const { uid: container } = await enroll(app, place.tenant, newMac(), { info: WEB });
-  await make("createDeviceTag", { params: { uid: device }, body: { tag: name } });
-  await make("createContainerTag", { params: { uid: container }, body: { tag: name } });
+  await create("createDeviceTag", { params: { uid: device }, body: { tag: name } });
+  await create("createContainerTag", { params: { uid: container }, body: { tag: name } });
   const filter = { tags: [name] };
   const publicKey = { name, username: "root", filter, data: newPublicKey() };
-  const { fingerprint } = await make("createPublicKey", { body: publicKey });
+  const { fingerprint } = await create("createPublicKey", { body: publicKey });
   const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
-  const { id } = await make("createFirewallRule", { body: rule });
-  await make("createApiKey", { body: { name, expires_at: 30, role: "observer" } });
+  const { id } = await create("createFirewallRule", { body: rule });
+  await create("createApiKey", { body: { name, expires_at: 30, role: "observer" } });
   const forward = { host: "127.0.0.1", port: 8080, ttl: -1 };
-  const { address: tunnel } = await make("createTunnel", { params: { uid: device }, body: forward });
-  await make("connectorCreate", { body: { address: `${name}.example.org`, port: 2375 } });
-  const [{ uid: connector }] = await make("connectorList", {});
+  const { address: tunnel } = await create("createTunnel", { params: { uid: device }, body: forward });
+  await create("connectorCreate", { body: { address: `${name}.example.org`, port: 2375 } });
+  const [{ uid: connector }] = await create("connectorList", {});
   const member = place.members.get("observer")?.id ?? "";
   const session = await makeSession(app, place.tenant, device);
   return {
@@ -67,7 +67,7 @@ export async function furnish({ app }: World, place: Place, name: string): Promi
   };
 }
 
-/** A session that began past the service, which has sessions from an SSH entry; something of it is recorded. */
+/** Creates a session with a record directly in the database, since the service creates sessions only for SSH logins. */
 async function makeSession(app: TestApp, tenantId: string, deviceUid: string): Promise<string> {
   const uid = randomBytes(32).toString("hex");
   const at = app.services.now();
@@ -80,13 +80,13 @@ async function makeSession(app: TestApp, tenantId: string, deviceUid: string): P
   return uid;
 }
 
-/** The body of an operation's request, where it must name the furniture too. */
+/** The body of an operation's request, with the identifiers that it must contain. */
 export function bodyFor(id: Id, body: unknown, { device, session }: Furniture): unknown {
   if (id === "closeSession") return { device };
   return id === "recordSession" ? { ...(body as object), uid: session } : body;
 }
 
-/** Parameters of an operation's path that name the furniture, whatever they are called there. */
+/** The parameters of an operation's path, with the identifiers of the objects. */
 export function paramsFor(id: Id, names: readonly string[], furniture: Furniture): Record<string, string> {
   const { device, container, tag, fingerprint, rule, key, member, session, tunnel, connector } = furniture;
   const kinds = { Member: member, Container: container, Session: session, connector };
@@ -99,7 +99,7 @@ export function paramsFor(id: Id, names: readonly string[], furniture: Furniture
   return Object.fromEntries(
     named.map((name) => {
       const value = all[name];
-      if (value === undefined) throw new Error(`${id}: say in paramsFor what its {${name}} is`);
+      if (value === undefined) throw new Error(`${id}: add the parameter {${name}} to paramsFor`);
       return [name, value];
     }),
   );

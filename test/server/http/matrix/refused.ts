@@ -8,7 +8,7 @@ import type { World } from "./world.ts";
 const HOUR = 3600;
 const { privateKey: foreignKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 
-/** Tokens that look like one of the lab's owner and are none. */
+/** Invalid tokens that resemble a token of the lab's owner. */
 async function tokens({ app, lab }: World): Promise<Record<string, string>> {
   const { kid, publicKey, privateKey } = app.services.keys;
   const now = Math.floor(app.services.now().getTime() / 1000);
@@ -67,13 +67,13 @@ async function expiredKey({ app, lab }: World): Promise<string> {
 
 async function deletedKey({ app, lab }: World): Promise<string> {
   const { token } = lab.owner;
-  const made = await app.call("createApiKey", { token, body: { name: "deleted", expires_at: 30 } });
+  const created = await app.call("createApiKey", { token, body: { name: "deleted", expires_at: 30 } });
   const deleted = await app.call("deleteApiKey", { token, params: { key: "deleted" } });
-  expect([made.status, deleted.status]).toEqual([200, 200]);
-  return made.body.id;
+  expect([created.status, deleted.status]).toEqual([200, 200]);
+  return created.body.id;
 }
 
-/** Credentials that are worth nothing (rules section 1, 2 and 3), by what is wrong with them. */
+/** Invalid credentials (rules, sections 1, 2 and 3), by their fault. */
 export async function refusedCredentials(world: World): Promise<Record<string, Credentials>> {
   const { app, lab, removed, pending } = world;
   const forLab = (user: typeof removed) => app.tokenOf({ ...user, tenant: lab.tenant });
@@ -93,6 +93,6 @@ export async function refusedCredentials(world: World): Promise<Record<string, C
     "a key's digest": { apiKey: digestOf(lab.keys.get("owner") ?? "") },
     "expired key": { apiKey: await expiredKey(world) },
     "deleted key": { apiKey: await deletedKey(world) },
-    "unknown key beside the owner's token": { apiKey: unknown, token: lab.owner.token },
+    "unknown key next to the owner's token": { apiKey: unknown, token: lab.owner.token },
   };
 }

@@ -4,17 +4,20 @@ import type { World } from "./world.ts";
 
 export type Id = keyof typeof operations;
 
-/** A request that is let through to the operation, and there changes nothing. */
+/** A request that reaches the operation and changes nothing there. */
 export interface Sent extends CallOptions {
-  /** The answer to whom it is let through. */
+  /** The status of the response to a caller that reaches the operation. */
   readonly status: number | ((labRole: Role | null, owns: boolean) => number);
-  /** Let through, it ends something, which must therefore be made for the purpose: for each caller, or once for all. */
+  /**
+   * Set if the request ends something when a caller reaches the operation. `something` needs a new world for each
+   * caller; `caller` ends only the caller, so all callers share one world.
+   */
   readonly ends?: "something" | "caller";
 }
 
-/** Of no mail. */
+/** A token that no mail contains. */
 const token = "00000000-0000-4000-8000-000000000000";
-const nobody = { uid: "0".repeat(24) };
+const missingUser = { uid: "0".repeat(24) };
 const tags = ["nowhere"];
 const tag = "nowhere";
 const filter = { tags };
@@ -24,17 +27,17 @@ const data = Buffer.from(
 const publicKey = { name: "key", username: "root", filter };
 const rule = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
 const paymentMethod = { id: "pm_visa_4242_203010_1" };
-/** Codes that belong to no secret. */
+/** Codes that match no secret. */
 const mfa = { code: "000000", secret: "A".repeat(32), recovery_codes: ["AAAABBBBCCCCDDDD"] };
 
 /**
- * A request of each operation. Where it needs an object there is none, where it would make one the name is taken or
- * a tag missing: the values are valid, and it goes as far as a request can that changes nothing.
+ * One request for each operation. It refers to an object that does not exist, to a name that is taken, or to a tag that
+ * does not exist. The values are valid: each request gets as far as a request without effects can.
  */
 export function requestsOf({ lab }: World): Record<Id, Sent> {
   const tenant = { tenant: lab.tenant };
   const uid = { uid: "0".repeat(64) };
-  const member = { ...tenant, ...nobody };
+  const member = { ...tenant, ...missingUser };
   const fingerprint = { fingerprint: Array(16).fill("00").join(":") };
   const id = { id: "471100" };
   const key = { key: "nokey" };
@@ -42,7 +45,7 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
   const seat = { ...uid, seat: "0" };
   const connector = { uid: "00000000-0000-4000-8000-000000000000" };
   const missing = { status: 404 };
-  // They are for WebSockets, which these requests are not.
+  // These operations require a WebSocket, and the requests are plain HTTP.
   const noWebSocket = { status: 400 };
   const listing = { status: 200 };
   const forMembers = (labRole: Role | null) => (labRole === null ? 404 : 200);
@@ -60,12 +63,12 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     authSshPublicKey: { body: { ...fingerprint, data: "text" }, ...missing },
     offlineDevice: { params: uid, ...missing },
     registerUser: { body: {}, status: 400 },
-    validateAccount: { query: { email: "nobody@example.org", token }, ...missing },
+    validateAccount: { query: { email: "missing@example.org", token }, ...missing },
     resendEmail: { body: {}, status: 400 },
     recoverPassword: { body: {}, status: 400 },
-    updateRecoverPassword: { params: nobody, body: {}, status: 400 },
-    lookupUserStatus: { params: { ...tenant, id: nobody.uid }, query: { sig: "nonsense" }, ...missing },
-    // SAML is off.
+    updateRecoverPassword: { params: missingUser, body: {}, status: 400 },
+    lookupUserStatus: { params: { ...tenant, id: missingUser.uid }, query: { sig: "nonsense" }, ...missing },
+    // SAML is disabled.
     getSamlAuthUrl: { status: 501 },
     getInfo: listing,
     healthcheck: listing,
@@ -76,9 +79,9 @@ export function requestsOf({ lab }: World): Record<Id, Sent> {
     enableMfa: { body: mfa, status: 400 },
     disableMfa: { body: { code: mfa.code }, status: 400 },
     updateUser: { body: { password: "another-horse" }, status: 400 },
-    updateUserData: { params: { id: nobody.uid }, body: {}, status: 403 },
+    updateUserData: { params: { id: missingUser.uid }, body: {}, status: 403 },
     updateUserPassword: {
-      params: { id: nobody.uid },
+      params: { id: missingUser.uid },
       body: { current_password: "wrong-horse", new_password: "another-horse" },
       status: 403,
     },

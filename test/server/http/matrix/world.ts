@@ -2,24 +2,24 @@ import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
 import { expect } from "vitest";
 import { enrollProven, type TestApp, type TestUser } from "../testApp.ts";
 
-/** A namespace with a member and an API key of every role, and a device. */
+/** A namespace with a member and an API key for each role, and a device. */
 export interface Place {
   readonly tenant: string;
   readonly owner: TestUser;
-  /** By role; their tokens are for this namespace. */
+  /** Members by role. Their tokens are for this namespace. */
   readonly members: ReadonlyMap<Role, TestUser>;
-  /** Secrets by role; the key's name is that of the role. */
+  /** Secrets by role. Each key has the name of its role. */
   readonly keys: ReadonlyMap<Role, string>;
   readonly uid: string;
   readonly deviceToken: string;
 }
 
-/** Two namespaces that have nothing to do with each other, and users at their edges. */
+/** Two unrelated namespaces, and users with limited access to them. */
 export interface World {
   readonly app: TestApp;
   readonly lab: Place;
   readonly elsewhere: Place;
-  /** Administrator of the lab, and owner of `own`. */
+  /** The administrator of the lab, who owns the namespace `own`. */
   readonly guest: TestUser;
   readonly own: string;
   readonly homeless: TestUser;
@@ -30,13 +30,15 @@ export interface World {
 let worlds = 0;
 let devices = 0;
 
-/** A MAC address that no device has yet. */
+/** Returns a MAC address that no device has. */
 export const newMac = (): string => {
   devices += 1;
   return `02:00:00:00:${[devices >> 8, devices & 255].map((byte) => byte.toString(16).padStart(2, "0")).join(":")}`;
 };
 
-/** Makes a membership past the service: on a cloud instance it would wait for the user's consent. */
+/**
+ * Creates a membership directly in the database. On a cloud instance, the service would wait for the user's consent.
+ */
 async function addMember(
   app: TestApp,
   tenantId: string,
@@ -48,7 +50,7 @@ async function addMember(
   await app.services.db.member.create({ data: { tenantId, userId, role, status, addedAt } });
 }
 
-/** An API key that is named like its role; answers its secret. */
+/** Creates an API key with the name of its role; returns its secret. */
 async function makeKey(app: TestApp, { token }: TestUser, role: Role): Promise<string> {
   const body = { name: role, expires_at: 30, role };
   const key = await app.call("createApiKey", { token, body });
@@ -73,7 +75,7 @@ async function makePlace(app: TestApp, name: string): Promise<Place> {
   return { tenant, owner, members, keys, uid, deviceToken };
 }
 
-/** Makes a world of its own; there can be several in one service. */
+/** Creates a separate world. One service can have several. */
 export async function makeWorld(app: TestApp): Promise<World> {
   worlds += 1;
   const name = (text: string) => `${text}${worlds}`;
@@ -81,11 +83,11 @@ export async function makeWorld(app: TestApp): Promise<World> {
   const elsewhere = await makePlace(app, name("elsewhere"));
   const guest = await app.user(name("guest"), name("guests"));
   await addMember(app, lab.tenant, guest.id, "administrator");
-  // So that a key of this name can be made in no namespace any more.
+  // With this key, the name is taken in every namespace.
   await makeKey(app, guest, "observer");
   const pending = await app.user(name("pending"));
   await addMember(app, lab.tenant, pending.id, "administrator", "pending");
-  // Members once: their tokens were good, what they were good for is gone.
+  // A former member, whose token was valid until the membership was removed.
   const removed = await app.user(name("removed"));
   await addMember(app, lab.tenant, removed.id, "administrator");
   const params = { tenant: lab.tenant, uid: removed.id };
