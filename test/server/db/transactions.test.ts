@@ -16,7 +16,7 @@ test("keeps an acknowledged write after the rollback of another request's transa
   // Prisma starts a statement only when it is awaited, hence `then`.
   const write = client.user.create({ data: user("acknowledged") }).then((written) => written.id);
   const read = client.user.findMany().then((users) => users.map((found) => found.id));
-  // Unless the transaction blocks them, they are done when the same statements on another database are done.
+  // Unless the transaction blocks them, both statements are done as soon as the same ones on another database are.
   await other.client.user.create({ data: user("elsewhere") });
   await other.client.user.findMany();
   mayFail.resolve();

@@ -7,7 +7,7 @@ const CONSOLE = "https://console.example.org";
 describe("the headers for browsers", () => {
   const paths = ["/info", "/api/devices", "/nowhere", "/api/devices/%zz", "/openapi.json"];
 
-  test("restrict the browser in every response, regardless of its status", async () => {
+  test("restrict the browser in every response, whatever its status", async () => {
     const app = await testApp();
     for (const path of paths) {
       const { headers, status } = await app.send("GET", path);

@@ -3,8 +3,8 @@ import { buildApp } from "../../../server/app.ts";
 import type { TestApp, TestUser } from "./testApp.ts";
 
 /**
- * Sends a request and withholds the end of its body. Resolves when a separate listener has checked the credential. The
- * caller's next steps then run before the service has read the request.
+ * Sends a request and withholds the end of its body. When the promise resolves, a separate listener has checked the
+ * credential, and the service has not yet read the objects of the request.
  * @returns a function that sends the rest of the body and returns the status
  */
 export async function holdRequest(

@@ -64,7 +64,7 @@ const WHOLE: readonly Part[] = [
 describe.each(PARTS)("on the $edition edition", expectTable);
 // About seven thousand requests for each edition.
 describe.each(WHOLE)(
-  "on the $edition edition, with every operation and caller,",
+  "on the $edition edition, for all operations and callers,",
   { tags: ["long"] },
   expectTable,
 );

@@ -97,7 +97,8 @@ describe.each(byId)("%s", (id) => {
     // The precondition of a write fails: the write finds the object and does not change it.
     const headers: Record<string, string> = reads ? {} : { "if-match": '"another"' };
     const { status, text } = await app.call(id, { ...aimedAtLab(id), token, headers });
-    // An undeclared object has no revision. `connectorInfo` fails, since no engine runs.
+    // An object that programs cannot declare has no revision, so its writes ignore `If-Match`. `connectorInfo` fails,
+    // since no engine runs.
     const found = id === "connectorInfo" ? 500 : 200;
     expect(status, text).toBe(reads || !takesIfMatch(operations[id]) ? found : 412);
   });

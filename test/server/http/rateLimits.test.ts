@@ -111,7 +111,7 @@ test("stores counts in the database for all instances, with digests of names", a
     ["login from 203.0.113.7", 2],
     [expect.stringMatching(/^login as [0-9a-f]{64}$/), 2],
   ]);
-  // These are requests to another instance, from the view of this one.
+  // The new count simulates requests to another instance.
   await app.services.db.rateLimit.updateMany({ data: { count: 9 } });
   expect((await login("bob", "203.0.113.7")).status).toBe(429);
 });
@@ -125,7 +125,7 @@ test("discards counts of a clock that was ahead, also of another instance and af
   app.pass(month);
   for (const status of [401, 401, 429]) expect((await login("ana", "203.0.113.7")).status).toBe(status);
   expect([await report(), await report()]).toEqual([200, 429]);
-  // This instance has no copy of the end that the database now contains, and that is a month ahead after the next step.
+  // The database now has an end that this instance has not read. After the next step, this end is a month ahead.
   await app.services.db.rateLimit.updateMany({
     data: { endsAt: BigInt(app.services.now().getTime() + 1000) },
   });

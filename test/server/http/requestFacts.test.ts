@@ -66,7 +66,7 @@ test("uses the last address in X-Forwarded-For that is not a trusted proxy", asy
   expect(await forwarded("203.0.113.7:50123")).toBe("203.0.113.7");
   expect(await forwarded("[2001:db8::7]:50123")).toBe("2001:db8::7");
   expect(await forwarded("10.1.1.2, 10.1.1.1")).toBe("10.1.1.2");
-  // The X-Real-IP of an inner proxy is the outer proxy. X-Forwarded-For also contains the client.
+  // An inner proxy sets X-Real-IP to the outer proxy. X-Forwarded-For also contains the client.
   expect(await address({ "x-real-ip": "10.1.1.1", "x-forwarded-for": "203.0.113.7, 10.1.1.1" })).toBe(
     "203.0.113.7",
   );

@@ -9,7 +9,7 @@ export interface Form {
   readonly query: Readonly<Record<string, string | number>>;
   /** True if no index has the order, as with a requested field or rows found by a tag. */
   readonly sorted?: boolean;
-  /** The table, if all callers see all of its rows: an index gives their order and number. */
+  /** A table whose rows are visible to all callers. An index gives their order and number. */
   readonly whole?: string;
 }
 

@@ -55,7 +55,7 @@ async function fillAll(client: Database["client"]): Promise<void> {
   await client.rateLimit.create({ data: { key: "login as x", count: 3, endsAt: 1_900_000_000_123n } });
   await client.instance.create({ data: { id: "i", peerUrl: "http://10.0.0.1:8081", lastSeen: at } });
   await client.terminalTicket.create({ data: { digest: "d", sealed: "sealed", expiresAt: at } });
-  await client.retiredTenant.create({ data: { tenantId: "gone" } });
+  await client.retiredTenant.create({ data: { tenantId: "retired" } });
   await client.signingKey.create({ data: { kid: "k", sealed: "sealed", createdAt: at } });
   await client.namespace.create({
     data: {
@@ -216,7 +216,7 @@ test("a row that PostgreSQL rejects undoes the whole copy, and the error does no
   const { sqlite } = await source(async (client) => {
     await client.user.create({ data: user("ann") });
     await client.user.create({ data: { ...user("bob"), passwordHash: "do-not-show\u0000" } });
-    await client.retiredTenant.create({ data: { tenantId: "gone" } });
+    await client.retiredTenant.create({ data: { tenantId: "retired" } });
   });
   const url = await target();
   const failure = await copyToPostgresql(sqlite, url, () => {}).catch((error: Error) => error);

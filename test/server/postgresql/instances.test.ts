@@ -185,7 +185,7 @@ test("a new password invalidates the user's other tokens everywhere immediately"
   expect((await login(elsewhere, "changing", "another-horse")).status).toBe(200);
 });
 
-test("requests with one idempotency key create one object, at any instances", async () => {
+test("requests with one idempotency key create one object, at any instance", async () => {
   const { token, tenant } = await session();
   const headers = { "idempotency-key": "one-of-all" };
   const filter = { hostname: ".*" };

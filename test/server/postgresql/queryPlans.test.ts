@@ -26,7 +26,7 @@ let ana: TestUser;
 
 beforeAll(async () => {
   app = await startApp({ edition: "cloud", maximumPendingDevices: 10 * ROWS }, async (location) => {
-    if (!("url" in location)) throw new Error("these are PostgreSQL's plans");
+    if (!("url" in location)) throw new Error("this test needs PostgreSQL");
     database = await openRecordingPostgresql(location.url);
     return database;
   });

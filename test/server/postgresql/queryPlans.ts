@@ -25,7 +25,7 @@ function scanned(step: Step): string[] {
   return whole ? [step["Relation Name"] ?? step["Index Name"]?.split("_")[0] ?? type] : [];
 }
 
-/** PostgreSQL treats plans as equal if their costs differ by a hundredth, so a cheaper step can have any type. */
+/** PostgreSQL treats plans as equal if their costs differ by up to a hundredth, so a cheaper step can have any type. */
 const counts = (step: Step, plan: Step) => step["Total Cost"] > plan["Total Cost"] / 100;
 
 /** With these options, plans use every possible index and read rows one by one. */

@@ -8,8 +8,8 @@ import { startStallingProxy } from "../../support/proxy.ts";
 import { startApp } from "../http/testApp.ts";
 
 /**
- * Milliseconds of silence. A real service waits ten seconds. A working database must be able to respond in half of the
- * time.
+ * The silence, in milliseconds, after which the database is unreachable. The service's default is ten seconds. A working
+ * database must be able to respond in half of the time.
  */
 const SILENCE = 4_000;
 
@@ -18,7 +18,7 @@ async function start({ onTestFinished }: TestContext) {
   const direct = Promise.withResolvers<URL>();
   const through = Promise.withResolvers<string>();
   const starting = startApp({}, async (location: DatabaseLocation): Promise<Database> => {
-    if (!("url" in location)) throw new Error("this is a test of PostgreSQL");
+    if (!("url" in location)) throw new Error("this test needs PostgreSQL");
     direct.resolve(new URL(location.url));
     // There are fewer connections than waiting requests.
     return openDatabase({ ...location, url: await through.promise, connections: 4, silence: SILENCE });

@@ -125,7 +125,7 @@ async function opened() {
   const folder = testFolder();
   const { client, snapshots, close } = await openDatabase({ file: join(folder, "test.db") });
   onTestFinished(close);
-  if (!snapshots) throw new Error("SQLite has snapshots");
+  if (!snapshots) throw new Error("the SQLite database has no snapshots");
   const rowsOf = async () => {
     const { file, size } = await snapshots.take();
     const content = await file.readFile();

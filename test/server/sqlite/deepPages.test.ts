@@ -17,7 +17,7 @@ const uidOf = (n: number) => String(n).padStart(64, "0");
 
 beforeAll(async () => {
   app = await startApp({}, async (location) => {
-    if (!("file" in location)) throw new Error("these are SQLite's queries");
+    if (!("file" in location)) throw new Error("this test needs SQLite");
     database = await openRecordingSqlite(location.file);
     return database;
   });

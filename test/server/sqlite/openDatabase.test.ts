@@ -106,7 +106,7 @@ test("keeps values of a failed call out of its error", async () => {
   expect(`${failure} ${(failure as Error).stack} ${JSON.stringify(failure)}`).not.toContain("do-not-show");
 });
 
-test("belongs to one owner; secondProcess.test.ts tests another process", async () => {
+test("rejects a second owner in the same process", async () => {
   const { file, client } = await testDatabase();
   await expect(openDatabase({ file })).rejects.toThrow(`The database ${file} is in use by another process`);
   await client.user.create({ data: user("ann") });

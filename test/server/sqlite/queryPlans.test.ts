@@ -20,7 +20,7 @@ let ana: TestUser;
 
 beforeAll(async () => {
   app = await startApp({ edition: "cloud", maximumPendingDevices: 10 * ROWS }, async (location) => {
-    if (!("file" in location)) throw new Error("these are SQLite's plans");
+    if (!("file" in location)) throw new Error("this test needs SQLite");
     database = await openRecordingSqlite(location.file);
     return database;
   });

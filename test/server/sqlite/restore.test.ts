@@ -19,7 +19,7 @@ import { callServerCommand } from "../../support/serverCommand.ts";
 import { runServerCommand, startService, type TestService, testService } from "../../support/service.ts";
 
 const ann = { username: "ann", password: "hunter22" };
-/** The folder of a backup that contains the user ann, and of the secret of its service. */
+/** A folder with a backup that contains the user ann, and with the secret of the service. */
 let kept: string;
 const backup = () => join(kept, "backup.db");
 

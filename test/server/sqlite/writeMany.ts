@@ -1,5 +1,5 @@
-// The program of memory.test.ts, which runs it in a separate process with --expose-gc. It writes rows one by one, every
-// other one in a transaction, and prints the memory in bytes that each row of the second half kept.
+// The program that memory.test.ts runs in a separate process with --expose-gc. It writes rows one by one, every other
+// one in a transaction. It then prints the memory, in bytes, that each row of the second half kept.
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 import { user } from "../db/rows.ts";
 

@@ -19,7 +19,7 @@ const ADDITIONS: Readonly<Record<string, Access>> = {
   },
 };
 
-/** Least roles that the list leaves open (rules Q3; reading for the first). */
+/** Minimum roles that the list does not state. Rules Q3 decide the second; the first is an interpretation. */
 const DECIDED_ROLES: Readonly<Record<string, string>> = {
   authSshPublicKey: "observer",
   offlineDevice: "operator",
@@ -29,7 +29,7 @@ const DECIDED_ROLES: Readonly<Record<string, string>> = {
 const LEVELS = ["observer", "operator", "administrator", "owner"];
 /** Editions. Each one includes the operations of those before it (rules, section 19). */
 const EDITIONS = ["community", "enterprise", "cloud"];
-/** Rules section 19: routed on every edition; a lower one answers that it has none. */
+/** Operations that every edition routes (rules, section 19). A lower edition responds that it does not have them. */
 const ALWAYS_ROUTED = ["getSamlAuthUrl"];
 /**
  * Operations that check the membership in the path's namespace, whichever namespace the token is for (rules 5.5, 5.7).

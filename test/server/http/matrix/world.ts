@@ -83,7 +83,7 @@ export async function makeWorld(app: TestApp): Promise<World> {
   const elsewhere = await makePlace(app, name("elsewhere"));
   const guest = await app.user(name("guest"), name("guests"));
   await addMember(app, lab.tenant, guest.id, "administrator");
-  // With this key, the name is taken in every namespace.
+  // This key makes the key name `observer` taken in every namespace.
   await makeKey(app, guest, "observer");
   const pending = await app.user(name("pending"));
   await addMember(app, lab.tenant, pending.id, "administrator", "pending");
