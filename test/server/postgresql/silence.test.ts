@@ -8,8 +8,8 @@ import { startStallingProxy } from "../../support/proxy.ts";
 import { startApp } from "../http/testApp.ts";
 
 /**
- * The silence, in milliseconds, after which the database is unreachable. The service's default is ten seconds. A working
- * database must be able to respond in half of the time.
+ * The silence, in milliseconds, after which the database is unreachable. The service's default is ten seconds. A
+ * working database must be able to respond in half of the time.
  */
 const SILENCE = 4_000;
 
