@@ -3,11 +3,14 @@ import { join } from "node:path";
 import { parseJson } from "@gatehouse-access/sdk/json";
 import { EngineError, ifThere, writeDurably } from "../engine/index.ts";
 
-/** Where a run of drift keeps something of a stack beside its program; of `organization/project/stack` the last part counts. */
+/**
+ * Path of a file in the project directory in which `drift` keeps data of a stack for its next run. For
+ * `organization/project/stack`, the file name contains only `stack`.
+ */
 export const keptPath = (folder: string, what: "seen" | "notified", stack: string): string =>
   join(folder, `access.${what}.${stack.split("/").at(-1)}.json`);
 
-/** What a run of drift keeps for the next one: an object, as JSON. */
+/** A JSON file in which `drift` keeps an object for its next run. */
 export class KeptFile<T extends object> {
   readonly #path: string;
 
@@ -15,40 +18,42 @@ export class KeptFile<T extends object> {
     this.#path = path;
   }
 
-  /** Undefined if there is no file. @throws EngineError (`project`) if the file cannot be read or understood */
+  /** Undefined if the file does not exist. @throws EngineError (`project`) if the file cannot be read or parsed */
   async read(): Promise<Partial<T> | undefined> {
     try {
       const text = await ifThere(readFile(this.#path, "utf8"));
       if (text === undefined) return undefined;
       const kept: unknown = parseJson(text);
-      if (typeof kept !== "object" || kept === null) throw new Error("it holds no object");
+      if (typeof kept !== "object" || kept === null) throw new Error("it does not contain a JSON object");
       return kept as Partial<T>;
     } catch (error) {
       throw this.#cannot("read", error);
     }
   }
 
-  /** Replaces the whole file or nothing. @throws EngineError (`project`) if the file cannot be written */
+  /** Replaces the file atomically. @throws EngineError (`project`) if the file cannot be written */
   async write(kept: T): Promise<void> {
     try {
       await writeDurably(this.#path, `${JSON.stringify(kept, null, 2)}\n`);
     } catch (error) {
-      throw this.#cannot("written", error);
+      throw this.#cannot("write", error);
     }
   }
 
   #cannot(what: string, cause: unknown): EngineError {
-    return new EngineError("project", `${this.#path} cannot be ${what}: ${(cause as Error).message}`, {
+    return new EngineError("project", `Cannot ${what} ${this.#path}: ${(cause as Error).message}`, {
       cause,
     });
   }
 }
 
+/** The times at which runs of `drift` first found objects, RFC 3339 in UTC, by name. */
 export type SeenTimes = Readonly<Record<string, string>>;
 
 /**
- * When runs first found things, for services that keep no trail. The file then holds what this run found.
- * @param names what this run found
+ * Returns when `drift` first found objects, for services without an audit trail. Afterwards the file contains the
+ * objects of this run only.
+ * @param names the objects that this run found
  * @throws EngineError (`project`) if the file cannot be read or written
  */
 export async function firstSeen(file: KeptFile<SeenTimes>, names: readonly string[]): Promise<SeenTimes> {

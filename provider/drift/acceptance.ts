@@ -13,28 +13,32 @@ import { terraformName } from "../terraform/types.ts";
 import { changedFields } from "./changedFields.ts";
 import type { Acceptance } from "./driftReport.ts";
 
+/** The program or configuration that an {@link Acceptance} changes. */
 export interface AcceptingProgram {
   readonly language: Format;
   readonly steps: readonly Step[];
-  /** What new resources of Terraform give as `provider`; undefined where they need not give it. */
+  /** The `provider` argument of new Terraform resources; undefined if they do not need it. */
   readonly provider?: string | undefined;
 }
 
 const EXCEPTED_DAYS = 30;
 const DAY = 24 * 60 * 60_000;
 
-/** How a program comes to agree with what was found, for somebody who wants it to stay. */
+/** The changes of a program that accept the drift, for users who want to keep the live objects. */
 export function acceptanceOf(
   drifted: readonly ShownStep[],
   unmanaged: readonly LiveObject[],
   now: Date,
   { language, steps, provider }: AcceptingProgram,
 ): Acceptance {
-  // An import of Terraform takes over whatever has an id.
-  const canBe = ({ definition }: LiveObject) =>
+  // Terraform can import every object that has an id.
+  const isAdoptable = ({ definition }: LiveObject) =>
     language === "terraform" || definition.inputs.adopt !== undefined;
-  const { declarable: objects, undeclarable } = declarable(unmanaged.filter(canBe));
-  const left = [...unmanaged.filter((object) => !canBe(object)), ...undeclarable.map(({ object }) => object)];
+  const { declarable: objects, undeclarable } = declarable(unmanaged.filter(isAdoptable));
+  const left = [
+    ...unmanaged.filter((object) => !isAdoptable(object)),
+    ...undeclarable.map(({ object }) => object),
+  ];
   const until = new Date(now.getTime() + EXCEPTED_DAYS * DAY).toISOString().slice(0, 10);
   const known = [...steps, ...drifted];
   const namesOf = (kind?: string) =>
@@ -60,13 +64,13 @@ function changeLine(step: ShownStep, planned: Step | undefined, language: Format
   const definition = definitionOf(step);
   const fields = changedFields(step).filter(({ path }) => !definition || topOf(path) in definition.inputs);
   if (op === "delete") return `remove ${title}`;
-  const undo = `undo it by ${isTerraform ? "terraform apply" : "drift --repair"}`;
+  const revert = `revert it with ${isTerraform ? "terraform apply" : "drift --repair"}`;
   if (fields.length === 0) {
     const refresh = isTerraform ? "terraform apply -refresh-only" : "gatehouse refresh";
-    return `${title}: nothing to change; the state takes note of it by ${refresh}`;
+    return `${title}: no change needed; update the state with ${refresh}`;
   }
   if (fields.some(({ new: now }) => holds(now, "[secret]"))) {
-    return `${title}: ${fields.map(({ path }) => path).join(", ")} cannot be shown; ${undo}`;
+    return `${title}: ${fields.map(({ path }) => path).join(", ")} cannot be shown; ${revert}`;
   }
   if (definition) {
     const inputs = fields.reduce<Values>(
@@ -75,22 +79,22 @@ function changeLine(step: ShownStep, planned: Step | undefined, language: Format
     );
     const changed = new Set(fields.map(({ path }) => topOf(path)));
     const refused = check(definition, inputs).failures.filter(({ field }) => changed.has(String(field?.[0])));
-    // A resource that declares a list of nothing declares nothing.
+    // A resource with an empty list declares nothing.
     const isEmptied = ({ field: [name = "", ...inside] = [] }: { readonly field?: FieldPath }) =>
       inside.length === 0 && Array.isArray(inputs[name]) && inputs[name].length === 0;
     if (refused.length > 0 && refused.every(isEmptied)) return `remove ${title}`;
-    if (refused[0]) return `${title}: no program can declare this (${refused[0].message}); ${undo}`;
+    if (refused[0]) return `${title}: a program cannot declare this value (${refused[0].message}); ${revert}`;
   }
   const changes = fields.map(({ path, new: now }) => {
     const shown = isTerraform ? path.split(".").map(terraformName).join(".") : path;
-    return now === undefined ? `leave out ${shown}` : assigned[language](shown, now);
+    return now === undefined ? `omit ${shown}` : assigned[language](shown, now);
   });
   return `${title}: ${changes.join(", ")}`;
 }
 
 const assigned: Readonly<Record<Format, (field: string, value: unknown) => string>> = {
   typescript: (field, value) => `${field} = ${inline(value)}`,
-  // Every value of JSON is one of YAML; `$$` means `$` there.
+  // Every JSON value is a YAML value. Pulumi YAML reads `$$` as `$`.
   yaml: (field, value) => `${field}: ${jsonLine(literalText(value))}`,
   terraform: (field, value) => `${field} = ${hcl(value)}`,
 };
@@ -98,9 +102,9 @@ const assigned: Readonly<Record<Format, (field: string, value: unknown) => strin
 type Values = Readonly<Record<string, Shown | undefined>>;
 
 function withValue(values: Values, [name = "", ...inner]: readonly string[], now: Shown | undefined): Values {
-  const found = values[name];
-  const isMap = typeof found === "object" && found !== null && !Array.isArray(found);
-  const value = inner.length === 0 ? now : (withValue(isMap ? found : {}, inner, now) as Shown);
+  const outer = values[name];
+  const isMap = typeof outer === "object" && outer !== null && !Array.isArray(outer);
+  const value = inner.length === 0 ? now : (withValue(isMap ? outer : {}, inner, now) as Shown);
   const others = Object.entries(values).filter(([key]) => key !== name);
   return Object.fromEntries([...others, ...(value === undefined ? [] : [[name, value]])]);
 }

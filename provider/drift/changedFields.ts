@@ -3,8 +3,8 @@ import { definitionOf } from "../estate/liveObjects.ts";
 import { topOf } from "../plan/steps.ts";
 
 /**
- * The fields of a resource that somebody changed: those that a program may declare, whether this one does or not, and the
- * name and status of its device. Other fields change by themselves, as when a user accepts an invitation.
+ * The fields of a resource that count as drift: all fields that a program can declare, and the name and status of its
+ * device. Other fields change without a manual change, for example when a user accepts an invitation.
  */
 export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields">): FieldChange[] {
   const definition = definitionOf({ type });
@@ -13,16 +13,18 @@ export function changedFields({ type, fields }: Pick<ShownStep, "type" | "fields
   );
 }
 
-/** True where nothing changed but the name or the status of the device, which another resource may declare. */
-export function isDeviceAlone(step: Pick<ShownStep, "type" | "fields">): boolean {
+/** True if only the name or status of the device changed. Another resource may declare these. */
+export function isOnlyDevice(step: Pick<ShownStep, "type" | "fields">): boolean {
   const changed = changedFields(step);
   return changed.length > 0 && changed.every(isOfDevice);
 }
 
+/** The step without the fields that `ignoreChanges` of its resource lists. */
 export function withoutIgnored<S extends Pick<ShownStep, "fields">>(step: S, ignored: readonly string[]): S {
   const isIgnored = (path: string) =>
     ignored.some(
-      (one) => one === "*" || path === one || path.startsWith(`${one}.`) || path.startsWith(`${one}[`),
+      (entry) =>
+        entry === "*" || path === entry || path.startsWith(`${entry}.`) || path.startsWith(`${entry}[`),
     );
   return ignored.length === 0
     ? step
@@ -31,5 +33,5 @@ export function withoutIgnored<S extends Pick<ShownStep, "fields">>(step: S, ign
 
 const DEVICE_FIELDS: ReadonlySet<string> = new Set(["deviceName", "deviceStatus"]);
 
-// States of earlier versions do not have the status.
+// States of earlier versions do not contain the status.
 const isOfDevice = ({ path, old }: FieldChange): boolean => DEVICE_FIELDS.has(path) && old !== undefined;

@@ -9,36 +9,41 @@ import { accessSentence, memberSentence, PLAIN } from "../review/report/sections
 import { memberChanges } from "../review/reviewNamespace.ts";
 import type { DriftedNamespace } from "./driftReport.ts";
 
-/** The step of a resource whose object somebody changed or deleted. */
+/** The step of a resource whose object was changed or deleted out of band. */
 export type Drifted = Step & { readonly op: "update" | "delete" };
 
+/** The drift to evaluate in one namespace. */
 export interface NamespaceDrift {
   readonly estate: Estate;
   readonly plan: Plan;
-  /** The steps of what somebody changed or deleted, here or elsewhere. */
+  /** The steps of changed or deleted objects, in this and in other namespaces. */
   readonly drifted: readonly Drifted[];
-  /** The objects of the namespace that no program declares, without those that are excepted. */
+  /** The unmanaged objects of the namespace, without those that have an exception. */
   readonly unmanaged: readonly LiveObject[];
-  /** The namespace of resources that name none; an empty text where there is none. */
+  /** The namespace of resources without a tenant; an empty string if there is none. */
   readonly home: string;
 }
 
+/** The effect of drift on the access in one namespace. */
 export interface DriftMeaning {
   readonly namespace: DriftedNamespace;
-  /** As the program declares it. */
+  /** Access with all drift reverted. */
   readonly before: Access;
+  /** Live access. */
   readonly after: Access;
-  /** Of what somebody changed or deleted, by URN. */
+  /** The effects of changed or deleted objects, as sentences by URN. */
   readonly ofResources: ReadonlyMap<string, readonly string[]>;
   readonly ofObjects: ReadonlyMap<LiveObject, readonly string[]>;
   readonly unseen: readonly string[];
   readonly unknown: readonly string[];
 }
 
-/** Most rules, tags and members whose own part is told: each takes an evaluation of the whole namespace. */
+/**
+ * Maximum number of rules, tags and members that are evaluated one by one. Each takes an evaluation of the namespace.
+ */
 const EACH_MAX = 20;
 
-/** What drift means for who can reach what, all of it together and each part by itself. */
+/** Evaluates the effect of drift on access: of all drift together, and of each object. */
 export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const { estate, plan, drifted, unmanaged, home } = drift;
   const live = inOrder<NamespaceState>({ ...estate, unseen: [], unknown: [] });
@@ -61,7 +66,7 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const each = (work: () => readonly string[]): readonly string[] => {
     left -= 1;
     return left < 0
-      ? [`what it means was not evaluated: only ${EACH_MAX} changes of a namespace are`]
+      ? [`effect on access not evaluated: the limit is ${EACH_MAX} changes for each namespace`]
       : work();
   };
   const ofResources = drifted.map((resource) => {
@@ -75,12 +80,12 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   const ofObjects = unmanaged.map((object) => {
     switch (object.definition.name) {
       case "PublicKey":
-        return [object, byKey.get(idWithin(object)) ?? ["opens nothing, as things are"]] as const;
+        return [object, byKey.get(idWithin(object)) ?? ["gives no access at present"]] as const;
       case "FirewallRule":
       case "DeviceTagAttachment":
         return [object, each(() => ofPart(withoutObjects(live, [object])))] as const;
       default:
-        return [object, [rightsOf(object)]] as const;
+        return [object, [permissionsOf(object)]] as const;
     }
   });
   return {
@@ -99,16 +104,18 @@ export function driftMeaning(drift: NamespaceDrift): DriftMeaning {
   };
 }
 
-function rightsOf({ definition, state }: LiveObject): string {
+function permissionsOf({ definition, state }: LiveObject): string {
   const role = String(state?.role ?? "member");
-  const may = `may do what ${/^[aeiou]/.test(role) ? "an" : "a"} ${role} may`;
-  if (definition.name !== "ApiKey") return may;
-  return state?.expiresAt ? `${may}, until ${String(state.expiresAt).slice(0, 10)}` : `${may}, for ever`;
+  const permissions = `has the permissions of ${/^[aeiou]/.test(role) ? "an" : "a"} ${role}`;
+  if (definition.name !== "ApiKey") return permissions;
+  return state?.expiresAt
+    ? `${permissions} until ${String(state.expiresAt).slice(0, 10)}`
+    : `${permissions} without expiry`;
 }
 
 /**
- * What a namespace would be if nobody had changed it by hand: what drifted is as the program declares it, and what nobody
- * declares is not there. What else the program would change stays as it is.
+ * The namespace without drift: changed and deleted objects are as the program declares them, and unmanaged objects are
+ * removed. Pending changes of the program are not applied.
  */
 function declaredEstate(
   estate: Estate,
@@ -122,9 +129,9 @@ function declaredEstate(
   return withoutObjects({ ...planned, policy: devicesBefore(planned.policy, estate, drifted) }, unmanaged);
 }
 
-/** The policy with devices as they were named, and accepted or not, before somebody changed that. */
+/** The policy with the names and statuses that the devices had before the drift. */
 function devicesBefore(policy: AccessPolicy, { devices }: Estate, drifted: readonly Drifted[]): AccessPolicy {
-  const were = new Map(
+  const previous = new Map(
     drifted.flatMap(({ fields, id = "" }) => {
       const old = (path: string) => fields.find((field) => field.path === path)?.old;
       const [name, status] = [old("deviceName"), old("deviceStatus")];
@@ -132,11 +139,11 @@ function devicesBefore(policy: AccessPolicy, { devices }: Estate, drifted: reado
       return (name ?? status) === undefined ? [] : [[uid, { name, status }] as const];
     }),
   );
-  if (were.size === 0) return policy;
+  if (previous.size === 0) return policy;
   const accepted = new Map(policy.devices.map((device) => [device.uid, device]));
-  const others = policy.devices.filter(({ uid }) => !were.has(uid));
+  const others = policy.devices.filter(({ uid }) => !previous.has(uid));
   const changed = devices.flatMap((device): AccessDevice[] => {
-    const was = were.get(device.uid);
+    const was = previous.get(device.uid);
     if (!was || (was.status ?? device.status) !== "accepted") return [];
     const { uid, name, tags } = accepted.get(device.uid) ?? device;
     return [{ uid, tags, name: typeof was.name === "string" ? was.name : name }];
@@ -144,7 +151,7 @@ function devicesBefore(policy: AccessPolicy, { devices }: Estate, drifted: reado
   return { ...policy, devices: [...others, ...changed] };
 }
 
-/** The plan in which everything stays that nobody changed by hand, and the rest becomes what the program says. */
+/** A plan that reverts the drifted resources to their declarations and changes nothing else. */
 function onlyDrifted(plan: Plan, drifted: ReadonlyMap<string, Drifted["op"]>): Plan {
   const steps = plan.steps.flatMap(({ before, ...step }): Step[] => {
     const op = drifted.get(step.urn);

@@ -4,59 +4,63 @@ import type { ReportStyle } from "../review/report/sections.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import { counted, printable } from "../words.ts";
 import { changedFields } from "./changedFields.ts";
-import { countedObjects, type DriftReport, type FoundObject } from "./driftReport.ts";
+import { countedObjects, type DriftReport, type ReportedObject } from "./driftReport.ts";
 import type { FoundDrift } from "./findDrift.ts";
-import { driftedSentence, foundSentence, SENTENCES, summaryText } from "./report/reports.ts";
+import { driftedSentence, SENTENCES, summaryText, unmanagedSentence } from "./report/reports.ts";
 
-/** What `gatehouse drift --notify json` sends. It holds no more than the report, and of that the first findings. */
+/** The message of `gatehouse drift --notify json`. It contains the first findings of the report. */
 export interface DriftNotice {
-  /** Raised by a change of this format that breaks programs which read it (docs/review-json.md). */
+  /** Version of this format. A change that breaks readers raises it (docs/review-json.md). */
   readonly version: 1;
-  /** Another one for each message: a receiver that gets one twice, as its answer was lost, knows it by this. */
+  /** Unique id of the message. A message whose response was lost is sent again with the same id. */
   readonly id: string;
-  /** The same for the same findings, whenever they are found. */
+  /** Digest of the findings. Runs with equal findings have the same fingerprint. */
   readonly fingerprint: string;
-  /** When it was found, RFC 3339 in UTC. */
+  /** Time of the run, RFC 3339 in UTC. */
   readonly at: string;
+  /** How the findings differ from those of the last message. */
   readonly event: NoticeEvent;
   readonly project: string;
   readonly stack: string;
-  /** Address of the service; left out where none is set. */
+  /** Address of the service; omitted if none is set. */
   readonly service?: string;
-  /** All of it in one sentence. */
+  /** Summary of the run in one sentence. */
   readonly summary: string;
-  /** The first of what counts, as sentences. */
+  /** The first findings, as sentences. */
   readonly findings: readonly string[];
-  /** How many findings there are beside these. */
+  /** Number of findings that `findings` omits. */
   readonly more: number;
-  /** What could not be looked into, where there may be findings too, such as `the namespace lab`. */
+  /** Parts that could not be evaluated and may contain more findings, such as `the namespace lab`. */
   readonly unread: readonly string[];
-  /** The first of what `--repair` undid in this run, as sentences. */
+  /** The first findings that `--repair` reverted in this run, as sentences. */
   readonly repaired: readonly string[];
-  /** How many more it undid. */
+  /** Number of reverted findings that `repaired` omits. */
   readonly moreRepaired: number;
 }
 
 /**
- * Findings where there were none, others than before, none any more, the same as before but for what the run itself undid, or
- * none, where not all could be looked into.
+ * Reason for a message. `found`: the first findings. `changed`: the findings differ from the last message.
+ * `resolved`: no findings remain. `repaired`: the findings equal those of the last message, and this run reverted
+ * others. `unclear`: no findings, but the check is incomplete.
  */
 export type NoticeEvent = "found" | "changed" | "resolved" | "repaired" | "unclear";
 
+/** A run of `drift`, as the input of a message. */
 export interface NotedRun {
   readonly found: FoundDrift;
   readonly tests?: TestedNamespace | undefined;
   readonly repaired?: DriftReport | undefined;
 }
 
+/** The facts about the last message that `drift` keeps for its next run. */
 export type NoticeKept = Pick<DriftNotice, "fingerprint" | "at">;
 
-/** Most findings that a message names, and the longest of them, in characters. */
+/** Maximum number of findings in a message, and maximum length of a finding in characters. */
 const [FINDINGS_MAX, FINDING_MAX] = [20, 500];
 
 /**
- * The message of a run; undefined if it found the same as the last message.
- * @param last the fingerprint of the last message; undefined for none
+ * The message of a run; undefined if the findings equal those of the last message.
+ * @param last the fingerprint of the last message; undefined if there is none
  */
 export const driftNotice = (run: NotedRun, last: string | undefined): DriftNotice | undefined =>
   noticeOf(run, last, SENTENCES);
@@ -64,9 +68,9 @@ export const driftNotice = (run: NotedRun, last: string | undefined): DriftNotic
 function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): DriftNotice | undefined {
   const { report, unread } = run.found;
   const fingerprint = fingerprintOf(run);
-  const before = last ?? NOTHING;
-  const undone = sentencesOf(undoneBy(run), style);
-  if (fingerprint === before && undone.length === 0) return undefined;
+  const before = last ?? NO_FINDINGS;
+  const reverted = sentencesOf(revertedBy(run), style);
+  if (fingerprint === before && reverted.length === 0) return undefined;
   const findings = [...sentencesOf(countedOf(report), style), ...testSentences(run.tests, style)];
   const { project, stack, service } = report;
   const first = (sentences: readonly string[]) =>
@@ -83,16 +87,16 @@ function noticeOf(run: NotedRun, last: string | undefined, style: ReportStyle): 
     findings: first(findings),
     more: Math.max(0, findings.length - FINDINGS_MAX),
     unread: unread.map(style.text),
-    repaired: first(undone),
-    moreRepaired: Math.max(0, undone.length - FINDINGS_MAX),
+    repaired: first(reverted),
+    moreRepaired: Math.max(0, reverted.length - FINDINGS_MAX),
   };
 }
 
-/** Most characters of a message in Slack's form, which Discord takes too, and cuts no longer one but refuses it. */
+/** Maximum length of a Slack message in characters. Discord accepts the same format and rejects longer messages. */
 const SLACK_MAX = 1_900;
 const SLACK_FINDING_MAX = 300;
 
-/** The same as {@link driftNotice}, as an incoming webhook of Slack takes it, and of others that understand Slack's form. */
+/** The same as {@link driftNotice}, in the format of Slack's incoming webhooks, which other services accept too. */
 export function slackMessage(run: NotedRun, last: string | undefined): { readonly text: string } | undefined {
   const notice = noticeOf(run, last, SLACK_STYLE);
   if (!notice) return undefined;
@@ -100,33 +104,34 @@ export function slackMessage(run: NotedRun, last: string | undefined): { readonl
   const head = [
     `*${TITLES[event]}: ${slackName(`${project}/${stack}`)}*`,
     `${summary}${service === undefined ? "" : ` (${slackName(service)})`}`,
-    ...(unread.length > 0 ? [`Not looked into: ${unread.join(", ")}`] : []),
+    ...(unread.length > 0 ? [`Not evaluated: ${unread.join(", ")}`] : []),
   ];
   const title = head.map((line) => shortened(line, SLACK_FINDING_MAX)).join("\n");
-  const room = SLACK_MAX - title.length;
-  // What is open comes first, and leaves room for how much was undone.
-  const open = bulleted("", findings, more, room - (repaired.length > 0 ? UNDONE.length + REST_MAX : 0));
-  return { text: title + open + bulleted(UNDONE, repaired, moreRepaired, room - open.length) };
+  const space = SLACK_MAX - title.length;
+  // Open findings come first, and leave space for the number of reverted ones.
+  const open = bulleted("", findings, more, space - (repaired.length > 0 ? REVERTED.length + REST_MAX : 0));
+  return { text: title + open + bulleted(REVERTED, repaired, moreRepaired, space - open.length) };
 }
 
-const UNDONE = "\nUndone by this run:";
+const REVERTED = "\nReverted by this run:";
 
 const restText = (count: number): string => (count > 0 ? `\n… and ${count} more` : "");
 
 const REST_MAX = restText(999_999).length;
 
-/** As many of the sentences as there is room for, and how many are omitted. */
-function bulleted(title: string, sentences: readonly string[], more: number, room: number): string {
+/** The sentences that fit into `space` characters, and the number of the others. */
+function bulleted(title: string, sentences: readonly string[], more: number, space: number): string {
   if (sentences.length === 0) return "";
   let text = title;
   for (const [index, sentence] of sentences.entries()) {
     const next = `${text}\n• ${shortened(sentence, SLACK_FINDING_MAX)}`;
-    if (next.length + REST_MAX > room) return text + restText(more + sentences.length - index);
+    if (next.length + REST_MAX > space) return text + restText(more + sentences.length - index);
     text = next;
   }
   return text + restText(more);
 }
 
+/** The facts about a run that `drift` keeps for its next run. */
 export const keptOf = (run: NotedRun): NoticeKept => ({
   fingerprint: fingerprintOf(run),
   at: new Date().toISOString(),
@@ -134,23 +139,23 @@ export const keptOf = (run: NotedRun): NoticeKept => ({
 
 const TITLES: Readonly<Record<NoticeEvent, string>> = {
   found: "Drift",
-  changed: "Drift, other than before",
-  resolved: "No drift any more",
+  changed: "Drift changed",
+  resolved: "Drift resolved",
   repaired: "Drift repaired",
-  unclear: "Not all could be looked into",
+  unclear: "Drift check incomplete",
 };
 
 function eventOf({ found, tests }: NotedRun, fingerprint: string, before: string): NoticeEvent {
-  // Nobody would be told of the same again but for what was undone meanwhile.
+  // Equal findings lead to a message only if this run reverted others.
   if (fingerprint === before) return "repaired";
-  if (fingerprint === NOTHING) return "resolved";
+  if (fingerprint === NO_FINDINGS) return "resolved";
   const { drifted, expiring, open } = countedOf(found.report);
   const count = drifted.length + expiring.length + open.length + failing(tests).length;
   if (count === 0) return "unclear";
-  return before === NOTHING ? "found" : "changed";
+  return before === NO_FINDINGS ? "found" : "changed";
 }
 
-type Counted = Pick<DriftReport, "drifted" | "expiring"> & { readonly open: readonly FoundObject[] };
+type Counted = Pick<DriftReport, "drifted" | "expiring"> & { readonly open: readonly ReportedObject[] };
 
 const countedOf = (report: DriftReport): Counted => ({
   drifted: report.drifted,
@@ -158,12 +163,12 @@ const countedOf = (report: DriftReport): Counted => ({
   open: countedObjects(report),
 });
 
-/** What a run found before its repair, and not after it: the credential may not remove everything. */
-function undoneBy({ found, repaired }: NotedRun): Counted {
+/** The findings from before the repair that no longer exist after it. A repair may fail in part. */
+function revertedBy({ found, repaired }: NotedRun): Counted {
   if (!repaired) return { drifted: [], expiring: [], open: [] };
   const [before, left] = [countedOf(repaired), countedOf(found.report)];
   const urns = new Set(left.drifted.map(({ urn }) => urn));
-  const nameOf = ({ tenant, kind, id }: FoundObject) => JSON.stringify([tenant, kind, id]);
+  const nameOf = ({ tenant, kind, id }: ReportedObject) => JSON.stringify([tenant, kind, id]);
   const names = new Set(left.open.map(nameOf));
   return {
     drifted: before.drifted.filter(({ urn }) => !urns.has(urn)),
@@ -173,27 +178,27 @@ function undoneBy({ found, repaired }: NotedRun): Counted {
 }
 
 /**
- * A digest of what was found: which objects, and how they are, but not what follows from them, which changes with every
- * device that comes.
+ * A digest of the findings: the objects and their values. The effects on access are not part of it, since they change
+ * with every new device.
  */
 function fingerprintOf({ found: { report, unmanaged, unread }, tests }: NotedRun): string {
   const open = report.unmanagedCounts === "fail" ? unmanaged : [];
-  const found = [
+  const findings = [
     ...report.drifted.map((step) => ["drifted", step.urn, step.op, changedFields(step)]),
     ...open.map((object) => ["unmanaged", object.definition.name, object.id, declaredState(object)]),
     ...report.expiring.map(({ tenant, message }) => ["expiring", tenant, message]),
     ...failing(tests).map(({ name, file }) => ["policy test", file, name]),
     ...unread.map((what) => ["unread", what]),
   ];
-  return digestOf(found.map((finding) => JSON.stringify(finding)).sort());
+  return digestOf(findings.map((finding) => JSON.stringify(finding)).sort());
 }
 
 const digestOf = (lines: readonly string[]): string =>
   createHash("sha256").update(JSON.stringify(lines)).digest("hex").slice(0, 32);
 
-const NOTHING = digestOf([]);
+const NO_FINDINGS = digestOf([]);
 
-/** What a program would declare of an object; not when it was used last. */
+/** The fields of an object that a program can declare, without others such as the time of its last use. */
 const declaredState = ({ definition, state = {} }: LiveObject) =>
   Object.keys(definition.inputs).map((field) => [field, state[field]]);
 
@@ -204,20 +209,20 @@ function summaryOf({ found: { report, unread }, tests }: NotedRun): string {
   return [
     summaryText(report),
     ...(failed > 0 ? [`${counted(failed, "policy test")} fail.`] : []),
-    ...(unread.length > 0 ? ["Not all could be looked into."] : []),
+    ...(unread.length > 0 ? ["The check is incomplete."] : []),
   ].join(" ");
 }
 
 const sentencesOf = ({ drifted, expiring, open }: Counted, style: ReportStyle): string[] => [
-  ...drifted.map((one) => driftedSentence(one, style)),
-  ...open.map((one) => foundSentence(one, style)),
+  ...drifted.map((resource) => driftedSentence(resource, style)),
+  ...open.map((object) => unmanagedSentence(object, style)),
   ...expiring.map(({ message }) => style.text(message)),
 ];
 
 const testSentences = (tests: TestedNamespace | undefined, style: ReportStyle): string[] =>
   failing(tests).map(({ name }) => `the policy test ${style.name(name)} fails`);
 
-/** A sentence that is cut ends neither within what {@link slackText} writes for a character, nor within a name in backticks. */
+/** Shortens a sentence. It splits no escape sequence of {@link slackText}, and closes an open backtick. */
 function shortened(sentence: string, max: number): string {
   if (sentence.length <= max) return sentence;
   const cut = sentence
@@ -227,7 +232,7 @@ function shortened(sentence: string, max: number): string {
   return `${cut}…${(cut.match(/`/g) ?? []).length % 2 === 1 ? "`" : ""}`;
 }
 
-/** Nothing in it is a link, or calls somebody: neither for Slack nor for those that take its form. */
+/** Escapes a text so that it contains no links and mentions, for Slack and for services that accept its format. */
 const slackText = (text: string): string =>
   printable(text)
     .replaceAll("&", "&amp;")

@@ -5,115 +5,118 @@ import type { MemberChange, ReviewedAccess } from "../review/report/review.ts";
 import type { TestedNamespace } from "../review/testedNamespace.ts";
 import type { DeclaringResource, TrailNote } from "./whoChanged.ts";
 
-/** What is known of how a difference came about. */
+/** Origin and effect of a finding. */
 export interface Known {
-  /** The resource that declared it last, as the service was told; left out where it was not. */
+  /** The resource that last declared the object, by the requests of its program; omitted if unknown. */
   readonly declaredBy?: DeclaringResource;
-  /** The latest entry of the service's audit trail about the object; left out where there is none. */
+  /** The latest entry of the audit trail about the object; omitted if there is none. */
   readonly by?: TrailNote;
-  /** Where the service has no audit trail: when a run of drift first found it, RFC 3339 in UTC. */
+  /** Time at which `drift` first found it, RFC 3339 in UTC. Only for services without an audit trail. */
   readonly firstSeen?: string;
-  /** What it means for who can reach what, as sentences; empty where nothing follows. */
+  /** Effect on access, as sentences; empty if it has none. */
   readonly meaning: readonly string[];
 }
 
-/** A resource whose object somebody changed or deleted. */
+/** A resource whose object was changed or deleted out of band. */
 export interface DriftedResource extends ShownStep, Known {
   readonly op: "update" | "delete";
 }
 
-/** An object that no program declares. */
-export interface FoundObject extends UnmanagedObject, Known {
+/** An unmanaged object. */
+export interface ReportedObject extends UnmanagedObject, Known {
   /** Id of its namespace. */
   readonly tenant: string;
 }
 
-/** What drift meant in one namespace. */
+/** The effect of drift in one namespace. */
 export interface DriftedNamespace {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** Its name; its id where the credential may not read its name. */
+  /** Name of the namespace; its id if the credential may not read the name. */
   readonly name: string;
-  /** Who can reach what beside, or not, what the program declares. */
+  /** Access that the drift gives or takes, compared with the program. */
   readonly access: readonly ReviewedAccess[];
-  /** Members beside, or not, those that the program declares. */
+  /** Members that the drift adds, removes or changes, compared with the program. */
   readonly members: readonly MemberChange[];
 }
 
-/** An API key that has expired, or will soon. */
+/** An API key that has expired or expires soon. */
 export interface ExpiringKey {
   /** Id of its namespace. */
   readonly tenant: string;
   readonly name: string;
   /** RFC 3339 in UTC. */
   readonly expiresAt: string;
-  /** What is found and what to do, as sentences. */
+  /** The finding and its remedy, as a sentence. */
   readonly message: string;
 }
 
-/** What makes a program agree with what was found, in the languages of a program and of access.ignore. */
+/** Changes of the program and of access.ignore that accept the drift. */
 export interface Acceptance {
-  /** That of the program. */
+  /** Language of the program. */
   readonly language: Format;
-  /** What declares what is in no program, and takes it over: statements, entries of `resources`, or blocks of Terraform. */
+  /** Code that adopts unmanaged objects: statements, entries of `resources`, or Terraform blocks. */
   readonly program: string;
-  /** What to change in the program, a line for each resource. */
+  /** Changes of existing declarations, one line for each resource. */
   readonly changes: readonly string[];
-  /** Lines of access.ignore for what no program can take over, such as an API key. */
+  /** Lines of access.ignore for objects that a program cannot adopt, such as an API key. */
   readonly exceptions: readonly string[];
 }
 
-/** How program, state and live service differ. */
+/** The differences between program, state and live service. */
 export interface DriftReport extends Result {
-  /** Raised by a change of this format that breaks programs which read it (docs/review-json.md). */
+  /** Version of this format. A change that breaks readers raises it (docs/review-json.md). */
   readonly version: 1;
-  /** Address of the service; left out where none is set. */
+  /** Address of the service; omitted if none is set. */
   readonly service?: string;
-  /** What somebody changed or deleted. */
+  /** Resources whose objects were changed or deleted out of band. */
   readonly drifted: readonly DriftedResource[];
-  /** What no program declares, with what is excepted. */
-  readonly unmanaged: readonly FoundObject[];
-  /** What `--unmanaged` says. */
+  /** Unmanaged objects, including those with an exception. */
+  readonly unmanaged: readonly ReportedObject[];
+  /** The value of `--unmanaged`. */
   readonly unmanagedCounts: UnmanagedMode;
-  /** What the program declares, and nobody applied yet. */
+  /** Changes of the program that are not applied yet. */
   readonly notApplied: readonly ShownStep[];
+  /** The effect of drift, by namespace. */
   readonly namespaces: readonly DriftedNamespace[];
-  /** API keys that have expired or will soon. */
+  /** API keys that have expired or expire soon. */
   readonly expiring: readonly ExpiringKey[];
-  /** How the program comes to agree with what was found. */
+  /** Changes that accept the drift. */
   readonly acceptance: Acceptance;
-  /** What could not be looked at, as sentences: nobody can tell whether it has drifted. */
+  /** Parts that could not be evaluated and may have drifted, as sentences. */
   readonly unseen: readonly string[];
-  /** What else was not to be known, and what to put right in the exceptions, as sentences. */
+  /** Further notes, such as unknown facts and outdated exceptions, as sentences. */
   readonly notes: readonly string[];
 }
 
-/** What `gatehouse drift --json` prints: how program, state and live service differ. */
+/** Output of `gatehouse drift --json`: the differences between program, state and live service. */
 export interface PrintedDrift extends Omit<DriftReport, "steps"> {
-  /** All resources, those that are as in the state too. */
+  /** All resources, including unchanged ones. */
   readonly steps: readonly ShownStep[];
-  /** Where there are policy tests beside the program, and they were run. */
+  /** Results of the policy tests; omitted if none were run. */
   readonly policyTests?: TestedNamespace;
 }
 
-/** What unmanaged objects mean for a run: an exit code, a mention, or that nobody looks for them. */
+/** Treatment of unmanaged objects. `fail`: findings. `warn`: reported only. `ignore`: not searched for. */
 export type UnmanagedMode = "fail" | "warn" | "ignore";
 
-export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): readonly FoundObject[] =>
+/** The unmanaged objects without an exception. */
+export const openObjects = ({ unmanaged }: Pick<DriftReport, "unmanaged">): readonly ReportedObject[] =>
   unmanaged.filter(({ exception }) => exception === undefined);
 
-/** Those of them that count as findings: none unless `--unmanaged` is `fail`. */
-export const countedObjects = (report: DriftReport): readonly FoundObject[] =>
+/** The unmanaged objects that count as findings: none unless `--unmanaged` is `fail`. */
+export const countedObjects = (report: DriftReport): readonly ReportedObject[] =>
   report.unmanagedCounts === "fail" ? openObjects(report) : [];
 
+/** True if a report has findings. */
 export const isDrift = (report: DriftReport): boolean =>
   report.drifted.length > 0 || report.expiring.length > 0 || countedObjects(report).length > 0;
 
 const VALUE_MAX = 60;
 
-/** A value in a sentence, shortened. */
+/** A shortened value for a sentence. */
 export function valueText(value: FieldChange["old"]): string {
-  if (value === undefined) return "left out";
+  if (value === undefined) return "not set";
   const text = JSON.stringify(value);
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX).toWellFormed()}…` : text;
 }

@@ -35,7 +35,7 @@ import { changedSteps } from "../review/reviewPlan.ts";
 import type { Connection, Home } from "../service/connection.ts";
 import { apiKeyIdentity, type KeyIdentity } from "../service/listings.ts";
 import type { AcceptingProgram } from "./acceptance.ts";
-import { changedFields, isDeviceAlone, withoutIgnored } from "./changedFields.ts";
+import { changedFields, isOnlyDevice, withoutIgnored } from "./changedFields.ts";
 import { type Drifted, type DriftMeaning, driftMeaning } from "./driftMeaning.ts";
 import {
   type Acceptance,
@@ -47,38 +47,43 @@ import {
   valueText,
 } from "./driftReport.ts";
 import { firstSeen, type KeptFile, type SeenTimes } from "./KeptFile.ts";
-import { nameText, type ObjectName, type TrailAnswer, whoChanged } from "./whoChanged.ts";
+import { nameText, type ObjectName, type TrailChanges, whoChanged } from "./whoChanged.ts";
 
+/** The input of {@link findDrift}. */
 export interface DriftSearch {
   readonly connection: Connection;
-  /** The namespace of resources that name none. */
+  /** The namespace of resources without a tenant. */
   readonly home: Home;
   readonly stack: Pick<Stack, "drift" | "preview">;
   readonly targets: TargetOptions;
   readonly unmanaged: UnmanagedMode;
   readonly own: readonly OwnResource[];
-  /** Those of other stacks, whose objects are managed too. */
+  /** Resources of other stacks. Their objects count as managed. */
   readonly others: readonly OwnResource[];
   readonly exceptions: readonly Exception[];
-  /** What runs found first, and when, for services without an audit trail. */
+  /** The times of first findings, for services without an audit trail. */
   readonly seen: KeptFile<SeenTimes>;
+  /** Parts that are already known not to be evaluated, as sentences. */
   readonly unseen?: readonly string[];
   readonly language: Format;
-  /** What new resources of Terraform give as `provider`; left out where they need not give it. */
+  /** The `provider` argument of new Terraform resources; omitted if they do not need it. */
   readonly provider?: string;
 }
 
+/** The report of a run, and the data that it was derived from. */
 export interface FoundDrift {
   readonly report: DriftReport;
-  /** The stack's own namespace first. */
+  /** One for each namespace, the stack's own first. */
   readonly meanings: readonly DriftMeaning[];
-  /** The objects that no program declares, without those that are excepted. */
+  /** The unmanaged objects, without those that have an exception. */
   readonly unmanaged: readonly LiveObject[];
-  /** What could not be looked into, such as `objects of the kind PublicKey in fleet`; the report says why. */
+  /**
+   * Parts that could not be evaluated, such as `objects of the kind PublicKey in fleet`. The report has the reasons.
+   */
   readonly unread: readonly string[];
 }
 
-/** Compares state and live objects alone, for a program without a service of its own. */
+/** Compares only state and live objects, for a program that has no Gatehouse service. */
 export async function stateDrift(
   stack: Stack,
   { targets, language }: Pick<DriftSearch, "targets" | "language">,
@@ -97,10 +102,10 @@ export async function stateDrift(
 }
 
 /**
- * Compares program, state and live service: what somebody changed or deleted, and what is there but in no stack, in every
- * namespace that the stack has objects in.
- * @throws what previews and refreshes throw; RequestError where the stack's own namespace cannot be read; the reason why
- * there is no namespace where the stack has no objects yet
+ * Finds changed, deleted and unmanaged objects in every namespace in which the stack has objects. Compares program,
+ * state and live service.
+ * @throws the errors of previews and refreshes; RequestError if the stack's own namespace cannot be read;
+ * ConfigurationError if the stack has no objects yet and no namespace is set
  */
 export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const { connection, stack, targets, home, own, unmanaged: mode } = search;
@@ -110,27 +115,29 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const ignored = new Map(own.map(({ urn, ignoreChanges = [] }) => [urn, ignoreChanges]));
   const steps = result.steps.map((step) => withoutIgnored(step, ignored.get(step.urn) ?? []));
   const candidates = steps.filter(isDrifted);
-  // A run about some resources is not about what is beside them.
+  // A run with --target does not search for unmanaged objects.
   const isWhole = mode !== "ignore" && isWholeRun(search);
   const managed = new ManagedObjects([...own, ...search.others]);
-  const looking = { ...search, plan, drifted: candidates, managed, isWhole };
+  const input = { ...search, plan, drifted: candidates, managed, isWhole };
   const { found: namespaces, unreadable } = await readEach(namespacesOf(own, home), home.tenant, (tenant) =>
-    lookAt(looking, tenant),
+    searchNamespace(input, tenant),
   );
   const withoutTrail = namespaces.flatMap(({ tenant, names, changes }) =>
     changes ? [] : names.map((name) => seenName(tenant, name)),
   );
   const seen = withoutTrail.length > 0 ? await firstSeen(search.seen, withoutTrail) : {};
-  // What a device is called, or whether it is accepted, is drift where it changes who can reach what.
+  // A changed name or status of a device is drift only if it changes access.
   const drifted = candidates.filter(
-    (step) => !isDeviceAlone(step) || knownOf(namespaces, step, seen).meaning.length > 0,
+    (step) => !isOnlyDevice(step) || knownOf(namespaces, step, seen).meaning.length > 0,
   );
-  const movedOn = steps.filter((step) => hasMovedOn(step) || (isDrifted(step) && !drifted.includes(step)));
+  const changedByService = steps.filter(
+    (step) => isServiceChange(step) || (isDrifted(step) && !drifted.includes(step)),
+  );
   const notes = [
     ...elsewhere.unseen,
     ...elsewhere.unknown,
-    ...movedOn.filter(({ fields }) => fields.length > 0).map(movedOnNote),
-    ...namespaces.flatMap((found) => found.notes),
+    ...changedByService.filter(({ fields }) => fields.length > 0).map(serviceChangeNote),
+    ...namespaces.flatMap((namespace) => namespace.notes),
   ];
   if (isWhole) notes.push(...exceptionNotes(search.exceptions, namespaces));
   const urns = new Set(drifted.map(({ urn }) => urn));
@@ -143,13 +150,13 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     version: 1,
     service: connection.client.url,
     drifted: changed,
-    unmanaged: namespaces.flatMap((found) =>
-      found.unmanaged.map((one) => ({
-        ...shownObject(one),
-        ...(one.object.declaredBy && { declaredBy: one.object.declaredBy }),
-        tenant: found.tenant,
-        meaning: found.meaning.ofObjects.get(one.object) ?? [],
-        ...originOf(found, nameOf(one.object), seen),
+    unmanaged: namespaces.flatMap((namespace) =>
+      namespace.unmanaged.map(({ object, exception }) => ({
+        ...shownObject({ object, exception }),
+        ...(object.declaredBy && { declaredBy: object.declaredBy }),
+        tenant: namespace.tenant,
+        meaning: namespace.meaning.ofObjects.get(object) ?? [],
+        ...originOf(namespace, nameOf(object), seen),
       })),
     ),
     unmanagedCounts: mode,
@@ -160,7 +167,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     unseen: [
       ...(search.unseen ?? []),
       ...unreadable.values(),
-      ...namespaces.flatMap((found) => found.unseen),
+      ...namespaces.flatMap((namespace) => namespace.unseen),
     ],
     notes,
   };
@@ -171,7 +178,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
     unread: [
       ...(search.unseen ?? []),
       ...[...unreadable.keys()].map((tenant) => `the namespace ${tenant}`),
-      ...namespaces.flatMap((found) => found.unread),
+      ...namespaces.flatMap((namespace) => namespace.unread),
     ],
   };
 }
@@ -183,7 +190,7 @@ async function acceptanceIfAny(
 ): Promise<Acceptance> {
   if (drifted.length === 0 && open.length === 0)
     return { language: program.language, program: "", changes: [], exceptions: [] };
-  // Loaded here, since most runs find nothing and need none of the writers of programs.
+  // Loaded lazily: most runs find no drift and do not need to generate programs.
   const { acceptanceOf } = await import("./acceptance.ts");
   return acceptanceOf(drifted, open, new Date(), program);
 }
@@ -193,43 +200,43 @@ const isWholeRun = ({ targets }: DriftSearch): boolean => (targets.target ?? [])
 const isRoot = ({ type }: Step): boolean => type === "pulumi:pulumi:Stack";
 
 const isDrifted = (step: Step): step is Drifted =>
-  step.op === "delete" || (step.op === "update" && step.fields.length > 0 && !hasMovedOn(step));
+  step.op === "delete" || (step.op === "update" && step.fields.length > 0 && !isServiceChange(step));
 
-/** True where the service alone went on, as when somebody accepted an invitation: nothing that a program declares changed. */
-const hasMovedOn = (step: Step): boolean =>
+/** True if only fields changed that no program declares, for example when a user accepted an invitation. */
+const isServiceChange = (step: Step): boolean =>
   step.op === "update" &&
   step.fields.length > 0 &&
   definitionOf(step) !== undefined &&
   changedFields(step).length === 0;
 
-function movedOnNote({ type, name, fields }: Step): string {
+function serviceChangeNote({ type, name, fields }: Step): string {
   const changes = fields.map(({ path, new: now }) => `${path} is ${valueText(now)} now`).join(", ");
-  return `${typeName(type)} ${name} has moved on by itself: ${changes}; a refresh takes note of it`;
+  return `${typeName(type)} ${name} was changed by the service: ${changes}; refresh to update the state`;
 }
 
-/** The namespaces that the stack has objects in; where it has none yet, its own. */
+/** The namespaces of the stack's objects; if the stack has no objects yet, its own namespace. */
 function namespacesOf(own: readonly OwnResource[], { tenant: home, unsettled }: Home): string[] {
-  const found = own.flatMap(({ outputs }) => (typeof outputs?.tenant === "string" ? [outputs.tenant] : []));
-  if (found.length === 0 && home === undefined) throw unsettled;
-  const tenants = new Set(found.length === 0 && home !== undefined ? [home] : found);
+  const used = own.flatMap(({ outputs }) => (typeof outputs?.tenant === "string" ? [outputs.tenant] : []));
+  if (used.length === 0 && home === undefined) throw unsettled;
+  const tenants = new Set(used.length === 0 && home !== undefined ? [home] : used);
   return [...tenants].sort((left, right) => Number(right === home) - Number(left === home));
 }
 
 const isOpen = ({ exception }: Unmanaged) => exception === undefined;
 
-interface Looking extends DriftSearch {
+interface NamespaceSearch extends DriftSearch {
   readonly plan: Plan;
   readonly drifted: readonly Drifted[];
   readonly managed: ManagedObjects;
   readonly isWhole: boolean;
 }
 
-type NamespaceFound = Awaited<ReturnType<typeof lookAt>>;
+type NamespaceFindings = Awaited<ReturnType<typeof searchNamespace>>;
 
-async function lookAt(looking: Looking, tenant: string) {
-  const { connection, plan, drifted, managed, exceptions, home, isWhole } = looking;
+async function searchNamespace(search: NamespaceSearch, tenant: string) {
+  const { connection, plan, drifted, managed, exceptions, home, isWhole } = search;
   const estate = await readEstate(connection, tenant);
-  // Of the lists that the estate was made from.
+  // Uses the lists that readEstate has read.
   const inventory = await inventoryOf(connection, tenant, isWhole ? WATCHED_KINDS : []);
   const owners = await ownersOf(connection, tenant, drifted);
   const unmanaged = unmanagedOf(inventory.objects, managed, exceptions);
@@ -240,21 +247,21 @@ async function lookAt(looking: Looking, tenant: string) {
     ...objects.map(nameOf),
   ];
   const trail = await trailOf(connection, tenant, names);
-  const managing = [...looking.own, ...looking.others];
+  const managing = [...search.own, ...search.others];
   return {
     ...{ tenant, meaning, unmanaged, owners },
-    /** The drifted and unmanaged objects. */
+    /** The names of the drifted and unmanaged objects. */
     names,
-    /** Who changed them last; undefined without an audit trail. */
-    changes: trail.found,
-    expiring: isWholeRun(looking) ? expiringKeys(estate, managing, exceptions) : [],
+    /** The last changes of these objects; undefined without an audit trail. */
+    changes: trail.changes,
+    expiring: isWholeRun(search) ? expiringKeys(estate, managing, exceptions) : [],
     notes: [...meaning.unknown, ...trail.notes],
     unseen: [
       ...meaning.unseen,
       ...inventory.unknown,
       ...(estate.apiKeys || inventory.unread.includes("ApiKey")
         ? []
-        : ["API keys could not be read, so that nobody knows which ones expire"]),
+        : ["API keys could not be read; expired and expiring API keys cannot be reported"]),
     ],
     unread: [
       ...meaning.unseen,
@@ -263,7 +270,7 @@ async function lookAt(looking: Looking, tenant: string) {
   };
 }
 
-/** The resources that declared the objects of drifted resources last, by id. */
+/** The last declarations of the objects of drifted resources, by id of the object. */
 async function ownersOf(
   connection: Connection,
   tenant: string,
@@ -282,8 +289,8 @@ async function trailOf(
   connection: Connection,
   tenant: string,
   names: readonly ObjectName[],
-): Promise<TrailAnswer> {
-  if (names.length === 0) return { found: new Map(), notes: [] };
+): Promise<TrailChanges> {
+  if (names.length === 0) return { changes: new Map(), notes: [] };
   const { client } = await connection.tenant(tenant);
   return whoChanged(client, tenant, names);
 }
@@ -291,7 +298,7 @@ async function trailOf(
 const seenName = (tenant: string, name: ObjectName): string => `${tenant} ${nameText(name)}`;
 
 function originOf(
-  { tenant, changes }: NamespaceFound,
+  { tenant, changes }: NamespaceFindings,
   name: ObjectName,
   seen: SeenTimes,
 ): Pick<Known, "by" | "firstSeen"> {
@@ -312,34 +319,39 @@ function stepName(step: Step): ObjectName | undefined {
   return definition && step.id !== undefined ? nameOf({ definition, id: step.id }) : undefined;
 }
 
-function knownOf(namespaces: readonly NamespaceFound[], step: Drifted, seen: SeenTimes): Known {
-  const found = namespaces.find(({ tenant }) => tenant === tenantOf(step));
+function knownOf(namespaces: readonly NamespaceFindings[], step: Drifted, seen: SeenTimes): Known {
+  const namespace = namespaces.find(({ tenant }) => tenant === tenantOf(step));
   const name = stepName(step);
-  const declaredBy = step.op === "update" ? found?.owners.get(step.id ?? "") : undefined;
+  const declaredBy = step.op === "update" ? namespace?.owners.get(step.id ?? "") : undefined;
   return {
     ...(declaredBy && { declaredBy }),
-    meaning: found?.meaning.ofResources.get(step.urn) ?? [],
-    ...(name && found && originOf(found, name, seen)),
+    meaning: namespace?.meaning.ofResources.get(step.urn) ?? [],
+    ...(name && namespace && originOf(namespace, name, seen)),
   };
 }
 
-/** Exceptions that have ended although something still needs them, and those that nothing needs. */
-function exceptionNotes(exceptions: readonly Exception[], namespaces: readonly NamespaceFound[]): string[] {
+/** Reports exceptions that match no object, and exceptions that have ended but still match an object. */
+function exceptionNotes(
+  exceptions: readonly Exception[],
+  namespaces: readonly NamespaceFindings[],
+): string[] {
   const now = new Date();
   const all = namespaces.flatMap(({ unmanaged }) => unmanaged.map(({ object }) => object));
   return exceptions.flatMap((exception) => {
     const isNeeded = all.some((object) => matchesException(exception, object));
     const where = `${EXCEPTIONS_FILE}:${exception.line}`;
-    if (!isNeeded) return [`${where}: nothing needs this exception`];
-    return hasEnded(exception, now) ? [`${where}: this exception ended with ${exception.until}`] : [];
+    if (!isNeeded) return [`${where}: this exception matches no unmanaged object; remove it`];
+    return hasEnded(exception, now)
+      ? [`${where}: this exception ended on ${exception.until}; renew or remove it`]
+      : [];
   });
 }
 
 const DAY = 24 * 60 * 60 * 1000;
 
 /**
- * The API keys that have expired or are due. A resource that replaces its key in time has its own date for that.
- * @param managed the resources of this stack and of those beside it
+ * The API keys that have expired or expire soon. A resource with `rotateBefore` uses that number of days instead.
+ * @param managed the resources of this stack and of the other given stacks
  */
 function expiringKeys(
   { tenant, apiKeys = [] }: Pick<Estate, "tenant" | "apiKeys">,
@@ -349,7 +361,7 @@ function expiringKeys(
   const now = new Date();
   const definition = definitionNamed("ApiKey");
   const owners = new Map<string, OwnResource>();
-  // What a rotation leaves behind ends by itself, and is meant to.
+  // Keys that a rotation replaced expire on purpose.
   const replaced = new Set<string>();
   for (const resource of managed) {
     if (resource.definition !== definition || !resource.outputs) continue;
@@ -368,8 +380,8 @@ function expiringKeys(
     const expiresAt = ends.toISOString();
     const what =
       ends <= now
-        ? `expired at ${expiresAt}: replace it, or revoke it`
-        : `expires at ${expiresAt}: replace it before`;
+        ? `expired at ${expiresAt}; replace or revoke it`
+        : `expires at ${expiresAt}; replace it before then`;
     return [{ tenant, name, expiresAt, message: `API key ${JSON.stringify(name)} (${role}) ${what}` }];
   });
 }

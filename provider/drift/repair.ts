@@ -5,43 +5,49 @@ import { type LiveObject, objectText } from "../estate/liveObjects.ts";
 import { idWithin } from "../resources/values.ts";
 import type { Connection } from "../service/connection.ts";
 import { undefinedIfMissing } from "../service/listings.ts";
-import { isDeviceAlone } from "./changedFields.ts";
+import { counted } from "../words.ts";
+import { isOnlyDevice } from "./changedFields.ts";
 import type { DriftedResource } from "./driftReport.ts";
 
+/** The findings that a repair reverts, and the others with the reason. */
 export interface Repair<T> {
   readonly done: readonly T[];
   readonly left: readonly { readonly item: T; readonly reason: string }[];
 }
 
+/** The identity and stack that run a repair. */
 export interface Repairer {
   readonly identity: Identity;
   readonly project: string;
   readonly stack: string;
-  /** Stacks whose objects may be taken from them, as `stack` of the same project or `project/stack`. */
+  /** Stacks whose objects the repair may change, as `stack` of the same project or `project/stack`. */
   readonly adoptFrom: readonly string[];
 }
 
-/** The unmanaged objects that a repair removes: a run takes no rights from itself, and nothing from other stacks. */
+/**
+ * The unmanaged objects that a repair deletes. It keeps the API keys and the user that the run may depend on, and
+ * objects of other stacks.
+ */
 export function removable(objects: readonly LiveObject[], repairer: Repairer): Repair<LiveObject> {
   const { kind, userId } = repairer.identity;
   return sorted(objects, (object) => {
     const { name } = object.definition;
     if (name === "ApiKey" && kind === "apiKey")
-      return "it may be the key of this run; run with a user's credential, or revoke it by hand";
+      return "this run may use it; repair with a user's credential, or revoke it manually";
     if (name === "Member" && userId !== undefined && idWithin(object) === userId)
-      return "it is the user of this run";
+      return "it is the user who runs this command";
     return foreign(object.declaredBy, repairer);
   });
 }
 
-/** The resources that a repair makes as the program says. */
+/** The drifted resources that a repair reverts to their declarations. */
 export const restorable = (
   drifted: readonly DriftedResource[],
   repairer: Repairer,
 ): Repair<DriftedResource> =>
   sorted(drifted, (resource) =>
-    resource.op === "update" && isDeviceAlone(resource)
-      ? "no resource declares the device's name or status: change it by hand, or declare a Device"
+    resource.op === "update" && isOnlyDevice(resource)
+      ? "no resource declares the device's name or status; change it manually, or declare a Device"
       : foreign(resource.declaredBy, repairer),
   );
 
@@ -54,7 +60,7 @@ function sorted<T>(items: readonly T[], reasonOf: (item: T) => string | undefine
   return { done, left };
 }
 
-/** Why an object is another stack's; undefined where it is not, or may be taken. */
+/** The reason why an object of another stack is kept; undefined if a repair may change the object. */
 function foreign(
   owner: Declaration | undefined,
   { project, stack, adoptFrom }: Repairer,
@@ -63,18 +69,18 @@ function foreign(
   const whole = `${owner.project}/${owner.stack}`;
   if (adoptFrom.includes(whole) || (owner.project === project && adoptFrom.includes(owner.stack)))
     return undefined;
-  return `${owner.resource} of ${whole} declared it last; --adopt-from ${whole} permits it`;
+  return `${owner.resource} of ${whole} declared it last; allow the change with --adopt-from ${whole}`;
 }
 
 /**
- * Removes objects that no program declares. What fails is told at the end; the others are removed all the same.
- * @param tell told after each object
- * @throws EngineError (`repair`) naming what could not be removed
+ * Deletes unmanaged objects. A failure does not stop the deletion of the other objects.
+ * @param onRemoved called after each deleted object
+ * @throws EngineError (`repair`) with all failures, after the last object
  */
 export async function removeObjects(
   connection: Connection,
   objects: readonly LiveObject[],
-  tell: (object: LiveObject) => void,
+  onRemoved: (object: LiveObject) => void,
 ): Promise<void> {
   const failures: { readonly text: string; readonly cause: unknown }[] = [];
   for (const object of objects) {
@@ -84,7 +90,7 @@ export async function removeObjects(
         definition.delete(connection, id, state, () => false),
         async () => true,
       );
-      tell(object);
+      onRemoved(object);
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
       failures.push({ text: `${objectText(object)}: ${why}`, cause });
@@ -93,7 +99,7 @@ export async function removeObjects(
   if (failures.length > 0) {
     throw new EngineError(
       "repair",
-      `not everything could be removed: ${failures.map(({ text }) => text).join("; ")}`,
+      `Cannot delete ${counted(failures.length, "unmanaged object")}: ${failures.map(({ text }) => text).join("; ")}`,
       { cause: new AggregateError(failures.map(({ cause }) => cause)) },
     );
   }

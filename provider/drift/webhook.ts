@@ -3,23 +3,26 @@ import { EnvHttpProxyAgent, RetryAgent, request } from "undici";
 import { EngineError } from "../engine/index.ts";
 import { packageVersion } from "../packageFile.ts";
 
-/** The variable that holds the address of a webhook; `<variable>_FILE` names a file that does. */
+/**
+ * The environment variable with the address of the webhook. `<variable>_FILE` is the path of a file with the address.
+ */
 const WEBHOOK_VARIABLE = "GATEHOUSE_NOTIFY_URL";
 
-/** Milliseconds until a connection, an answer, and all attempts together have failed. */
-const [CONNECT, ANSWER, DEADLINE] = [5_000, 10_000, 60_000];
-/** How often a message is sent again, and the first pause between, in milliseconds; each is twice the one before. */
+/** Time limits of a connection, a response, and all attempts together, in milliseconds. */
+const [CONNECT, RESPONSE, DEADLINE] = [5_000, 10_000, 60_000];
+/** Maximum number of retries, and the first pause in milliseconds. Each further pause is twice as long. */
 const [REPEATS, PAUSE] = [4, 1_000];
 
-const PASSING = [
+/** Connection errors after which a message is sent again. */
+const TRANSIENT = [
   ...["ECONNRESET", "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETDOWN", "ENETUNREACH", "EHOSTDOWN"],
   ...["EHOSTUNREACH", "ETIMEDOUT", "EPIPE"],
   ...["UND_ERR_SOCKET", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT"],
 ];
 
 /**
- * The address of the webhook that the environment names. It is a secret: whoever has it may write to its channel.
- * @throws ConfigurationError where there is none, or one to which nothing may be sent
+ * The address of the webhook from the environment. The address is a secret: it permits posts to the channel.
+ * @throws ConfigurationError if the address is missing or not permitted
  */
 export function webhookAddress(env: Environment): URL {
   const text = environmentValue(env, WEBHOOK_VARIABLE);
@@ -27,36 +30,37 @@ export function webhookAddress(env: Environment): URL {
     new ConfigurationError(detail, { field: [WEBHOOK_VARIABLE], remedy });
   if (text === undefined) {
     throw refuse(
-      "the address that --notify sends to is missing",
-      `${WEBHOOK_VARIABLE}_FILE may name a file with it`,
+      "the webhook address for --notify is missing",
+      `set it, or set ${WEBHOOK_VARIABLE}_FILE to the path of a file with the address`,
     );
   }
-  // The text is not repeated: it is the secret.
-  if (!URL.canParse(text)) throw refuse("it is not a URL", "it looks like https://host/path");
+  // Errors do not contain the address, since it is a secret.
+  if (!URL.canParse(text)) throw refuse("is not a URL", "use the form https://host/path");
   const url = new URL(text);
-  const isHere = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
-  if (url.protocol !== "https:" && !(url.protocol === "http:" && isHere)) {
-    throw refuse("it must begin with https://, unless it is on this machine");
+  const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLocal)) {
+    throw refuse("must begin with https:// unless the host is localhost");
   }
   if (url.username !== "" || url.password !== "") {
-    throw refuse("it must not hold a user name or password");
+    throw refuse("must not contain a user name or password");
   }
   return url;
 }
 
 /**
- * The proxies that an environment names, by HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in small letters; those of this
- * process are none of its.
- * @throws ConfigurationError where one is no address; the text does not repeat it, since it may hold a password
+ * The proxies in an environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in lower case. The environment of this
+ * process is not used.
+ * @throws ConfigurationError if an address is invalid. The message does not contain the address, since it may include
+ * a password.
  */
 export function proxiesOf(env: Environment) {
   const address = (name: string): string => {
-    const [found = name] = [name.toLowerCase(), name].filter((one) => env[one]);
-    const text = env[found] ?? "";
+    const [variable = name] = [name.toLowerCase(), name].filter((one) => env[one]);
+    const text = env[variable] ?? "";
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (text !== "" && !["http:", "https:"].includes(url?.protocol ?? "")) {
-      const remedy = "it looks like http://host:port";
-      throw new ConfigurationError("it is not a URL", { field: [found], remedy });
+      const remedy = "use the form http://host:port";
+      throw new ConfigurationError("is not a URL", { field: [variable], remedy });
     }
     return text;
   };
@@ -67,6 +71,7 @@ export function proxiesOf(env: Environment) {
   };
 }
 
+/** Options of {@link sendToWebhook}. */
 export interface Sending {
   readonly proxies: ReturnType<typeof proxiesOf>;
   /** Milliseconds before the second attempt. @default 1,000 */
@@ -76,10 +81,11 @@ export interface Sending {
 }
 
 /**
- * Sends a message to a webhook, as JSON, until it is taken: again after answers that may be others the next moment (429,
- * 500, 502, 503, 504; `Retry-After` is heeded) and after failures of the connection, for a minute at most. Redirects are
- * not followed. A message whose answer is lost arrives twice.
- * @throws EngineError (`notify`) where it was not taken; the text names the host alone
+ * Sends a message to a webhook as JSON. It retries for up to one minute after the statuses 429, 500, 502, 503 and
+ * 504, with `Retry-After`, and after connection errors. It does not follow redirects. If a response is lost, the
+ * receiver may get the message twice.
+ * @throws EngineError (`notify`) if the webhook did not accept the message. The error contains only the host of the
+ * address.
  */
 export async function sendToWebhook(
   url: URL,
@@ -88,26 +94,26 @@ export async function sendToWebhook(
 ): Promise<void> {
   const connections = new RetryAgent(new EnvHttpProxyAgent({ ...proxies, connect: { timeout: CONNECT } }), {
     methods: ["POST"],
-    errorCodes: PASSING,
+    errorCodes: TRANSIENT,
     maxRetries: REPEATS,
     minTimeout: pause,
     maxTimeout: deadline,
     throwOnError: false,
   });
   const refuse = (why: string, options?: ErrorOptions) =>
-    new EngineError("notify", `${url.host} did not take the message about drift: ${why}`, options);
+    new EngineError("notify", `Cannot send the drift notification to ${url.host}: ${why}`, options);
   try {
     const { statusCode, body } = await request(url, {
       dispatcher: connections,
       method: "POST",
       headers: { "content-type": "application/json", "user-agent": `gatehouse/${packageVersion()}` },
       body: JSON.stringify(message),
-      headersTimeout: ANSWER,
+      headersTimeout: RESPONSE,
       signal: AbortSignal.timeout(deadline),
     });
-    // The status says all. A body that breaks off would have the message sent again.
+    // The body is not needed. An error in it must not cause a retry.
     body.on("error", () => {}).destroy();
-    if (statusCode < 200 || statusCode > 299) throw refuse(`it answered ${statusCode}`);
+    if (statusCode < 200 || statusCode > 299) throw refuse(`status ${statusCode}`);
   } catch (error) {
     if (error instanceof EngineError) throw error;
     const { code, name } = error as { readonly code?: unknown; readonly name: string };

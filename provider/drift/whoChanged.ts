@@ -1,20 +1,21 @@
 import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/sdk";
 
-/** An entry of the service's audit trail, as far as it says who changed an object. */
+/** The facts of an audit trail entry about who changed an object. */
 export interface TrailNote {
   /** RFC 3339 in UTC. */
   readonly at: string;
+  /** Id of the operation. */
   readonly operation: string;
   readonly actor: {
     readonly kind: "user" | "apikey" | "device" | "operator";
     readonly id: string;
     readonly name: string;
   };
-  /** Where the request came from; empty for an operator of the service. */
+  /** Source address of the request; empty for an operator of the service. */
   readonly address: string;
-  /** Finds the request in the service's log. */
+  /** Id of the request in the service's log. */
   readonly requestId: string;
-  /** The resource of a program that the request said it is of: a hint, which any writer can forge. */
+  /** The resource that the request declared as its origin. This is a hint: every client can forge it. */
   readonly declaredBy?: DeclaringResource;
 }
 
@@ -25,24 +26,29 @@ export interface DeclaringResource {
   readonly resource: string;
 }
 
+/** Kind and id of an object. */
 export interface ObjectName {
-  /** Name of the resource that declares such objects. */
+  /** Name of the resource type, such as `PublicKey`. */
   readonly kind: string;
-  /** Its id without the namespace. */
+  /** Id of the object without the namespace. */
   readonly id: string;
 }
 
-/** What the trail says of objects; `notes` of those that it could not say, as sentences. */
-export interface TrailAnswer {
-  /** By {@link nameText}. Undefined where the service has no audit trail, or the credential may not read it. */
-  readonly found: ReadonlyMap<string, TrailNote> | undefined;
+/** The last changes of objects by the audit trail. `notes` reports missing entries, as sentences. */
+export interface TrailChanges {
+  /** By {@link nameText}. Undefined if the service has no audit trail, or the credential may not read it. */
+  readonly changes: ReadonlyMap<string, TrailNote> | undefined;
   readonly notes: readonly string[];
 }
 
+/** A key for maps: kind and id of an object. */
 export const nameText = ({ kind, id }: ObjectName): string => `${kind} ${id}`;
 
-/** Up to so many objects are asked for one by one; of more, the trail is read from its end. */
+/**
+ * Up to this number of objects, the entries are requested one by one. For more objects, the trail is read backwards.
+ */
 const ONE_BY_ONE_MAX = 40;
+/** Maximum number of entries that are read backwards. */
 const READ_MAX = 5_000;
 
 const TRAIL_KINDS: Readonly<Record<string, string>> = {
@@ -57,64 +63,64 @@ const TRAIL_KINDS: Readonly<Record<string, string>> = {
   DeviceTagAttachment: "deviceTags",
 };
 
-/** Who changed each of these objects last, by the audit trail of their namespace. */
+/** Reads the last change of each object from the audit trail of the namespace. */
 export async function whoChanged(
   client: Client,
   tenant: string,
   objects: readonly ObjectName[],
-): Promise<TrailAnswer> {
+): Promise<TrailChanges> {
   const wanted = new Map(objects.map((object) => [nameText(object), trailName(object)]));
-  const asked = new Map([...wanted.values()].map((name) => [nameText(name), name]));
+  const names = new Map([...wanted.values()].map((name) => [nameText(name), name]));
   try {
-    const read = wanted.size <= ONE_BY_ONE_MAX ? askEach : readBack;
-    const byTrail = await read(client, tenant, asked);
-    const found = new Map(
+    const read = wanted.size <= ONE_BY_ONE_MAX ? readEach : readBack;
+    const byTrail = await read(client, tenant, names);
+    const changes = new Map(
       [...wanted].flatMap(([name, inTrail]) => {
         const entry = byTrail.get(nameText(inTrail));
         return entry ? [[name, entry] as const] : [];
       }),
     );
-    const missing = wanted.size - found.size;
-    const notes = missing > 0 ? [`the audit trail says nothing of ${missing} of the objects`] : [];
-    return { found, notes };
+    const missing = wanted.size - changes.size;
+    const notes = missing > 0 ? [`the audit trail has no entry for ${missing} of the objects`] : [];
+    return { changes, notes };
   } catch (error) {
-    // Other services have no audit trail.
-    if (error instanceof NotFoundError) return { found: undefined, notes: [] };
+    // Services other than Gatehouse have no audit trail.
+    if (error instanceof NotFoundError) return { changes: undefined, notes: [] };
     if (!(error instanceof PermissionError)) throw error;
-    return { found: undefined, notes: [`who changed what could not be read: ${error.message}`] };
+    return { changes: undefined, notes: [`the audit trail could not be read: ${error.message}`] };
   }
 }
 
-/** Kind and id in the trail. The tags of a device are one object there. */
+/** Kind and id of an object in the audit trail, where all tags of a device are one object. */
 const trailName = ({ kind, id }: ObjectName): ObjectName => ({
   kind: TRAIL_KINDS[kind] ?? kind,
   id: kind === "DeviceTagAttachment" ? id.slice(0, id.indexOf("/")) : id,
 });
 
-async function askEach(client: Client, tenant: string, names: ReadonlyMap<string, ObjectName>) {
-  const found = new Map<string, TrailNote>();
-  const ask = async ([name, { kind, id }]: readonly [string, ObjectName]) => {
+async function readEach(client: Client, tenant: string, names: ReadonlyMap<string, ObjectName>) {
+  const notes = new Map<string, TrailNote>();
+  const readOne = async ([name, { kind, id }]: readonly [string, ObjectName]) => {
     const query = { kind, object: id, perPage: 1 };
     const [entry] = await client.getAuditTrail({ params: { tenant }, query });
-    if (entry) found.set(name, noteOf(entry));
+    if (entry) notes.set(name, noteOf(entry));
   };
-  await Promise.all([...names].map(ask));
-  return found;
+  await Promise.all([...names].map(readOne));
+  return notes;
 }
 
 async function readBack(client: Client, tenant: string, names: ReadonlyMap<string, ObjectName>) {
-  const found = new Map<string, TrailNote>();
+  const notes = new Map<string, TrailNote>();
   let read = 0;
   for await (const entry of client.iterate("getAuditTrail", {
     params: { tenant },
     query: { perPage: 100 },
   })) {
     const name = nameText(entry.object);
-    if (names.has(name) && !found.has(name)) found.set(name, noteOf(entry));
+    if (names.has(name) && !notes.has(name)) notes.set(name, noteOf(entry));
     read += 1;
-    if (found.size === names.size || read === READ_MAX) break;
+    if (notes.size === names.size || read === READ_MAX) break;
   }
-  return found;
+  return notes;
 }
 
 type Entry = Awaited<ReturnType<Client["getAuditTrail"]>>[number];

@@ -8,14 +8,15 @@ import { idWithin } from "../resources/values.ts";
 import { isSameService } from "../service/connection.ts";
 import { definitionOf, type Inventory, type LiveObject, WATCHED_KINDS } from "./liveObjects.ts";
 
-/** A resource of this package in a state. */
+/** A Gatehouse resource in a state. */
 export interface OwnResource extends StateResource {
   readonly definition: ResourceDefinition;
 }
 
 /**
- * The resources of this package in a state that are on a service. The provider instances of a program may be for several.
- * @param service its address
+ * The Gatehouse resources of a state that belong to one service. Provider instances of one program may use several
+ * services.
+ * @param service address of the service
  */
 export function ownResources(resources: readonly StateResource[], service: string): OwnResource[] {
   const urls = new Map(resources.map(({ urn, id, inputs }) => [`${urn}::${id}`, inputs?.url]));
@@ -27,7 +28,7 @@ export function ownResources(resources: readonly StateResource[], service: strin
   });
 }
 
-/** The objects that resources in states manage. */
+/** The objects that the resources of one or more states manage. */
 export class ManagedObjects {
   readonly #owners = new Map<string, string>();
 
@@ -39,7 +40,7 @@ export class ManagedObjects {
     }
   }
 
-  /** The URN of the resource that manages the object, or an object that it is part of; undefined for none. */
+  /** The URN of the resource that manages the object or its parent object; undefined if there is none. */
   ownerOf({ definition, id, state }: LiveObject): string | undefined {
     const keys =
       (state && definition.objectKeys?.(state)) ?? claimsOfId(definition, id).map((claim) => claim.key);
@@ -48,38 +49,38 @@ export class ManagedObjects {
   }
 }
 
-/** The keys that only this resource may have: not those of a device's tags, for example. */
+/** The keys that a resource claims exclusively, without shared keys such as those of a device's tags. */
 const ownKeys = (definition: ResourceDefinition, id: string): string[] =>
   claimsOfId(definition, id)
     .filter((claim) => !claim.shared)
     .map((claim) => claim.key);
 
-/** An object that no stack manages. */
+/** An unmanaged object. */
 export interface UnmanagedObject {
-  /** Name of the resource that would declare it. */
+  /** Name of the resource type, such as `PublicKey`. */
   readonly kind: string;
-  /** Fingerprint of a key, id of a rule, user id of a member, name of an API key, `uid/tag` of a device's tag. */
+  /** Fingerprint of a key, id of a rule, user id of a member, name of an API key, or `uid/tag` of a device's tag. */
   readonly id: string;
-  /** By what people know it. */
+  /** Display name, such as the e-mail address of a member. */
   readonly name: string;
-  /** The exception that says so; left out where there is none, or none that still holds. */
+  /** The exception for the object in access.ignore; omitted if there is none or it has ended. */
   readonly exception?: { readonly until: string; readonly reason: string };
 }
 
-/** How much of one kind is managed. */
+/** Coverage of one kind of objects. */
 export interface KindCoverage {
   readonly kind: string;
-  /** How many objects stacks manage. */
+  /** Number of objects that stacks manage. */
   readonly managed: number;
-  /** How many objects there are. */
+  /** Number of objects. */
   readonly total: number;
-  /** Rounded down; 100 where there are none. */
+  /** Share of managed objects, rounded down; 100 if there are no objects. */
   readonly percent: number;
 }
 
-/** How much of a namespace stacks manage. */
+/** Coverage of a namespace: the objects that stacks manage, and the unmanaged ones. */
 export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
-  /** Raised by a change of this format that breaks programs which read it (docs/review-json.md). */
+  /** Version of this format. A change that breaks readers raises it (docs/review-json.md). */
   readonly version: 1;
   /** Address of the service. */
   readonly service: string;
@@ -87,18 +88,19 @@ export interface NamespaceCoverage extends Omit<KindCoverage, "kind"> {
   readonly tenant: string;
   readonly kinds: readonly KindCoverage[];
   readonly unmanaged: readonly UnmanagedObject[];
-  /** What could not be read, as sentences. */
+  /** Lists that could not be read, as sentences. */
   readonly unknown: readonly string[];
 }
 
+/** An unmanaged object, and its exception if one applies. */
 export interface Unmanaged {
   readonly object: LiveObject;
   readonly exception: Exception | undefined;
 }
 
 /**
- * The objects without an owner. Objects with an exception are among them.
- * @param managed the owners by a state, a plan, or both
+ * Returns the objects without an owner, including those with an exception.
+ * @param managed the owners from states, a plan, or both
  */
 export function unmanagedOf(
   objects: readonly LiveObject[],
@@ -111,6 +113,7 @@ export function unmanagedOf(
     .map((object) => ({ object, exception: exceptionFor(exceptions, object, now) }));
 }
 
+/** The object as it appears in reports. */
 export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject => ({
   kind: object.definition.name,
   id: idWithin(object),
@@ -118,7 +121,7 @@ export const shownObject = ({ object, exception }: Unmanaged): UnmanagedObject =
   ...(exception && { exception: { until: exception.until, reason: exception.reason } }),
 });
 
-/** How much of a namespace stacks manage, kind by kind. */
+/** Computes the coverage of a namespace, in total and for each kind. */
 export function coverageOf(
   { objects, unknown }: Inventory,
   where: Pick<NamespaceCoverage, "service" | "tenant">,
@@ -141,7 +144,7 @@ export function coverageOf(
   };
 }
 
-/** How much of some objects is managed. */
+/** Number and share of managed objects among the given ones. */
 export function share(
   { length: total }: readonly LiveObject[],
   unmanaged: readonly Unmanaged[],
@@ -150,15 +153,15 @@ export function share(
   return { managed, total, percent: total === 0 ? 100 : Math.floor((100 * managed) / total) };
 }
 
-/** The file in the program's folder that lists objects which no program declares. */
+/** The file in the project directory that lists exceptions for unmanaged objects. */
 export const EXCEPTIONS_FILE = "access.ignore";
 
-/** An object, or a kind of objects, that need not be declared until a day. */
+/** An exception: one object, or all objects of a kind, may be unmanaged until a date. */
 export interface Exception {
   readonly kind: string;
-  /** The object's id without the namespace, or a member's e-mail address; `*` for all of the kind. */
+  /** Id of the object without the namespace, or e-mail address of a member; `*` for all objects of the kind. */
   readonly id: string;
-  /** The last day, in UTC: `2027-01-31`. */
+  /** The last valid day in UTC: `2027-01-31`. */
   readonly until: string;
   readonly reason: string;
   readonly line: number;
@@ -166,16 +169,16 @@ export interface Exception {
 
 const DAY = 24 * 60 * 60_000;
 const LINE = /^(?<kind>\S+)\s+(?<id>"(?:[^"\\]|\\.)*"|\S+)\s+until\s+(?<until>\S+?):\s+(?<reason>\S.*)$/u;
-const FORM = 'must be: <kind> <id> until <YYYY-MM-DD>: <reason>; an id with white space stands in "…"';
+const FORM = 'must have the form <kind> <id> until <YYYY-MM-DD>: <reason>; put an id with white space in "…"';
 
 /**
- * Reads the exceptions in a program's folder.
- * @throws EngineError (`project`) naming the invalid line
+ * Reads the exceptions of a project directory.
+ * @throws EngineError (`project`) if the file cannot be read, or with the number of the invalid line
  */
 export async function readExceptions(folder: string): Promise<Exception[]> {
   const file = join(folder, EXCEPTIONS_FILE);
   const text = await ifThere(readFile(file, "utf8")).catch((cause: Error) => {
-    throw new EngineError("project", `${file} cannot be read: ${cause.message}`, { cause });
+    throw new EngineError("project", `Cannot read ${file}: ${cause.message}`, { cause });
   });
   return (text ?? "").split("\n").flatMap((line, index) => {
     const content = line.trim();
@@ -188,9 +191,10 @@ function parsed(content: string, line: number): Exception {
   const { kind = "", id = "", until = "", reason = "" } = LINE.exec(content)?.groups ?? {};
   if (kind === "") throw refuse(FORM);
   if (!(WATCHED_KINDS as readonly string[]).includes(kind)) {
-    throw refuse(`the kind ${kind} is none of ${WATCHED_KINDS.join(", ")}`);
+    throw refuse(`the kind ${kind} is invalid; use one of ${WATCHED_KINDS.join(", ")}`);
   }
-  if (!z.iso.date().safeParse(until).success) throw refuse(`the end ${until} is no day like 2027-01-31`);
+  if (!z.iso.date().safeParse(until).success)
+    throw refuse(`the date ${until} is invalid; use the form 2027-01-31`);
   return { kind, id: id.startsWith('"') ? unquoted(id, refuse) : id, until, reason, line };
 }
 
@@ -198,14 +202,15 @@ function unquoted(text: string, refuse: (why: string) => Error): string {
   try {
     return JSON.parse(text) as string;
   } catch {
-    throw refuse(`the id ${text} is no text in double quotes, as JSON has them`);
+    throw refuse(`the id ${text} is not a valid JSON string; escape it as in JSON`);
   }
 }
 
+/** True if the last day of an exception is over. */
 export const hasEnded = ({ until }: Exception, now: Date): boolean =>
   now.getTime() >= Date.parse(until) + DAY;
 
-/** The exception for an object that still holds. */
+/** The exception that applies to an object at a time; undefined if there is none or it has ended. */
 export function exceptionFor(
   exceptions: readonly Exception[],
   object: LiveObject,
@@ -214,13 +219,14 @@ export function exceptionFor(
   return exceptions.find((exception) => matchesException(exception, object) && !hasEnded(exception, now));
 }
 
-/** True if an exception matches an object. */
+/** True if an exception matches an object, even after its end. */
 export function matchesException({ kind, id }: Exception, object: LiveObject): boolean {
   if (kind !== object.definition.name) return false;
   if (id === "*" || id === idWithin(object)) return true;
   return kind === "Member" && id.toLowerCase() === object.name.toLowerCase();
 }
 
+/** A line of access.ignore for an object. */
 export function exceptionLine(object: LiveObject, until: string, reason: string): string {
   const id = object.definition.name === "Member" ? object.name : idWithin(object);
   const text = /^[^\s"]+$/u.test(id) ? id : JSON.stringify(id);

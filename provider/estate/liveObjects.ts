@@ -7,6 +7,7 @@ import type { Connection } from "../service/connection.ts";
 import { isSilent, isUnreadable } from "../service/listings.ts";
 import { ownTypeName } from "../urn.ts";
 
+/** An object on the service, with the definition of its resource type. */
 export interface LiveObject extends Listed {
   readonly definition: ResourceDefinition;
 }
@@ -14,12 +15,13 @@ export interface LiveObject extends Listed {
 /** The objects of a namespace. */
 export interface Inventory {
   readonly objects: readonly LiveObject[];
-  /** What the credential may not read, as sentences. */
+  /** Lists that the credential may not read, as sentences. */
   readonly unknown: readonly string[];
+  /** The kinds of these lists. */
   readonly unread: readonly string[];
 }
 
-/** The kinds whose objects decide who can reach what, or who may change that, and may be created manually. */
+/** The kinds whose objects control access or its administration, and can be created manually. */
 export const WATCHED_KINDS = [
   "Member",
   "PublicKey",
@@ -28,11 +30,11 @@ export const WATCHED_KINDS = [
   "DeviceTagAttachment",
 ] as const;
 
-/** @throws Error if there is no such definition */
+/** The definition of a kind. @throws Error if there is no such definition */
 export function definitionNamed(kind: string): ResourceDefinition {
-  const found = definitions.find(({ name }) => name === kind);
-  if (!found) throw new Error(`there is no resource ${kind}`);
-  return found;
+  const definition = definitions.find(({ name }) => name === kind);
+  if (!definition) throw new Error(`there is no resource ${kind}`);
+  return definition;
 }
 
 /** The definition of a resource; undefined for resources of other packages. */
@@ -43,8 +45,8 @@ export function definitionOf({ type }: { readonly type: string }): ResourceDefin
 
 /**
  * Lists the objects of a namespace.
- * @param kinds names of definitions that can be listed
- * @throws RequestError if a list cannot be read for another reason than missing permissions
+ * @param kinds names of definitions whose objects can be listed
+ * @throws RequestError if a list cannot be read for a reason other than missing permissions
  */
 export async function inventoryOf(
   connection: Connection,
@@ -72,12 +74,12 @@ export async function inventoryOf(
   return { objects, unknown, unread: [...unreadable.keys()] };
 }
 
-/** An object, and the inputs by which a program declares it. */
+/** An object with the inputs that declare it in a program. */
 export interface Declarable extends Omit<LiveObject, "state" | "reason"> {
   readonly inputs: Readonly<Record<string, unknown>>;
 }
 
-/** An object that no program can declare, and why. */
+/** An object that a program cannot declare, and the reason. */
 export interface Undeclarable {
   readonly object: LiveObject;
   readonly reason: string;

@@ -27,35 +27,37 @@ const SESSIONS_MAX = 500;
 
 export type Member = Namespace["members"][number];
 
-/** The part of a namespace that a plan can change, live or after a plan. */
+/** The part of a namespace that a plan can change: its live state, or its state after a plan. */
 export interface NamespaceState {
   /** The accepted devices, the public keys and the firewall rules. */
   readonly policy: AccessPolicy;
-  /** Undefined if the credential may not read them. */
+  /** Members and open invitations; undefined if the credential may not read them. */
   readonly members: readonly Member[] | undefined;
-  /** Undefined if the credential may not read them. */
+  /** API keys; undefined if the credential may not read them. */
   readonly apiKeys: readonly ApiKey[] | undefined;
-  /** What could not be read, as sentences: access may differ from {@link policy}. */
+  /** Parts that could not be evaluated, as sentences. Access may differ from {@link policy}. */
   readonly unseen: readonly string[];
+  /** Further unknown facts, as sentences. */
   readonly unknown: readonly string[];
+  /** The reasons why lists could not be read. */
   readonly unreadable: Readonly<Partial<Record<"members" | "apiKeys", string>>>;
 }
 
 /** A live namespace. */
 export interface Estate extends NamespaceState {
   readonly tenant: string;
-  /** Its name; its id if the credential may not read the name. */
+  /** Name of the namespace; its id if the credential may not read the name. */
   readonly name: string;
-  /** All devices. The policy has only the accepted ones. */
+  /** All devices. The policy contains only accepted devices. */
   readonly devices: readonly Device[];
   /** The number of the most recent sessions, and their login names and addresses. */
   readonly seen: AccessDomain & { readonly sessions: number };
 }
 
 /**
- * Reads a namespace. The connection reads each list once, so `inventoryOf` the same connection needs no further requests.
- * Members, API keys and sessions may be missing, as `unknown` then reports.
- * @param named id of the namespace; default that of resources that name none
+ * Reads a namespace. The connection reads each list once, so a later `inventoryOf` with it sends no further requests.
+ * If members, API keys or sessions cannot be read, `unknown` reports that.
+ * @param named id of the namespace; default: the namespace of resources without a tenant
  * @throws RequestError if devices, public keys or firewall rules cannot be read
  */
 export async function readEstate(connection: Connection, named?: string): Promise<Estate> {
@@ -94,7 +96,7 @@ export async function readEstate(connection: Connection, named?: string): Promis
       rules: inOrderOfCreation(rules).map(accessRule),
     },
     devices,
-    members: namespace && everybody(namespace.members, invitations ?? []),
+    members: namespace && allMembers(namespace.members, invitations ?? []),
     apiKeys,
     seen: seen ?? { sessions: 0, logins: [], addresses: [] },
     unseen,
@@ -104,9 +106,9 @@ export async function readEstate(connection: Connection, named?: string): Promis
 }
 
 /**
- * Reads several namespaces, one after the other. `unreadable` has a sentence about each namespace that the credential may
- * not read, by id.
- * @param home the namespace that must be readable
+ * Reads several namespaces, one after the other. `unreadable` contains a sentence for each namespace that the
+ * credential may not read, by id.
+ * @param home the namespace that must be readable: an error in it is thrown
  */
 export async function readEach<T>(
   tenants: readonly string[],
@@ -126,8 +128,8 @@ export async function readEach<T>(
   return { found, unreadable };
 }
 
-/** The members and the open invitations, as services with one list of both return them. */
-const everybody = (members: readonly Member[], invitations: readonly Invitation[]): Member[] => [
+/** Members and open invitations in one list, as services with a combined list return them. */
+const allMembers = (members: readonly Member[], invitations: readonly Invitation[]): Member[] => [
   ...members.map((member): Member => (hasStatus(member) ? member : { ...member, status: "accepted" })),
   ...invitations
     .filter(({ status }) => status === "pending")
@@ -138,7 +140,10 @@ const everybody = (members: readonly Member[], invitations: readonly Invitation[
     ),
 ];
 
-/** Community instances have no firewall and return 404. A 404 without a message may come from a proxy. */
+/**
+ * The firewall rules. Community instances have no firewall and return 404. A 404 without a message may come from a
+ * proxy.
+ */
 async function rulesOf({ rules }: TenantClient, unseen: string[]): Promise<FirewallRule[]> {
   try {
     return await rules.all();
@@ -146,7 +151,7 @@ async function rulesOf({ rules }: TenantClient, unseen: string[]): Promise<Firew
     if (!(error instanceof NotFoundError)) throw error;
     if (isSilent(error)) {
       unseen.push(
-        "firewall rules were not to be had (404 without a word): access is told as if there were none",
+        "firewall rules could not be read (404 without a message); access is evaluated without rules",
       );
     }
     return [];
@@ -166,10 +171,11 @@ async function seenLogins(client: Client): Promise<Estate["seen"]> {
   return { sessions, logins: [...logins], addresses: [...addresses] };
 }
 
-/** Ids increase, also on other servers, whose ids are texts. */
+/** Sorts rules by id. Ids increase with each new rule, also on servers with text ids. */
 const inOrderOfCreation = (rules: readonly FirewallRule[]): FirewallRule[] =>
   rules.toSorted((left, right) => left.id.localeCompare(right.id, "en", { numeric: true }));
 
+/** The accepted devices, as a policy contains them. */
 export const acceptedDevices = (devices: Iterable<Device>): AccessDevice[] =>
   [...devices]
     .filter(({ status }) => status === "accepted")
@@ -180,6 +186,7 @@ function accessRule(rule: FirewallRule): AccessRule {
   return { id, action, active, priority, sourceIp, username, filter };
 }
 
+/** Sorts devices by name and uid. */
 export const byDevice = byTexts<AccessDevice>(
   ({ name }) => name,
   ({ uid }) => uid,
@@ -190,7 +197,7 @@ const byKey = byTexts<AccessKey>(
   ({ fingerprint }) => fingerprint,
 );
 
-/** The same with sorted lists, except for rules: the order of their creation decides. */
+/** The same state with sorted lists. Rules stay in the order of their creation, which decides between them. */
 export const inOrder = <T extends NamespaceState>(state: T): T => ({
   ...state,
   policy: {
@@ -203,8 +210,9 @@ export const inOrder = <T extends NamespaceState>(state: T): T => ({
 });
 
 /**
- * Login names and addresses to evaluate a namespace for: those of its policies, of its sessions, and the given ones.
- * @param policies the namespace's, before and after a change
+ * The login names and addresses for which a namespace is evaluated: those of its policies and sessions, and the given
+ * ones.
+ * @param policies the policies of the namespace before and after a change
  */
 export function domainFor(
   { seen }: Pick<Estate, "seen">,

@@ -6,24 +6,25 @@ import type { ResourceDefinition } from "../resources/definition.ts";
 import { type Connection, isSameService } from "../service/connection.ts";
 import { byText, firstOf } from "../words.ts";
 
-/** A step of a plan in one namespace. Of a move to another namespace it has one half. */
+/** A step of a plan in one namespace. A move to another namespace becomes two steps, one in each namespace. */
 export interface PlannedStep {
   readonly step: Step;
   readonly definition: ResourceDefinition;
   /** `PublicKey "ana"`, for sentences. */
   readonly title: string;
-  /** The object that the resource has in the namespace today. */
+  /** The current object of the resource in the namespace. */
   readonly before: ResourceValues | undefined;
-  /** The object that the resource will have in the namespace. */
+  /** The object of the resource in the namespace after the plan. */
   readonly after: ResourceValues | undefined;
 }
 
 /** True if a value is secret, or not known before the plan is applied. */
 export const isHidden = (value: Shown | undefined): boolean => holds(value, "[unknown]", "[secret]");
 
-/** The field of a resource that a path is in: `filter` of `filter.tags[0]`. */
+/** The top-level field of a path: `filter` for `filter.tags[0]`. */
 export const topOf = (path: string): string => path.split(".", 1)[0] ?? "";
 
+/** The namespace of a resource, from its outputs or inputs. */
 export const tenantIn = ({ inputs, outputs }: ResourceValues): Shown | undefined =>
   outputs.tenant ?? inputs.tenant;
 
@@ -35,45 +36,47 @@ export const hasOwnCredential = ({ before, after }: Pick<Step, "before" | "after
 export const losesObject = ({ op }: Step): boolean => op === "delete" || op === "replace";
 
 /**
- * The steps of a plan that concern a namespace, and in `begun` the steps about namespaces that the plan creates, which do
- * not depend on the namespace. `unseen` lists the steps whose namespace is unknown, as sentences.
+ * Returns the steps of a plan in one namespace. `inNewNamespaces` contains the steps in namespaces that the plan
+ * creates, which are the same for every `tenant`. `unseen` lists the steps with an unknown namespace, as sentences.
  * @param plan a preview with values
- * @param home the namespace of resources that name none; an empty text if there is none
+ * @param home the namespace of resources without a tenant; an empty string if there is none
  * @throws Error if the plan has no values
  */
 export function stepsOf(plan: Plan, tenant: string, home: string) {
   const steps: PlannedStep[] = [];
-  const begun: PlannedStep[] = [];
+  const inNewNamespaces: PlannedStep[] = [];
   const unseen: string[] = [];
-  const makesNamespace = plan.steps.some(
+  const createsNamespace = plan.steps.some(
     (step) => definitionOf(step)?.name === "Namespace" && (step.op === "create" || step.op === "replace"),
   );
   for (const step of plan.steps) {
     const definition = definitionOf(step);
     if (!definition) continue;
     if (!step.before && !step.after) {
-      throw new Error(`${step.urn}: the plan does not tell what it is; preview with values`);
+      throw new Error(`${step.urn}: the plan has no values; run the preview with values`);
     }
     const title = titleOf(definition, step);
     const unnamed = definition.inputs.tenant ? home : undefined;
     const isHere = (values: ResourceValues) => {
       const named = tenantIn(values) ?? unnamed;
-      // The id of an existing object has its namespace.
+      // The id of an existing object contains its namespace.
       return (isHidden(named) ? step.id?.split("/", 1)[0] : named) === tenant;
     };
     const before = step.before && isHere(step.before) ? step.before : undefined;
     if (definition.name === "Namespace" && step.op === "create") {
-      begun.push({ step, definition, title, before: undefined, after: step.after });
+      inNewNamespaces.push({ step, definition, title, before: undefined, after: step.after });
       continue;
     }
     if (step.after && isNamespaceHidden(step)) {
       if (before) {
-        unseen.push(`${title}: its namespace is not known before the change is made; it is taken as it is`);
-      } else if (makesNamespace && !isSecretNamespace(step)) {
-        begun.push({ step, definition, title, before, after: step.after });
+        unseen.push(
+          `${title}: its namespace is unknown before the apply; access is evaluated with its object unchanged`,
+        );
+      } else if (createsNamespace && !isSecretNamespace(step)) {
+        inNewNamespaces.push({ step, definition, title, before, after: step.after });
       } else {
         unseen.push(
-          `${title}: its namespace is secret or not known before the change is made; it is left out here`,
+          `${title}: its namespace is secret or unknown before the apply; access is evaluated without this resource`,
         );
       }
       continue;
@@ -81,23 +84,24 @@ export function stepsOf(plan: Plan, tenant: string, home: string) {
     const after = step.after && (staysIn(step) ? before : isHere(step.after)) ? step.after : undefined;
     if (before || after) steps.push({ step, definition, title, before, after });
   }
-  return { steps, begun, unseen };
+  return { steps, inNewNamespaces, unseen };
 }
 
 const NAMED_MAX = 5;
 
+/** The namespaces that plans cover. */
 export interface PlanNamespaces {
-  /** That of resources that name none; undefined if each resource names one. */
+  /** The namespace of resources without a tenant; undefined if all resources have one. */
   readonly home: string | undefined;
   readonly tenants: readonly string[];
-  /** The namespace of policy tests and `access`: the home, or the only one. */
+  /** The namespace of policy tests and of `access`: the home, or the only namespace. */
   readonly main: string | undefined;
 }
 
 /**
- * The namespaces of plans. Only the home is read from the service.
+ * Returns the namespaces of plans. It reads only the home from the service.
  * @param plans previews with values, see {@link onService}
- * @throws ConfigurationError if there is no home, and a resource names no namespace, or the plans have none
+ * @throws ConfigurationError if there is no home, and a resource has no tenant or the plans have no Gatehouse resources
  */
 export async function namespacesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanNamespaces> {
   const { tenant: home, unsettled } = await connection.homeIfAny();
@@ -105,7 +109,7 @@ export async function namespacesOf(connection: Connection, plans: readonly Plan[
   const tenants = [...new Set([...(home === undefined ? [] : [home]), ...named])];
   if (unsettled) {
     const steps = plans.flatMap((plan) => plan.steps);
-    const unnamed = steps.flatMap(namingNone);
+    const unnamed = steps.flatMap(titleIfUnnamed);
     if (unnamed.length > 0) throw new ConfigurationError(`${listed(unnamed)}: ${unsettled.message}`);
     if (!steps.some(definitionOf)) throw unsettled;
   }
@@ -117,8 +121,8 @@ const tenantsIn = ({ before, after }: Step): string[] =>
     .flatMap((values) => [values?.outputs.tenant, values?.inputs.tenant])
     .flatMap((value) => tenantId.safeParse(value).data ?? []);
 
-/** The title of a resource that names no namespace, so that it is in the home; of other resources nothing. */
-export function namingNone(step: Step): string[] {
+/** The title of a resource without a tenant, which belongs to the home; an empty list for other resources. */
+export function titleIfUnnamed(step: Step): string[] {
   const definition = definitionOf(step);
   if (!definition?.inputs.tenant) return [];
   const { before, after } = step;
@@ -128,13 +132,15 @@ export function namingNone(step: Step): string[] {
   return isNamed ? [] : [titleOf(definition, step)];
 }
 
+/** The first titles, sorted, and the number of the others. */
 export const listed = (titles: readonly string[]): string =>
   firstOf([...new Set(titles)].sort(byText), NAMED_MAX);
 
 /**
- * A plan without resources on other services: the provider instances of a program may be for several. Of a resource that
- * moves between services, the half on this one is left. Resources that name no namespace get that of their provider
- * instance. `unseen` lists the omitted changes, and `unknown` the omitted unchanged resources, as sentences.
+ * Returns a plan without the resources of other services, since provider instances of one program may use several
+ * services. For a resource that moves between services, only the step on this service remains. Resources without a
+ * tenant get the namespace of their provider instance. `unseen` lists omitted changes, and `unknown` lists omitted
+ * unchanged resources, as sentences.
  * @param plan a preview with values
  * @param url address of the service
  */
@@ -149,7 +155,7 @@ export function onService(plan: Plan, url: string) {
     for (const service of new Set(services)) {
       left.set(service, [...(left.get(service) ?? []), titleOf(definition, step)]);
     }
-    return (services.length === 0 ? [step] : halfOn(step, url)).map((one) => inItsNamespace(one, definition));
+    return (services.length === 0 ? [step] : halfOn(step, url)).map((one) => withNamespace(one, definition));
   });
   return {
     plan: { ...plan, steps },
@@ -160,17 +166,18 @@ export function onService(plan: Plan, url: string) {
 
 function leftSentence([service, titles]: readonly [string, readonly string[]]): string {
   const where = isHidden(service)
-    ? "a service whose address is secret or not known before the change is made"
+    ? "a service whose address is secret or unknown before the apply"
     : `another service (${service})`;
-  return `${firstOf(titles, NAMED_MAX)}: ${titles.length === 1 ? "it is" : "they are"} on ${where}, which is not asked here`;
+  return `${firstOf(titles, NAMED_MAX)}: not evaluated, since ${titles.length === 1 ? "it is" : "they are"} on ${where}`;
 }
 
-/** The address of the service of a resource if it is another one. */
+/** The address of a resource's service if it differs from `url`. */
 function otherService(values: ResourceValues | undefined, url: string): string | undefined {
   const own = values?.provider?.url;
   return typeof own !== "string" || isSameService(own, url) ? undefined : own;
 }
 
+/** The part of a move between services that concerns one service. */
 function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
   const isHere = (values: ResourceValues | undefined) =>
     values !== undefined && otherService(values, url) === undefined;
@@ -179,10 +186,10 @@ function halfOn({ before, after, id, ...step }: Step, url: string): Step[] {
 }
 
 /**
- * The same step with the namespace of its provider instance if its values name none. The namespace of an instance with its
- * own credential is unknown.
+ * The same step, with the namespace of its provider instance if its values contain no namespace. The namespace of an
+ * instance with its own credential is unknown.
  */
-function inItsNamespace({ before, after, ...step }: Step, { inputs }: ResourceDefinition): Step {
+function withNamespace({ before, after, ...step }: Step, { inputs }: ResourceDefinition): Step {
   const named = (values: ResourceValues): ResourceValues => {
     const ofInstance =
       values.provider?.tenant ?? (hasOwnCredential({ after: values }) ? "[secret]" : undefined);
@@ -199,10 +206,10 @@ const staysIn = ({ op }: Step) => op === "update" || op === "same";
 
 const tenantsAfter = ({ after }: Step) => [after?.inputs.tenant, after?.outputs.tenant];
 
-/** A secret namespace exists already; one that the plan creates is not known yet. */
+/** True if the namespace is secret. A secret namespace exists already, while a new namespace is unknown. */
 const isSecretNamespace = (step: Step) => tenantsAfter(step).some((tenant) => holds(tenant, "[secret]"));
 
-/** An update whose namespace is not known yet may turn out to be a replacement. */
+/** True if the namespace is hidden. An update with an unknown namespace may become a replacement. */
 const isNamespaceHidden = (step: Step) =>
   tenantsAfter(step).some((tenant) =>
     staysIn(step) ? step.op === "update" && holds(tenant, "[unknown]") : isHidden(tenant),

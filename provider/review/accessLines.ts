@@ -11,7 +11,7 @@ import { byText } from "../words.ts";
 import type { ReviewedAccess } from "./report/review.ts";
 import { PLAIN, reachPhrase } from "./report/sections.ts";
 
-/** Evaluates two policies of a namespace for the same domain and devices, so that they can be compared. */
+/** Evaluates two policies of a namespace for the same logins, addresses and devices, so that they are comparable. */
 export function accesses(
   before: AccessPolicy,
   after: AccessPolicy,
@@ -23,16 +23,16 @@ export function accesses(
   return { before: new Access(before, domain, uids), after: new Access(after, domain, uids) };
 }
 
-/** The devices of both policies. The second policy decides about devices in both. */
+/** The devices of both policies. For a device in both, the entry of the second policy is used. */
 const everyDevice = (before: AccessPolicy, after: AccessPolicy) =>
   [...new Map([...before.devices, ...after.devices].map((device) => [device.uid, device])).values()].sort(
     byDevice,
   );
 
 /**
- * The access that a change gives and takes, with one line for all logins and keys that gain or lose the same. Losses come
- * first, then the lines about most devices.
- * @param before and `after` must have the same domain and list of uids
+ * The access that a change gives and takes. Logins and keys that gain or lose the same access share one line. Losses
+ * come first, then lines with more devices.
+ * @param before must have the same domain and uids as `after`
  */
 export function accessLines(before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();
@@ -64,20 +64,20 @@ export function accessLines(before: Access, after: Access): ReviewedAccess[] {
   );
 }
 
-/** What each key gains and loses, by fingerprint, as sentences that follow its name. */
+/** The access that each key gains and loses, by fingerprint, as predicates for the name of the key. */
 export function sentencesByKey(access: readonly ReviewedAccess[]): ReadonlyMap<string, string[]> {
-  const found = new Map<string, string[]>();
+  const sentences = new Map<string, string[]>();
   for (const line of access) {
-    const sentence = `${{ gained: "gives", lost: "gives no longer" }[line.change]} ${reachPhrase(line, PLAIN)}`;
+    const sentence = `${{ gained: "gives", lost: "no longer gives" }[line.change]} ${reachPhrase(line, PLAIN)}`;
     for (const { fingerprint } of line.keys)
-      found.set(fingerprint, [...(found.get(fingerprint) ?? []), sentence]);
+      sentences.set(fingerprint, [...(sentences.get(fingerprint) ?? []), sentence]);
   }
-  return found;
+  return sentences;
 }
 
 const SENTENCES_MAX = 3;
 
-/** The first sentences about one object, and the number of the others. */
+/** The first sentences about an object, and the number of the others. */
 export function firstSentences(sentences: readonly string[]): string[] {
   const more = sentences.length - SENTENCES_MAX;
   return more > 0 ? [...sentences.slice(0, SENTENCES_MAX), `and ${more} more`] : [...sentences];

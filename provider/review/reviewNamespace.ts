@@ -35,24 +35,27 @@ import type {
 } from "./report/review.ts";
 import { accessSentence, PLAIN } from "./report/sections.ts";
 
+/** Options of {@link reviewNamespace}. */
 export interface NamespaceReviewOptions extends DomainOptions {
-  /** The folder of the policy tests; undefined for a namespace that they do not test. */
+  /** The folder of the policy tests; undefined if they do not test this namespace. */
   readonly folder: string | undefined;
-  /** The namespace of resources that name none; undefined if each names one. */
+  /** The namespace of resources without a tenant; undefined if all resources have one. */
   readonly home: string | undefined;
+  /** The user or API key that applies the plan. */
   readonly actor: Actor;
   /** Id of the user who applies the plan; undefined for an API key. */
   readonly runningUser: string | undefined;
+  /** Groups of devices that must stay reachable. */
   readonly protect: readonly ProtectedGroup[];
-  /** Objects that the plan need not declare; default none. Omitted between two revisions. */
+  /** Objects that the plan does not have to declare; default: none. Omitted for two revisions. */
   readonly elsewhere?: Elsewhere;
-  /** Days within which something expires soon. @default that of the lint */
+  /** Number of days within which an expiry counts as soon. @default the lint's default */
   readonly soonDays?: number;
-  /** Compares with the namespace after this plan. @default with the live namespace */
+  /** The plan whose result is the base of the comparison. @default the live namespace is the base */
   readonly base?: Plan;
 }
 
-/** A review, and the accesses that it compares. */
+/** A review of one namespace, and the evaluated access before and after the change. */
 export interface ReviewedNamespace {
   readonly review: NamespaceReview;
   readonly before: Access;
@@ -60,7 +63,7 @@ export interface ReviewedNamespace {
   readonly planned: PlannedEstate;
 }
 
-/** Reviews what a plan means for one namespace. */
+/** Reviews the effect of a plan on one namespace. */
 export async function reviewNamespace(
   estate: Estate,
   plan: Plan,
@@ -68,8 +71,8 @@ export async function reviewNamespace(
 ): Promise<ReviewedNamespace> {
   const { home, folder, actor, base, runningUser } = options;
   const isHome = estate.tenant === home;
-  // Both plans have the same time, so that expiry dates are equal.
-  const by = { ...(home !== undefined && { home }), now: new Date(), makerRole: actor.role };
+  // Both plans use the same time, so that expiry dates are equal.
+  const by = { ...(home !== undefined && { home }), now: new Date(), creatorRole: actor.role };
   const planned = inOrder(plannedEstate(estate, plan, by));
   const was = inOrder(base ? plannedEstate(estate, base, by) : { ...estate, unseen: [], unknown: [] });
   const { before, after } = accesses(was.policy, planned.policy, estate, options);
@@ -92,19 +95,15 @@ export async function reviewNamespace(
       ...memberLockouts(was.members ?? [], planned.members ?? [], runningUser),
       ...deviceLockouts(before, after, options.protect),
     ],
-    incapabilities: incapabilities(actor, planned.steps, isHome ? planned.begun : []),
+    incapabilities: incapabilities(actor, planned.steps, isHome ? planned.inNewNamespaces : []),
     lint: comparedFindings(findings(before, was), findings(after, planned)),
     coverage: unmanagedAccess(estate, planned, options.elsewhere),
     tests:
       folder === undefined ? [] : (await runPolicyTests(folder, { ...planned, domain: after.domain })).tests,
     unseen: [
       ...estate.unseen,
-      ...(estate.members
-        ? []
-        : ["members could not be read, so that nobody knows whom the change would lock out"]),
-      ...(estate.apiKeys
-        ? []
-        : ["API keys could not be read, so that nobody knows which ones are in no program"]),
+      ...(estate.members ? [] : ["members could not be read; lockouts cannot be detected"]),
+      ...(estate.apiKeys ? [] : ["API keys could not be read; unmanaged API keys cannot be detected"]),
       ...planned.unseen.toSorted(byText),
     ],
     unknown: [
@@ -113,7 +112,7 @@ export async function reviewNamespace(
       ...[...was.unseen, ...was.unknown]
         .filter((sentence) => ![...planned.unseen, ...planned.unknown].includes(sentence))
         .toSorted(byText)
-        .map((sentence) => `at the base revision, ${sentence}`),
+        .map((sentence) => `at the base revision: ${sentence}`),
       ...undistinguished(before, after, access),
     ],
   };
@@ -135,7 +134,10 @@ export function memberChanges(before: readonly Roled[], after: readonly Roled[])
   return changes.sort(byTexts(({ email }) => email));
 }
 
-/** API keys and invitations, which may end soon or never. New invitations are omitted: they always end soon. */
+/**
+ * Lint options with the expiry of API keys and invitations. New invitations are omitted, since they always expire
+ * soon.
+ */
 function expiring({ members, apiKeys }: NamespaceState, soonDays: number | undefined): LintOptions {
   return {
     ...(soonDays !== undefined && { soonDays }),
@@ -148,7 +150,7 @@ function expiring({ members, apiKeys }: NamespaceState, soonDays: number | undef
   };
 }
 
-/** The findings after the change. Those that were there before, in the same words, are not new. */
+/** The findings after the change. A finding is new unless the base has the same one. */
 function comparedFindings(before: readonly Finding[], after: readonly Finding[]): ReviewedFinding[] {
   const id = ({ rule, object, field, message }: Finding) =>
     JSON.stringify([rule, object.kind, object.id, field, message]);
@@ -157,9 +159,9 @@ function comparedFindings(before: readonly Finding[], after: readonly Finding[])
 }
 
 /**
- * Changes of patterns that no evaluated login name, address or device distinguishes, as sentences: without them such a
- * change would seem to have no effect.
- * @param changes the access that the change gives and takes
+ * Reports changes of patterns that no evaluated login name, address or device distinguishes. Without this report,
+ * such a change would seem to have no effect.
+ * @param changes the access changes
  */
 function undistinguished(
   before: Access,
@@ -171,7 +173,7 @@ function undistinguished(
   const keys = after.policy.keys
     .filter(({ fingerprint }) => !seen.has(fingerprint))
     .flatMap((key) => differences(`key ${key.name}`, oldKeys.get(key.fingerprint), key));
-  // If access changes, it is unknown which rule changes it. The lines show the effect.
+  // Access changes cannot be assigned to single rules. Their lines show the effect.
   if (changes.length > 0) return keys;
   const oldRules = new Map(before.policy.rules.map((rule) => [rule.id, rule]));
   const rules = after.policy.rules.flatMap((rule) =>
@@ -188,8 +190,8 @@ function differences(title: string, old: Patterned | undefined, now: Patterned):
     .filter(([field, pattern]) => before[field] !== pattern)
     .map(
       ([field, pattern]) =>
-        `${title}: ${field} changes from ${JSON.stringify(before[field])} to ${JSON.stringify(pattern)}, which no ` +
-        "login name, address or device that was looked at tells apart (--login and --from add some)",
+        `${title}: ${field} changes from ${JSON.stringify(before[field])} to ${JSON.stringify(pattern)}, but no ` +
+        "evaluated login, address or device distinguishes them; add logins and addresses with --login and --from",
     );
 }
 
@@ -199,15 +201,15 @@ const patternsOf = ({ username, sourceIp = "", filter: { hostname = "" } }: Patt
   hostname,
 });
 
-/** Objects that the reviewed program need not declare. */
+/** Objects that the reviewed program does not have to declare. */
 interface Elsewhere {
-  /** Those of other stacks. */
+  /** Objects of other stacks. */
   readonly managed: ManagedObjects;
   readonly exceptions: readonly Exception[];
 }
 
 /**
- * How much of a namespace programs declare, and the access that unmanaged objects give.
+ * Computes the coverage of a namespace, and the access that unmanaged objects give.
  * @param planned the namespace after the change
  */
 function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Elsewhere | undefined): Coverage {
@@ -230,7 +232,7 @@ function unmanagedAccess(estate: Estate, planned: PlannedEstate, elsewhere: Else
   };
 }
 
-/** The objects of a namespace that a review counts, kind by kind, without the owner. */
+/** The objects of a namespace that count for the coverage, by kind. The owner does not count. */
 function declarableObjects({ tenant, policy, members = [], apiKeys = [] }: Estate): LiveObject[] {
   const objectOf = (kind: EstateObject["kind"], id: string, name: string, state?: LiveObject["state"]) => ({
     ...{ definition: definitionNamed(kind), id: `${tenant}/${id}`, name, state },
@@ -251,10 +253,10 @@ function declarableObjects({ tenant, policy, members = [], apiKeys = [] }: Estat
   return kinds.flatMap((objects) => objects.sort(byNameAndId));
 }
 
-/** Maximum number of rules that are evaluated: each takes an evaluation of the whole namespace. */
+/** Maximum number of unmanaged rules that are evaluated. Each takes an evaluation of the namespace. */
 const RULES_MAX = 20;
 
-/** The access that each of some keys and rules gives, as sentences. */
+/** The access that each of the given keys and rules adds, as sentences. */
 function wideningOf(
   estate: Estate,
   planned: PlannedEstate,
@@ -267,11 +269,11 @@ function wideningOf(
   const ofKind = (kind: string) => objects.filter(({ definition }) => definition.name === kind);
   const keys = ofKind("PublicKey");
   const byKey = sentencesByKey(keys.length === 0 ? [] : gainedBy(keys));
-  const found = new Map<LiveObject, readonly string[]>();
-  for (const key of keys) found.set(key, firstSentences(byKey.get(idWithin(key)) ?? []));
+  const widening = new Map<LiveObject, readonly string[]>();
+  for (const key of keys) widening.set(key, firstSentences(byKey.get(idWithin(key)) ?? []));
   for (const rule of ofKind("FirewallRule").slice(0, RULES_MAX)) {
     const sentences = gainedBy([rule]).map((line) => accessSentence(line, PLAIN));
-    found.set(rule, firstSentences(sentences));
+    widening.set(rule, firstSentences(sentences));
   }
-  return found;
+  return widening;
 }

@@ -1,7 +1,7 @@
 import type { DomainOptions } from "@gatehouse-access/sdk/policy";
 import { type Plan, type ShownStep, type Step, shownStep } from "../engine/index.ts";
 import { type Estate, readEach, readEstate } from "../estate/namespaceState.ts";
-import { begunNotes } from "../plan/planned/plannedEstate.ts";
+import { newNamespaceNotes } from "../plan/planned/plannedEstate.ts";
 import { namespacesOf, onService, type PlanNamespaces } from "../plan/steps.ts";
 import { policyTestFiles } from "../policyTests/policyFiles.ts";
 import type { Connection, Home } from "../service/connection.ts";
@@ -12,29 +12,33 @@ import type { Review, Revisions } from "./report/review.ts";
 import { type NamespaceReviewOptions, type ReviewedNamespace, reviewNamespace } from "./reviewNamespace.ts";
 import { revisionChanges } from "./revisionChanges.ts";
 
-/** Another revision of the program, with which a plan is compared instead of with the live namespace. */
+/** The base revision of a review. The plan is compared with it instead of with the live namespace. */
 export interface Baseline {
   /** A preview with values, of the same stack. */
   readonly plan: Plan;
   readonly revisions: Revisions;
-  /** What is unknown about the two revisions, as sentences. */
+  /** Unknown facts about the two revisions, as sentences. */
   readonly unknown: readonly string[];
 }
 
-/** How a plan is reviewed. It evaluates these logins and addresses beside those of the policy and of recent sessions. */
+/**
+ * Options of {@link reviewPlan}. Its logins and addresses are evaluated in addition to those of the policy and of
+ * sessions.
+ */
 export interface ReviewOptions
   extends Required<DomainOptions>,
     Pick<NamespaceReviewOptions, "elsewhere" | "soonDays"> {
+  /** The project directory, with the policy tests. */
   readonly folder: string;
   /** Groups of devices that must stay reachable; see `protectedGroup`. */
   readonly protect: readonly string[];
-  /** What of the plan could not be checked, as sentences. */
+  /** Parts of the plan that could not be evaluated, as sentences. */
   readonly unseen?: readonly string[];
   /** @default the plan is compared with the live namespace */
   readonly baseline?: Baseline;
 }
 
-/** A review, and what it was created from. */
+/** A review, and the data that it was derived from. */
 export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
   readonly review: Review;
   /** The stack's own namespace first, if it has one. */
@@ -42,10 +46,10 @@ export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
 }
 
 /**
- * Reviews what a plan means for who can reach what, in the stack's namespace and in every other one that the plan changes.
- * With a baseline the review has the differences between the namespaces after both plans.
+ * Reviews the effect of a plan on access in the stack's namespace and in all other namespaces of the plan. With a
+ * baseline, the review compares the namespaces after both plans.
  * @param plan a preview with values
- * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as of {@link estatesOf}
+ * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link estatesOf}
  */
 export async function reviewPlan(
   connection: Connection,
@@ -62,7 +66,7 @@ export async function reviewPlan(
   unseen.unshift(...(options.unseen ?? []));
   unknown.push(...(baseline?.unknown ?? []));
   const [here = plan, base] = plans;
-  unknown.push(...begunNotes(here));
+  unknown.push(...newNamespaceNotes(here));
   if (main === undefined && (await policyTestFiles(options.folder)).length > 0) unseen.push(UNTESTED);
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
@@ -78,10 +82,10 @@ export async function reviewPlan(
     );
   }
   for (const { label, has } of protect) {
-    const isThere = namespaces.some(({ before, after }) =>
+    const isMatched = namespaces.some(({ before, after }) =>
       [...before.policy.devices, ...after.policy.devices].some(has),
     );
-    if (!isThere) unseen.push(`--protect ${label} protects nothing: no device has that tag or name`);
+    if (!isMatched) unseen.push(`--protect ${label} matches no device; correct the tag or name`);
   }
   // If there is no home, no resource needs one.
   const refused = await refusals(connection, here, { tenant: home, unsettled: undefined }, base);
@@ -90,12 +94,12 @@ export async function reviewPlan(
 }
 
 const UNTESTED =
-  "the policy tests were not run: the program is about several namespaces, or only about new ones; set GATEHOUSE_TENANT to the id of the namespace that they test";
+  "the policy tests did not run, since the plan covers several namespaces or only new ones; set GATEHOUSE_TENANT to the id of the namespace to test";
 
-/** Problems that other lists of a review have: `incapabilities` and `unseen`. */
-const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["rights", "device"]);
+/** Problems that other lists of a review contain: `incapabilities` and `unseen`. */
+const LISTED_ELSEWHERE: ReadonlySet<PlanProblem["about"]> = new Set(["permissions", "device"]);
 
-/** What the service would refuse of a plan, without what it would refuse of the base too. */
+/** The problems of a plan that the base does not have. */
 async function refusals(
   connection: Connection,
   plan: Plan,
@@ -111,18 +115,21 @@ async function refusals(
   return refused.filter((sentence) => !known.has(sentence));
 }
 
+/** The live namespaces of plans. */
 export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
   /** The stack's own namespace first, if it has one. */
   readonly estates: readonly Estate[];
   /** Changes on other services, and namespaces that could not be read, as sentences. */
   readonly unseen: string[];
+  /** Unchanged resources on other services, as sentences. */
   readonly unknown: string[];
+  /** The plans without resources of other services. */
   readonly plans: readonly Plan[];
 }
 
 /**
- * Reads the stack's namespace, if it has one, and every other namespace of plans.
- * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as of {@link namespacesOf}
+ * Reads the stack's namespace, if it has one, and all other namespaces of plans.
+ * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link namespacesOf}
  */
 export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
   const here = plans.map((plan) => onService(plan, connection.client.url));
@@ -141,7 +148,7 @@ function reviewOf(
   { client }: Connection,
   plan: Plan,
   namespaces: readonly ReviewedNamespace[],
-  said: Pick<Review, "refused" | "unseen" | "unknown">,
+  lists: Pick<Review, "refused" | "unseen" | "unknown">,
   baseline: Baseline | undefined,
 ): Review {
   const { project, stack, engine } = plan;
@@ -151,18 +158,18 @@ function reviewOf(
     ...(baseline && { revisions: baseline.revisions }),
     summary: changes.summary,
     changes: changedSteps(changes.steps),
-    ...said,
-    unseen: [...said.unseen, ...changes.unseen],
+    ...lists,
+    unseen: [...lists.unseen, ...changes.unseen],
     namespaces: namespaces.map(({ review }) => review),
     twins: namespaces.flatMap(({ planned }) =>
-      planned.twins
+      planned.duplicates
         .map(({ object, urns }) => ({ object, urns: urns.toSorted(byText) }))
         .sort(byTexts(({ object }) => object)),
     ),
   };
 }
 
-/** The steps that change something, by kind and name. */
+/** The steps with changes, sorted by kind and name. */
 export const changedSteps = (steps: readonly Step[]): ShownStep[] =>
   steps
     .filter(({ op }) => op !== "same")

@@ -17,10 +17,12 @@ interface DeclaredStep extends Step {
 }
 
 /**
- * Compares what two revisions of a program declare. The steps of the plans do not show that, since both plans start from
- * the same state. Two declarations are of one resource if they have the same urn, or, after a rename, the same object. The
- * result has steps of unchanged resources too; `unseen` reports what is unknown, as sentences.
- * @param base and `head` previews with values, of one stack
+ * Compares the declarations of two revisions of a program. The steps of the plans do not show these differences,
+ * since both plans start from the same state. Two declarations belong to one resource if they have the same URN, or,
+ * after a rename, the same object. The result includes steps of unchanged resources. `unseen` reports unknown
+ * differences, as sentences.
+ * @param base a preview with values
+ * @param head a preview with values, of the same stack
  */
 export function revisionChanges(base: Plan, head: Plan) {
   const left = new Map(declaredBy(base).map((step) => [keyOf(step), step]));
@@ -37,10 +39,10 @@ export function revisionChanges(base: Plan, head: Plan) {
 const declaredBy = ({ steps }: Plan): DeclaredStep[] =>
   steps.flatMap((step) => (step.after ? [{ ...step, after: step.after }] : []));
 
-/** The urn, which does not depend on whether the resource is a dynamic one or one of the plugin. */
+/** A key from the URN that is equal for the dynamic resource and for the plugin's resource. */
 const keyOf = ({ urn, type }: Step): string => urn.replace(type, typeName(type));
 
-/** Each step with the base's step of the same resource, which is removed from `left`. */
+/** Pairs each step with the base's step of the same resource. Paired steps are removed from `left`. */
 function pairs(
   steps: readonly DeclaredStep[],
   left: Map<string, DeclaredStep>,
@@ -83,7 +85,7 @@ const nameOf = ({ urn, type, name, id }: Omit<Step, "op">) => ({
   ...(id !== undefined && { id }),
 });
 
-/** For resources of other packages, only a plan that replaces them shows it. */
+/** True if a change of an input replaces the resource. For resources of other packages, only the plan shows that. */
 const replaces = (step: Step, name: string): boolean =>
   definitionOf(step)?.inputs[name]?.replaces ?? step.replaceKeys?.includes(name) ?? false;
 
@@ -99,7 +101,7 @@ function changed(was: DeclaredStep, step: DeclaredStep): FieldChange[] {
   });
 }
 
-/** The inputs that a program declares, without transient ones and those that classes add for the provider. */
+/** The declared inputs of a resource, without transient inputs and inputs that classes add for the provider. */
 function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "after">): Record<string, Shown> {
   const definition = definitionOf({ type });
   const isDeclared = (name: string) =>
@@ -107,7 +109,7 @@ function inputsOf({ type, after: { inputs } }: Pick<DeclaredStep, "type" | "afte
   return Object.fromEntries(Object.entries(inputs).filter(([name]) => isDeclared(name)));
 }
 
-/** Inputs that both plans hide, as a sentence. A resource that neither plan changes is the same. */
+/** Reports inputs that both plans hide. A resource that neither plan changes is unchanged. */
 function unknownChange(was: DeclaredStep, step: DeclaredStep): string[] {
   if (was.op === "same" && step.op === "same") return [];
   const [before, after] = [inputsOf(was), inputsOf(step)];
@@ -115,7 +117,7 @@ function unknownChange(was: DeclaredStep, step: DeclaredStep): string[] {
   if (hidden.length === 0) return [];
   const verb = hidden.length === 1 ? "is" : "are";
   return [
-    `${definitionOf(step)?.name ?? step.type} "${step.name}": whether its ${hidden.join(" and ")} ${verb} another one cannot ` +
-      `be told, as ${hidden.length === 1 ? "it" : "they"} ${verb} secret or not known before the change is made`,
+    `${definitionOf(step)?.name ?? step.type} "${step.name}": cannot compare the two revisions of ${hidden.join(" and ")}, ` +
+      `which ${verb} secret or unknown before the apply`,
   ];
 }

@@ -9,18 +9,18 @@ import type { Connection } from "../service/connection.ts";
 import { byText } from "../words.ts";
 import { actorOf } from "./guards/planProblems.ts";
 
-/** What came of the policy tests beside a program, on the stack's namespace. */
+/** Output of `gatehouse test --json`: the results of the policy tests on the stack's namespace. */
 export interface TestedNamespace extends PolicyTestReport {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** What could not be looked at, as sentences: the tests say nothing about it. */
+  /** Parts that could not be evaluated, as sentences. The tests do not cover them. */
   readonly unseen: readonly string[];
-  /** What else could not be known, as sentences: the tests may have missed it. */
+  /** Further unknown facts, as sentences. The tests may not cover them. */
   readonly unknown: readonly string[];
 }
 
 /**
- * Runs the policy tests in a program's folder on the live namespace.
+ * Runs the policy tests of a project directory on the live namespace.
  * @throws RequestError if the namespace cannot be read
  */
 export async function testLive(connection: Connection, folder: string): Promise<TestedNamespace> {
@@ -31,25 +31,25 @@ export async function testLive(connection: Connection, folder: string): Promise<
 }
 
 /**
- * Runs the policy tests in a program's folder on the namespace after a plan.
+ * Runs the policy tests of a project directory on the namespace after a plan.
  * @param plan a preview with values
- * @param beside what of the plan could not be checked, as sentences
+ * @param unseen parts of the plan that could not be evaluated, as sentences
  * @throws RequestError if the namespace cannot be read
  */
 export async function testPlan(
   connection: Connection,
   folder: string,
   plan: Plan,
-  beside: readonly string[] = [],
+  unseen: readonly string[] = [],
 ): Promise<TestedNamespace> {
   const { before, after } = await plannedNamespace(connection, plan);
   const domain = domainFor(before, [before.policy, after.policy]);
   const tested = await runPolicyTests(folder, { ...inOrder(after), domain });
-  return { ...tested, tenant: after.tenant, unseen: [...beside, ...after.unseen], unknown: after.unknown };
+  return { ...tested, tenant: after.tenant, unseen: [...unseen, ...after.unseen], unknown: after.unknown };
 }
 
 /**
- * The stack's namespace, or else the only namespace of a plan, before and after the plan.
+ * Returns the namespace before and after a plan: the stack's namespace, or otherwise the only namespace of the plan.
  * @param plan a preview with values
  * @throws RequestError if the namespace cannot be read; ConfigurationError if no setting selects one
  */
@@ -60,15 +60,16 @@ export async function plannedNamespace(
   const here = onService(plan, connection.client.url);
   const { main, tenants } = await namespacesOf(connection, [here.plan]);
   if (main === undefined) {
-    const which = tenants.length === 0 ? "none that exists" : tenants.join(", ");
-    throw new ConfigurationError(`the plan is about ${which}`, {
+    const which =
+      tenants.length === 0 ? "no existing namespace" : `several namespaces: ${tenants.join(", ")}`;
+    throw new ConfigurationError(`the plan covers ${which}`, {
       field: ["tenant"],
-      remedy: "set GATEHOUSE_TENANT to the id of the namespace to look at",
+      remedy: "set GATEHOUSE_TENANT to the id of the namespace to evaluate",
     });
   }
   const before = await readEstate(connection, main);
-  const { role: makerRole } = actorOf(await connection.client.identity(), before);
-  const planned = plannedEstate(before, here.plan, { makerRole });
+  const { role: creatorRole } = actorOf(await connection.client.identity(), before);
+  const planned = plannedEstate(before, here.plan, { creatorRole });
   const { policy, members, apiKeys } = planned;
   const unseen = [...before.unseen, ...here.unseen, ...planned.unseen.toSorted(byText)];
   const unknown = [...before.unknown, ...here.unknown, ...planned.unknown.toSorted(byText), ...planned.notes];

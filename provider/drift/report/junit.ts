@@ -1,7 +1,7 @@
 import { typeName } from "../../engine/index.ts";
 import type { TestedNamespace } from "../../review/testedNamespace.ts";
 import { countedObjects, type DriftReport } from "../driftReport.ts";
-import { driftedSentence, foundSentence, SENTENCES } from "./reports.ts";
+import { driftedSentence, SENTENCES, unmanagedSentence } from "./reports.ts";
 
 interface Case {
   readonly group: string;
@@ -11,9 +11,8 @@ interface Case {
 }
 
 /**
- * The report and the policy tests as JUnit XML, which pipelines show as test results: a failed case for each difference that
- * counts and each test that fails, and a case that passes for each kind of difference that was not found and each test
- * that passes.
+ * The report and the policy tests as JUnit XML, which pipelines show as test results. Each finding and each failing
+ * test is a failed case. Each kind of finding without findings and each passing test is a passing case.
  */
 export function driftJunit(
   report: DriftReport,
@@ -30,22 +29,25 @@ export function driftJunit(
         failure: driftedSentence(one, SENTENCES),
       }));
   const groups: Readonly<Record<string, readonly Omit<Case, "group">[]>> = {
-    "changed by hand": driftedBy("update"),
-    "deleted by hand": driftedBy("delete"),
+    "changed out of band": driftedBy("update"),
+    "deleted out of band": driftedBy("delete"),
     ...(unmanagedCounts === "fail" && {
-      "in no program": countedObjects(report).map((one) => ({
-        name: `${one.kind} ${one.name}`,
-        failure: foundSentence(one, SENTENCES),
+      unmanaged: countedObjects(report).map((object) => ({
+        name: `${object.kind} ${object.name}`,
+        failure: unmanagedSentence(object, SENTENCES),
       })),
     }),
-    "expired or due": expiring.map(({ name, message }) => ({ name: `ApiKey ${name}`, failure: message })),
-    "not looked at": unseen.map((sentence) => ({ name: sentence, failure: sentence })),
+    "expired or expiring soon": expiring.map(({ name, message }) => ({
+      name: `ApiKey ${name}`,
+      failure: message,
+    })),
+    "not evaluated": unseen.map((sentence) => ({ name: sentence, failure: sentence })),
   };
   const suite = `gatehouse drift ${project}/${stack}`;
   const cases = [
     ...Object.entries(groups).flatMap(([group, found]): Case[] =>
       found.length === 0
-        ? [{ group: suite, name: `nothing ${group}` }]
+        ? [{ group: suite, name: `no findings: ${group}` }]
         : found.map((one) => ({ ...one, group: `${suite}: ${group}` })),
     ),
     ...(tests?.tests ?? []).map(({ name, file, ok, failures }): Case => {
@@ -76,7 +78,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": "&apos;",
 };
 
-/** Text that XML 1.0 can hold: without control characters, which it cannot even escape. */
+/** Escapes a text for XML 1.0. Control characters are replaced, since XML cannot escape them. */
 const escaped = (text: string): string =>
   text
     .toWellFormed()

@@ -15,14 +15,15 @@ import { changedFields } from "../changedFields.ts";
 import {
   type DriftedResource,
   type DriftReport,
-  type FoundObject,
   isDrift,
   type Known,
   openObjects,
+  type ReportedObject,
   valueText,
 } from "../driftReport.ts";
 import type { DeclaringResource } from "../whoChanged.ts";
 
+/** The report for a terminal. */
 export function driftText(c: Paint, report: DriftReport): string {
   const lines = driftSections(report, terminalStyle(c)).flatMap((section) => sectionLines(c, section));
   const summary = summaryText(report);
@@ -31,7 +32,7 @@ export function driftText(c: Paint, report: DriftReport): string {
   );
 }
 
-/** The report as a comment or an issue on a code host, of at most `max` characters: lists are cut to that. */
+/** The report as a Markdown comment or issue of at most `max` characters. Longer lists are cut. */
 export function driftMarkdown(
   report: DriftReport,
   tests: TestedNamespace | undefined,
@@ -42,7 +43,7 @@ export function driftMarkdown(
     ({ items }) => items.length > 0,
   );
   const { language, program } = report.acceptance;
-  const snippet = `\n<details><summary>To accept what is in no program</summary>\n\n${codeBlock(program, language)}\n\n</details>\n`;
+  const snippet = `\n<details><summary>Code to adopt the unmanaged objects</summary>\n\n${codeBlock(program, language)}\n\n</details>\n`;
   const foot = program === "" || snippet.length > max / 4 ? "" : snippet;
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}\n${foot}`;
 }
@@ -74,40 +75,40 @@ function acceptanceLines(c: Paint, { acceptance }: DriftReport): string[] {
   return [
     c.bold(
       language === "terraform"
-        ? "To accept it, change the configuration (to undo it: apply the configuration)"
-        : "To accept it, change the program (to undo it: drift --repair)",
+        ? "To accept the drift, change the configuration. To revert the drift, apply the configuration."
+        : "To accept the drift, change the program. To revert the drift, run drift --repair.",
     ),
     ...lines.map((line) => c.dim(`  ${printable(line)}`)),
   ];
 }
 
-/** Lines of a program, behind a fence that none of them can close. */
+/** A Markdown code block with a fence that is longer than every run of backticks in the text. */
 function codeBlock(text: string, language: Format): string {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   return `${fence}${language}\n${text}\n${fence}`;
 }
 
-/** `2 changed, 1 deleted, 3 in no program; 12 as declared`. */
+/** `2 changed out of band, 1 deleted out of band, 3 unmanaged; 12 resources as declared.` */
 export function summaryText(report: DriftReport): string {
   const { drifted, expiring, unseen, summary } = report;
   const changed = drifted.filter(({ op }) => op === "update").length;
   const deleted = drifted.length - changed;
   const open = openObjects(report).length;
-  const found = [
-    ...(changed > 0 ? [`${changed} changed by hand`] : []),
-    ...(deleted > 0 ? [`${deleted} deleted by hand`] : []),
-    ...(open > 0 ? [`${open} in no program`] : []),
-    ...(expiring.length > 0 ? [`${counted(expiring.length, "API key")} expired or due`] : []),
-    ...(unseen.length > 0 ? [`${unseen.length} not looked at`] : []),
+  const findings = [
+    ...(changed > 0 ? [`${changed} changed out of band`] : []),
+    ...(deleted > 0 ? [`${deleted} deleted out of band`] : []),
+    ...(open > 0 ? [`${open} unmanaged`] : []),
+    ...(expiring.length > 0 ? [`${counted(expiring.length, "API key")} expired or expiring soon`] : []),
+    ...(unseen.length > 0 ? [`${unseen.length} not evaluated`] : []),
   ];
   const rest = `${counted(summary.same, "resource")} as declared`;
-  return found.length === 0 ? `No drift: ${rest}.` : `${found.join(", ")}; ${rest}.`;
+  return findings.length === 0 ? `No drift: ${rest}.` : `${findings.join(", ")}; ${rest}.`;
 }
 
 const FIELDS_MAX = 4;
 
-/** Sentences alone, without marks and policy tests. */
+/** The style of plain sentences, without marks and policy tests. */
 export const SENTENCES: ReportStyle = { ...PLAIN, change: (_change, sentence) => sentence, test: () => [] };
 
 function driftSections(report: DriftReport, style: ReportStyle): Section[] {
@@ -118,43 +119,55 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
   const excepted = unmanaged.filter(({ exception }) => exception !== undefined);
   const isSole = namespaces.length === 1;
   return [
-    { title: `Changed by hand: ${changed.length}`, items: changed.map((one) => driftedSentence(one, style)) },
-    { title: `Deleted by hand: ${deleted.length}`, items: deleted.map((one) => driftedSentence(one, style)) },
-    { title: `In no program: ${open.length}`, items: open.map((one) => foundSentence(one, style)) },
     {
-      title: `In no program, and excepted: ${excepted.length}`,
-      items: excepted.map((one) => foundSentence(one, style)),
+      title: `Changed out of band: ${changed.length}`,
+      items: changed.map((resource) => driftedSentence(resource, style)),
     },
     {
-      title: `API keys that have expired or are due: ${expiring.length}`,
+      title: `Deleted out of band: ${deleted.length}`,
+      items: deleted.map((resource) => driftedSentence(resource, style)),
+    },
+    { title: `Unmanaged: ${open.length}`, items: open.map((object) => unmanagedSentence(object, style)) },
+    {
+      title: `Unmanaged, with an exception: ${excepted.length}`,
+      items: excepted.map((object) => unmanagedSentence(object, style)),
+    },
+    {
+      title: `API keys expired or expiring soon: ${expiring.length}`,
       items: expiring.map(({ message }) => style.text(message)),
     },
-    { title: `Not looked at: ${unseen.length}`, items: unseen.map(style.text) },
+    { title: `Not evaluated: ${unseen.length}`, items: unseen.map(style.text) },
     ...namespaces.flatMap(({ name, access, members }) => {
       const where = isSole ? "" : ` in ${style.name(name)}`;
       return [
         {
-          title: `Who can reach what by this${where}`,
+          title: `Access changes from drift${where}`,
           items: access.map((line) => style.change(line.change, accessSentence(line, style))),
         },
-        { title: `Members by this${where}`, items: members.map((change) => memberSentence(change, style)) },
+        {
+          title: `Member changes from drift${where}`,
+          items: members.map((change) => memberSentence(change, style)),
+        },
       ];
     }),
     {
-      title: `Declared, and not applied yet: ${notApplied.length}`,
+      title: `Declared, not applied yet: ${notApplied.length}`,
       items: notApplied.map(({ op, type, name }) => `${op} ${typeName(type)} ${style.name(name)}`),
     },
     { title: "Notes", items: notes.map(style.text) },
   ];
 }
 
-/** `PublicKey contractor: username is ".*" (declared "^support$"); gives every login on all 25 devices; by …`. */
+/**
+ * `PublicKey contractor: username is ".*" (declared "^support$"); gives every login on all 25 devices; last changed
+ * by …`.
+ */
 export function driftedSentence(
   { op, type, name, fields, ...known }: DriftedResource,
   style: ReportStyle,
 ): string {
   const own = changedFields({ type, fields });
-  // Of other packages' resources the outputs alone may differ.
+  // Resources of other packages may differ only in outputs.
   const changed = own.length > 0 ? own : fields;
   const shown = changed.slice(0, FIELDS_MAX);
   const more = changed.length - shown.length;
@@ -162,30 +175,30 @@ export function driftedSentence(
     ...shown.map((field) => style.text(fieldText(field))),
     ...(more > 0 && op === "update" ? [`${more} more ${more === 1 ? "field" : "fields"}`] : []),
   ];
-  const what = op === "delete" ? "is gone" : changes.join(", ") || "is not as declared";
+  const what = op === "delete" ? "no longer exists" : changes.join(", ") || "differs from its declaration";
   return [`${typeName(type)} ${style.name(name)}: ${what}`, ...knownSentences(known, style)].join("; ");
 }
 
 const fieldText = ({ path, old, new: now }: FieldChange): string =>
   `${path} is ${valueText(now)} (declared ${valueText(old)})`;
 
-/** `PublicKey backdoor (73:d4:…), in no program; gives login root on all 200 devices; by …`. */
-export function foundSentence(
-  { kind, id, name, exception, ...known }: FoundObject,
+/** `PublicKey backdoor (73:d4:…) is unmanaged; gives login root on all 200 devices; last changed by …`. */
+export function unmanagedSentence(
+  { kind, id, name, exception, ...known }: ReportedObject,
   style: ReportStyle,
 ): string {
-  const who = id === name ? style.name(name) : `${style.name(name)} (${style.text(id)})`;
-  const why = exception
+  const title = id === name ? style.name(name) : `${style.name(name)} (${style.text(id)})`;
+  const status = exception
     ? `excepted until ${exception.until}: ${style.text(exception.reason)}`
-    : "in no program";
-  return [`${kind} ${who}, ${why}`, ...knownSentences(known, style)].join("; ");
+    : "unmanaged";
+  return [`${kind} ${title} is ${status}`, ...knownSentences(known, style)].join("; ");
 }
 
 function knownSentences({ meaning, by, declaredBy, firstSeen }: Known, style: ReportStyle): string[] {
   return [
     ...meaning.map(style.text),
     ...(by ? [style.text(actorText(by))] : []),
-    ...(declaredBy && !by?.declaredBy ? [style.text(`declared last by ${declarationText(declaredBy)}`)] : []),
+    ...(declaredBy && !by?.declaredBy ? [style.text(`last declared by ${declarationText(declaredBy)}`)] : []),
     ...(firstSeen === undefined ? [] : [`first seen ${timeText(firstSeen)}`]),
   ];
 }
@@ -198,8 +211,8 @@ function actorText({ actor, address, at, operation, declaredBy }: NonNullable<Kn
     operator: "an operator of the service",
   }[actor.kind];
   const where = address === "" ? "" : ` from ${address}`;
-  const declared = declaredBy ? `, said to be for ${declarationText(declaredBy)}` : "";
-  return `last by ${who}${where}, ${timeText(at)} (${operation}${declared})`;
+  const declared = declaredBy ? `, for ${declarationText(declaredBy)} according to the request` : "";
+  return `last changed by ${who}${where}, ${timeText(at)} (${operation}${declared})`;
 }
 
 const declarationText = ({ project, stack, resource }: DeclaringResource): string =>

@@ -7,23 +7,24 @@ import { canonicalInputs } from "../../resources/values.ts";
 import { isHidden, type PlannedStep } from "../steps.ts";
 import type { Draft } from "./draft.ts";
 
-/** Two or more resources that declare one object: each would undo what the others do. */
+/** Two or more resources that declare the same object. Each would revert the changes of the others. */
 export interface DuplicateDeclarations {
-  /** The object, in words. */
+  /** Description of the object. */
   readonly object: string;
+  /** URNs of the resources that declare the object. */
   readonly urns: readonly string[];
 }
 
 /** A resource of the program. */
 export interface Declared {
   readonly planned: PlannedStep;
-  /** Of its object, with the tenant; undefined for an object that is still to be created. */
+  /** Id of the object with the tenant; undefined if the object does not exist yet. */
   readonly id: string | undefined;
 }
 
 /**
- * Finds duplicate declarations by the claims that the provider checks during a run. This finds more of them: two selectors
- * may match one device.
+ * Finds duplicate declarations with the claims that the provider checks during a run. Unlike the provider, it also
+ * finds different selectors that match the same device.
  */
 export function duplicateDeclarations(draft: Draft, declared: readonly Declared[]): DuplicateDeclarations[] {
   const claims = declared.flatMap((one) =>
@@ -32,15 +33,15 @@ export function duplicateDeclarations(draft: Draft, declared: readonly Declared[
       return { key, shared, urn: step.urn, kind: definition.name };
     }),
   );
-  const found = new Map<string, DuplicateDeclarations>();
+  const duplicates = new Map<string, DuplicateDeclarations>();
   for (const [key, all] of Map.groupBy(claims, (claim) => claim.key)) {
     const urns = [...new Set(all.map(({ urn }) => urn))];
     const mayShare = new Set(all.map(({ kind }) => kind)).size === 1 && all.every(({ shared }) => shared);
     const name = urns.toSorted().join();
-    if (urns.length > 1 && !mayShare && !found.has(name))
-      found.set(name, { object: inWords(draft, key), urns });
+    if (urns.length > 1 && !mayShare && !duplicates.has(name))
+      duplicates.set(name, { object: inWords(draft, key), urns });
   }
-  return [...found.values()];
+  return [...duplicates.values()];
 }
 
 function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
@@ -50,34 +51,34 @@ function claimsOf(draft: Draft, { planned, id }: Declared): readonly Claim[] {
   if (!identity || !after || identity.fields.some((field) => isHidden(after.inputs[field]))) return ofId;
   const inputs = { ...canonicalInputs(fields, after.inputs) };
   if (fields.tenant) inputs.tenant = draft.estate.tenant;
-  // The id has the device's uid, whatever the selector is.
+  // The id contains the device's uid, while the selector may be a name or a MAC address.
   if (fields.device) inputs.device = id?.split("/")[1] ?? inputs.device;
   return [...identity.ofInputs(inputs), ...ofId];
 }
 
-/** A claim's key without the tenant, and with the device's name instead of its uid. */
+/** The key of a claim without the tenant, and with the device's name instead of its uid. */
 function inWords({ estate }: Draft, key: string): string {
   const text = key.replace(`${estate.tenant}/`, "").replace(`${estate.tenant} `, "");
   const device = estate.devices.find(({ uid }) => text.includes(uid));
   return device ? text.replace(device.uid, `the device ${device.name}`) : text;
 }
 
-/** Two rules of one priority, of which one allows and the other denies logins that both match. */
+/** Two rules of the same priority: one allows and the other denies logins that both match. */
 export interface Contradiction {
   readonly text: string;
-  /** True if the plan creates both: then the order of their creation, which decides, is unknown. */
+  /** True if the plan creates both rules. The order of their creation decides, and it is unknown before the apply. */
   readonly isUndecided: boolean;
 }
 
-/** Maximum number of pairs of rules that are compared: each takes up to a millisecond. */
+/** Maximum number of pairs of rules that are compared. A comparison takes up to one millisecond. */
 const PAIRS_MAX = 10_000;
 
-/** Contradictions of rules that a plan creates or changes. The rule that was created last decides. */
+/** Finds contradictions of rules that a plan creates or changes. The rule that was created last decides. */
 export function contradictions({ rules, estate, devices }: Draft): Contradiction[] {
   const known = new Map(estate.policy.rules.map((rule) => [rule.id, rule]));
   const active = [...rules.values()].filter((rule) => rule.active);
   let shared: ReturnType<typeof sharedDevices> | undefined;
-  const found: Contradiction[] = [];
+  const conflicts: Contradiction[] = [];
   const done = new Set<AccessRule>();
   let pairs = 0;
   for (const rule of active) {
@@ -87,22 +88,22 @@ export function contradictions({ rules, estate, devices }: Draft): Contradiction
       if (other.priority !== rule.priority || other.action === rule.action || done.has(other)) continue;
       pairs += 1;
       if (pairs > PAIRS_MAX) {
-        const text = `more than ${PAIRS_MAX} pairs of rules that allow and deny have one priority, too many to compare; give them priorities that differ`;
-        return [...found, { text, isUndecided: true }];
+        const text = `more than ${PAIRS_MAX} pairs of an allow rule and a deny rule have the same priority, too many to compare; give the rules different priorities`;
+        return [...conflicts, { text, isUndecided: true }];
       }
       shared ??= sharedDevices(acceptedDevices(devices.values()));
       const device = shared(rule, other);
       if (device === undefined) continue;
       const isUndecided = !known.has(rule.id) && !known.has(other.id);
-      const which = isUndecided ? ", which nobody can tell before they are made" : "";
-      const text = `FirewallRule "${rule.id}" and "${other.id}" have the priority ${rule.priority}, one allows and the other denies logins on ${device}, and the one that was made last decides${which}; give them priorities that differ`;
-      found.push({ text, isUndecided });
+      const order = isUndecided ? " (unknown before the apply)" : "";
+      const text = `FirewallRule "${rule.id}" and "${other.id}" have the same priority ${rule.priority}; one allows and the other denies logins on ${device}, and the rule created last decides${order}; give the rules different priorities`;
+      conflicts.push({ text, isUndecided });
     }
   }
-  return found;
+  return conflicts;
 }
 
-/** Returns a function that finds the name of a device on which two rules match the same login. */
+/** Returns a function that finds a device on which two rules match the same login. The function returns its name. */
 function sharedDevices(devices: readonly AccessDevice[]) {
   const access = new Access({ devices, keys: [], rules: [] }, { logins: [], addresses: [] });
   const nameOf = new Map(devices.map(({ uid, name }) => [uid, name]));

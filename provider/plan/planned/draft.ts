@@ -5,11 +5,11 @@ import { type ApiKey, apiKeyIdentity, type Device, deviceKey, devicesByKey } fro
 
 /** An API key once the plan is applied. */
 export interface PlannedApiKey extends Omit<ApiKey, "role"> {
-  /** Undefined if the key gets the role of its unknown creator. */
+  /** Undefined if the key gets the role of its creator, and the creator is unknown. */
   readonly role: Role | undefined;
 }
 
-/** What a resource will be is not known before the plan is applied. The message follows the title of the resource. */
+/** The state of a resource after the plan is unknown. Reports show the message after the title of the resource. */
 export class UnpredictableError extends Error {
   override readonly name = "UnpredictableError";
 }
@@ -17,21 +17,21 @@ export class UnpredictableError extends Error {
 /** A namespace to which the steps of a plan are applied one by one. */
 export class Draft {
   readonly estate: Estate;
-  /** When the plan is applied. */
+  /** Time at which the plan is applied. */
   readonly now: Date;
   /** The role of the user or API key that applies the plan; undefined if unknown. */
-  readonly makerRole: Role | undefined;
+  readonly creatorRole: Role | undefined;
   /** By fingerprint. */
   readonly keys: Map<string, AccessKey>;
   /** By id. */
   readonly rules: Map<string, AccessRule>;
   /** By user id; new members by e-mail address. */
   readonly members: Map<string, Member> | undefined;
-  /** By `apiKeyIdentity`; new ones by the resource's urn. */
+  /** By `apiKeyIdentity`; new keys by the resource's URN. */
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
   readonly #devices: Map<string, Device>;
   readonly #live: ReadonlyMap<string, Device>;
-  /** {@link devices} by key; undefined if names or statuses have changed since. */
+  /** {@link devices} by key; undefined after a change of a name or status. */
   #planned: ReadonlyMap<string, Device> | undefined;
 
   /** All devices, by uid. {@link changeDevice} and {@link removeDevice} change them. */
@@ -39,11 +39,11 @@ export class Draft {
     return this.#devices;
   }
 
-  constructor(estate: Estate, now: Date, makerRole: Role | undefined) {
+  constructor(estate: Estate, now: Date, creatorRole: Role | undefined) {
     const { policy, devices, members, apiKeys } = estate;
     this.estate = estate;
     this.now = now;
-    this.makerRole = makerRole;
+    this.creatorRole = creatorRole;
     this.#devices = new Map(devices.map((device) => [device.uid, device]));
     this.keys = new Map(policy.keys.map((key) => [key.fingerprint, key]));
     this.rules = new Map(policy.rules.map((rule) => [rule.id, rule]));
@@ -52,7 +52,7 @@ export class Draft {
     this.#live = devicesByKey(devices);
   }
 
-  /** The uid of the device that a selector matches today, or by its planned name. */
+  /** The uid of the device that a selector matches now, or by the device's planned name. */
   findUid(selector: string): string | undefined {
     const key = deviceKey(selector);
     const live = this.#live.get(key);
@@ -61,17 +61,17 @@ export class Draft {
     return this.#planned.get(key)?.uid;
   }
 
-  /** @throws UnpredictableError if no device matches */
+  /** The same as {@link findUid}. @throws UnpredictableError if no device matches */
   uidOf(selector: string): string {
     const uid = this.findUid(selector);
     if (uid === undefined) throw new UnpredictableError(`there is no device "${selector}" yet`);
     return uid;
   }
 
-  /** @throws UnpredictableError if there is no such device any more */
+  /** The device with a uid. @throws UnpredictableError if it no longer exists */
   device(uid: string): Device {
     const device = this.#devices.get(uid);
-    if (!device) throw new UnpredictableError(`its device ${uid} is gone, or this change removes it`);
+    if (!device) throw new UnpredictableError(`its device ${uid} no longer exists, or this plan removes it`);
     return device;
   }
 

@@ -16,13 +16,13 @@ import { apiKeyIdentity, macOf } from "../../service/listings.ts";
 import { isHidden, type PlannedStep } from "../steps.ts";
 import { type Draft, UnpredictableError } from "./draft.ts";
 
-/** The effects of the steps of one kind of resource on a namespace. All functions may throw {@link UnpredictableError}. */
+/** Applies the steps of one kind of resource to a draft. All functions may throw {@link UnpredictableError}. */
 export interface Kind {
-  /** Inputs that must be known to predict the object. */
+  /** Names of the inputs that must be known to predict the object. */
   readonly decisive: readonly string[];
-  /** The id within the namespace that a new resource's object has; undefined if the service is still to create it. */
+  /** The id of a new resource's object within the namespace; undefined if the object does not exist yet. */
   idOf?(draft: Draft, after: ResourceValues): string | undefined;
-  /** True if the service has the object of this id. */
+  /** True if an object with this id exists on the service. */
   isLive?(draft: Draft, id: string): boolean;
   /** @param isClaimed true if a resource of the program claims this key exclusively */
   remove?(draft: Draft, step: PlannedStep, before: ResourceValues, isClaimed: (key: string) => boolean): void;
@@ -30,7 +30,7 @@ export interface Kind {
   update?(draft: Draft, step: PlannedStep, before: ResourceValues, after: ResourceValues): void;
 }
 
-/** The canonical inputs of a resource. The decisive ones must be known. */
+/** The canonical inputs of a resource. The decisive inputs must be known. */
 function inputsOf<I extends ResourceDefinition["inputs"]>(
   definition: Pick<ResourceDefinition<I>, "inputs">,
   { inputs }: ResourceValues,
@@ -38,17 +38,17 @@ function inputsOf<I extends ResourceDefinition["inputs"]>(
   return canonicalInputs(definition.inputs, inputs) as InputValues<I>;
 }
 
-/** An output of the state if it is a text, otherwise an empty text. */
+/** An output of the state if it is a string, otherwise an empty string. */
 function outputOf({ outputs }: ResourceValues, name: string): string {
   const value = outputs[name];
   return typeof value === "string" ? value : "";
 }
 
-/** @throws UnpredictableError if there is no such object any more */
+/** The object with an id. @throws UnpredictableError if it no longer exists */
 function existing<T>(objects: ReadonlyMap<string, T>, id: string): T {
-  const found = objects.get(id);
-  if (!found) throw new UnpredictableError("it changes an object that is gone; a refresh plans it anew");
-  return found;
+  const object = objects.get(id);
+  if (!object) throw new UnpredictableError("its object no longer exists; refresh the state and plan again");
+  return object;
 }
 
 const isLiveDevice = ({ estate }: Draft, id: string) =>
@@ -60,11 +60,14 @@ function settle(draft: Draft, uid: string, after: ResourceValues): void {
   const { status: today } = draft.device(uid);
   if (status === "accepted" && today !== "accepted") accept(draft, uid);
   if (status === "rejected" && today === "accepted")
-    throw new UnpredictableError("it rejects a device that is accepted, which the service refuses");
+    throw new UnpredictableError("it rejects an accepted device, which the service does not allow");
   if (status === "rejected") draft.changeDevice(uid, { status });
 }
 
-/** A machine that enrolled with a new key takes the name and the place of its former self (rules section 7). */
+/**
+ * Accepts a device. A machine that enrolled again with a new key replaces its old device and keeps the name (rules
+ * section 7).
+ */
 function accept(draft: Draft, uid: string): void {
   const mac = macOf(draft.device(uid));
   const former = [...draft.devices.values()].find(
@@ -89,8 +92,8 @@ const deviceKind: Kind = {
 const setTags = (draft: Draft, uid: string, after: ResourceValues) =>
   draft.changeDevice(draft.device(uid).uid, { tags: [...inputsOf(deviceTags, after).tags] });
 
-const removeTags = (draft: Draft, uid: string, isGone: (tag: string) => boolean) =>
-  draft.changeDevice(uid, { tags: draft.devices.get(uid)?.tags.filter((tag) => !isGone(tag)) ?? [] });
+const removeTags = (draft: Draft, uid: string, isRemoved: (tag: string) => boolean) =>
+  draft.changeDevice(uid, { tags: draft.devices.get(uid)?.tags.filter((tag) => !isRemoved(tag)) ?? [] });
 
 const deviceTagsKind: Kind = {
   decisive: ["device", "tags"],
@@ -107,7 +110,7 @@ const deviceTagsKind: Kind = {
   update: (draft, _step, before, after) => setTags(draft, outputOf(before, "uid"), after),
 };
 
-/** One tag of a device. An update only has another selector of the same device: other changes replace the resource. */
+/** One tag of a device. An update only changes the selector of the same device. Other changes replace the resource. */
 const attachmentKind: Kind = {
   decisive: ["device", "tag"],
   idOf(draft, after) {
@@ -130,7 +133,8 @@ const attachmentKind: Kind = {
 };
 
 /**
- * Renames tags on every device, key and rule. All are renamed at once, since a name may pass from one tag to another.
+ * Renames tags on every device, key and rule. All renames are applied at once, since one tag may take the old name of
+ * another.
  * @param renames steps that update a Tag
  */
 export function renameTags(draft: Draft, renames: readonly PlannedStep[]): void {
@@ -170,7 +174,7 @@ function ruleOf(after: ResourceValues, id: string): AccessRule {
   return { id, action, active, priority, sourceIp, username, filter };
 }
 
-/** The id of an equal rule that the resource adopts; undefined if it adopts none. */
+/** The id of the equal rule that a resource adopts; undefined if it adopts none. */
 function adopted({ estate }: Draft, after: ResourceValues): string | undefined {
   if (!after.inputs.adopt) return undefined;
   const comparable = (rule: AccessRule) => ({
@@ -182,7 +186,7 @@ function adopted({ estate }: Draft, after: ResourceValues): string | undefined {
   return estate.policy.rules.find((rule) => isDeepStrictEqual(comparable(rule), wanted))?.id;
 }
 
-/** A free id: resources of different parents may have the same name. */
+/** An unused id for a new rule. Resources with different parents may have the same name. */
 function newId(rules: Draft["rules"], name: string, count = 1): string {
   const id = count === 1 ? `${name} (new)` : `${name} (new, ${count})`;
   return rules.has(id) ? newId(rules, name, count + 1) : id;
@@ -205,15 +209,15 @@ const ruleKind: Kind = {
 
 const DAY_MS = 86_400_000;
 
-/** How long an invitation is open (rules section 5). */
+/** Validity of an invitation in milliseconds (rules section 5). */
 const INVITATION_MS = 7 * DAY_MS;
 
 const userOf = ({ members }: Draft, email: string) =>
   [...(members?.values() ?? [])].find((member) => member.email.toLowerCase() === email)?.id;
 
 /**
- * A new member counts as pending, since some services invite people first. Fields that the service sets have the values
- * of now, or are empty if only the service knows them.
+ * Members of the namespace. A new member counts as pending, since some services send an invitation first. Fields that
+ * the service sets get the current values, or are empty if only the service knows them.
  */
 const memberKind: Kind = {
   decisive: ["email", "role"],
@@ -241,7 +245,7 @@ const memberKind: Kind = {
 const identityOf = ({ createdAt, createdBy }: ResourceValues["outputs"]) =>
   apiKeyIdentity({ createdAt: String(createdAt), createdBy: String(createdBy) });
 
-/** Replaced keys, which stay valid until a time. */
+/** Identities of replaced keys, and the times until which they stay valid. */
 const previousOf = ({ outputs }: ResourceValues) =>
   [outputs.previous ?? []]
     .flat()
@@ -260,15 +264,15 @@ const apiKeyKind: Kind = {
     const overlap = after ? (inputsOf(apiKey, after).overlap ?? 0) : 0;
     const left = apiKeys.get(own);
     if (step.op === "replace" && overlap > 0) {
-      // No two keys have one name: the provider renames the old one.
+      // Names of keys are unique, so the provider renames the old key.
       if (left && left.name === after?.inputs.name)
         apiKeys.set(own, { ...left, name: `${left.name} (replaced)` });
       return;
     }
     for (const identity of [own, ...previousOf(before).map((old) => old.identity)]) apiKeys.delete(identity);
   },
-  createOrAdopt({ apiKeys, estate, now, makerRole }, { step }, after) {
-    const { name, role = makerRole, validDays } = inputsOf(apiKey, after);
+  createOrAdopt({ apiKeys, estate, now, creatorRole }, { step }, after) {
+    const { name, role = creatorRole, validDays } = inputsOf(apiKey, after);
     const createdAt = now.toISOString();
     apiKeys?.set(step.urn, {
       name: name === undefined || isHidden(name) ? `${step.name} (new)` : name,
@@ -289,15 +293,17 @@ const apiKeyKind: Kind = {
   },
 };
 
-/** The name that an API key of the state has on the service, or in the state if it no longer exists. */
+/**
+ * The current name of an API key of the state: its name on the service, or in the state if the key no longer exists.
+ */
 export function apiKeyNameToday({ estate }: Draft, before: ResourceValues): string {
   const own = identityOf(before.outputs);
   return estate.apiKeys?.find((key) => apiKeyIdentity(key) === own)?.name ?? outputOf(before, "name");
 }
 
-/** By resource, in the order in which their steps are applied: tags and names first, since others refer to them. */
+/** All kinds by name, in the order of their steps: tags and names come first, since other resources refer to them. */
 export const kinds: ReadonlyMap<string, Kind> = new Map([
-  // A Tag creates and removes nothing. `renameTags` applies updates.
+  // A Tag creates and deletes no object. `renameTags` applies its updates.
   ["Tag", { decisive: ["name"] }],
   ["Device", deviceKind],
   ["DeviceTags", deviceTagsKind],

@@ -16,10 +16,13 @@ import {
 import { Draft, type PlannedApiKey, UnpredictableError } from "./draft.ts";
 import { apiKeyNameToday, type Kind, kinds, renameTags } from "./kinds.ts";
 
-/** An object of the service that a resource of the stack manages. */
+/** An object on the service that a resource of the stack manages. */
 export interface ManagedObject {
   readonly kind: string;
-  /** Fingerprint of a key, user id of a member, current name of an API key, else the object's id without the tenant. */
+  /**
+   * Fingerprint of a key, user id of a member, current name of an API key, otherwise the object's id without the
+   * tenant.
+   */
   readonly id: string;
   readonly urn: string;
 }
@@ -28,40 +31,41 @@ export interface ManagedObject {
 export interface PlannedEstate extends NamespaceState {
   /** Live objects that resources of the stack manage or adopt. */
   readonly managed: readonly ManagedObject[];
-  readonly twins: readonly DuplicateDeclarations[];
-  /** Pairs of rules, one of them changed, of which the order of creation decides, as sentences. */
+  readonly duplicates: readonly DuplicateDeclarations[];
+  /** Contradictions of changed rules, where the order of creation decides, as sentences. */
   readonly contradictions: readonly string[];
+  /** Resources of namespaces that the plan creates, as sentences. */
   readonly notes: readonly string[];
   readonly steps: readonly PlannedStep[];
-  /** The steps about namespaces that the plan creates. */
-  readonly begun: readonly PlannedStep[];
+  /** The steps in namespaces that the plan creates. */
+  readonly inNewNamespaces: readonly PlannedStep[];
 }
 
 interface PlannedEstateOptions {
-  /** The namespace of resources that name none. @default the estate's */
+  /** The namespace of resources without a tenant. @default the estate's namespace */
   readonly home?: string;
-  /** When the plan is applied, which decides when new API keys expire. @default now */
+  /** Time at which the plan is applied. The expiry of new API keys depends on it. @default now */
   readonly now?: Date;
-  /** The role of the plan's user or API key, which new API keys get by default; undefined if unknown. */
-  readonly makerRole?: Role | undefined;
+  /** The role of the user or API key that applies the plan: the default role of new API keys. Undefined if unknown. */
+  readonly creatorRole?: Role | undefined;
 }
 
 /**
  * Applies a plan to a copy of a namespace.
  *
- * Objects of unchanged resources stay as they are live, whatever the state has. If a resource is unpredictable (a decisive
- * input is secret or not known yet, or a device is missing), its object stays, or is omitted if it is new, and `unseen`
- * reports that.
+ * Objects of unchanged resources keep their live values, even if the state differs. A resource is unpredictable if a
+ * decisive input is secret or unknown, or if its device is missing. Then an existing object stays unchanged, a new
+ * object is omitted, and `unseen` reports the resource.
  * @param plan a preview with values
  * @throws Error if the plan has no values
  */
 export function plannedEstate(
   estate: Estate,
   plan: Plan,
-  { home = estate.tenant, now = new Date(), makerRole }: PlannedEstateOptions = {},
+  { home = estate.tenant, now = new Date(), creatorRole }: PlannedEstateOptions = {},
 ): PlannedEstate {
-  const draft = new Draft(estate, now, makerRole);
-  const { steps, begun, unseen } = stepsOf(plan, estate.tenant, home);
+  const draft = new Draft(estate, now, creatorRole);
+  const { steps, inNewNamespaces, unseen } = stepsOf(plan, estate.tenant, home);
   const done = carryOut(draft, steps);
   const apiKeys = draft.apiKeys && [...draft.apiKeys.values()];
   const opposed = contradictions(draft);
@@ -70,7 +74,7 @@ export function plannedEstate(
     members: draft.members && [...draft.members.values()],
     apiKeys: apiKeys?.filter(hasRole),
     managed: managedBy(draft, steps, done.declared),
-    twins: duplicateDeclarations(draft, done.declared),
+    duplicates: duplicateDeclarations(draft, done.declared),
     unseen: [
       ...unseen,
       ...done.unseen,
@@ -84,35 +88,35 @@ export function plannedEstate(
     ],
     unreadable: estate.unreadable,
     contradictions: opposed.map(({ text }) => text),
-    notes: begun.map(begunNote),
+    notes: inNewNamespaces.map(newNamespaceNote),
     steps,
-    begun,
+    inNewNamespaces,
   };
 }
 
 const hasRole = (key: PlannedApiKey): key is ApiKey => key.role !== undefined;
 
 const roleNote = ({ name }: PlannedApiKey) =>
-  `API key "${name}" will have the role of who makes it, which is not known`;
+  `API key "${name}" will have the role of its creator, which is unknown`;
 
 const leavesObject = ({ step, before }: PlannedStep) => losesObject(step) && before?.retained === true;
 
 const leftNote = ({ title }: PlannedStep) =>
-  `${title} leaves its object where it is, unmanaged: the access that it gives stays`;
+  `${title} leaves its object unmanaged on the service; the access that the object gives remains`;
 
-/** Whether the service knows an address is unknown before the invitation. */
+/** Reports new members. It is unknown before the invitation whether the service knows an address. */
 function invitedNote({ estate, members }: Draft): string[] {
   const known = new Set(estate.members?.map(({ id }) => id));
   const invited = [...(members?.values() ?? [])].filter(({ id }) => !known.has(id)).map(({ email }) => email);
   if (invited.length === 0) return [];
   return [
-    `whether the service knows ${firstOf(invited.toSorted(), NAMED_MAX)} shows only when they are invited`,
+    `the service reports only at the invitation whether it knows ${firstOf(invited.toSorted(), NAMED_MAX)}`,
   ];
 }
 
 const NAMED_MAX = 5;
 
-/** Reports a new resource whose selector is the name or MAC address of a pending device. */
+/** Reports a new resource that selects a pending device by its name or MAC address. */
 function pendingNote(draft: Draft, planned: PlannedStep): string[] {
   const { step, definition, title, after } = planned;
   const selector = after?.inputs.device;
@@ -125,30 +129,31 @@ function pendingNote(draft: Draft, planned: PlannedStep): string[] {
 }
 
 /** Namespaces that a plan creates, and resources in them, as sorted sentences. */
-export const begunNotes = (plan: Plan): string[] => stepsOf(plan, "", "").begun.map(begunNote).sort(byText);
+export const newNamespaceNotes = (plan: Plan): string[] =>
+  stepsOf(plan, "", "").inNewNamespaces.map(newNamespaceNote).sort(byText);
 
-const begunNote = ({ title, definition }: PlannedStep) =>
+const newNamespaceNote = ({ title, definition }: PlannedStep) =>
   definition.name === "Namespace"
-    ? `${title} makes a namespace: nothing of it is there yet`
-    : `${title} is for a namespace that is being made, and is no part of this one`;
+    ? `${title} creates a namespace, which has no objects yet`
+    : `${title} is in a namespace that this plan creates, and is not evaluated`;
 
 function managedBy(draft: Draft, steps: readonly PlannedStep[], declared: readonly Declared[]) {
-  const found = new Map<string, ManagedObject>();
+  const managed = new Map<string, ManagedObject>();
   const add = ({ step, definition, before }: PlannedStep, whole: string | undefined) => {
     if (whole === undefined) return;
     const isApiKey = definition.name === "ApiKey" && before !== undefined;
     const id = isApiKey ? apiKeyNameToday(draft, before) : whole.slice(whole.indexOf("/") + 1);
     const object = { kind: definition.name, id, urn: step.urn };
-    if (kindOf(definition).isLive?.(draft, id)) found.set(JSON.stringify(object), object);
+    if (kindOf(definition).isLive?.(draft, id)) managed.set(JSON.stringify(object), object);
   };
   for (const planned of steps) if (planned.before) add(planned, planned.step.id);
   for (const { planned, id } of declared) add(planned, id);
-  return [...found.values()];
+  return [...managed.values()];
 }
 
 function kindOf({ name }: ResourceDefinition): Kind {
   const kind = kinds.get(name);
-  if (!kind) throw new Error(`the review knows no resource ${name}`);
+  if (!kind) throw new Error(`the review does not support the resource ${name}`);
   return kind;
 }
 
@@ -160,14 +165,14 @@ interface Work {
 }
 
 /**
- * Applies steps to a draft. As in the provider, an object that one resource loses and another one gets stays: objects are
- * removed first, unless another resource of the program has them by then.
+ * Applies steps to a draft. As in the provider, removals come first. An object that passes from one resource to
+ * another is not removed.
  */
 function carryOut(draft: Draft, steps: readonly PlannedStep[]): Work {
   const work: Work = { draft, claims: new Claims(), declared: [], unseen: [] };
   const isEarly = ({ definition }: PlannedStep) => definition.name === "Tag" || definition.name === "Device";
   const others = steps.filter((planned) => !isEarly(planned));
-  // Other resources refer to tags and devices by their new names.
+  // Tags and devices come first, since other resources refer to their new names.
   for (const group of [steps.filter(isEarly), others]) carryOutTogether(work, group);
   return work;
 }
@@ -188,17 +193,20 @@ function carryOutTogether(work: Work, steps: readonly PlannedStep[]): void {
     const { step, definition, before, after } = planned;
     const kind = kindOf(definition);
     attempt(work, planned, () => {
-      if (after && makesObject(planned)) kind.createOrAdopt?.(draft, planned, after);
+      if (after && createsObject(planned)) kind.createOrAdopt?.(draft, planned, after);
       else if (before && after && step.op === "update") kind.update?.(draft, planned, before, after);
     });
   }
 }
 
-// A replacement that moves an object to another namespace removes it here, and creates it there.
+// A replacement that moves an object to another namespace removes the object here and creates it there.
 const removesObject = (planned: PlannedStep) => losesObject(planned.step) && !leavesObject(planned);
-const makesObject = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
+const createsObject = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
 
-/** Records which object a resource will have. Returns false if that is unpredictable: then it keeps its object. */
+/**
+ * Records the object that a resource will have. Returns false if it is unpredictable. Then the resource keeps its
+ * object.
+ */
 function declare(work: Work, planned: PlannedStep): boolean {
   const { draft, claims, declared } = work;
   const isClear = attempt(work, planned, () => {
@@ -217,14 +225,14 @@ function attempt({ unseen }: Work, { title, before }: PlannedStep, work: () => v
     return true;
   } catch (error) {
     if (!(error instanceof UnpredictableError)) throw error;
-    const left = before ? "what it has stays as it is" : "it is left out";
-    unseen.push(`${title}: ${error.message}; ${left} here`);
+    const treatment = before ? "with its object unchanged" : "without this resource";
+    unseen.push(`${title}: ${error.message}; access is evaluated ${treatment}`);
     return false;
   }
 }
 
 /**
- * The id with the tenant of the object that a resource will have; undefined for an object that is still to be created.
+ * The id of the object that a resource will have, with the tenant; undefined if the object does not exist yet.
  * @throws UnpredictableError
  */
 function idOf(draft: Draft, planned: PlannedStep): string | undefined {
@@ -234,10 +242,10 @@ function idOf(draft: Draft, planned: PlannedStep): string | undefined {
   const hidden = kind.decisive.filter((name) => isHidden(after.inputs[name]));
   if (hidden.length > 0) {
     throw new UnpredictableError(
-      `its ${hidden.join(" and ")} ${hidden.length === 1 ? "is" : "are"} secret or not known before the change is made`,
+      `its ${hidden.join(" and ")} ${hidden.length === 1 ? "is" : "are"} secret or unknown before the apply`,
     );
   }
-  if (!makesObject(planned)) return step.id;
+  if (!createsObject(planned)) return step.id;
   const id = kind.idOf?.(draft, after);
   return id === undefined ? undefined : `${draft.estate.tenant}/${id}`;
 }

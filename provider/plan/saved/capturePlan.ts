@@ -6,18 +6,19 @@ import { apiKeyIdentity, deviceKey, devicesByKey } from "../../service/listings.
 import { tenantIn } from "../steps.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
+/** The scope of a reviewed plan: service, namespaces, and their live state. */
 export interface PlanScope {
   readonly service: string;
-  /** The namespace of resources that name none; undefined if each names one. */
+  /** The namespace of resources without a tenant; undefined if all resources have one. */
   readonly home: string | undefined;
-  /** Whether the live objects were read first. */
+  /** True if the plan was made with a refresh of the live objects. */
   readonly refresh: boolean;
   readonly estates: readonly Estate[];
 }
 
 /**
- * What a plan declares, and the fields of the state and the service. Fields that change by themselves are omitted:
- * counters, dates, whether a device is online.
+ * The declarations of a plan, and the fields of the state and the service. Fields that change without a plan are
+ * omitted: counters, dates, and the online status of devices.
  * @param plan a preview with values
  */
 export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): ReviewedContent {
@@ -25,8 +26,8 @@ export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): Revie
   const devices = new Map(estates.map((estate) => [estate.tenant, devicesByKey(estate.devices)]));
   const deviceOf = (step: Step) => {
     const selector = step.after?.inputs.device;
-    const found = devices.get(tenantOf(step) ?? scope.home ?? "");
-    return typeof selector === "string" ? found?.get(deviceKey(selector.toLowerCase()))?.uid : undefined;
+    const known = devices.get(tenantOf(step) ?? scope.home ?? "");
+    return typeof selector === "string" ? known?.get(deviceKey(selector.toLowerCase()))?.uid : undefined;
   };
   return {
     ...{ project, stack, ...scope, at: new Date().toISOString() },
@@ -35,14 +36,14 @@ export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): Revie
   };
 }
 
-/** Steps by urn. Old objects of an unfinished replacement have the urn of the new one, so they are keyed by urn and id. */
+/** Steps by URN. An old object of an unfinished replacement has the URN of the new object, so its key is URN and id. */
 function keyed(steps: readonly Step[], reviewed: (step: Step) => ReviewedStep): Record<string, ReviewedStep> {
-  const found = new Map<string, ReviewedStep>();
+  const byKey = new Map<string, ReviewedStep>();
   const deletionsLast = (step: Step) => Number(step.op === "delete");
   for (const step of steps.toSorted((left, right) => deletionsLast(left) - deletionsLast(right))) {
-    found.set(found.has(step.urn) ? `${step.urn} ${step.id}` : step.urn, reviewed(step));
+    byKey.set(byKey.has(step.urn) ? `${step.urn} ${step.id}` : step.urn, reviewed(step));
   }
-  return Object.fromEntries(found);
+  return Object.fromEntries(byKey);
 }
 
 const tenantOf = ({ before, after }: Step): string | undefined =>
@@ -60,7 +61,7 @@ function stepOf(step: Step, device: string | undefined): ReviewedStep {
       ...(device !== undefined && { device }),
       ...(before?.retained && { retainOnDelete: true }),
     },
-    // A read may return only outputs.
+    // The state after a read may contain only outputs.
     found: before ? picked({ ...before.inputs, ...before.outputs }, Object.keys(own ?? before.inputs)) : null,
   };
 }
@@ -96,7 +97,7 @@ function objectsOf({ policy, members = [], apiKeys = [] }: Estate): Record<strin
   ]);
 }
 
-/** Tags have no order. */
+/** A device filter with sorted tags, since their order does not matter. */
 const filterOf = ({ hostname, tags }: DeviceFilter): ReviewedFields => ({
   ...(hostname !== undefined && { hostname }),
   ...(tags !== undefined && { tags: tags.toSorted() }),

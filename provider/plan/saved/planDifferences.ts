@@ -3,18 +3,19 @@ import { EngineError } from "../../engine/index.ts";
 import { firstOf, printable } from "../../words.ts";
 import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } from "./planFile.ts";
 
+/** A difference between the reviewed plan and the current one. */
 export interface PlanDifference {
   readonly in: "program" | "state" | "service";
   /** `PublicKey "ana"`. */
   readonly object: string;
-  /** Undefined if the object was added or removed, or the plan does something else with it. */
+  /** Undefined if the object was added or removed, or if the plan has another operation for it. */
   readonly field?: string;
   readonly message: string;
 }
 
 /**
- * Compares the reviewed plan with the current one, field by field. `differences` block an apply. `notes` report devices that
- * were added or removed: devices enroll by themselves, so they block nothing.
+ * Compares the reviewed plan with the current one, field by field. `differences` block an apply. `notes` reports
+ * added and removed devices, which do not block, since devices enroll without a plan.
  */
 export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent) {
   const differences: PlanDifference[] = [];
@@ -23,13 +24,13 @@ export function planDifferences(reviewed: ReviewedContent, now: ReviewedContent)
     differences.push(...stepDifferences(was, is, urn));
   for (const [tenant, [was, is]] of both(reviewed.namespaces, now.namespaces)) {
     if (!was || !is) {
-      const message = `the namespace ${(was ?? is)?.name ?? tenant} ${was ? "cannot be read any more" : "was not reviewed"}`;
+      const message = `the namespace ${(was ?? is)?.name ?? tenant} ${was ? "can no longer be read" : "was not reviewed"}`;
       differences.push({ in: "service", object: tenant, message });
       continue;
     }
     const unread = [...new Set([...was.unread, ...is.unread])];
     if (!isDeepStrictEqual(was.unread, is.unread)) {
-      const message = `${unread.join(" and ")} of ${is.name} could be read only once: at the review, or now`;
+      const message = `${unread.join(" and ")} of ${is.name} could be read either only at the review or only now`;
       differences.push({ in: "service", object: tenant, message });
     } else differences.push(...objectDifferences(was.objects, is.objects));
     for (const [, [old, now]] of both(was.devices, is.devices))
@@ -57,7 +58,10 @@ function stepDifferences(
   ];
   if (!was || !is) {
     const object = (was ?? is)?.title ?? urn;
-    return inProgram(object, was ? "is neither in the program nor in the state any more" : "was not there");
+    return inProgram(
+      object,
+      was ? "is no longer in the program or the state" : "was not in the reviewed plan",
+    );
   }
   const { title } = is;
   if (was.declared && !is.declared) return inProgram(title, "is no longer in the program");
@@ -65,10 +69,10 @@ function stepDifferences(
   const fields = [
     ...fieldDifferences("program", title, was.declared ?? {}, is.declared ?? {}),
     ...fieldDifferences("state", title, was.found ?? {}, is.found ?? {}),
-    ...fieldDifferences("service", `${title}, what it is about`, was.about, is.about),
+    ...fieldDifferences("service", `${title}, matched object`, was.about, is.about),
   ];
   if (fields.length > 0 || was.op === is.op) return fields;
-  const message = `${title}: what was reviewed is ${was.op}, and it would be ${is.op} now`;
+  const message = `${title}: the reviewed plan has ${was.op}, and the current plan has ${is.op}`;
   return [{ in: "state", object: title, message }];
 }
 
@@ -79,7 +83,7 @@ function objectDifferences(
   return both(old, now).flatMap(([key, [was, is]]): PlanDifference[] => {
     if (was && is) return fieldDifferences("service", is.title, was.fields, is.fields);
     const object = (was ?? is)?.title ?? key;
-    const message = `${object} ${was ? "is gone from the service" : "is new on the service"}`;
+    const message = `${object} ${was ? "no longer exists on the service" : "is new on the service"}`;
     return [{ in: "service", object, message }];
   });
 }
@@ -96,7 +100,7 @@ function fieldDifferences(
     .filter(([, [was, is]]) => !isDeepStrictEqual(was, is))
     .map(([field, [was, is]]) => ({
       ...{ in: place, object, field },
-      message: `${object}: ${field} was ${textOf(was)}, and is ${textOf(is)} ${PLACES[place]}`,
+      message: `${object}: ${field} was ${textOf(was)} and is now ${textOf(is)} ${PLACES[place]}`,
     }));
 }
 
@@ -117,14 +121,14 @@ function movements(
   const of = (here: typeof old, there: typeof old) =>
     Object.entries(here).flatMap(([uid, { title }]) => (Object.hasOwn(there, uid) ? [] : [title]));
   const sentence = (titles: readonly string[], what: string) =>
-    titles.length === 0 ? [] : [`${firstOf(titles, DEVICES_MAX)} ${what} since the review`];
-  return [...sentence(of(now, old), "came"), ...sentence(of(old, now), "went")];
+    titles.length === 0 ? [] : [`${what} since the review: ${firstOf(titles, DEVICES_MAX)}`];
+  return [...sentence(of(now, old), "added"), ...sentence(of(old, now), "removed")];
 }
 
 /** Maximum number of differences in the message. */
 const NAMED_MAX = 20;
 
-/** `up --plan` would not do what was reviewed. Nothing is changed. */
+/** The current plan of `up --plan` differs from the reviewed plan. Nothing was changed. */
 export class OutdatedPlanError extends EngineError {
   readonly differences: readonly PlanDifference[];
 
@@ -133,9 +137,9 @@ export class OutdatedPlanError extends EngineError {
     super(
       "plan_outdated",
       [
-        "what was reviewed is not what would be done now. Nothing was changed; review it again.",
+        "The current plan differs from the reviewed plan. Nothing was changed. Review the plan again.",
         ...differences.slice(0, NAMED_MAX).map(({ message }) => `  ${printable(message)}`),
-        ...(more > 0 ? [`  and ${more} more; --json names them all`] : []),
+        ...(more > 0 ? [`  and ${more} more; --json lists all`] : []),
       ].join("\n"),
     );
     this.differences = differences;

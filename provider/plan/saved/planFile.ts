@@ -12,11 +12,11 @@ const step = z.strictObject({
   op: z.enum(["create", "update", "replace", "delete", "import", "same"]),
   /** `PublicKey "ana"`, for sentences. */
   title: z.string(),
-  /** What the program declares; null if it does not declare the resource. */
+  /** The declared inputs; null if the program does not declare the resource. */
   declared: fields.nullable(),
-  /** The id of the object, and the uid of the device that its selector matches, if known. */
+  /** Id of the object, and uid of the device that its selector matches, if known. */
   about: fields,
-  /** The same fields in the state, after a refresh the live ones; null if the state does not have the resource. */
+  /** The same fields in the state, or the live ones after a refresh; null if the resource is not in the state. */
   found: fields.nullable(),
 });
 
@@ -26,7 +26,7 @@ const namespace = z.strictObject({
   name: z.string(),
   /** Lists that the credential may not read. */
   unread: z.array(z.string()),
-  /** Keys, rules, members and API keys, by their kind and an id that never changes. */
+  /** Keys, rules, members and API keys, by kind and permanent id. */
   objects: z.record(z.string(), object),
   devices: z.record(z.string(), object),
 });
@@ -35,19 +35,19 @@ const reviewedContent = z.strictObject({
   project: z.string(),
   stack: z.string(),
   service: z.string(),
-  /** The namespace of resources that name none; omitted if each names one. */
+  /** The namespace of resources without a tenant; omitted if all resources have one. */
   home: z.string().optional(),
-  /** When it was reviewed, RFC 3339. */
+  /** Time of the review, RFC 3339. */
   at: z.string(),
-  /** Whether the live objects were read first. */
+  /** True if the plan was made with a refresh of the live objects. */
   refresh: z.boolean(),
-  /** By urn; old objects of an unfinished replacement by urn and id. */
+  /** By URN; old objects of an unfinished replacement by URN and id. */
   steps: z.record(z.string(), step),
-  /** By tenant: the namespaces of the plan that the credential may read. */
+  /** The namespaces of the plan that the credential may read, by tenant. */
   namespaces: z.record(z.string(), namespace),
 });
 
-/** What must be unchanged when `up --plan` applies a reviewed plan. */
+/** The facts that must be unchanged when `up --plan` applies a reviewed plan. */
 export type ReviewedContent = z.output<typeof reviewedContent>;
 export type ReviewedStep = z.output<typeof step>;
 export type ReviewedObject = z.output<typeof object>;
@@ -55,10 +55,10 @@ export type ReviewedFields = z.output<typeof fields>;
 
 const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 
-/** Maximum size of a plan in bytes: five times that of a plan of 100,000 devices and 10,000 resources. */
+/** Maximum size of a plan in bytes: five times the size for 100,000 devices and 10,000 resources. */
 const CONTENT_MAX = 256 * 1024 * 1024;
 
-/** Prefix of the encrypted content. Secrets of a state begin with JSON, so they cannot be used as a plan. */
+/** Prefix of the encrypted content. A secret of a state begins with JSON, so it cannot be used as a plan. */
 const MARK = "gatehouse reviewed plan 1 ";
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -68,13 +68,13 @@ const envelope = z.strictObject({
   version: z.literal(1),
   project: z.string(),
   stack: z.string(),
-  /** The content, compressed, and encrypted as the stack's secrets are. */
+  /** The compressed content, encrypted with the key of the stack's secrets. */
   content: z.string(),
 });
 
 type Sealing = Pick<Stack, "project" | "stack" | "encrypt" | "decrypt">;
 
-/** Writes a reviewed plan to a file, encrypted as the stack's secrets are. */
+/** Writes a reviewed plan to a file, encrypted with the key of the stack's secrets. */
 export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedContent): Promise<void> {
   const packed = (await compress(JSON.stringify(reviewed))).toString("base64");
   const sealed: z.input<typeof envelope> = {
@@ -86,8 +86,8 @@ export async function savePlan(file: string, stack: Sealing, reviewed: ReviewedC
 
 /**
  * Reads a reviewed plan from its file.
- * @throws EngineError (`plan_file`) if the file is no plan, or a plan of another stack; PassphraseError if it was encrypted
- * with another key, or modified
+ * @throws EngineError (`plan_file`) if the file is not a plan, or is a plan of another stack; PassphraseError if it was
+ * modified, or encrypted with another key
  */
 export async function readPlan(file: string, stack: Sealing): Promise<ReviewedContent> {
   const { project, stack: name, content } = await readEnvelope(file);
@@ -97,17 +97,17 @@ export async function readPlan(file: string, stack: Sealing): Promise<ReviewedCo
   const opened = await stack.decrypt(content);
   const packed = opened.slice(MARK.length);
   if (!opened.startsWith(MARK) || !BASE64.test(packed))
-    throw broken(file, "what is encrypted in it is no plan");
+    throw broken(file, "its encrypted content is not a plan");
   const text = await decompress(Buffer.from(packed, "base64"), { maxOutputLength: CONTENT_MAX }).catch(
     (cause: Error) => {
       throw broken(file, `its content cannot be read: ${cause.message}`);
     },
   );
   const reviewed = parsedAs(reviewedContent, text.toString());
-  if (!reviewed) throw broken(file, "its content is not as this version of gatehouse writes it");
-  // Only the encrypted content is authentic.
+  if (!reviewed) throw broken(file, "its content does not have the format of this version of gatehouse");
+  // Only the encrypted content is authenticated.
   if (reviewed.project !== project || reviewed.stack !== name) {
-    throw broken(file, "its content is for another stack than it says");
+    throw broken(file, "its content is for another stack than its header");
   }
   return reviewed;
 }
@@ -117,7 +117,7 @@ async function readEnvelope(file: string): Promise<z.output<typeof envelope>> {
     throw broken(file, cause.message);
   });
   const parsed = parsedAs(envelope, text);
-  if (!parsed) throw broken(file, "it is no plan that gatehouse review --save has written");
+  if (!parsed) throw broken(file, "it was not written by gatehouse review --save");
   return parsed;
 }
 
@@ -130,4 +130,4 @@ function parsedAs<T>(schema: z.ZodType<T>, text: string): T | undefined {
 }
 
 const broken = (file: string, reason: string) =>
-  new EngineError("plan_file", `--plan ${file} cannot be used: ${reason}.`);
+  new EngineError("plan_file", `Cannot use --plan ${file}: ${reason}.`);

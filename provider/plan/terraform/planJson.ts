@@ -4,7 +4,7 @@ import { EngineError } from "../../engine/index.ts";
 
 const values = z.record(z.string(), z.unknown());
 
-/** The sensitive values: `true`, or the sensitive fields and items. */
+/** Marks sensitive values: `true` for a whole value, or marks for fields and items. */
 const mask = z.unknown().optional();
 
 const resourceChange = z.looseObject({
@@ -12,7 +12,7 @@ const resourceChange = z.looseObject({
   previous_address: z.string().optional(),
   mode: z.string().default("managed"),
   type: z.string(),
-  /** The whole source of its provider: `registry.terraform.io/gatehouse-access/gatehouse`. */
+  /** The full source address of the provider: `registry.terraform.io/gatehouse-access/gatehouse`. */
   provider_name: z.string().optional(),
   action_reason: z.string().optional(),
   change: z.looseObject({
@@ -29,8 +29,10 @@ const resourceChange = z.looseObject({
 
 const deferredChange = z.looseObject({ reason: z.string().optional(), resource_change: resourceChange });
 
+/** A planned change of one resource. */
 export type ResourceChange = z.output<typeof resourceChange>;
 
+/** An expression of the configuration: a constant, or references. */
 export const expression = z.looseObject({
   constant_value: z.unknown().optional(),
   references: z.array(z.string()).optional(),
@@ -43,6 +45,7 @@ const configuredResource = z.looseObject({
   expressions: values.default({}),
 });
 
+/** A resource of the configuration. */
 export type ConfiguredResource = z.output<typeof configuredResource>;
 
 const moduleConfiguration = z.looseObject({
@@ -72,7 +75,7 @@ const stateModule = z.looseObject({
 type StateModule = z.output<typeof stateModule>;
 
 const planJson = z.looseObject({
-  format_version: z.string().regex(/^1\./, { error: "must be 1.x: another Terraform wrote this" }),
+  format_version: z.string().regex(/^1\./, { error: "must be 1.x; this plan has an unsupported format" }),
   resource_changes: z.array(resourceChange).default([]),
   resource_drift: z.array(resourceChange).default([]),
   deferred_changes: z.array(deferredChange).default([]),
@@ -110,9 +113,10 @@ const planJson = z.looseObject({
   }),
 });
 
+/** A plan of Terraform or OpenTofu as JSON. */
 export type PlanJson = z.output<typeof planJson>;
 
-/** Other JSON output of Terraform and OpenTofu, by a member that no plan has. */
+/** Other JSON output of Terraform and OpenTofu, recognized by a member that plans do not have. */
 const OTHER_OUTPUTS = [
   { member: "values", what: "a state" },
   { member: "provider_schemas", what: "the schemas of providers" },
@@ -123,13 +127,13 @@ const isObject = (value: unknown): value is object => typeof value === "object" 
 
 /**
  * Reads the output of `terraform show -json`.
- * @param name the plan in errors
- * @throws EngineError (`plan_file`) if it is no plan
+ * @param name name of the plan in errors
+ * @throws EngineError (`plan_file`) if the text is not a plan
  */
 export function parsePlan(text: string, name: string): PlanJson {
   const invalid = (problem: string, cause?: unknown) => {
-    const how = "write it by: terraform show -json FILE > plan.json (or tofu show)";
-    return new EngineError("plan_file", `${name} is ${problem}; ${how}`, { cause });
+    const remedy = "Create the file with: terraform show -json FILE > plan.json (or tofu show)";
+    return new EngineError("plan_file", `Cannot read ${name}: it is ${problem}. ${remedy}`, { cause });
   };
   if (text.startsWith("PK")) {
     throw invalid("a saved plan, which only Terraform or OpenTofu can read");
@@ -138,22 +142,22 @@ export function parsePlan(text: string, name: string): PlanJson {
   try {
     parsed = parseJson(text);
   } catch (cause) {
-    throw invalid("no plan in JSON", cause);
+    throw invalid("not JSON", cause);
   }
   const other = OTHER_OUTPUTS.find(({ member }) => isObject(parsed) && member in parsed);
-  if (other) throw invalid(`${other.what}, and no plan`);
+  if (other) throw invalid(`${other.what}, not a plan`);
   const result = planJson.safeParse(parsed);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const where = issue?.path.map(String).join(".") ?? "";
-  throw invalid(`no plan of Terraform or OpenTofu: ${where} ${issue?.message}`);
+  throw invalid(`not a plan of Terraform or OpenTofu: ${where} ${issue?.message}`);
 }
 
 /**
- * The unchanged resources of a plan with `-refresh-only` or `-target`, which omits them. Drifted ones are declared as the
- * state had them.
+ * Returns the resources that a plan with `-refresh-only` or `-target` omits, as changes. The declaration of a drifted
+ * resource is its former state. Other resources are unchanged.
  */
-export function unspoken({
+export function omittedResources({
   prior_state: state,
   resource_changes: changes,
   resource_drift: drift,
@@ -184,7 +188,7 @@ const NO_CHANGE = { actions: ["no-op"], after_unknown: {}, replace_paths: [] };
 const resourcesIn = (module: StateModule | undefined): StateModule["resources"] =>
   module ? [...module.resources, ...module.child_modules.flatMap(resourcesIn)] : [];
 
-/** The resources of a configuration, by their addresses without the keys of `count` and `for_each`. */
+/** The resources of a configuration, by address without the keys of `count` and `for_each`. */
 export const configuredResources = (json: PlanJson): ReadonlyMap<string, ConfiguredResource> =>
   new Map(configuredIn(json.configuration.root_module, ""));
 

@@ -5,22 +5,23 @@ import { EngineError } from "../../engine/index.ts";
 import type { Attribute } from "../../terraform/attributes.ts";
 import type { PlanJson, ResourceChange } from "./planJson.ts";
 
-/** What a plan would do, for a comparison. It contains no values, and no sensitive values are in the digest. */
+/** A summary of a plan for comparisons. It contains no values, and the digest covers no sensitive values. */
 const plannedWork = z.strictObject({
   version: z.literal(1),
-  /** Without sensitive values and those that only the apply knows. */
+  /** Digest of the plan, without sensitive values and values that are unknown before the apply. */
   digest: z.string(),
-  /** `update gatehouse_public_key.ana`. */
+  /** The changes, such as `update gatehouse_public_key.ana`. */
   changes: z.array(z.string()),
 });
 
+/** A summary of a plan, as a review saves it. */
 export type PlannedWork = z.output<typeof plannedWork>;
 
 /**
- * What a plan would do. It is equal for plans of one configuration that would do the same: unchanged objects do not count,
- * nor fields that only the service changes, such as when a key was used.
+ * Summarizes a plan. Plans of one configuration with the same changes have equal summaries. Unchanged objects do not
+ * count, and neither do fields that only the service changes, such as the last use of a key.
  * @param settings the settings of the provider in the configuration
- * @param attributesOf the attributes of a type of resource; none for other providers
+ * @param attributesOf returns the attributes of a resource type; none for other providers
  */
 export function workOf(
   plan: PlanJson,
@@ -42,7 +43,7 @@ export function workOf(
     .map(([name, { before, after, before_sensitive: beforeMask, after_sensitive: afterMask }]) => ({
       ...{ name, before: masked(before, beforeMask), after: masked(after, afterMask) },
     }));
-  // The configuration stands for values that only the apply knows.
+  // The configuration represents values that are unknown before the apply.
   const all = [resources, outputs, plan.action_invocations, plan.configuration, [...settings].sort()];
   return {
     version: 1,
@@ -59,19 +60,19 @@ export function workDifferences(reviewed: PlannedWork, now: PlannedWork) {
   const of = (changes: readonly string[], what: string) =>
     changes.map((object) => ({ in: "program" as const, object, message: `${object}: ${what}` }));
   const differences = [
-    ...of(without(was, is), "was reviewed, and is not planned any more"),
+    ...of(without(was, is), "was reviewed, but is no longer planned"),
     ...of(without(is, was), "was not reviewed"),
   ];
   if (differences.length > 0) return differences;
-  return of(["the plan"], "changes the same resources, by another configuration or with other values");
+  return of(["the plan"], "changes the same resources with another configuration or other values");
 }
 
-/** @throws EngineError (`plan_file`) if an earlier review did not write the text */
+/** Parses a saved summary. @throws EngineError (`plan_file`) if `review --save` did not write the text */
 export function parseWork(text: string, name: string): PlannedWork {
   try {
     return plannedWork.parse(parseJson(text));
   } catch (cause) {
-    const message = `${name} is not what a review of a plan of Terraform has kept; review --terraform --save writes it`;
+    const message = `Cannot read ${name}: it is not a saved review of a Terraform plan. Create the file with: review --terraform --save`;
     throw new EngineError("plan_file", message, { cause });
   }
 }

@@ -15,16 +15,16 @@ type Block = PlanJson["configuration"]["provider_config"][string];
 const blockOf = ({ configuration: { provider_config: all } }: PlanJson, key: string): Block | undefined =>
   all[key] ?? all[key.split(":").at(-1) ?? ""];
 
-/** True if the block of a key is this provider's, under any name. */
+/** True if the block of a key configures this provider, under any local name. */
 export function isOwnBlock(json: PlanJson, key: string): boolean {
   const source = blockOf(json, key)?.full_name;
   return source === undefined ? key.split(":").at(-1)?.split(".")[0] === DEFAULT_KEY : isOwnSource(source);
 }
 
-/** What a setting selects, and its environment variable. */
+/** The location that a setting selects, and its environment variable. */
 const SETTINGS = {
-  url: { kind: "service", value: "address", variable: "GATEHOUSE_URL" },
-  tenant: { kind: "namespace", value: "id", variable: "GATEHOUSE_TENANT" },
+  url: { place: "on another service", variable: "GATEHOUSE_URL" },
+  tenant: { place: "in another namespace", variable: "GATEHOUSE_TENANT" },
 } as const;
 
 const CREDENTIAL_ATTRIBUTES = CREDENTIAL_SETTINGS.map(terraformName);
@@ -37,20 +37,20 @@ interface PlannedTenant {
   readonly tenant: unknown;
 }
 
-/** The facts about a root module that its files contain and its plan does not. */
+/** Facts about a root module that only its files contain, and not its plan. */
 export interface ConfigurationFacts {
-  /** Whether the provider block with this key sets the url to this variable alone. */
+  /** True if the provider block with this key sets `url` to exactly this variable. */
   readonly isUrlAlone: (key: string, variable: string) => boolean;
-  /** Whether the plan has the value of this variable that its run used. */
+  /** True if the plan contains the value of this variable that its run used. */
   readonly isInPlan: (variable: string) => boolean;
 }
 
-/** The provider blocks of a plan: service and namespace, as far as the plan contains them. */
+/** The provider blocks of a plan: their services and namespaces, if the plan contains them. */
 export class ProviderBlocks {
   readonly #json: PlanJson;
   readonly #facts: ConfigurationFacts;
   readonly #tenants: readonly PlannedTenant[];
-  /** The keys of this provider's blocks that are in use, the default ones first. */
+  /** The keys of this provider's blocks that are in use, default blocks first. */
   readonly #keys: readonly string[];
   /** The key of the root module's block without an alias; undefined if there is none, or several. */
   readonly #default: string | undefined;
@@ -58,7 +58,7 @@ export class ProviderBlocks {
 
   /**
    * @param own this provider's resources
-   * @param tenants those of resources that get it from their block
+   * @param tenants the planned namespaces of resources that get their namespace from a block
    */
   constructor(
     json: PlanJson,
@@ -70,7 +70,8 @@ export class ProviderBlocks {
     this.#facts = facts;
     this.#tenants = tenants;
     const used = own.flatMap(({ provider_config_key: key }) => key ?? []).toSorted();
-    // A plan has a block for each name that any module gives the provider, even without a written block.
+    // A plan has a block for each local name of the provider in any module, even if the configuration has no such
+    // block.
     const defaults = Object.entries(json.configuration.provider_config).flatMap(
       ([key, { alias, expressions }]) => {
         const isRoot = !key.includes(":") && alias === undefined && isOwnBlock(json, key);
@@ -81,7 +82,10 @@ export class ProviderBlocks {
     this.#default = defaults.length === 1 ? defaults[0] : undefined;
   }
 
-  /** The known settings of the block without an alias, as `gatehouse:url`; without it, those that all blocks share. */
+  /**
+   * The known settings of the block without an alias, as `gatehouse:url`; without such a block, the settings that all
+   * blocks share.
+   */
   shared(): ReadonlyMap<string, string> {
     const key = this.#default ?? this.#keys[0] ?? DEFAULT_KEY;
     const found = Object.entries(this.#of(key)).filter(
@@ -94,7 +98,10 @@ export class ProviderBlocks {
     return new Map(found.map(([name, value]) => [`gatehouse:${name}`, value]));
   }
 
-  /** The `provider` of a resource of the root module for {@link shared}; omitted if it is the default. */
+  /**
+   * The `provider` argument of a root module resource with the {@link shared} settings; omitted for the default
+   * block.
+   */
   named(): { readonly provider?: string } {
     const key = this.#default ?? this.#keys.find((one) => !one.includes(":")) ?? DEFAULT_KEY;
     return key === DEFAULT_KEY ? {} : { provider: key };
@@ -106,13 +113,16 @@ export class ProviderBlocks {
       Object.entries(SETTINGS)
         .filter(([name]) => this.#of(key)[name as Name] === UNKNOWN)
         .map(
-          ([name, { kind, value, variable }]) =>
-            `provider ${key}: its ${name} cannot be told from the plan, so that its resources may be ${kind === "service" ? "on" : "in"} another ${kind} than the reviewed one; give the ${value} as text or by a variable alone that is not ephemeral, or leave it to ${variable}`,
+          ([name, { place, variable }]) =>
+            `provider ${key}: ${name} is unknown in the plan, so resources may be ${place}; set ${name} to a literal or a non-ephemeral variable, or set ${variable} instead`,
         ),
     );
   }
 
-  /** The settings of a resource's block: the address of the service if it is known, and whether it has a credential. */
+  /**
+   * The settings of a resource's block: the known address of the service, and a mark if the block has its own
+   * credential.
+   */
   settingsOf(resource: ConfiguredResource | undefined): ResourceValues["provider"] {
     const key = this.#keyOf(resource);
     const { url } = this.#of(key);
@@ -135,11 +145,11 @@ export class ProviderBlocks {
     if (known) return known;
     const { expressions = {} } = blockOf(this.#json, key) ?? {};
     const variableOf = (name: string) => {
-      // A plan has only the values of the root module's variables.
+      // A plan contains only the values of the root module's variables.
       const variable = key.includes(":") ? undefined : this.#json.variables[name];
       return variable && this.#facts.isInPlan(name) ? variable : undefined;
     };
-    // An id with other text around it is no id.
+    // A template with other text around the id is not a valid id.
     const isId = (_name: string, value: unknown) => tenantId.safeParse(value).success;
     const tenant = expressionValue(expressions.tenant, variableOf, isId);
     const settings = {
@@ -151,22 +161,22 @@ export class ProviderBlocks {
   }
 
   /**
-   * The namespace of a block's resources: the plan contains it even if the expression is unknown here. Undefined if it
-   * differs between the instances of the block (`for_each`).
+   * The planned namespace of a block's resources. The plan contains it even if the value of the expression is unknown.
+   * Undefined if the namespace differs between instances of the block (`for_each`).
    */
   #plannedTenant(key: string): unknown {
     const own = this.#tenants.filter(({ resource }) => this.#keyOf(resource) === key);
-    const found = new Set(own.map(({ tenant }) => tenant));
-    const isKnown = [...found].every((id) => id !== UNKNOWN && tenantId.safeParse(id).success);
-    if (found.size === 0 || !isKnown) return UNKNOWN;
-    return found.size === 1 ? [...found][0] : undefined;
+    const ids = new Set(own.map(({ tenant }) => tenant));
+    const isKnown = [...ids].every((id) => id !== UNKNOWN && tenantId.safeParse(id).success);
+    if (ids.size === 0 || !isKnown) return UNKNOWN;
+    return ids.size === 1 ? [...ids][0] : undefined;
   }
 }
 
 /**
- * The value of an expression: a constant or a variable; unknown if it is neither, and undefined for null.
- * @param variableOf a variable; undefined if the plan does not have its value
- * @param isAlone whether an expression that refers to only this variable, with this value, is the variable itself
+ * The value of an expression that is a constant or a variable. Other expressions are unknown, and null is undefined.
+ * @param variableOf returns a variable; undefined if the plan does not contain its value
+ * @param isAlone true if an expression with a reference to only this variable is the variable itself, given its value
  */
 function expressionValue(
   written: unknown,
@@ -176,7 +186,7 @@ function expressionValue(
   const parsed = expression.safeParse(written);
   if (!parsed.success) return undefined;
   const { constant_value: constant, references = [] } = parsed.data;
-  // In JSON configurations, templates count as constants.
+  // In JSON configurations, templates appear as constants.
   const isTemplate = typeof constant === "string" && /[$%]\{/.test(constant);
   if (constant !== undefined && !isTemplate) return constant;
   const [, name] = (references.length === 1 && /^var\.([\w-]+)$/.exec(references[0] ?? "")) || [];

@@ -4,9 +4,9 @@ import { parseJson } from "@gatehouse-access/sdk/json";
 import { EngineError } from "../../engine/index.ts";
 
 /**
- * True if the provider blocks of a root module with this key set their url to this variable alone. The JSON of a plan does
- * not distinguish `var.url` from `"${var.url}/other"`. All `.tf` and `.tofu` files count: the plan does not contain which
- * of two files of the same name was used.
+ * True if the provider blocks with this key in a root module set `url` to exactly this variable. The JSON of a plan
+ * does not distinguish `var.url` from `"${var.url}/other"`. Both `.tf` and `.tofu` files count, since the plan does
+ * not show which of two files with the same name was used.
  * @param key the key of the block in a plan: `gatehouse`, or `gatehouse.alias`
  * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
@@ -19,9 +19,9 @@ export function isUrlAlone(folder: string, key: string, variable: string): boole
 }
 
 /**
- * True if a plan has the value of this variable that its run used: the root module declares the variable, and not as
- * ephemeral. The JSON of a plan has the default of an ephemeral variable, whatever value the run used, and does not mark
- * the variable.
+ * True if a plan contains the value of this variable that its run used: the root module declares the variable, and it
+ * is not ephemeral. For an ephemeral variable, the JSON of a plan contains the default instead of the used value,
+ * without a mark.
  * @throws EngineError (`plan_file`) if the folder or a file cannot be read
  */
 export function isInPlan(folder: string, variable: string): boolean {
@@ -38,7 +38,7 @@ export function isInPlan(folder: string, variable: string): boolean {
 const HCL = /^[^.].*\.(?:tf|tofu)$/;
 const JSON_FILES = /^[^.].*\.(?:tf|tofu)\.json$/;
 
-/** The texts of the files whose names match. Terraform and OpenTofu ignore those whose name begins with a dot. */
+/** The contents of the files with matching names. Terraform and OpenTofu ignore files that begin with a dot. */
 function configurationFiles(folder: string, name: RegExp): string[] {
   try {
     return readdirSync(folder)
@@ -70,9 +70,9 @@ function ephemeralInJson(text: string, variable: string): unknown[] {
 }
 
 interface Block {
-  /** The words before the brace: `provider "gatehouse"`. */
+  /** The text before the brace: `provider "gatehouse"`. */
   readonly head: string;
-  /** The expressions of its attributes. */
+  /** The expressions of the block's attributes, by name. */
   readonly given: ReadonlyMap<string, string>;
 }
 
@@ -89,7 +89,7 @@ function providerKey({ head, given }: Block): string | undefined {
   return name !== undefined && alias !== undefined ? `${name}.${alias}` : name;
 }
 
-/** The outer blocks of an HCL text. */
+/** The top-level blocks of an HCL text. */
 function blocksOf(text: string): Block[] {
   const code = codeOf(text);
   const blocks: Block[] = [];
@@ -113,17 +113,17 @@ function blocksOf(text: string): Block[] {
   return blocks;
 }
 
-/** Tokens of HCL: of code, of a quoted text, and of a heredoc. */
+/** Tokens of HCL in code, in a quoted text, and in a heredoc. */
 const CODE = /#[^\n]*|\/\/[^\n]*|\/\*|<<-?[\w-]+[ \t\r]*\n|./sy;
 const QUOTED = /\\.|\$\$\{|%%\{|[$%]\{|./sy;
 const HEREDOC = /\$\$\{|%%\{|[$%]\{|./sy;
 
 /**
- * An HCL text with spaces in place of comments, heredocs, and everything within quotes except letters, digits, `_` and `-`.
+ * Replaces comments and heredocs of an HCL text by spaces. Quoted texts keep only letters, digits, `_` and `-`.
  */
 function codeOf(text: string): string {
   const shown: string[] = [];
-  /** The open delimiters: `"`, the last line of a heredoc, and `{` within these. */
+  /** The open delimiters: `"`, the end marker of a heredoc, and `{` inside either. */
   const open: string[] = [];
   for (let at = 0; at < text.length; ) {
     const inside = open.at(-1) ?? "{";

@@ -20,26 +20,26 @@ import type { Workspace } from "../../terraform/workspace.ts";
 import {
   type ConfiguredResource,
   configuredResources,
+  omittedResources,
   type PlanJson,
   parsePlan,
   type ResourceChange,
-  unspoken,
 } from "./planJson.ts";
 import { type PlannedWork, workOf } from "./plannedWork.ts";
 import { type ConfigurationFacts, isOwnBlock, ProviderBlocks } from "./providerBlocks.ts";
 
-/** A plan of Terraform, for this provider's resources. */
+/** A Terraform plan, reduced to the resources of this provider. */
 export interface TerraformPlan {
   readonly plan: Result;
   readonly drift: Result;
   readonly resources: readonly StateResource[];
   /** The known settings of the provider: `gatehouse:url`, `gatehouse:tenant`. */
   readonly settings: ReadonlyMap<string, string>;
-  /** The `provider` of resources with these settings; omitted if it is the default. */
+  /** The `provider` argument of resources with these settings; omitted for the default block. */
   readonly provider?: string;
-  /** What of the plan cannot be checked, as sentences. */
+  /** Parts of the plan that cannot be evaluated, as sentences. */
   readonly unseen: readonly string[];
-  /** What an apply would do to resources of all providers, for a comparison with another plan. */
+  /** Summarizes the changes of all providers, for a comparison with another plan. */
   readonly work: () => PlannedWork;
 }
 
@@ -50,20 +50,21 @@ const kinds = new Map(
   ]),
 );
 
+/** The origin of a plan. */
 export interface PlanOrigin extends ConfigurationFacts {
-  /** The plan in errors. */
+  /** Name of the plan in errors. */
   readonly name: string;
   readonly workspace: Workspace;
 }
 
 /**
  * Reads the output of `terraform show -json`.
- * @throws EngineError (`plan_file`) if it is no plan
+ * @throws EngineError (`plan_file`) if the text is not a plan
  */
 export function readTerraformPlan(text: string, origin: PlanOrigin): TerraformPlan {
   const { name, workspace: place } = origin;
   const json = parsePlan(text, name);
-  const ofKinds = [...json.resource_changes, ...unspoken(json)].filter(isOfKind);
+  const ofKinds = [...json.resource_changes, ...omittedResources(json)].filter(isOfKind);
   const own = (changes: readonly ResourceChange[]) =>
     changes.filter((change) => isOfKind(change) && isOwn(change));
   const changes = own(ofKinds);
@@ -91,23 +92,23 @@ const isOfKind = ({ mode, type }: ResourceChange): boolean => mode === "managed"
 const isOwn = ({ provider_name: source }: ResourceChange): boolean =>
   source === undefined || isOwnSource(source);
 
-/** Reports resources of another provider with the types of this one. */
+/** Reports resources of other providers that have a type of this provider. */
 const ofOthers = (changes: readonly ResourceChange[]): string[] =>
   changes
     .filter((change) => !isOwn(change))
     .map(
       ({ address, provider_name: source }) =>
-        `${address}: the provider is ${source}, whose resources are not looked at`,
+        `${address}: not evaluated, since it belongs to the provider ${source}`,
     );
 
-/** Reports what a plan omits by its own account. */
+/** Reports that a plan is incomplete, if the plan itself contains this fact. */
 function incomplete({ errored, deferred_changes: deferred }: PlanJson): string[] {
   const own = deferred.filter(({ resource_change: { type } }) => kinds.has(type));
   return [
-    ...(errored ? ["the plan is of a run that failed: it does not have all that an apply would do"] : []),
+    ...(errored ? ["the plan is incomplete, since its run failed"] : []),
     ...own.map(
       ({ reason, resource_change: { address } }) =>
-        `${address}: its change is put off to a later plan${reason === undefined ? "" : ` (${reason})`}`,
+        `${address}: not evaluated, since its change is deferred to a later plan${reason === undefined ? "" : ` (${reason})`}`,
     ),
   ];
 }
@@ -170,13 +171,13 @@ class PlanReader {
     };
   }
 
-  /** The drift of a resource; nothing if it is equal in the declarative model. */
+  /** The drift of a resource; an empty list if the declarative model shows no difference. */
   drift({ address, type, change }: ResourceChange): Step[] {
     if (!change.before) return [];
     const before = this.#values(address, type, change.before);
     const after = change.after ? this.#values(address, type, change.after) : undefined;
     const fields = after
-      ? refreshedFields(propsOf(before), propsOf(after)).filter(this.#isUndone(address, type, after))
+      ? refreshedFields(propsOf(before), propsOf(after)).filter(this.#isReverted(address, type, after))
       : [];
     if (after && fields.length === 0) return [];
     return [
@@ -191,22 +192,23 @@ class PlanReader {
   }
 
   /**
-   * Whether an apply would undo a manual change: not if the configuration ignores it (`ignore_changes`) or declares the
-   * same. A plan with `-refresh-only` does not contain that.
+   * Returns a filter for manual changes that an apply would revert. Changes that the configuration ignores
+   * (`ignore_changes`) or also declares are omitted. A plan with `-refresh-only` does not contain this information,
+   * so all changes remain.
    */
-  #isUndone(address: string, type: string, live: RowValues): (field: FieldChange) => boolean {
+  #isReverted(address: string, type: string, live: RowValues): (field: FieldChange) => boolean {
     const planned = this.#changes.get(address);
     if (!planned?.after) return () => true;
     const values = this.#values(address, type, markedRow(planned), true);
     const wanted = fieldDiff(propsOf(live).inputs, propsOf(values).inputs);
     const paths = new Set(wanted.map(({ path }) => path));
-    // Omitted arguments are not in the plan, and their changes are drift.
+    // The plan does not contain omitted arguments. Their changes are drift.
     const declared = this.#configured.get(withoutKeys(address))?.expressions ?? {};
     const isDeclared = (path: string) => terraformName(path.split(".", 1)[0] ?? "") in declared;
     return ({ path, outputOnly }) => outputOnly === true || paths.has(path) || !isDeclared(path);
   }
 
-  /** The resource in the state; nothing for one that is still to be created. */
+  /** The resource in the state; an empty list if the resource does not exist yet. */
   resource({ address, type, change }: ResourceChange): StateResource[] {
     if (!change.before) return [];
     const { inputs, outputs } = this.#values(address, type, change.before);
@@ -221,8 +223,9 @@ class PlanReader {
   }
 
   /**
-   * The values in a row.
-   * @param planned true for future values: then values that the service sets are not known, and no inputs
+   * The inputs and outputs in a row.
+   * @param planned true for future values. Unknown values that the configuration does not set are then omitted, since
+   * the service sets them.
    */
   #values(address: string, type: string, row: Row, planned = false): RowValues {
     const attributes = kinds.get(type)?.attributes ?? [];
@@ -256,14 +259,14 @@ function opOf({ actions, importing, after_unknown: unknown }: ResourceChange["ch
     return actions.includes("create") ? "replace" : "delete";
   if (actions.includes("create")) return "create";
   if (!actions.includes("update")) return importing ? "import" : "same";
-  // An update that replaces the object has a new id.
+  // An update with an unknown id replaces the object.
   return typeof unknown === "object" && unknown.id === true ? "replace" : "update";
 }
 
 const markedRow = ({ after, after_unknown: unknown }: ResourceChange["change"]) =>
   marked(after, unknown) as Row;
 
-/** A value with marks in place of unknown parts. */
+/** A value with marks in place of its unknown parts. */
 function marked(value: unknown, unknown: unknown): unknown {
   if (unknown === true) return UNKNOWN;
   if (Array.isArray(unknown)) {
@@ -278,5 +281,5 @@ function marked(value: unknown, unknown: unknown): unknown {
   return { ...row, ...Object.fromEntries(members) };
 }
 
-/** `module.a["x"].gatehouse_tag.b[0]` as `module.a.gatehouse_tag.b`. */
+/** An address without keys: `module.a["x"].gatehouse_tag.b[0]` becomes `module.a.gatehouse_tag.b`. */
 const withoutKeys = (address: string): string => address.replaceAll(/\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g, "");

@@ -5,22 +5,23 @@ import { firstOf } from "../../words.ts";
 
 const NAMED_MAX = 5;
 
+/** The fields of a member that lockout checks need. */
 export type Seat = Pick<Member, "id" | "email" | "role" | "status">;
 
 /** Devices with a tag or a name that must stay reachable. */
 export interface ProtectedGroup {
-  /** The argument of `--protect`. */
+  /** The argument of `--protect` that selects the group. */
   readonly label: string;
   readonly has: (device: AccessDevice) => boolean;
 }
 
-/** Somebody or something that a change locks out. */
+/** A user or a group of devices that a change locks out. */
 export interface Lockout {
   readonly code: "last-administrator" | "running-user" | "protected-devices";
   readonly message: string;
 }
 
-/** Reads an argument of `--protect`: `tag:prod`, `name:web-1`, or a word that is a tag or a name. */
+/** Parses an argument of `--protect`: `tag:prod`, `name:web-1`, or a word that is a tag or a name. */
 export function protectedGroup(label: string): ProtectedGroup {
   const [, kind, word = label] = /^(tag|name):(.+)$/s.exec(label) ?? [];
   return {
@@ -29,12 +30,12 @@ export function protectedGroup(label: string): ProtectedGroup {
   };
 }
 
-/** Members who can undo a change. Pending members cannot. */
+/** Members who can revert a change. Pending members cannot. */
 const administrators = (seats: readonly Seat[]): Seat[] =>
   seats.filter(({ role, status }) => status === "accepted" && roleAtLeast(role, "administrator"));
 
 /**
- * Lockouts of administrators by a change of the members.
+ * Finds lockouts of administrators by a change of the members.
  * @param runningUser id of the user who applies the change; undefined for an API key
  */
 export function memberLockouts(
@@ -46,12 +47,12 @@ export function memberLockouts(
   const left = administrators(after);
   const others = (seats: readonly Seat[]) => seats.filter(({ role }) => role !== "owner");
   const own = (seats: readonly Seat[]) => seats.find(({ id }) => id === runningUser);
-  // An owner who applies the change can undo it.
+  // An owner who applies the change can revert it.
   const isOwner = own(before)?.role === "owner";
   if (!isOwner && others(administrators(before)).length > 0 && others(left).length === 0) {
     lockouts.push({
       code: "last-administrator",
-      message: "no administrator is left beside the owner, who does not run this",
+      message: "no administrator remains except the owner, and the owner does not apply this change",
     });
   }
   const [was, is] = [own(administrators(before)), own(left)];
@@ -60,25 +61,25 @@ export function memberLockouts(
     lockouts.push({
       code: "running-user",
       message: seat
-        ? `the user who runs this, ${was.email}, becomes ${seat.role} and can undo nothing`
-        : `the user who runs this, ${was.email}, is no member any more`,
+        ? `${was.email}, who applies this change, becomes ${seat.role} and cannot revert it`
+        : `${was.email}, who applies this change, is no longer a member`,
     });
   }
   return lockouts;
 }
 
-/** Lockouts of protected groups: their devices are reachable before a change, but not after it. */
+/** Finds lockouts of protected groups: devices that are reachable before a change, but not after it. */
 export function deviceLockouts(before: Access, after: Access, groups: readonly ProtectedGroup[]): Lockout[] {
   const lost = groups.length === 0 ? [] : unreachable(before, after);
   return groups.flatMap((group) => {
     const names = lost.filter(group.has).map(({ name }) => name);
     if (names.length === 0) return [];
-    const message = `nobody reaches ${firstOf(names, NAMED_MAX)} any more, which --protect ${group.label} names`;
+    const message = `no key can reach ${firstOf(names, NAMED_MAX)} any longer (protected by --protect ${group.label})`;
     return [{ code: "protected-devices" as const, message }];
   });
 }
 
-/** Devices that some key reaches before and none after. Removed devices do not count. */
+/** Devices that a key reaches before a change and no key reaches after it. Removed devices do not count. */
 function unreachable(before: Access, after: Access): AccessDevice[] {
   const lost = new Set(after.uidsOf(before.reached().new_difference(after.reached())));
   return after.policy.devices.filter(({ uid }) => lost.has(uid));

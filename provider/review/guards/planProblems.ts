@@ -10,11 +10,11 @@ import {
   hasOwnCredential,
   isHidden,
   listed,
-  namingNone,
   onService,
   type PlannedStep,
   stepsOf,
   tenantIn,
+  titleIfUnnamed,
   topOf,
 } from "../../plan/steps.ts";
 import type { Listed, ResourceDefinition } from "../../resources/definition.ts";
@@ -22,18 +22,18 @@ import { canonicalInputs } from "../../resources/values.ts";
 import type { Connection, Home, TenantClient } from "../../service/connection.ts";
 import { deviceKey, isUnreadable, macOf, type Namespace } from "../../service/listings.ts";
 import { isNewer } from "../../service/release.ts";
-import { byText, byTexts } from "../../words.ts";
+import { byText, byTexts, counted } from "../../words.ts";
 
-/** Why a part of a plan cannot be applied, or would not do what it declares. */
+/** A reason why a part of a plan cannot be applied, or would have another effect than declared. */
 export interface PlanProblem {
-  readonly about: "namespace" | "rights" | "quota" | "device" | "tag" | "existing" | "order";
-  /** A sentence that names the resources and what to do about it. */
+  readonly about: "namespace" | "permissions" | "quota" | "device" | "tag" | "existing" | "order";
+  /** A sentence with the resources, the problem and a remedy. */
   readonly text: string;
 }
 
 /**
- * Why a plan cannot be applied, as far as reads of the service show: missing namespaces, devices and tags, missing
- * permissions, quotas, objects that exist already, and rules of which only the order of their creation decides.
+ * Finds problems of a plan by reading the service: missing namespaces, devices and tags, missing permissions,
+ * exceeded quotas, objects that already exist, and contradictory rules.
  * @param plan a preview with values
  * @throws RequestError if the service or the credential fails
  */
@@ -45,12 +45,12 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   const problems: PlanProblem[] = [];
   const add = (about: PlanProblem["about"], texts: readonly string[]) =>
     problems.push(...texts.map((text) => ({ about, text })));
-  const homeless = home.tenant === undefined ? changes.steps.flatMap(namingNone) : [];
+  const homeless = home.tenant === undefined ? changes.steps.flatMap(titleIfUnnamed) : [];
   if (homeless.length > 0) add("namespace", [`${listed(homeless)}: ${home.unsettled?.message}`]);
   add("quota", await tooManyNamespaces(connection, changes, userId));
   add("existing", await existingObjects(connection, changes, home.tenant));
   for (const tenant of tenantsOf(changes, home.tenant)) {
-    const { steps, begun } = stepsOf(changes, tenant, home.tenant ?? "");
+    const { steps, inNewNamespaces } = stepsOf(changes, tenant, home.tenant ?? "");
     const coming = steps.filter(({ after }) => after !== undefined);
     const namespace = await readable(connection, tenant);
     if (typeof namespace === "string") {
@@ -61,12 +61,12 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
     }
     const actor = actorOf({ kind, ...(userId !== undefined && { userId }) }, namespace);
     const sure = steps.filter((step) => !mayAdopt(step));
-    const beginning = tenant === home.tenant ? begun.filter((step) => !mayAdopt(step)) : [];
-    const refused = incapabilities(actor, sure, beginning);
+    const ofNew = tenant === home.tenant ? inNewNamespaces.filter((step) => !mayAdopt(step)) : [];
+    const refused = incapabilities(actor, sure, ofNew);
     const titleOf = (name: string) =>
-      [...sure, ...beginning].find(({ step }) => step.name === name)?.title ?? name;
+      [...sure, ...ofNew].find(({ step }) => step.name === name)?.title ?? name;
     add(
-      "rights",
+      "permissions",
       refused.map(({ resources, reason }) => `${listed(resources.map(titleOf))}: ${reason}`),
     );
     const opened = await connection.tenant(tenant);
@@ -83,7 +83,7 @@ export async function planProblems(connection: Connection, plan: Plan, home: Hom
   return problems.sort(byTexts(({ text }) => text));
 }
 
-/** With `adopt` an equal existing object is adopted without a request that could be refused. */
+/** True for a step with `adopt`: it may adopt an equal object without a write request. */
 const mayAdopt = ({ step, after }: PlannedStep) => step.op === "create" && Boolean(after?.inputs.adopt);
 
 function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
@@ -93,16 +93,16 @@ function tenantsOf({ steps }: Plan, home: string | undefined): string[] {
   return [...new Set([...(home === undefined ? [] : [home]), ...named])];
 }
 
-/** The namespace, or why nothing can be created in it. */
+/** The namespace, or the reason why it cannot be used. */
 async function readable({ namespaces }: Connection, tenant: string): Promise<Namespace | string> {
   try {
     return (
       (await namespaces.find(tenant)) ??
-      `there is no namespace ${tenant}; look at the input tenant, or at GATEHOUSE_TENANT`
+      `the namespace ${tenant} does not exist; check the input tenant or GATEHOUSE_TENANT`
     );
   } catch (error) {
     if (!isUnreadable(error)) throw error;
-    return `the credential is of no member of the namespace ${tenant}; use another one, or name another namespace`;
+    return `the owner of the credential is not a member of the namespace ${tenant}; use another credential or another namespace`;
   }
 }
 
@@ -120,7 +120,7 @@ async function missingDevices({ devices, tenant }: TenantClient, steps: readonly
       const selector = text.toLowerCase();
       if (given.has(selector) || (await devices.find(deviceKey(selector)))) return [];
       return [
-        `${step.title}: the namespace ${tenant} has no device "${selector}"; let it enroll first, or give another uid, MAC address or name`,
+        `${step.title}: the namespace ${tenant} has no device "${selector}"; enroll the device first, or set another uid, MAC address or name`,
       ];
     }),
   );
@@ -139,7 +139,7 @@ async function missingTags(
     const isKnown = typeof filter === "object" && filter !== null && !Array.isArray(filter);
     return isKnown ? textsOf(filter.tags).map((tag) => ({ title: step.title, tag })) : [];
   });
-  // Newer services list tags in pages, and create a tag in another way.
+  // Newer services list tags in pages and create them differently.
   if (wanting.length === 0 || (await isOfNewer(connection))) return [];
   const given = steps.flatMap((step) => [...textsOf(inputs(step).tags), ...textsOf(inputs(step).tag)]);
   const renamed = steps
@@ -150,27 +150,29 @@ async function missingTags(
     .filter(({ tag }) => !known.has(tag))
     .map(
       ({ title, tag }) =>
-        `${title}: nothing in the namespace ${tenant} carries the tag "${tag}"; give it to a device first, or look at its spelling`,
+        `${title}: the namespace ${tenant} has no tag "${tag}"; add the tag to a device first, or correct its spelling`,
     );
 }
 
-/** Namespaces that the plan creates beyond the quota of their owner. */
+/** Reports namespaces that the plan creates beyond the quota of their owner. */
 async function tooManyNamespaces(
   connection: Connection,
   { steps }: Plan,
   userId: string | undefined,
 ): Promise<string[]> {
   const { client, namespaces } = connection;
-  const made = steps.filter((step) => step.op === "create" && definitionOf(step)?.name === "Namespace");
-  if (made.length === 0 || userId === undefined || (await isOfNewer(connection))) return [];
+  const created = steps.filter((step) => step.op === "create" && definitionOf(step)?.name === "Namespace");
+  if (created.length === 0 || userId === undefined || (await isOfNewer(connection))) return [];
   const { maxNamespaces } = await client.getUserInfo();
   if (!(maxNamespaces >= 0)) return [];
   const owned = (await namespaces.all()).filter(({ owner }) => owner === userId).map(({ name }) => name);
-  // A namespace of this name is adopted, or was created by an earlier attempt.
-  const added = made.filter(({ after }) => !textsOf(after?.inputs.name).some((name) => owned.includes(name)));
+  // A namespace with the same name is adopted, or was created by an earlier attempt.
+  const added = created.filter(
+    ({ after }) => !textsOf(after?.inputs.name).some((name) => owned.includes(name)),
+  );
   if (owned.length + added.length <= maxNamespaces) return [];
   return [
-    `${listed(added.map(({ name }) => `Namespace "${name}"`))}: the user may own ${maxNamespaces} namespaces, and owns ${owned.length}; delete one, or have the limit raised`,
+    `${listed(added.map(({ name }) => `Namespace "${name}"`))}: the quota of the user is ${maxNamespaces} namespaces, and the user owns ${owned.length}; delete a namespace, or ask an operator to raise the quota`,
   ];
 }
 
@@ -199,7 +201,7 @@ async function isOfNewer(connection: Connection): Promise<boolean> {
   return release !== undefined && isNewer(release);
 }
 
-/** Devices that the plan accepts beyond the quota of the namespace. */
+/** Reports devices that the plan accepts beyond the quota of the namespace. */
 async function fullNamespace(
   { devices, tenant }: TenantClient,
   { maxDevices, deviceCount, devicesCount }: Namespace,
@@ -212,14 +214,14 @@ async function fullNamespace(
     selectors.map((selector) => devices.find(deviceKey(selector.toLowerCase()))),
   );
   const taken = await Promise.all(found.map((device) => device && devices.find(`mac ${macOf(device)}`)));
-  // A device that has enrolled again replaces its former self.
+  // A device that enrolled again replaces its accepted predecessor.
   const added = found.filter(
     (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
   ).length;
-  const room = maxDevices - (deviceCount ?? devicesCount ?? 0);
-  if (added <= room) return [];
+  const free = maxDevices - (deviceCount ?? devicesCount ?? 0);
+  if (added <= free) return [];
   return [
-    `${listed(accepting.map(({ title }) => title))}: the namespace ${tenant} has room for ${Math.max(room, 0)} more devices of ${maxDevices}, and ${added} are to be accepted; remove some, or raise the limit`,
+    `${listed(accepting.map(({ title }) => title))}: the plan accepts ${counted(added, "device")}, and the namespace ${tenant} has ${Math.max(free, 0)} of ${maxDevices} left; remove devices, or raise the quota`,
   ];
 }
 
@@ -230,7 +232,7 @@ function needs(create: OperationId[], update: OperationId[], remove: OperationId
   return { create, update, delete: remove };
 }
 
-/** The operations that the definition of a resource in provider/resources calls. */
+/** The operations that each resource in provider/resources calls. */
 const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
   Namespace: needs(["createNamespace"], ["editNamespace"], ["deleteNamespace"]),
   Member: needs(["inviteMember"], ["updateMember"], ["removeMember"]),
@@ -243,7 +245,7 @@ const NEEDS: Readonly<Record<string, ReturnType<typeof needs>>> = {
   Device: needs(["updateDevice", "acceptDevice"], ["updateDevice", "updateDeviceStatus"], ["deleteDevice"]),
 };
 
-/** Inputs whose changes call no operation. */
+/** Inputs that are not sent to the service. A change of them calls no operation. */
 const UNSENT: Readonly<Record<string, readonly string[]>> = {
   Namespace: ["forceDestroy"],
   ApiKey: ["overlap", "rotateBefore"],
@@ -258,30 +260,33 @@ export interface Actor {
   readonly role: Role | undefined;
 }
 
-/** The owner of a credential, in a namespace. The service does not return the role of an API key. */
+/**
+ * The owner of a credential in a namespace. The role of an API key is unknown, since the service does not return it.
+ */
 export function actorOf({ kind, userId }: Identity, { members }: Pick<Estate, "members">): Actor {
   if (kind === "apiKey") return { kind: "apikey", role: undefined };
   return { kind: "user", role: members?.find(({ id }) => id === userId)?.role };
 }
 
-/** An operation that a plan needs, and that the credential may not call. */
+/** An operation that a plan requires and the credential may not call. */
 export interface Incapability {
-  /** Its id, as docs/operations.md has it. */
+  /** Id of the operation (docs/operations.md). */
   readonly operation: string;
+  /** Reason for the missing permission, as a sentence. */
   readonly reason: string;
-  /** The resources of the plan that need it. */
+  /** Names of the resources that require the operation. */
   readonly resources: readonly string[];
 }
 
 /**
- * The operations of a plan that the service will refuse by its contract, each operation once.
- * @param steps about the namespace in which the actor has the role
- * @param begun about namespaces that the plan creates, whose owner the actor will be
+ * Returns the operations of a plan that the service will deny by its contract, each operation once.
+ * @param steps steps in the namespace in which the actor has the role
+ * @param inNewNamespaces steps in namespaces that the plan creates: the actor will own them
  */
 export function incapabilities(
   actor: Actor,
   steps: readonly PlannedStep[],
-  begun: readonly PlannedStep[],
+  inNewNamespaces: readonly PlannedStep[],
 ): Incapability[] {
   const refused = (planned: PlannedStep, who: Actor) =>
     (hasOwnCredential(planned.step) ? [] : neededBy(planned)).flatMap((operation) => {
@@ -290,7 +295,7 @@ export function incapabilities(
     });
   const all = [
     ...steps.flatMap((step) => refused(step, actor)),
-    ...begun.flatMap((step) => refused(step, { ...actor, role: undefined })),
+    ...inNewNamespaces.flatMap((step) => refused(step, { ...actor, role: undefined })),
   ];
   return [...Map.groupBy(all, ({ operation }) => operation)]
     .map(([operation, some]) => ({
@@ -301,7 +306,7 @@ export function incapabilities(
     .sort(byTexts(({ operation }) => operation));
 }
 
-/** Of a replacement that moves an object to another namespace, the half in this namespace counts. */
+/** The operations that a step requires. For a move to another namespace, only operations in this namespace count. */
 function neededBy(planned: PlannedStep): readonly OperationId[] {
   const { op } = planned.step;
   if (op === "import" || op === "same") return [];
@@ -321,21 +326,21 @@ function isSent(work: Work, { step, definition: { name }, before, after }: Plann
 function refusal({ kind, role }: Actor, id: OperationId): string | undefined {
   const { auth, minRole } = operations[id];
   if (kind === "apikey" && !(auth as readonly string[]).includes("apikey")) {
-    return `${id} is for users, not for API keys`;
+    return `permission denied: API keys cannot call this operation; use the credential of a user (${id})`;
   }
   if (minRole !== null && role !== undefined && !roleAtLeast(role, minRole)) {
-    return `${id} needs the role ${minRole}; the credential's is ${role}`;
+    return `permission denied: the role ${minRole} is required, and the credential has the role ${role} (${id})`;
   }
   return undefined;
 }
 
-/** Maximum number of new objects of a kind that are searched one by one. For more, the existing objects are listed first. */
+/** Maximum number of new objects of a kind that are searched one by one. For more objects, the list is read first. */
 const FEW = 5;
 
 /**
- * Objects that the plan creates although they exist. An object that another resource of the program has may pass to a new
- * resource, and the service returns an object again to the resource that an earlier run created it for.
- * @param home the namespace of resources that name none
+ * Reports objects that the plan creates although they exist. Two cases are permitted: a new resource takes the object
+ * of another resource of the program, or an earlier run created the object for the same resource.
+ * @param home the namespace of resources without a tenant
  */
 async function existingObjects(
   connection: Connection,
@@ -357,16 +362,20 @@ async function existingObjects(
       return listed;
     };
     const known = group.length > FEW ? await knownAmong(group, listOnce) : group;
-    const looked = known.map(async ({ name, definition, inputs }) => {
-      const found = await whereReadable(() => definition.find?.(connection, inputs));
-      if (!found || held.has(found.id)) return [];
-      const all = await listOnce(definition, found.id.split("/")[0] ?? "");
-      const owner = all.find(({ id }) => id === found.id)?.declaredBy;
+    const reports = known.map(async ({ name, definition, inputs }) => {
+      const existing = await whereReadable(() => definition.find?.(connection, inputs));
+      if (!existing || held.has(existing.id)) return [];
+      const all = await listOnce(definition, existing.id.split("/")[0] ?? "");
+      const owner = all.find(({ id }) => id === existing.id)?.declaredBy;
       if (owner?.project === project && owner.stack === stack && owner.resource === name) return [];
-      const { message } = existsAlready({ definition }, found.id, diff(definition, found.state, inputs));
+      const { message } = existsAlready(
+        { definition },
+        existing.id,
+        diff(definition, existing.state, inputs),
+      );
       return [`${definition.name} "${name}": ${message}`];
     });
-    problems.push(...(await Promise.all(looked)).flat());
+    problems.push(...(await Promise.all(reports)).flat());
   }
   return problems;
 }
@@ -382,24 +391,24 @@ function newObject(step: Step, home: string | undefined): NewObject[] {
   const { after } = step;
   if (step.op !== "create" || !after || !definition?.find || !definition.identity) return [];
   const given = after.inputs;
-  // Whether a device may get a tag depends on the other changes of its tags.
+  // A conflict of device tags depends on the other changes of the device's tags.
   if (given.adopt || definition.inputs.device || definition.overwrites) return [];
   if (definition.identity.fields.some((field) => isHidden(given[field]))) return [];
   const inputs = canonicalInputs(definition.inputs, given);
   if (!definition.inputs.tenant) return [{ name: step.name, definition, inputs }];
   const tenant = tenantIn(after) ?? home;
-  // A missing namespace is another problem.
+  // Another check reports a missing namespace.
   if (tenant === undefined || isHidden(tenant)) return [];
   return [{ name: step.name, definition, inputs: { ...inputs, tenant } }];
 }
 
-/** Lists the objects of a kind in a namespace once. */
+/** Lists the objects of a kind in a namespace. Each list is requested once. */
 type ListOnce = (definition: ResourceDefinition, tenant: string) => Promise<readonly Listed[]>;
 
-/** Of new objects of one kind and namespace, those that have a claim in common with an existing object. */
+/** The new objects of one kind and namespace that share a claim with an existing object. */
 async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Promise<readonly NewObject[]> {
   const [{ definition, inputs: first } = {}] = group;
-  // Namespaces are not in a namespace, and a program creates few of them.
+  // Namespaces have no tenant, and a program creates few of them.
   if (typeof first?.tenant !== "string" || !definition?.identity) return group;
   const { identity, inputs: fields } = definition;
   const claimsOf = (inputs: Readonly<Record<string, unknown>>) =>
@@ -410,8 +419,8 @@ async function knownAmong(group: readonly NewObject[], listOnce: ListOnce): Prom
 }
 
 /**
- * Undefined if the credential may not read it, or if the error is not one of a request: then the run fails, or another
- * problem reports it.
+ * Calls `read`. Returns undefined if the credential may not read, or if the error is not a RequestError. In these
+ * cases the run fails, or another check reports the problem.
  */
 async function whereReadable<T>(read: () => Promise<T | undefined> | undefined): Promise<T | undefined> {
   try {

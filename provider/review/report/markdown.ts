@@ -1,5 +1,5 @@
 import type { PolicyTestResult } from "../../policyTests/results.ts";
-import { printable } from "../../words.ts";
+import { counted, printable } from "../../words.ts";
 import type { Review } from "./review.ts";
 import {
   type Allowed,
@@ -18,8 +18,8 @@ export const COMMENT_MAX = 65_000;
 const OPEN_MAX = 20;
 
 /**
- * The review as a comment on a change. A later review finds the comment by its first line, and replaces it.
- * @param options.max maximum length in characters; lists are cut to it, and report how much is missing
+ * The review as a Markdown comment on a change. A later review finds the comment by its first line and replaces it.
+ * @param options.max maximum length in characters. Longer lists are cut, and end with the number of omitted items.
  */
 export function reviewMarkdown(
   review: Review,
@@ -31,9 +31,7 @@ export function reviewMarkdown(
     `## Access review of ${code(`${review.project}/${review.stack}`)}`,
     "",
     ...(review.revisions ? [revisionsSentence(review.revisions, MARKDOWN), ""] : []),
-    reasons.length === 0
-      ? "Nothing stands against this change."
-      : "**This change should not be made as it is:**",
+    reasons.length === 0 ? "No blocking findings." : `**${counted(reasons.length, "blocking finding")}:**`,
     ...shortened(reasons),
   ].join("\n");
   const isSole = review.namespaces.length === 1;
@@ -48,7 +46,7 @@ export function reviewMarkdown(
   return `${head}\n${fittedSections(sections, max - head.length - foot.length - 2)}${foot}\n`;
 }
 
-/** Maximum number of reasons in the head of the comment, and of characters of each. */
+/** Maximum number of blocking findings in the head of the comment, and maximum length of each in characters. */
 const [REASONS_MAX, REASON_MAX] = [20, 300];
 
 function shortened(reasons: readonly string[]): string[] {
@@ -70,10 +68,10 @@ function failuresOf({ failures, file, line }: PolicyTestResult): string {
   return ` (${code(`${file}:${line}`)}): ${texts}`;
 }
 
-/** Sections of a comment, each cut so that there is room for the titles of the next ones. */
-export function fittedSections(sections: readonly Section[], room: number): string {
+/** Sections of a comment of at most `space` characters. Each section leaves space for the titles of the next ones. */
+export function fittedSections(sections: readonly Section[], space: number): string {
   const least = sections.map((section) => sectionText(section, 0).length + 1);
-  let left = room - least.reduce((sum, length) => sum + length, 0);
+  let left = space - least.reduce((sum, length) => sum + length, 0);
   return sections
     .map((section, index) => {
       const text = sectionText(section, left + (least[index] ?? 0) - 1);
@@ -83,12 +81,12 @@ export function fittedSections(sections: readonly Section[], room: number): stri
     .join("\n");
 }
 
-function sectionText({ title, items }: Section, room: number): string {
+function sectionText({ title, items }: Section, space: number): string {
   const folded = items.length > OPEN_MAX;
   const begin = folded ? `\n<details><summary>${title}</summary>\n\n` : `\n### ${title}\n\n`;
   const end = folded ? "\n\n</details>" : "";
   const missing = (count: number) => `- … and ${count} more, in the JSON and HTML reports`;
-  let left = room - begin.length - end.length - missing(items.length).length;
+  let left = space - begin.length - end.length - missing(items.length).length;
   const lines: string[] = [];
   for (const item of items) {
     const line = `- ${item}`;
@@ -100,12 +98,12 @@ function sectionText({ title, items }: Section, room: number): string {
   return `${begin}${lines.join("\n")}${end}`;
 }
 
-/** Escapes text, so that names of devices cannot format a comment, link from it, or notify users. */
+/** Escapes text, so that names cannot format a comment, create links, or notify users. */
 function plain(text: string): string {
   return printable(text).replaceAll(/[\\`*_{}[\]()<>#+!|~@&]/g, (char) => `&#${char.charCodeAt(0)};`);
 }
 
-/** A name as code, even if it contains backticks. */
+/** A name as inline code, even if it contains backticks. */
 export function code(text: string): string {
   const line = printable(text);
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
@@ -114,6 +112,7 @@ export function code(text: string): string {
   return `${fence}${pad}${line}${pad}${fence}`;
 }
 
+/** The style of Markdown comments. */
 export const MARKDOWN: ReportStyle = {
   name: code,
   text: plain,

@@ -6,29 +6,29 @@ import type { PolicyTestResult } from "../../policyTests/results.ts";
 import type { Lockout } from "../guards/lockouts.ts";
 import type { Incapability } from "../guards/planProblems.ts";
 
-/** Access that one or more keys gain or lose: one sentence of the review. */
+/** Access that one or more keys gain or lose. */
 export interface ReviewedAccess {
   readonly change: AccessChange["change"];
   readonly keys: readonly { readonly fingerprint: string; readonly name: string }[];
   readonly logins: readonly string[];
-  /** True when the login names are all that were looked at. */
+  /** True if the list contains all evaluated login names. */
   readonly anyLogin: boolean;
   readonly addresses: readonly string[];
-  /** True when the addresses are all that were looked at. */
+  /** True if the list contains all evaluated addresses. */
   readonly anyAddress: boolean;
-  /** Uids. */
+  /** Uids of the devices. */
   readonly devices: readonly string[];
-  /** The devices in words: "14 devices tagged prod". */
+  /** Description of the devices: "14 devices tagged prod". */
   readonly where: string;
 }
 
-/** A member who comes, goes, or gets another role. */
+/** A member who is added, is removed, or gets another role. */
 export interface MemberChange {
   readonly change: "added" | "removed" | "role";
   readonly email: string;
-  /** Left out for a new member. */
+  /** Role before the change; omitted for a new member. */
   readonly from?: Role;
-  /** Left out for a member who goes. */
+  /** Role after the change; omitted for a removed member. */
   readonly to?: Role;
 }
 
@@ -39,72 +39,73 @@ export interface EstateObject {
   readonly name: string;
 }
 
-/** An object that no program declares. */
+/** An unmanaged object. */
 export interface UndeclaredObject extends EstateObject {
-  /** What it lets people reach once the change is made, as sentences; empty where it widens no access. */
+  /** Access that the object gives after the change, as sentences; empty if it gives none. */
   readonly widens: readonly string[];
-  /** What access.ignore says of it; left out where it says nothing that still holds. */
+  /** The exception for the object in access.ignore; omitted if there is none or it has ended. */
   readonly exception?: { readonly until: string; readonly reason: string };
 }
 
-/** How much of a namespace programs declare: the reviewed one, and those of the stacks that are named beside it. */
+/** Coverage of a namespace by the reviewed program and by the given other stacks. */
 export interface Coverage {
-  /** How many objects they declare. */
+  /** Number of objects that these programs declare. */
   readonly managed: number;
-  /** How many objects the namespace has that a program can declare. */
+  /** Number of objects in the namespace that a program can declare. */
   readonly total: number;
-  /** Rounded down; 100 for a namespace without objects. */
+  /** Share of declared objects, rounded down; 100 for a namespace without objects. */
   readonly percent: number;
-  /** The objects that none of them declares. */
+  /** The unmanaged objects. */
   readonly unmanaged: readonly UndeclaredObject[];
 }
 
-/** A finding of the lint, and whether the change brings it. */
+/** A lint finding. */
 export interface ReviewedFinding extends Finding {
+  /** True if the change causes the finding. */
   readonly isNew: boolean;
 }
 
-/** What the change means for one namespace. */
+/** The effect of the change on one namespace. */
 export interface NamespaceReview {
   /** Id of the namespace. */
   readonly tenant: string;
-  /** Its name; its id where the credential may not read its name. */
+  /** Name of the namespace; its id if the credential may not read the name. */
   readonly name: string;
-  /** What access was evaluated for. */
+  /** The devices, keys, rules, logins and addresses for which access was evaluated. */
   readonly domain: {
-    /** How many. */
+    /** Number of devices. */
     readonly devices: number;
-    /** How many. */
+    /** Number of keys. */
     readonly keys: number;
-    /** How many. */
+    /** Number of firewall rules. */
     readonly rules: number;
-    /** How many of the latest sessions were looked at for login names and addresses. */
+    /** Number of recent sessions whose login names and addresses were evaluated. */
     readonly sessions: number;
     readonly logins: readonly string[];
     readonly addresses: readonly string[];
   };
-  /** Losses first. */
+  /** Access changes, losses first. */
   readonly access: readonly ReviewedAccess[];
   readonly members: readonly MemberChange[];
   readonly lockouts: readonly Lockout[];
-  /** What the credential may not do, each operation once. */
+  /** Missing permissions of the credential, each operation once. */
   readonly incapabilities: readonly Incapability[];
-  /** Findings after the change, older ones too. */
+  /** Lint findings after the change, including those that existed before. */
   readonly lint: readonly ReviewedFinding[];
   readonly coverage: Coverage;
-  /** Of the stack's own namespace. */
+  /** Results of the policy tests; empty except for the namespace that they test. */
   readonly tests: readonly PolicyTestResult[];
-  /** What the review could not look at, as sentences: it stands against the change. */
+  /** Parts that could not be evaluated, as sentences. They block the change. */
   readonly unseen: readonly string[];
-  /** What else the review could not know, as sentences. */
+  /** Further unknown facts, as sentences. They do not block the change. */
   readonly unknown: readonly string[];
 }
 
 /** A revision of the program. */
 export interface Revision {
-  /** As it was given: a branch, a tag, a commit; "the working folder". */
+  /** The given name of a branch, tag or commit, or "the working folder". */
   readonly name: string;
-  /** Id of the commit; null for the working folder, which may have changes that are not committed. */
+  /** Id of the commit; null for the working folder, which may contain uncommitted changes. */
   readonly commit: string | null;
 }
 
@@ -114,28 +115,28 @@ export interface Revisions {
   readonly head: Revision;
 }
 
-/** What a change means, before it is made. */
+/** Output of `gatehouse review --json`: the effect of a change before it is applied. */
 export interface Review {
-  /** Raised by a change of this format that breaks programs which read it (docs/review-json.md). */
+  /** Version of this format. A change that breaks readers raises it (docs/review-json.md). */
   readonly version: 1;
   readonly project: string;
   readonly stack: string;
   readonly engine: Runner;
   /** Address of the service. */
   readonly service: string;
-  /** Left out where the program is compared with the live namespace, and not with another revision. */
+  /** The compared revisions; omitted if the program is compared with the live namespace. */
   readonly revisions?: Revisions;
   readonly summary: Summary;
-  /** Resources that change, as the plan has them; of two revisions, from the one to the other. */
+  /** Resources that the plan changes; for two revisions, the differences between them. */
   readonly changes: readonly ShownStep[];
-  /** The stack's own, and every other one that the plan is about. */
+  /** The stack's own namespace, and all other namespaces of the plan. */
   readonly namespaces: readonly NamespaceReview[];
-  /** Objects that are declared twice. */
+  /** Duplicate declarations of objects. */
   readonly twins: readonly DuplicateDeclarations[];
-  /** What the service would refuse or could not do, as sentences. */
+  /** Parts of the plan that the service would reject, as sentences. */
   readonly refused: readonly string[];
-  /** What the review could not look at beside what `namespaces` say, as sentences: it stands against the change. */
+  /** Parts outside of `namespaces` that could not be evaluated, as sentences. They block the change. */
   readonly unseen: readonly string[];
-  /** What else the review could not know beside what `namespaces` say, as sentences. */
+  /** Further unknown facts outside of `namespaces`, as sentences. They do not block the change. */
   readonly unknown: readonly string[];
 }

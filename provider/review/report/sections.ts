@@ -12,33 +12,37 @@ import type {
   Revisions,
 } from "./review.ts";
 
-/** How a report escapes text of the service, so that no name can control a terminal or format a comment. */
+/** Escapes text from the service, so that names cannot control a terminal or format a comment. */
 export interface Style {
-  /** A name: in backticks, bold, or plain. */
+  /** Formats a name: in backticks, bold, or plain. */
   readonly name: (name: string) => string;
+  /** Escapes other text. */
   readonly text: (text: string) => string;
 }
 
-/** How a report writes the items of its sections. */
+/** Formats the items of the sections of a report. */
 export interface ReportStyle extends Style {
+  /** Formats a sentence about gained or lost access. */
   readonly change: (change: ReviewedAccess["change"], sentence: string) => string;
-  /** The lines of a test; none if the report omits it. */
+  /** The lines of a policy test; an empty list if the report omits it. */
   readonly test: (test: PolicyTestResult) => readonly string[];
 }
 
+/** The style of plain text. */
 export const PLAIN: Style = { name: printable, text: printable };
 
-/** A list of a report. Reports omit lists without items. */
+/** A titled list in a report. Reports omit lists without items. */
 export interface Section {
   readonly title: string;
   readonly items: readonly string[];
+  /** True for lists that a terminal report omits. */
   readonly isDetail?: boolean;
 }
 
 /**
  * The sections of a review of one namespace.
- * @param where ` in prod`, or nothing, for titles that the sections of the plan have too
- * @param whereIfSeveral the same for titles that need it only if there are several namespaces
+ * @param where suffix of ambiguous titles: ` in prod`, or an empty string
+ * @param whereIfSeveral suffix of other titles; an empty string if there is only one namespace
  */
 export function namespaceSections(
   { access, members, tests, lint, coverage, unseen, unknown }: NamespaceReview,
@@ -47,40 +51,43 @@ export function namespaceSections(
   whereIfSeveral: string,
 ): Section[] {
   const passing = tests.filter(({ ok }) => ok).length;
-  const declared = `${coverage.managed} of ${coverage.total} objects are (${coverage.percent} %)`;
+  const managed = `${coverage.managed} of ${coverage.total} objects are managed (${coverage.percent} %)`;
   const findings = (isNew: boolean) =>
     lint
       .filter((finding) => finding.isNew === isNew)
       .map(({ severity, message }) => `${severity}: ${style.text(message)}`);
   return [
     {
-      title: `Who can reach what${where}`,
+      title: `Access changes${where}`,
       items: [
         ...access.map((line) => style.change(line.change, accessSentence(line, style))),
-        access.length === 0 ? "Nobody gains or loses access." : "Nobody else gains or loses access.",
+        access.length === 0 ? "No access changes." : "No other access changes.",
       ],
     },
-    { title: `Members${whereIfSeveral}`, items: members.map((change) => memberSentence(change, style)) },
+    {
+      title: `Member changes${whereIfSeveral}`,
+      items: members.map((change) => memberSentence(change, style)),
+    },
     {
       title: `Policy tests${whereIfSeveral}: ${passing} of ${tests.length} pass`,
       items: tests.flatMap(style.test),
     },
-    { title: `Findings that this change brings${whereIfSeveral}`, items: findings(true) },
-    { title: `Older findings${whereIfSeveral}`, items: findings(false), isDetail: true },
+    { title: `New findings${whereIfSeveral}`, items: findings(true) },
+    { title: `Existing findings${whereIfSeveral}`, items: findings(false), isDetail: true },
     {
-      title: `Not in this program${whereIfSeveral}: ${declared}`,
+      title: `Unmanaged objects${whereIfSeveral}: ${managed}`,
       items: coverage.unmanaged.map(
         ({ kind, name, widens, exception }) =>
           `${kind} ${style.name(name)}${widens.length > 0 ? `: ${style.text(widens.join("; "))}` : ""}${exception ? ` (excepted until ${exception.until}: ${style.text(exception.reason)})` : ""}`,
       ),
     },
-    { title: `Not known${where}`, items: [...unseen, ...unknown].map(style.text) },
+    { title: `Limitations${where}`, items: [...unseen, ...unknown].map(style.text) },
   ];
 }
 
 /** The sections of a review of the whole plan. */
 export function planSections({ summary, changes, unseen, unknown }: Review, style: Style): Section[] {
-  const { create, update, replace, delete: gone } = summary;
+  const { create, update, replace, delete: deleted } = summary;
   const left = retainedObjects(changes);
   const items = changes.map(({ op, type, name, fields, retained }) => {
     const changed = op === "update" || op === "replace" ? fields.map(({ path }) => style.name(path)) : [];
@@ -88,18 +95,18 @@ export function planSections({ summary, changes, unseen, unknown }: Review, styl
     return `${op} ${typeName(type)} ${style.name(name)}${changed.length > 0 ? `: ${changed.join(", ")}` : ""}${stays}`;
   });
   const unmanaged = left > 0 ? `, ${left} to leave unmanaged` : "";
-  const title = `Resources: ${create} to create, ${update} to update, ${replace} to replace, ${gone - left} to delete${unmanaged}`;
+  const title = `Resources: ${create} to create, ${update} to update, ${replace} to replace, ${deleted - left} to delete${unmanaged}`;
   return [
     { title, items, isDetail: true },
-    { title: "Not known", items: [...unseen, ...unknown].map(style.text) },
+    { title: "Limitations", items: [...unseen, ...unknown].map(style.text) },
   ];
 }
 
-/** Findings of a review that do not block the change. */
+/** The kinds of findings that do not block a change, by the flags of the command. */
 export interface Allowed {
   readonly allowLockout: boolean;
   readonly allowUnmanaged: boolean;
-  /** Another credential applies the plan. */
+  /** For reviews with another credential than that of the apply. */
   readonly allowMissingRights: boolean;
   readonly allowFindings: boolean;
   readonly allowUnseen: boolean;
@@ -107,13 +114,13 @@ export interface Allowed {
 
 /** The blocking findings of a review, as sentences. */
 export function objections(review: Review, allowed: Allowed): string[] {
-  // Unmanaged objects are no difference between two revisions.
+  // Unmanaged objects do not depend on the revision.
   const allowUnmanaged = allowed.allowUnmanaged || review.revisions !== undefined;
   const ofNamespaces = review.namespaces.flatMap((namespace) => {
     const { name, lockouts, incapabilities, tests, coverage, unseen } = namespace;
     const locked = lockouts.map(({ message }) => message);
     const missing = incapabilities.map(
-      ({ reason, resources }) => `${reason}; needed by ${resources.slice(0, 5).join(", ")}`,
+      ({ reason, resources }) => `${reason}; required by ${resources.slice(0, 5).join(", ")}`,
     );
     const found = blockingFindings(namespace).map(({ message, suggestion }) =>
       suggestion ? `${message} ${suggestion}` : message,
@@ -129,18 +136,18 @@ export function objections(review: Review, allowed: Allowed): string[] {
     ].map((sentence) => `${name}: ${sentence}`);
   });
   return [
-    ...review.twins.map(({ object, urns }) => `${object} is declared twice: ${urns.join(" and ")}`),
+    ...review.twins.map(({ object, urns }) => `duplicate declarations of ${object}: ${urns.join(" and ")}`),
     ...review.refused,
     ...unless(allowed.allowUnseen, "--allow-unseen", review.unseen),
     ...ofNamespaces,
   ];
 }
 
-/** The sentences with the flag that permits them; none if it is set. */
+/** The sentences, each with the flag that allows it; an empty list if the flag is set. */
 const unless = (isAllowed: boolean, flag: string, sentences: readonly string[]): string[] =>
-  isAllowed ? [] : sentences.map((sentence) => `${sentence} (${flag} permits it)`);
+  isAllowed ? [] : sentences.map((sentence) => `${sentence} (allow with ${flag})`);
 
-/** The new findings that block: errors, and open patterns of keys and rules that give access. */
+/** The new lint findings that block: errors, and unanchored patterns of keys and rules that give access. */
 export function blockingFindings({ lint, access }: NamespaceReview): ReviewedFinding[] {
   const gained = access.filter(({ change }) => change === "gained");
   const widens = ({ kind, id }: FindingObject) =>
@@ -161,10 +168,10 @@ function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
     .filter(({ widens, exception }) => widens.length > 0 && exception === undefined)
     .map(
       ({ kind, id, name, widens }) =>
-        `${kind} ${name}${name.startsWith(id) ? "" : ` (${id})`}, in no program, ${widens.join("; ")}`,
+        `${kind} ${name}${name.startsWith(id) ? "" : ` (${id})`} is unmanaged and widens access: ${widens.join("; ")}`,
     );
   const more = open.length - UNMANAGED_MAX;
-  const others = more > 0 ? [`${more} more objects in no program widen access`] : [];
+  const others = more > 0 ? [`${more} more unmanaged objects widen access`] : [];
   return [...open.slice(0, UNMANAGED_MAX), ...others];
 }
 
@@ -179,9 +186,15 @@ function listed(names: readonly string[], style: Style): string {
   return shown.length === 0 ? last : `${shown.join(", ")} and ${last}`;
 }
 
-/** The same with the name that stands for all others last, in words. */
-function withOthers(names: readonly string[], standIn: string, others: string, style: Style): string {
-  const named = names.filter((name) => name !== standIn);
+/** The same list, in which a placeholder comes last and replaces the name that represents all other names. */
+function withOthers(
+  names: readonly string[],
+  representative: string,
+  placeholder: string,
+  style: Style,
+): string {
+  const others = style.text(placeholder);
+  const named = names.filter((name) => name !== representative);
   if (named.length === names.length) return listed(named, style);
   if (named.length === 0) return others;
   if (named.length > LISTED_MAX) return `${listed(named, style)}, and ${others}`;
@@ -203,35 +216,35 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
 export function reachPhrase(line: Omit<ReviewedAccess, "change" | "keys">, style: Style): string {
   const logins = line.anyLogin
     ? "every login"
-    : `${line.logins.length > 1 ? "logins" : "login"} ${withOthers(line.logins, ANY_LOGIN, "any other", style)}`;
+    : `${line.logins.length > 1 ? "logins" : "login"} ${withOthers(line.logins, ANY_LOGIN, "<any other login>", style)}`;
   const from = line.anyAddress
     ? ""
-    : ` from ${withOthers(line.addresses, ANY_ADDRESS, "any other address", style)}`;
+    : ` from ${withOthers(line.addresses, ANY_ADDRESS, "<any other address>", style)}`;
   return `${logins}${from} on ${style.text(line.where)}`;
 }
 
 /** `carla@example.com becomes observer (was administrator)`. */
 export function memberSentence({ change, email, from, to }: MemberChange, style: Style): string {
-  if (change === "added") return `${style.name(email)} becomes a member, as ${to}`;
-  if (change === "removed") return `${style.name(email)} is no member any more (was ${from})`;
+  if (change === "added") return `${style.name(email)} is added as ${to}`;
+  if (change === "removed") return `${style.name(email)} is removed (was ${from})`;
   return `${style.name(email)} becomes ${to} (was ${from})`;
 }
 
-/** What the access of a namespace was evaluated for. */
+/** The devices, keys, rules, logins and addresses for which access was evaluated, as a sentence. */
 export function domainSentence({ domain }: NamespaceReview, style: Style): string {
   const { devices, keys, rules, sessions, logins, addresses } = domain;
   const counts = `${counted(devices, "device")}, ${counted(keys, "key")} and ${counted(rules, "firewall rule")}`;
-  const names = withOthers(logins, ANY_LOGIN, "any other", style);
+  const names = withOthers(logins, ANY_LOGIN, "<any other login>", style);
   const places = addresses.some((address) => address !== ANY_ADDRESS)
-    ? `the addresses ${withOthers(addresses, ANY_ADDRESS, "any other", style)}`
+    ? `addresses ${withOthers(addresses, ANY_ADDRESS, "<any other address>", style)}`
     : "any address";
-  const seen = sessions > 0 ? ` (the latest ${counted(sessions, "session")} among their sources)` : "";
-  return `Evaluated for ${counts}, the logins ${names}, ${places}${seen}.`;
+  const seen = sessions > 0 ? `, including those of the latest ${counted(sessions, "session")}` : "";
+  return `Evaluated for ${counts}; logins ${names}; ${places}${seen}.`;
 }
 
 const SHORT = 10;
 
-/** `origin/main (0123456789)`, or the id of the commit if the revision was given by it. */
+/** `origin/main (0123456789)`, or only the id of the commit if the given name is the id. */
 function revisionInWords({ name, commit }: Revision, style: Style): string {
   if (commit === null) return style.text(name);
   const id = style.name(commit.slice(0, SHORT));
@@ -242,8 +255,8 @@ function revisionInWords({ name, commit }: Revision, style: Style): string {
 export const revisionsInWords = ({ base, head }: Revisions, style: Style): string =>
   `${revisionInWords(base, style)} to ${revisionInWords(head, style)}`;
 
-/** Explains that a review compares two revisions, and which differences it omits. */
+/** States the compared revisions of a review, and the differences that the review omits. */
 export const revisionsSentence = (revisions: Revisions, style: Style): string =>
-  `From ${revisionsInWords(revisions, style)}${
-    revisions.head.commit === null ? ", uncommitted changes included" : ""
-  }. What else the live namespace differs in, such as drift or changes that are not applied yet, is left out.`;
+  `Changes from ${revisionsInWords(revisions, style)}${
+    revisions.head.commit === null ? ", including uncommitted changes" : ""
+  }. Other differences from the live namespace, such as drift and unapplied changes, are omitted.`;

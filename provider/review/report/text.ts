@@ -1,4 +1,4 @@
-import { printable } from "../../words.ts";
+import { counted, printable } from "../../words.ts";
 import type { Review } from "./review.ts";
 import {
   type Allowed,
@@ -12,7 +12,7 @@ import {
   type Section,
 } from "./sections.ts";
 
-/** Colors of a terminal, as picocolors has them. */
+/** Terminal colors, as picocolors provides them. */
 export interface Paint {
   readonly bold: (text: string) => string;
   readonly dim: (text: string) => string;
@@ -23,7 +23,7 @@ export interface Paint {
 
 const SHOWN_MAX = 50;
 
-/** The review for a terminal. It omits older findings, and the resources, which `preview` shows. */
+/** The review for a terminal. It omits existing findings, and the resources, which `preview` shows. */
 export function reviewText(c: Paint, review: Review, options: Allowed): string {
   const reasons = objections(review, options);
   const style = terminalStyle(c);
@@ -41,14 +41,15 @@ export function reviewText(c: Paint, review: Review, options: Allowed): string {
     ...planSections(review, style).flatMap(lines),
     "",
     ...(reasons.length === 0
-      ? [c.green("Nothing stands against this change.")]
+      ? [c.green("No blocking findings.")]
       : [
-          c.red("This change should not be made as it is:"),
+          c.red(`${counted(reasons.length, "blocking finding")}:`),
           ...reasons.map((reason) => `  ${printable(reason)}`),
         ]),
   ].join("\n");
 }
 
+/** The style of reports in a terminal. */
 export const terminalStyle = (c: Paint): ReportStyle => ({
   name: (name) => c.bold(printable(name)),
   text: printable,
@@ -62,7 +63,7 @@ export const terminalStyle = (c: Paint): ReportStyle => ({
         ],
 });
 
-/** The lines of a section for a terminal; none for details. */
+/** The lines of a section in a terminal; an empty list for details. */
 export function sectionLines(c: Paint, { title, items, isDetail }: Section): string[] {
   if (items.length === 0 || isDetail) return [];
   const more = items.length - SHOWN_MAX;
