@@ -57,16 +57,16 @@ it(
     expect(output).toContain("36 to create");
     expect(output).toContain("36 unchanged");
     expect(output).toMatch(
-      /PublicKey contractor: .*username is "\.\*" \(declared "\^support\$"\).*; last by user ana from/,
+      /PublicKey contractor: .*username is "\.\*" \(declared "\^support\$"\).*; last changed by user ana from/,
     );
     expect(output).toMatch(
-      /PublicKey backdoor \([0-9a-f:]+\), in no program; gives .*; last by user carla from/,
+      /PublicKey backdoor \([0-9a-f:]+\) is unmanaged; gives .*; last changed by user carla from/,
     );
-    expect(output).toMatch(/DeviceTags edge-03: tags is .*; last by user bob from/);
+    expect(output).toMatch(/DeviceTags edge-03: tags is .*; last changed by user bob from/);
     expect(output).toContain(
-      "3 changed by hand, 1 deleted by hand, 2 in no program; 32 resources as declared.",
+      "3 changed out of band, 1 deleted out of band, 2 unmanaged; 32 resources as declared.",
     );
-    expect(output).toMatch(/PublicKey backdoor .*\(--allow-unmanaged permits it\)/);
+    expect(output).toMatch(/PublicKey backdoor .*\(allow with --allow-unmanaged\)/);
     expect(output).toContain("No drift: 36 resources as declared.");
     // Three logins, and what the policy says of each: the same.
     if (!withoutSsh) {

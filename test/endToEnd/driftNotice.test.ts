@@ -67,9 +67,9 @@ describe("a webhook is told of drift", { timeout: 120_000 }, () => {
     expect(schemaFaults("drift-notice", found)).toEqual([]);
     expect(found).toMatchObject({
       ...{ event: "found", stack: stack.name, service: fleet.service.url, more: 0, repaired: [] },
-      summary: "1 in no program; 2 resources as declared.",
+      summary: "1 unmanaged; 2 resources as declared.",
       findings: [
-        expect.stringMatching(/^PublicKey <!channel> .*in no program; gives every login .*by user admin/),
+        expect.stringMatching(/^PublicKey <!channel> .*is unmanaged; gives every login .*by user admin/),
       ],
     });
 
@@ -95,7 +95,7 @@ describe("a webhook is told of drift", { timeout: 120_000 }, () => {
     const { stack, told, program } = world;
     const nowhere = await stack.run(["drift", ...JSON_FORM], { GATEHOUSE_NOTIFY_URL_FILE: "" });
     expect([nowhere.code, nowhere.stdout]).toEqual([1, ""]);
-    expect(nowhere.stderr).toContain("GATEHOUSE_NOTIFY_URL: the address that --notify sends to is missing");
+    expect(nowhere.stderr).toContain("GATEHOUSE_NOTIFY_URL: the webhook address for --notify is missing");
     const broken = join(program.folder, "broken.json");
     writeFileSync(broken, "[");
     expect(await told(1, [...JSON_FORM, "--notified", broken])).toEqual([]);
@@ -116,7 +116,7 @@ policyTest("nobody is root", ({ access }) => expect(access).not.toAllow({ login:
 `,
     );
     const [{ text }] = (await told(2, SLACK_FORM, spawned)) as [{ text: string }];
-    expect(text).toContain(`*Drift, other than before: \`commonjs-program/${stack.name}\`*`);
+    expect(text).toContain(`*Drift changed: \`commonjs-program/${stack.name}\`*`);
     expect(text).toContain("• the policy test `nobody is root` fails");
     expect(text).toContain("• PublicKey `&lt;!channel&gt; @\u200ball 'back*door'`");
     expect(text).not.toMatch(/[<>]|@\w/);
@@ -124,7 +124,7 @@ policyTest("nobody is root", ({ access }) => expect(access).not.toAllow({ login:
     const [repaired] = (await told(0, ["--repair", "--yes", "--no-tests", ...SLACK_FORM])) as {
       text: string;
     }[];
-    expect(repaired?.text).toMatch(/^\*No drift any more: .*\n.*\nUndone by this run:\n• PublicKey/);
+    expect(repaired?.text).toMatch(/^\*Drift resolved: .*\n.*\nReverted by this run:\n• PublicKey/);
     const elsewhere = join(program.folder, "elsewhere.json");
     expect(await told(0, ["--no-tests", ...JSON_FORM, "--notified", elsewhere])).toEqual([]);
     expect(existsSync(elsewhere)).toBe(true);

@@ -64,7 +64,9 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const left = await repair();
       expect(left.code).toBe(2);
       expect(left.text).toContain("PublicKey bob");
-      expect(left.text).toMatch(/is left: bob of commonjs-program\/theirs declared it last; --adopt-from/);
+      expect(left.text).toMatch(
+        /is left: bob of commonjs-program\/theirs declared it last; allow the change with --adopt-from/,
+      );
       expect(left.text).toMatch(/is left: ana of commonjs-program\/theirs declared it last/);
       expect(await keys()).toEqual(["ana .*", "bob ^root$"]);
       expect(await repair("--adopt-from", "commonjs-program/theirs")).toMatchObject({ code: 0 });
@@ -90,7 +92,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const byKey = await repairAs({ GATEHOUSE_API_KEY: id });
       expect([byKey.code, byKey.text]).toEqual([
         2,
-        expect.stringMatching(/ApiKey by-hand .*is left: it may be the key of this run/),
+        expect.stringMatching(/ApiKey by-hand .*is left: this run may use it/),
       ]);
       expect(await apiKeys()).toEqual(["by-hand"]);
 
@@ -104,7 +106,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const byUser = await repairAs({ GATEHOUSE_USERNAME: "dave", GATEHOUSE_PASSWORD: "correct-horse" });
       expect([byUser.code, byUser.text]).toEqual([
         2,
-        expect.stringMatching(/Member dave@example\.com .*is left: it is the user of this run/),
+        expect.stringMatching(/Member dave@example\.com .*is left: it is the user who runs this command/),
       ]);
       expect(await apiKeys()).toEqual([]);
       expect(await members()).toContain(dave.email);
@@ -133,7 +135,9 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const equal = { allow: rule("allow", 5), deny: rule("deny", 5) };
       const refused = await text(stack, ["drift", "--repair", "--yes"], equal);
       expect(refused.code).toBe(1);
-      expect(refused.text).toMatch(/have the priority 5, one allows and the other denies logins on web-01/);
+      expect(refused.text).toMatch(
+        /have the same priority 5; one allows and the other denies logins on web-01/,
+      );
       expect((await fleet.client.getFirewallRules()).map(({ action }) => action)).toEqual(["deny"]);
     });
   });
@@ -144,11 +148,11 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     const blocked = await text(stack, ["up", "--yes"], equal);
     expect(blocked).toMatchObject({
       code: 1,
-      text: expect.stringContaining("give them priorities that differ"),
+      text: expect.stringContaining("give the rules different priorities"),
     });
     expect(await keys()).toEqual([]);
     const { code, namespaces } = await review(stack, equal);
-    expect([code, namespaces[0]?.unseen]).toEqual([2, [expect.stringContaining("nobody can tell")]]);
+    expect([code, namespaces[0]?.unseen]).toEqual([2, [expect.stringContaining("unknown before the apply")]]);
     // What no login matches both of is no contradiction.
     const apart = { ...equal, deny: rule("deny", 5, { username: "^guest$" }) };
     expect(await text(stack, ["preview"], apart)).toMatchObject({ code: 0 });
@@ -208,7 +212,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         },
         [
           /no device "web-99"/,
-          /nothing in the namespace .* carries the tag "lab"/,
+          /the namespace .* has no tag "lab"/,
           /Namespace "admin": .* exists already/,
           exists,
         ],
@@ -329,7 +333,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       const repair = await text(stack, ["drift", "--repair", "--yes"], policy);
       expect([repair.code, repair.text]).toEqual([
         2,
-        expect.stringContaining("change it by hand, or declare a Device"),
+        expect.stringContaining("change it manually, or declare a Device"),
       ]);
       await fleet.client.updateDevice({ params: { uid: web }, body: { name: "web-01" } });
       await fleet.client.deleteDevice({ params: { uid: later } });

@@ -105,7 +105,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     ]);
     const meant = (kind: string) => report.unmanaged.find((found) => found.kind === kind)?.meaning;
     expect(meant("PublicKey")).toEqual([
-      "gives every login from 203.0.113.7 and any other address on edge-01, web-01",
+      "gives every login from 203.0.113.7 and <any other address> on edge-01, web-01",
     ]);
     expect(meant("FirewallRule")?.join()).toMatch(
       /2 keys .* gain every login from 203\.0\.113\.7 on edge-01, web-01/,
@@ -113,7 +113,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     // Bob's key is gone, so that nothing follows from the tag by itself.
     expect(meant("DeviceTagAttachment")).toEqual([]);
     expect(report.drifted.find(({ name }) => name === "bob")?.meaning.join()).toMatch(
-      /^gives no longer login bob .*on web-01$/,
+      /^no longer gives login bob .*on web-01$/,
     );
     expect(report.namespaces[0]?.members).toEqual([
       { change: "role", email: "carla@example.com", from: "operator", to: "observer" },
@@ -131,10 +131,10 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
 
     const text = (await stack.run(["drift"], POLICY)).stdout;
     expect(linesWith(text, "backdoor")[0]).toMatch(
-      /PublicKey backdoor \([0-9a-f:]+\), in no program; gives every login from 203\.0\.113\.7 and any other address on edge-01, web-01; last by user dave from 127\.0\.0\.1, \d{4}-\d\d-\d\d \d\d:\d\d UTC \(createPublicKey\)/,
+      /PublicKey backdoor \([0-9a-f:]+\) is unmanaged; gives every login from 203\.0\.113\.7 and <any other address> on edge-01, web-01; last changed by user dave from 127\.0\.0\.1, \d{4}-\d\d-\d\d \d\d:\d\d UTC \(createPublicKey\)/,
     );
-    expect(text).toContain("2 changed by hand, 1 deleted by hand, 3 in no program");
-    expect(file("drift.md")).toContain("2 changed by hand, 1 deleted by hand, 3 in no program");
+    expect(text).toContain("2 changed out of band, 1 deleted out of band, 3 unmanaged");
+    expect(file("drift.md")).toContain("2 changed out of band, 1 deleted out of band, 3 unmanaged");
     expect(file("drift.xml")).toContain('tests="8" failures="6"');
     expect(file("drift.html")).toContain("Drift of access to admin");
   });
@@ -158,8 +158,8 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     });
     expect(report.unmanaged.filter(({ exception }) => exception)).toHaveLength(1);
     expect(report.notes).toEqual([
-      "access.ignore:3: this exception ended with 2020-01-01",
-      "access.ignore:4: nothing needs this exception",
+      "access.ignore:3: this exception ended on 2020-01-01; renew or remove it",
+      "access.ignore:4: this exception matches no unmanaged object; remove it",
     ]);
     const coverage = await stack.run(["coverage", "--fail-on-unmanaged", "--json"], POLICY);
     expect(coverage.code).toBe(2);
@@ -173,12 +173,14 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     const review = await stack.run(["review", "--no-refresh"], POLICY);
     expect(review.code).toBe(2);
     expect(linesWith(review.stdout, "--allow-unmanaged")).toEqual([
-      expect.stringMatching(/FirewallRule \w+: allow at priority 999, in no program, .*203\.0\.113\.7/),
+      expect.stringMatching(
+        /FirewallRule \w+: allow at priority 999 is unmanaged and widens access: .*203\.0\.113\.7/,
+      ),
     ]);
     for (const [line, error] of [
-      ["PublicKey x", "access.ignore:1: must be: <kind> <id> until <YYYY-MM-DD>: <reason>"],
-      ["Key x until 2999-01-31: y", "the kind Key is none of Member, PublicKey"],
-      ["PublicKey x until 2999-02-30: y", "the end 2999-02-30 is no day"],
+      ["PublicKey x", "access.ignore:1: must have the form <kind> <id> until <YYYY-MM-DD>: <reason>"],
+      ["Key x until 2999-01-31: y", "the kind Key is invalid; use one of Member, PublicKey"],
+      ["PublicKey x until 2999-02-30: y", "the date 2999-02-30 is invalid"],
     ] as const) {
       program.write("access.ignore", line);
       const refused = await stack.run(["drift"], POLICY);

@@ -78,7 +78,7 @@ describe.skipIf(missing.length > 0)(
     const loginsIn = async ({ client }: Fleet) =>
       (await client.getPublicKeys()).map(({ name, username }) => `${name} ${username}`).sort();
     const leftOut = () =>
-      `PublicKey "ana-elsewhere": it is on another service (${there.env.GATEHOUSE_URL}), which is not asked here`;
+      `PublicKey "ana-elsewhere": not evaluated, since it is on another service (${there.env.GATEHOUSE_URL})`;
 
     beforeAll(async () => {
       root = mkdtempSync(join(tmpdir(), "gatehouse-plugin-"));

@@ -76,7 +76,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
   it.skipIf(!available)("objects to what is in no program and widens access", async () => {
     const { stdout } = await review(base, UNREAD, 2, []);
     expect(stdout).toMatch(
-      /should not be made as it is:\n.*PublicKey made by hand \([0-9a-f:]+\), in no program, gives login backup on db-01 \(--allow-unmanaged permits it\)\n$/,
+      /1 blocking finding:\n.*PublicKey made by hand \([0-9a-f:]+\) is unmanaged and widens access: gives login backup on db-01 \(allow with --allow-unmanaged\)\n$/,
     );
   });
 
@@ -123,7 +123,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     const isProtected = ["--protect", "tag:prod", ...UNREAD];
     const mistaken = ["--protect", "tag:prdo"];
     const { result, namespace } = await reviewed(withoutAna, 2, [...mistaken, ...isProtected]);
-    expect(result.unseen).toEqual(["--protect tag:prdo protects nothing: no device has that tag or name"]);
+    expect(result.unseen).toEqual(["--protect tag:prdo matches no device; correct the tag or name"]);
     expect(namespace.lockouts.map(({ code }) => code)).toEqual(["protected-devices"]);
     await reviewed(withoutAna, 0, [...isProtected, "--allow-lockout"]);
   });

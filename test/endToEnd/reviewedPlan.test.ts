@@ -40,7 +40,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
   const refused = async (policy: Policy) => {
     const before = await live();
     const run = await up(policy, ["--json"]);
-    expect([run.code, run.stderr]).toEqual([2, expect.stringContaining("what was reviewed is not what")]);
+    expect([run.code, run.stderr]).toEqual([2, expect.stringContaining("differs from the reviewed plan")]);
     expect(await live()).toEqual(before);
     const { error } = JSON.parse(run.stdout) as { error: { code: string; differences: PlanDifference[] } };
     expect(error.code).toBe("plan_outdated");
@@ -108,7 +108,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
       const done = await up(policyOf("^deploy$"));
       expect([done.code, done.stderr]).toEqual([
         0,
-        expect.stringContaining('device "web-3" came since the review'),
+        expect.stringContaining('added since the review: device "web-3"'),
       ]);
       expect(await usernames()).toEqual(["^deploy$"]);
     },
@@ -148,7 +148,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     const { namespaces, changes } = JSON.parse(run.stdout) as Review;
     const [namespace] = namespaces;
     expect(namespace?.access).toEqual([]);
-    expect(namespace?.unknown).toContainEqual(expect.stringContaining("leaves its object where it is"));
+    expect(namespace?.unknown).toContainEqual(expect.stringContaining("leaves its object unmanaged"));
     expect(changes).toMatchObject([{ name: "ana", op: "delete", retained: true }]);
     const { stdout } = await stack.run(["preview"], policyEnv({ closed } as Policy));
     expect(stdout).toContain("PublicKey ana  the object stays, unmanaged");

@@ -233,7 +233,7 @@ describe.skipIf(!ready)(
     it("preview, up, review, drift and test", { timeout: 10 * MINUTE }, async () => {
       expect(await types("gatehouse preview policy")).toMatch(/^\d+ to create/m);
       expect(await types("gatehouse up      policy --stack prod")).toMatch(/^6 created/m);
-      expect(await types("gatehouse review  policy --stack prod")).toContain("Nobody gains or loses access");
+      expect(await types("gatehouse review  policy --stack prod")).toContain("No access changes");
       await terminal.type("git init -q -b main policy && printf 'node_modules\\n' > policy/.gitignore");
       await terminal.type(
         "cd policy && git add . && git -c user.name=Ana -c user.email=ana@example.org commit -qm Policy && cd ..",

@@ -126,7 +126,7 @@ describe.runIf(gitOnPath)(
     const ours = () => github.comments.filter(({ login }) => login === BOT);
 
     it("comments on a pull request, as an observer, and updates that comment alone", async () => {
-      const planted = `${MARKER}\n## Access review of \`access/prod\`\n\nNothing stands against this change.`;
+      const planted = `${MARKER}\n## Access review of \`access/prod\`\n\nNo blocking findings.`;
       github.comments.push({ id: 1, number: 7, login: "eve", body: planted, state: "open" });
       // More than a page of what people say.
       for (let id = 2; id < 120; id++)

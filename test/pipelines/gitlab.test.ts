@@ -72,7 +72,7 @@ describe.runIf(gitOnPath)(
     const ours = () => gitlab.notes.filter(({ author }) => author === "pipeline");
 
     it("make one note on the merge request, as an observer, and update it alone", async () => {
-      const planted = "<!-- gatehouse review access/prod -->\nNothing stands against this change.";
+      const planted = "<!-- gatehouse review access/prod -->\nNo blocking findings.";
       gitlab.notes.push({ id: 1, author: "eve", body: planted });
       for (let id = 2; id < 120; id++) gitlab.notes.push({ id, author: "ana", body: "Hm." });
       write(policyFile("policy", { ana: "^(root|deploy)$" }));
@@ -104,7 +104,7 @@ describe.runIf(gitOnPath)(
       const refused = await job("apply", credentials.administrator);
       expect([refused.code, refused.log]).toEqual([
         2,
-        expect.stringContaining("what was reviewed is not what"),
+        expect.stringContaining("differs from the reviewed plan"),
       ]);
       expect(await usernames()).toEqual(["^x$"]);
       await fleet.client.updatePublicKey({ params, body: { name: "ana", username: "^root$", filter } });

@@ -98,7 +98,7 @@ describe.each([
       const refused = await job("apply", "workflow_dispatch", credentials.administrator, 1);
       expect([refused.code, refused.log]).toEqual([
         2,
-        expect.stringContaining("what was reviewed is not what"),
+        expect.stringContaining("differs from the reviewed plan"),
       ]);
       expect(await fleet.client.getPublicKeys()).toEqual([]);
       configure("^root$");
@@ -173,7 +173,7 @@ describe.runIf(hasTerraform && gitOnPath)(
       const refused = await job("apply", "push", credentials.administrator);
       expect([refused.code, refused.log]).toEqual([
         2,
-        expect.stringContaining("what was reviewed is not what"),
+        expect.stringContaining("differs from the reviewed plan"),
       ]);
       configure("^root$");
       expect(await job("review", "push", credentials.observerUser)).toMatchObject({ code: 0 });

@@ -93,8 +93,8 @@ describe.each(cases)("$type changed by hand", ({ type, definition }) => {
       expect(await lastChange()).toEqual(own);
       if (type === "PublicKey") {
         const object = { kind: type, id: String(outputs().fingerprint) };
-        const { found } = await whoChanged(client(), String(outputs().tenant), [object]);
-        expect(found?.get(nameText(object))?.declaredBy).toEqual(own);
+        const { changes } = await whoChanged(client(), String(outputs().tenant), [object]);
+        expect(changes?.get(nameText(object))?.declaredBy).toEqual(own);
       }
       const [change] = Object.values(hand.change);
       await (change ?? hand.remove)?.(client(), outputs());

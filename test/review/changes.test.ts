@@ -113,8 +113,8 @@ describe("lock-outs", () => {
   });
 
   test.each([
-    [5, "web-1, web-2, web-3, web-4, web-5 any more"],
-    [7, "web-1, web-2, web-3, web-4, web-5 and 2 more any more"],
+    [5, "web-1, web-2, web-3, web-4, web-5"],
+    [7, "web-1, web-2, web-3, web-4, web-5 and 2 more"],
   ])("of %d devices that nobody reaches five are named", (count, words) => {
     const devices = Array.from({ length: count }, (_, at) => ({
       ...web1,
@@ -130,7 +130,7 @@ describe("lock-outs", () => {
         ),
     ) as [Access, Access];
     const [found] = deviceLockouts(before, after, [protectedGroup("prod")]);
-    expect(found?.message).toBe(`nobody reaches ${words}, which --protect prod names`);
+    expect(found?.message).toBe(`no key can reach ${words} any longer (protected by --protect prod)`);
   });
 
   test("a group that somebody still reaches, or nobody reached, or that is gone, is none", () => {
@@ -235,7 +235,7 @@ describe("what the credential may not do", () => {
     ]);
     const [first] = incapabilities(observer, planned("FirewallRule", steps), []);
     expect(first?.reason).toBe(
-      "createFirewallRule needs the role administrator; the credential's is observer",
+      "permission denied: the role administrator is required, and the credential has the role observer (createFirewallRule)",
     );
   });
 

@@ -8,16 +8,16 @@ import {
   type NotedRun,
   slackMessage,
 } from "../../provider/drift/driftNotice.ts";
-import type { DriftReport, FoundObject } from "../../provider/drift/driftReport.ts";
+import type { DriftReport, ReportedObject } from "../../provider/drift/driftReport.ts";
 import { KeptFile, keptPath } from "../../provider/drift/KeptFile.ts";
 import { definitionNamed } from "../../provider/estate/liveObjects.ts";
 import { testFolder } from "../support/folder.ts";
 
-const key = (name: string, meaning: readonly string[] = []): FoundObject => ({
+const key = (name: string, meaning: readonly string[] = []): ReportedObject => ({
   ...{ kind: "PublicKey", id: name, name, tenant: "t", meaning },
 });
 
-const report = (unmanaged: readonly FoundObject[]): DriftReport => ({
+const report = (unmanaged: readonly ReportedObject[]): DriftReport => ({
   ...{ engine: "embedded", command: "refresh", project: "access", stack: "prod", version: 1 as const },
   ...{ ok: true, planned: true, createdStack: false, steps: [], diagnostics: [], durationMs: 1, outputs: {} },
   summary: { create: 0, update: 0, replace: 0, delete: 0, same: 3, read: 0, import: 0 } as never,
@@ -60,11 +60,11 @@ describe("a notice of drift", () => {
     const before = told(run(["a"])).fingerprint;
     const unclear = told(run([], { unread: ["the namespace lab"] }), before);
     expect(unclear).toMatchObject({ event: "unclear", findings: [], unread: ["the namespace lab"] });
-    expect(unclear.summary).toMatch(/Not all could be looked into\.$/);
+    expect(unclear.summary).toMatch(/The check is incomplete\.$/);
     expect(driftNotice(run([], { unread: ["the namespace lab"] }), unclear.fingerprint)).toBeUndefined();
     expect(told(run([]), unclear.fingerprint)).toMatchObject({ event: "resolved", unread: [] });
     const { text } = slackMessage(run([], { unread: ["the namespace lab"] }), before) ?? { text: "" };
-    expect(text).toContain("Not looked into: the namespace lab");
+    expect(text).toContain("Not evaluated: the namespace lab");
   });
 
   test("names as undone what is not there any more, and no more of what was found", () => {
@@ -136,10 +136,10 @@ describe("what a run of drift keeps", () => {
     const folder = testFolder();
     for (const text of ["", "null", "{"]) {
       writeFileSync(join(folder, "access.notified.prod.json"), text);
-      await expect(file(folder).read()).rejects.toThrow(/access\.notified\.prod\.json cannot be read: /);
+      await expect(file(folder).read()).rejects.toThrow(/Cannot read .*access\.notified\.prod\.json: /);
     }
     mkdirSync(join(folder, "access.seen.prod.json"));
     const there = new KeptFile(keptPath(folder, "seen", "prod"));
-    await expect(there.write({})).rejects.toThrow(/access\.seen\.prod\.json cannot be written: /);
+    await expect(there.write({})).rejects.toThrow(/Cannot write .*access\.seen\.prod\.json: /);
   });
 });

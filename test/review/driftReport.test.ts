@@ -44,7 +44,7 @@ describe("what drift suggests", () => {
         { path: "filter.tags", new: ["prod"] },
       ],
       key,
-      'PublicKey "x": username = ".*", leave out filter.hostname, filter.tags = ["prod"]',
+      'PublicKey "x": username = ".*", omit filter.hostname, filter.tags = ["prod"]',
     ],
     [
       "no resource where nothing is left of its list",
@@ -65,20 +65,20 @@ describe("what drift suggests", () => {
       "DeviceTags",
       [{ path: "deviceName", old: "web-01", new: "web-02", outputOnly: true }],
       { device: "web-01", tags: ["web"] },
-      'DeviceTags "x": nothing to change; the state takes note of it by gatehouse refresh',
+      'DeviceTags "x": no change needed; update the state with gatehouse refresh',
     ],
     [
       "a repair where a value is secret",
       "PublicKey",
       [{ path: "username", old: "[secret]", new: "[secret]" }],
       { ...key, username: "[secret]" },
-      'PublicKey "x": username cannot be shown; undo it by drift --repair',
+      'PublicKey "x": username cannot be shown; revert it with drift --repair',
     ],
   ])("is %s", (_what, kind, fields, inputs, line) => {
     const [found] = suggested(kind, fields, inputs);
     if (kind !== "Member") return expect(found).toBe(line);
     expect(found).toMatch(
-      /^Member "x": no program can declare this \(Member\.role: .*\); undo it by drift --repair$/,
+      /^Member "x": a program cannot declare this value \(Member\.role: .*\); revert it with drift --repair$/,
     );
   });
 });
@@ -110,7 +110,7 @@ test("a sentence about drift says what differs, also where that is no input", ()
     "test:index:Thing x: size is 2 (declared 1)",
   );
   expect(driftedSentence({ ...known, type, name, fields: [] }, STYLE)).toBe(
-    "PublicKey x: is not as declared",
+    "PublicKey x: differs from its declaration",
   );
 });
 

@@ -44,13 +44,13 @@ describe("a plan as one service sees it", () => {
     expect(one).toEqual({
       left: [],
       unknown: [],
-      unseen: [`PublicKey "ana": it is on another service (${THERE}), which is not asked here`],
+      unseen: [`PublicKey "ana": not evaluated, since it is on another service (${THERE})`],
     });
     const names = ["a", "b", "c", "d", "e", "f"];
     const many = seen(...names.map((name) => step("same", name, on(THERE), on(THERE))));
     expect(many.unseen).toEqual([]);
     expect(many.unknown).toEqual([
-      `PublicKey "a", PublicKey "b", PublicKey "c", PublicKey "d", PublicKey "e" and 1 more: they are on another service (${THERE}), which is not asked here`,
+      `PublicKey "a", PublicKey "b", PublicKey "c", PublicKey "d", PublicKey "e" and 1 more: not evaluated, since they are on another service (${THERE})`,
     ]);
   });
 
@@ -59,7 +59,7 @@ describe("a plan as one service sees it", () => {
       left: [],
       unknown: [],
       unseen: [
-        'PublicKey "ana": it is on a service whose address is secret or not known before the change is made, which is not asked here',
+        'PublicKey "ana": not evaluated, since it is on a service whose address is secret or unknown before the apply',
       ],
     });
   });
@@ -75,10 +75,12 @@ describe("a plan as one service sees it", () => {
       const kept = tenant === "[secret]" ? ["bob"] : [];
       expect(found.steps.map(({ step }) => step.name)).toEqual(kept);
       expect(found.unseen).toEqual([
-        'PublicKey "ana": its namespace is secret or not known before the change is made; it is left out here',
+        'PublicKey "ana": its namespace is secret or unknown before the apply; access is evaluated without this resource',
         ...(kept.length > 0
           ? []
-          : ['PublicKey "bob": its namespace is not known before the change is made; it is taken as it is']),
+          : [
+              'PublicKey "bob": its namespace is unknown before the apply; access is evaluated with its object unchanged',
+            ]),
       ]);
     },
   );

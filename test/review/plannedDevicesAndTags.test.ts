@@ -57,23 +57,25 @@ describe("DeviceTags", () => {
     );
     expect(tagsOf(planned, "front")).toEqual(["edge"]);
     expect(planned.unseen).toEqual([
-      'Device "nobody": there is no device "edge-99" yet; it is left out here',
+      'Device "nobody": there is no device "edge-99" yet; access is evaluated without this resource',
     ]);
   });
 
   test("a device that does not exist, or that nobody can tell", () => {
     const nobody = plan(step("create", "DeviceTags", "t", { after: { device: "edge-99", tags: ["edge"] } }));
-    expect(nobody.unseen).toEqual(['DeviceTags "t": there is no device "edge-99" yet; it is left out here']);
+    expect(nobody.unseen).toEqual([
+      'DeviceTags "t": there is no device "edge-99" yet; access is evaluated without this resource',
+    ]);
     const hidden = plan(
       step("replace", "DeviceTags", "t", { ...state, after: { device: "[unknown]", tags: ["edge"] } }),
     );
-    expect(hidden.unseen[0]).toMatch(/^DeviceTags "t": its device is secret or not known/);
+    expect(hidden.unseen[0]).toMatch(/^DeviceTags "t": its device is secret or unknown/);
     for (const { policy } of [nobody, hidden]) expect(policy).toEqual(estate.policy);
     const gone = { before: { outputs: on("gone-05") }, id: `${TENANT}/${uidOf("gone-05")}` };
     const late = plan(
       step("update", "DeviceTags", "t", { ...gone, after: { device: "gone-05", tags: ["edge"] } }),
     );
-    expect(late.unseen[0]).toContain(`its device ${uidOf("gone-05")} is gone`);
+    expect(late.unseen[0]).toContain(`its device ${uidOf("gone-05")} no longer exists`);
   });
 });
 
@@ -126,7 +128,7 @@ describe("Tag", () => {
     expect(plan(step("delete", "Tag", "t", state)).policy).toEqual(estate.policy);
     const hidden = plan(step("update", "Tag", "t", { ...state, after: { name: "[unknown]" } }));
     expect(hidden.policy).toEqual(estate.policy);
-    expect(hidden.unseen[0]).toMatch(/^Tag "t": its name is secret or not known/);
+    expect(hidden.unseen[0]).toMatch(/^Tag "t": its name is secret or unknown/);
   });
 });
 
@@ -157,7 +159,7 @@ describe("Device", () => {
       step("update", "Device", "d", { ...state("keep"), after: { device: "web-01", status: "rejected" } }),
     );
     expect(refused.policy).toEqual(estate.policy);
-    expect(refused.unseen[0]).toContain("which the service refuses");
+    expect(refused.unseen[0]).toContain("which the service does not allow");
   });
 
   test("the same machine, accepted with a new key, takes the place of its former self", () => {

@@ -58,7 +58,7 @@ describe("PublicKey", () => {
     const planned = plan({ ...gone, ...(gone.before && { before: { ...gone.before, retained: true } }) });
     expect(planned.policy).toEqual(estate.policy);
     expect(planned.unknown).toEqual([
-      'PublicKey "a" leaves its object where it is, unmanaged: the access that it gives stays',
+      'PublicKey "a" leaves its object unmanaged on the service; the access that the object gives remains',
     ]);
   });
 
@@ -73,15 +73,15 @@ describe("PublicKey", () => {
   });
 
   test.each([
-    ["create", {}, "[unknown]", "it is left out here"],
-    ["update", keyState, "[unknown]", "what it has stays as it is here"],
-    ["replace", keyState, "[secret]", "what it has stays as it is here"],
+    ["create", {}, "[unknown]", "without this resource"],
+    ["update", keyState, "[unknown]", "with its object unchanged"],
+    ["replace", keyState, "[secret]", "with its object unchanged"],
   ] as const)("%s with a filter that nobody can tell", (op, state, hidden, rest) => {
     const after = { ...keyInputs, filter: { tags: ["prod", hidden] } };
     const planned = plan(step(op, "PublicKey", "a", { ...state, after }));
     expect(planned.policy).toEqual(estate.policy);
     expect(planned.unseen).toEqual([
-      `PublicKey "a": its filter is secret or not known before the change is made; ${rest}`,
+      `PublicKey "a": its filter is secret or unknown before the apply; access is evaluated ${rest}`,
     ]);
   });
 
@@ -100,7 +100,7 @@ describe("PublicKey", () => {
     };
     const planned = plan(step("update", "PublicKey", "c", { ...state, after: keyInputs }));
     expect(planned.policy).toEqual(estate.policy);
-    expect(planned.unseen.join()).toContain('PublicKey "c": it changes an object that is gone');
+    expect(planned.unseen.join()).toContain('PublicKey "c": its object no longer exists');
     expect(planned.managed).toEqual([]);
   });
 });
@@ -145,13 +145,15 @@ describe("FirewallRule", () => {
       step("create", "FirewallRule", "z", { after: { ...ruleInputs, priority: 8 } }),
     );
     expect(planned.unseen).toHaveLength(1);
-    expect(planned.unseen[0]).toMatch(/"x \(new\)" and "y \(new\)" have the priority 7, .*nobody can tell/);
+    expect(planned.unseen[0]).toMatch(
+      /"x \(new\)" and "y \(new\)" have the same priority 7; .*unknown before the apply/,
+    );
   });
 
   test("with a pattern that nobody can tell the old one stays", () => {
     const after = { ...ruleInputs, sourceIp: "[unknown]", username: "[secret]" };
     const planned = plan(step("update", "FirewallRule", "x", { ...ruleState, after }));
     expect(planned.policy).toEqual(estate.policy);
-    expect(planned.unseen[0]).toMatch(/^FirewallRule "x": its sourceIp and username are secret or not known/);
+    expect(planned.unseen[0]).toMatch(/^FirewallRule "x": its sourceIp and username are secret or unknown/);
   });
 });

@@ -38,7 +38,7 @@ describe("Member", () => {
   test("with an address that nobody can tell", () => {
     const planned = plan(step("create", "Member", "x", { after: { email: "[secret]", role: "operator" } }));
     expect(planned.members).toHaveLength(2);
-    expect(planned.unseen[0]).toMatch(/^Member "x": its email is secret or not known/);
+    expect(planned.unseen[0]).toMatch(/^Member "x": its email is secret or unknown/);
   });
 });
 

@@ -24,7 +24,7 @@ test("without a step, or with unchanged ones, the namespace stays as it really i
   });
   for (const planned of [plan(), plan(same)]) {
     expect(planned.policy).toEqual(estate.policy);
-    expect(planned).toMatchObject({ unknown: [], notes: [], twins: [] });
+    expect(planned).toMatchObject({ unknown: [], notes: [], duplicates: [] });
     expect(planned.members?.map(({ email }) => email)).toEqual(["owner@example.com", "bob@example.com"]);
   }
 });
@@ -59,7 +59,9 @@ describe("namespaces", () => {
     );
     expect(planned.policy).toEqual(estate.policy);
     expect(planned.notes).toHaveLength(2);
-    expect(planned.notes.join()).toMatch(/Namespace "n" makes a namespace.*PublicKey "k" is for a namespace/);
+    expect(planned.notes.join()).toMatch(
+      /Namespace "n" creates a namespace.*PublicKey "k" is in a namespace/,
+    );
     expect(planned.unknown).toEqual([]);
   });
 
@@ -83,6 +85,6 @@ describe("namespaces", () => {
       step("replace", "PublicKey", "a", { ...keyState, after: { ...keyInputs, tenant: "[unknown]" } }),
     );
     expect(unclear.policy).toEqual(estate.policy);
-    expect(unclear.unseen[0]).toMatch(/^PublicKey "a": its namespace is not known/);
+    expect(unclear.unseen[0]).toMatch(/^PublicKey "a": its namespace is unknown/);
   });
 });

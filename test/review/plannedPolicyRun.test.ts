@@ -205,10 +205,10 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
     const planned = plannedEstate(today, plan);
     expect(planned.unseen).toEqual([]);
     expect(planned.unknown).toEqual([expect.stringContaining("whether the service knows ana@example.com")]);
-    expect(planned.twins).toEqual([]);
+    expect(planned.duplicates).toEqual([]);
     expect(planned.notes).toEqual([
-      'Namespace "trials" makes a namespace: nothing of it is there yet',
-      'PublicKey "trialsKey" is for a namespace that is being made, and is no part of this one',
+      'Namespace "trials" creates a namespace, which has no objects yet',
+      'PublicKey "trialsKey" is in a namespace that this plan creates, and is not evaluated',
     ]);
     await stack.up({ skipPreview: true });
     const now = await agrees(planned, today);

@@ -15,7 +15,7 @@ import {
 
 describe("twins", () => {
   const twins = (...steps: Step[]) =>
-    plan(...steps).twins.map(({ urns }) => urns.map((urn) => urn.split("::").at(-1)));
+    plan(...steps).duplicates.map(({ urns }) => urns.map((urn) => urn.split("::").at(-1)));
   const tagged = (name: string, selector: string) =>
     step("create", "DeviceTags", name, { after: { device: selector, tags: ["prod"] } });
   const attached = (name: string, selector: string, tag: string) =>
@@ -26,7 +26,7 @@ describe("twins", () => {
       step("create", "PublicKey", name, { after: { ...keyInputs, data: `${lineC} ${at}` } }),
     );
     expect(twins(...keys)).toEqual([["x", "y"]]);
-    expect(plan(...keys).twins[0]?.object).toBe(`key ${fingerprintOf(lineC)}`);
+    expect(plan(...keys).duplicates[0]?.object).toBe(`key ${fingerprintOf(lineC)}`);
     const members = ["Bob@example.com", "bob@example.com"].map((email) =>
       step("create", "Member", email, { after: { email, role: "operator" } }),
     );
@@ -39,7 +39,7 @@ describe("twins", () => {
 
   test("a device by two selectors", () => {
     expect(twins(tagged("x", "web-01"), tagged("y", "02:00:00:00:00:01"))).toEqual([["x", "y"]]);
-    expect(plan(tagged("x", "web-01"), tagged("y", uidOf("web-01"))).twins[0]?.object).toBe(
+    expect(plan(tagged("x", "web-01"), tagged("y", uidOf("web-01"))).duplicates[0]?.object).toBe(
       "tags of the device web-01",
     );
     const state = {

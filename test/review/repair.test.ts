@@ -32,14 +32,14 @@ describe("a repair keeps its own access", () => {
   it.each(["password", "token"] as const)("of a user with a %s: the user's membership", (kind) => {
     expect(sortedFor({ kind, tenant: TENANT, userId: USER })).toEqual({
       removed: [OTHER, "deploy", "aa:bb"],
-      left: { [USER]: "it is the user of this run" },
+      left: { [USER]: "it is the user who runs this command" },
     });
   });
 
   it("of an API key: every API key, since the service does not report which one was used", () => {
     expect(sortedFor({ kind: "apiKey", tenant: TENANT })).toEqual({
       removed: [USER, OTHER, "aa:bb"],
-      left: { deploy: expect.stringMatching(/^it may be the key of this run/) },
+      left: { deploy: expect.stringMatching(/^this run may use it/) },
     });
   });
 

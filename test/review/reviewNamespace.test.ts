@@ -67,7 +67,7 @@ describe.each([
     expect(home.unknown).toEqual([]);
     expect(other.incapabilities).toMatchObject([{ operation: "inviteMember" }]);
     expect(other.unseen).toEqual([]);
-    expect(other.unknown).toEqual([expect.stringContaining("whether the service knows mia@example.org")]);
+    expect(other.unknown).toEqual([expect.stringContaining("whether it knows mia@example.org")]);
   });
 });
 
@@ -84,7 +84,7 @@ describe("API keys that the change brings", () => {
     expect((await review(HOME, [key])).lint).toMatchObject([{ rule: "api-key-without-expiry" }]);
     const unknown = await review(HOME, [key], { actor: { kind: "user", role: undefined } });
     expect(unknown.lint).toEqual([]);
-    expect(unknown.unknown).toEqual(['API key "ci" will have the role of who makes it, which is not known']);
+    expect(unknown.unknown).toEqual(['API key "ci" will have the role of its creator, which is unknown']);
   });
 
   test("expire as the program says", async () => {
@@ -121,8 +121,8 @@ describe("compared with another plan", () => {
     const secret = created("Member", "mia", { email: "mia@example.org", role: "[secret]" });
     const { unknown } = await review(HOME, steps(30), { base: planOf([secret]) });
     expect(unknown).toEqual([
-      expect.stringContaining("whether the service knows mia@example.org"),
-      expect.stringMatching(/^at the base revision, Member "mia": its role is secret/),
+      expect.stringContaining("whether it knows mia@example.org"),
+      expect.stringMatching(/^at the base revision: Member "mia": its role is secret/),
     ]);
     expect((await review(HOME, [secret], { base: planOf([secret]) })).unseen).toEqual([
       expect.stringMatching(/^Member "mia": /),

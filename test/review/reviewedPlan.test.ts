@@ -50,28 +50,28 @@ describe("a plan compared with the one that was reviewed", () => {
     [
       "what the program declares",
       { declared: { ...step().declared, username: "^.*$" } },
-      'PublicKey "ana": username was "^root$", and is "^.*$" in the program',
+      'PublicKey "ana": username was "^root$" and is now "^.*$" in the program',
     ],
     [
       "a field that the program leaves out",
       { declared: { name: "ana", username: "^root$" } },
-      'PublicKey "ana": filter was {"tags":["prod"]}, and is not set in the program',
+      'PublicKey "ana": filter was {"tags":["prod"]} and is now not set in the program',
     ],
     [
       "what the state has",
       { found: { ...step().found, username: "^bob$" } },
-      'PublicKey "ana": username was "^ana$", and is "^bob$" in the state',
+      'PublicKey "ana": username was "^ana$" and is now "^bob$" in the state',
     ],
     [
       "the object that it is about",
       { about: { id: "1/ab:ef" } },
-      'PublicKey "ana", what it is about: id was "1/ab:cd", and is "1/ab:ef" on the service',
+      'PublicKey "ana", matched object: id was "1/ab:cd" and is now "1/ab:ef" on the service',
     ],
     ["what goes", { op: "delete", declared: null }, 'PublicKey "ana" is no longer in the program'],
     [
       "what would become of it alone",
       { op: "replace" },
-      'PublicKey "ana": what was reviewed is update, and it would be replace now',
+      'PublicKey "ana": the reviewed plan has update, and the current plan has replace',
     ],
   ])("tells of %s", (_, more, message) => {
     expect(messages(content(), content({ steps: { "urn:ana": step(more) } }))).toEqual([message]);
@@ -80,11 +80,11 @@ describe("a plan compared with the one that was reviewed", () => {
   test("tells of resources that came and went, and of namespaces", () => {
     const other = content({ steps: { "urn:bob": step({ title: 'PublicKey "bob"', op: "create" }) } });
     expect(messages(content(), other)).toEqual([
-      'PublicKey "ana" is neither in the program nor in the state any more',
-      'PublicKey "bob" was not there',
+      'PublicKey "ana" is no longer in the program or the state',
+      'PublicKey "bob" was not in the reviewed plan',
     ]);
     expect(messages(content(), content({ namespaces: {} }))).toEqual([
-      "the namespace fleet cannot be read any more",
+      "the namespace fleet can no longer be read",
     ]);
   });
 
@@ -94,16 +94,16 @@ describe("a plan compared with the one that was reviewed", () => {
       object('ApiKey "ci"', { role: "owner" }),
     ];
     expect(messages(namespace({ unread: ["API keys"] }), namespace({ objects: { k: one } }))).toEqual([
-      "API keys of fleet could be read only once: at the review, or now",
+      "API keys of fleet could be read either only at the review or only now",
     ]);
     expect(messages(namespace({}), namespace({ objects: { k: one } }))).toEqual([
       'ApiKey "ci" is new on the service',
     ]);
     expect(messages(namespace({ objects: { k: one } }), namespace({}))).toEqual([
-      'ApiKey "ci" is gone from the service',
+      'ApiKey "ci" no longer exists on the service',
     ]);
     expect(messages(namespace({ objects: { k: one } }), namespace({ objects: { k: two } }))).toEqual([
-      'ApiKey "ci": role was "observer", and is "owner" on the service',
+      'ApiKey "ci": role was "observer" and is now "owner" on the service',
     ]);
   });
 
@@ -113,7 +113,7 @@ describe("a plan compared with the one that was reviewed", () => {
     const is = namespace({ devices: { a: web("a", ["prod"]), c: web("c", ["prod"]) } });
     expect(planDifferences(was, is)).toEqual({
       differences: [expect.objectContaining({ in: "service", object: 'device "a"', field: "tags" })],
-      notes: ['device "c" came since the review', 'device "b" went since the review'],
+      notes: ['added since the review: device "c"', 'removed since the review: device "b"'],
     });
   });
 
@@ -169,10 +169,10 @@ describe("what is captured of a plan", () => {
     // The first of several that wait, as the provider takes it.
     expect(messages(of([old]), of([old, other]))).toEqual([]);
     expect(messages(of([old]), of([other]))).toEqual([
-      `Device "db", what it is about: device was "${old.uid}", and is "${other.uid}" on the service`,
+      `Device "db", matched object: device was "${old.uid}" and is now "${other.uid}" on the service`,
     ]);
     expect(messages(of([old]), of([old, { ...other, status: "accepted" }]))).toContainEqual(
-      expect.stringContaining("what it is about: device was"),
+      expect.stringContaining("matched object: device was"),
     );
   });
 
@@ -218,7 +218,9 @@ describe("the file of a plan", () => {
       "it is for fleet/prod, not for fleet/test",
     );
     await savePlan(file, stack({ stack: "test" }), content());
-    await expect(readPlan(file, stack({ stack: "test" }))).rejects.toThrow("for another stack than it says");
+    await expect(readPlan(file, stack({ stack: "test" }))).rejects.toThrow(
+      "for another stack than its header",
+    );
   });
 
   test.each([
@@ -230,9 +232,7 @@ describe("the file of a plan", () => {
     ],
   ])("is refused when it is %s", async (_, text) => {
     writeFileSync(file, text);
-    await expect(readPlan(file, stack())).rejects.toThrow(
-      "it is no plan that gatehouse review --save has written",
-    );
+    await expect(readPlan(file, stack())).rejects.toThrow("it was not written by gatehouse review --save");
   });
 
   test("is refused when its content is no plan", async () => {
@@ -241,9 +241,11 @@ describe("the file of a plan", () => {
       decrypt: async () => gzipSync(JSON.stringify(content())).toString("base64"),
     };
     await savePlan(file, stack(), content());
-    await expect(readPlan(file, anySecret)).rejects.toThrow("what is encrypted in it is no plan");
+    await expect(readPlan(file, anySecret)).rejects.toThrow("its encrypted content is not a plan");
     await savePlan(file, stack(), { ...content(), more: 1 } as ReviewedContent);
-    await expect(readPlan(file, stack())).rejects.toThrow("not as this version of gatehouse writes it");
+    await expect(readPlan(file, stack())).rejects.toThrow(
+      "does not have the format of this version of gatehouse",
+    );
     const unpacked = await stack().encrypt("gatehouse reviewed plan 1 AAAA");
     const sealed = {
       gatehouse: "reviewed plan",

@@ -128,7 +128,7 @@ describe("what becomes of resources from one revision to another", () => {
     const { told, unseen } = changes(hidden("same"), hidden("update"));
     expect(told).toEqual([]);
     expect(unseen).toEqual([
-      'PublicKey "ana": whether its username is another one cannot be told, as it is secret or not known before the change is made',
+      'PublicKey "ana": cannot compare the two revisions of username, which is secret or unknown before the apply',
     ]);
   });
 });

@@ -30,7 +30,7 @@ describe("a message to a webhook", () => {
   it("is given up after five attempts, naming the host and not the address", async () => {
     hook.answer(...Array.from({ length: 9 }, () => ({ status: 502 })));
     const { host } = new URL(hook.url);
-    const error = `${host} did not take the message about drift: it answered 502`;
+    const error = `Cannot send the drift notification to ${host}: status 502`;
     expect(await sent(send())).toEqual({ error, attempts: 5 });
     hook.answer();
   });
@@ -46,7 +46,7 @@ describe("a message to a webhook", () => {
     const gone = await startWebhook();
     await gone.stop();
     const { host } = new URL(gone.url);
-    const error = `${host} did not take the message about drift: ECONNREFUSED`;
+    const error = `Cannot send the drift notification to ${host}: ECONNREFUSED`;
     expect(await sent(send(gone.url))).toEqual({ error, attempts: 0 });
   });
 
@@ -54,7 +54,7 @@ describe("a message to a webhook", () => {
     const silent = await listening(createServer(() => {}));
     const url = new URL(silent.url);
     const work = sendToWebhook(url, {}, { proxies: proxiesOf({}), deadline: 50 });
-    await expect(work).rejects.toThrow(`${url.host} did not take the message about drift: TimeoutError`);
+    await expect(work).rejects.toThrow(`Cannot send the drift notification to ${url.host}: TimeoutError`);
     await silent.stop();
   });
 
@@ -78,7 +78,7 @@ describe("a message to a webhook", () => {
     const env = { http_proxy: new URL("/", proxy.url).href, https_proxy: new URL("/", proxy.url).href };
     expect(await sent(send(hook.url, env))).toEqual({ error: undefined, attempts: 1 });
     const { error } = await sent(send("https://hooks.example.org/services/x", env));
-    expect(error).toBe("hooks.example.org did not take the message about drift: ECONNREFUSED");
+    expect(error).toBe("Cannot send the drift notification to hooks.example.org: ECONNREFUSED");
   });
 });
 
@@ -88,7 +88,7 @@ describe("the address of a proxy", () => {
     [{ HTTP_PROXY: "http://ana:very-secret@proxy:99999" }, "HTTP_PROXY"],
     [{ https_proxy: "very-secret" }, "https_proxy"],
   ])("%j is refused, and not repeated", (env, name) => {
-    expect(() => proxiesOf(env)).toThrow(`${name}: it is not a URL; it looks like http://host:port`);
+    expect(() => proxiesOf(env)).toThrow(`${name}: is not a URL; use the form http://host:port`);
   });
 
   it("is taken by either name, the small letters first", () => {
@@ -110,7 +110,7 @@ describe("the address of a webhook", () => {
     ["hooks", "is not a URL"],
     ["http://hooks.example.org/very-secret", "must begin with https://"],
     ["ftp://127.0.0.1/very-secret", "must begin with https://"],
-    ["https://ana:very-secret@hooks.example.org/", "must not hold a user name or password"],
+    ["https://ana:very-secret@hooks.example.org/", "must not contain a user name or password"],
   ])("%s is refused", (text, why) => {
     const read = () => webhookAddress(text === undefined ? {} : { GATEHOUSE_NOTIFY_URL: text });
     expect(read).toThrow(why);

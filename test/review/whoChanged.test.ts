@@ -48,8 +48,8 @@ afterAll(async () => {
 });
 
 it("asks for the latest entry of each of a few objects", async () => {
-  const { found, notes } = await whoChanged(client, TENANT, keys(MANY - 1));
-  expect([found?.size, notes]).toEqual([MANY - 1, []]);
+  const { changes, notes } = await whoChanged(client, TENANT, keys(MANY - 1));
+  expect([changes?.size, notes]).toEqual([MANY - 1, []]);
   expect(queries).toHaveLength(MANY - 1);
   expect(queries.every((query) => query.get("per_page") === "1" && query.has("object"))).toBe(true);
 });
@@ -57,11 +57,11 @@ it("asks for the latest entry of each of a few objects", async () => {
 it("reads the trail of many objects no further than their latest entries", async () => {
   // Each key has two entries: the later one counts.
   objectAt = (position) => ({ kind: "publicKey", id: `key-${position % 150}` });
-  const { found, notes } = await whoChanged(client, TENANT, keys(150));
+  const { changes, notes } = await whoChanged(client, TENANT, keys(150));
   expect(notes).toEqual([]);
   expect(queries.map((query) => query.get("page"))).toEqual(["1", "2"]);
-  expect(found?.get(nameText(key(0)))?.actor.name).toBe("user-0");
-  expect(found?.get(nameText(key(149)))?.actor.name).toBe("user-149");
+  expect(changes?.get(nameText(key(0)))?.actor.name).toBe("user-0");
+  expect(changes?.get(nameText(key(149)))?.actor.name).toBe("user-149");
 });
 
 it("reads the latest 5,000 entries of a long trail, and reports the objects that it has not found", async () => {
@@ -71,9 +71,9 @@ it("reads the latest 5,000 entries of a long trail, and reports the objects that
     if (position === 5_000) return { kind: "publicKey", id: "key-1" };
     return { kind: "device", id: `key-${position % MANY}` };
   };
-  const { found, notes } = await whoChanged(client, TENANT, keys(MANY));
-  expect([...(found?.keys() ?? [])]).toEqual([nameText(key(0))]);
-  expect(notes).toEqual([`the audit trail says nothing of ${MANY - 1} of the objects`]);
+  const { changes, notes } = await whoChanged(client, TENANT, keys(MANY));
+  expect([...(changes?.keys() ?? [])]).toEqual([nameText(key(0))]);
+  expect(notes).toEqual([`the audit trail has no entry for ${MANY - 1} of the objects`]);
   expect(queries).toHaveLength(50);
   expect(queries.every((query) => query.get("per_page") === "100")).toBe(true);
 });

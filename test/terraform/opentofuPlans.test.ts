@@ -54,7 +54,7 @@ interface Review {
   readonly saysNot?: readonly string[];
 }
 
-const STAYS = "leaves its object where it is, unmanaged: the access that it gives stays";
+const STAYS = "leaves its object unmanaged on the service; the access that the object gives remains";
 
 /** A plan: what was applied before, what is planned, and what its review says. */
 interface Scenario extends Review {
@@ -81,7 +81,7 @@ const scenarios: readonly Scenario[] = [
       ),
     changes: ["gatehouse_public_key.ben: forget"],
     code: 0,
-    says: ["Nobody gains or loses access.", `PublicKey "gatehouse_public_key.ben" ${STAYS}`],
+    says: ["No access changes.", `PublicKey "gatehouse_public_key.ben" ${STAYS}`],
   },
   {
     name: "forget-replaced",
@@ -111,12 +111,8 @@ const scenarios: readonly Scenario[] = [
     after: (world) => eachTenant(world, { tenant: `\${each.value}` }),
     changes: ['gatehouse_public_key.ana["here"]: create', 'gatehouse_public_key.ana["second"]: create'],
     code: 0,
-    says: [
-      "Who can reach what in admin",
-      "key ana gains login root on edge-01",
-      "Who can reach what in second",
-    ],
-    saysNot: ["cannot be told"],
+    says: ["Access changes in admin", "key ana gains login root on edge-01", "Access changes in second"],
+    saysNot: ["is unknown in the plan"],
   },
   {
     name: "provider-for-each-url",
@@ -126,8 +122,8 @@ const scenarios: readonly Scenario[] = [
       eachTenant(world, { tenant: `\${each.value}`, url: `\${trimsuffix("${world.url}/", "/")}` }),
     changes: ['gatehouse_public_key.ana["here"]: create', 'gatehouse_public_key.ana["second"]: create'],
     code: 2,
-    says: ["provider gatehouse.each: its url cannot be told from the plan"],
-    saysNot: ["its tenant cannot be told"],
+    says: ["provider gatehouse.each: url is unknown in the plan"],
+    saysNot: ["tenant is unknown in the plan"],
   },
 ];
 

@@ -121,7 +121,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
       expect(code).toBe(2);
       expect(stdout).toContain('gatehouse_public_key.ana: username is ".*" (declared "^(root|ana)$")');
       expect(stdout).toContain("PublicKey by hand");
-      expect(stdout).toContain("1 changed by hand, 1 in no program; 1 resource as declared.");
+      expect(stdout).toContain("1 changed out of band, 1 unmanaged; 1 resource as declared.");
       expect(stdout).toContain("(to undo it: apply the configuration)");
       expect(stdout).toContain('gatehouse_public_key.ana: username = ".*", filter.hostname = ".*"');
       expect(stdout).toContain(`resource "gatehouse_public_key" "by_hand" {`);
@@ -153,11 +153,11 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     const other = await compare();
     expect([other.code, other.stdout]).toEqual([2, ""]);
     expect(other.stderr).toContain(
-      "the plan: changes the same resources, by another configuration or with other values",
+      "the plan: changes the same resources with another configuration or other values",
     );
     await plan(estate("^root$"));
     const fewer = JSON.parse((await compare("--json")).stdout);
-    const gone = "create gatehouse_device.gate: was reviewed, and is not planned any more";
+    const gone = "create gatehouse_device.gate: was reviewed, but is no longer planned";
     expect(fewer).toMatchObject({
       ok: false,
       error: { code: "plan_outdated", differences: [{ message: gone }] },
@@ -222,7 +222,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     const useless = await compare();
     expect([useless.code, useless.stderr]).toEqual([
       1,
-      expect.stringContaining("reviewed is not what a review of a plan of Terraform has kept"),
+      expect.stringContaining("reviewed: it is not a saved review of a Terraform plan"),
     ]);
     const pulumi = await gatehouse(["review", root.folder, "--same-as", kept], fleet.env);
     expect([pulumi.code, pulumi.stderr]).toEqual([1, expect.stringContaining("--same-as")]);
@@ -234,8 +234,8 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     await plan({ resource: { ...data.resource, ...estate(pattern).resource } });
     const { code, stdout } = await ask("review", root.folder);
     expect(code).toBe(2);
-    expect(stdout).toContain('PublicKey "gatehouse_public_key.ana": its username is secret or not known');
-    expect(stdout).toContain("Nobody gains or loses access.");
+    expect(stdout).toContain('PublicKey "gatehouse_public_key.ana": its username is secret or unknown');
+    expect(stdout).toContain("No access changes.");
     expect(await ask("review", root.folder, "--allow-unseen")).toMatchObject({ code: 0 });
     expect(await ask("access", "--folder", root.folder)).toMatchObject({ code: 2 });
   });
@@ -251,7 +251,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     });
     const { stdout } = await ask("review", root.folder);
     expect(stdout).toContain("key ana gains login root on edge-01");
-    expect(stdout).not.toContain("Not known");
+    expect(stdout).not.toContain("Limitations");
   });
 
   it("loses no access by an object that it only forgets", async () => {
@@ -259,8 +259,8 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     await root.must("apply", "plan");
     await plan({ removed: { from: "gatehouse_public_key.ana", lifecycle: { destroy: false } } });
     const text = (await ask("review", root.folder)).stdout;
-    expect(text).toContain("Nobody gains or loses access.");
-    expect(text).toContain('PublicKey "gatehouse_public_key.ana" leaves its object where it is, unmanaged');
+    expect(text).toContain("No access changes.");
+    expect(text).toContain('PublicKey "gatehouse_public_key.ana" leaves its object unmanaged');
     const { changes, summary } = JSON.parse((await ask("review", root.folder, "--json")).stdout);
     expect(changes).toMatchObject([{ name: "gatehouse_public_key.ana", op: "delete", retained: true }]);
     expect(summary).toMatchObject({ delete: 1 });
@@ -334,7 +334,7 @@ policyTest("nobody is root", ({ access }) => {
     }
     const url = () => fleet.service.url;
 
-    const UNTOLD = /provider gatehouse: its (url|tenant) cannot be told from the plan/;
+    const UNTOLD = /provider gatehouse: (url|tenant) is unknown in the plan/;
     // What it may be is reviewed all the same.
     const GAINED = "key ana gains every login on edge-01";
     it.each<[string, () => object, readonly unknown[], string | RegExp]>([
@@ -397,7 +397,7 @@ policyTest("nobody is root", ({ access }) => {
         "the address of another service",
         () => ({ provider: { gatehouse: { url: "http://127.0.0.1:1", tenant: fleet.tenant } } }),
         [2, 2, 2, expect.anything()],
-        "on another service (http://127.0.0.1:1), which is not asked here",
+        "not evaluated, since it is on another service (http://127.0.0.1:1)",
       ],
       [
         "aliases alone",
@@ -434,7 +434,7 @@ policyTest("nobody is root", ({ access }) => {
       for (const other of [`"\${var.url}/"`, 'replace(var.url, "x", "y")', "(var.url)"]) {
         expect(await native(other), other).toMatchObject({
           code: 2,
-          stdout: expect.stringContaining("provider gatehouse: its url cannot be told from the plan"),
+          stdout: expect.stringContaining("provider gatehouse: url is unknown in the plan"),
         });
       }
     });
@@ -447,7 +447,7 @@ policyTest("nobody is root", ({ access }) => {
       );
       const { all, text } = await codes();
       expect(all).toEqual([2, 2, 2, 2]);
-      expect(text).toContain("the plan is of a run that failed");
+      expect(text).toContain("the plan is incomplete, since its run failed");
     });
 
     it("is read whatever its configuration calls the provider", async () => {
@@ -496,7 +496,7 @@ policyTest("nobody is root", ({ access }) => {
       expect([foreign.code, foreign.stdout]).toEqual([
         2,
         expect.stringContaining(
-          "the provider is registry.terraform.io/elsewhere/gatehouse, whose resources are not looked at",
+          "not evaluated, since it belongs to the provider registry.terraform.io/elsewhere/gatehouse",
         ),
       ]);
       await root.must("destroy", "-auto-approve");
@@ -537,7 +537,7 @@ policyTest("nobody is root", ({ access }) => {
       "is an encrypted file of OpenTofu",
     );
     for (const text of ["{", `{"a":${"[".repeat(5_000_000)}${"]".repeat(5_000_000)}}`]) {
-      expect((await of(text)).stderr).toContain("is no plan in JSON; write it by: terraform show -json");
+      expect((await of(text)).stderr).toContain("it is not JSON. Create the file with: terraform show -json");
     }
     expect((await of('{"format_version":"7.0"}')).stderr).toContain("format_version must be 1.x");
     expect(await of('{"format_version":"1.0"}')).toMatchObject({ code: 1 });
@@ -546,7 +546,7 @@ policyTest("nobody is root", ({ access }) => {
     const state = await root.must("show", "-json");
     expect(await of(state)).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("is a state, and no plan"),
+      stderr: expect.stringContaining("is a state, not a plan"),
     });
     const schemas = await root.must("providers", "schema", "-json");
     expect(await of(schemas)).toMatchObject({

@@ -173,7 +173,7 @@ describe("a provider block of a plan", () => {
     return { settings: Object.fromEntries(settings), unseen };
   }
   const variable = (name: string) => ({ references: [`var.${name}`] });
-  const unknown = { settings: {}, unseen: [expect.stringContaining("its url cannot be told from the plan")] };
+  const unknown = { settings: {}, unseen: [expect.stringContaining("url is unknown in the plan")] };
 
   it("has the url of a variable alone", () => {
     const known = { settings: { "gatehouse:url": URL }, unseen: [] };

@@ -131,18 +131,18 @@ export const byPlugin = (one: Step): Step => {
   return { ...one, type, urn: one.urn.replace(one.type, type) };
 };
 const namespaceAfter = (steps: readonly Step[], now: Date) =>
-  plannedEstate(estate, planOf(...steps), { makerRole: "administrator", now });
+  plannedEstate(estate, planOf(...steps), { creatorRole: "administrator", now });
 /** What the namespace will be after the steps, which an administrator does: the same by dynamic resources and the plugin. */
 export function plan(...steps: Step[]) {
   const now = new Date();
   const planned = namespaceAfter(steps, now);
-  const { policy, members, apiKeys, unknown, notes, managed, twins } = namespaceAfter(
+  const { policy, members, apiKeys, unknown, notes, managed, duplicates } = namespaceAfter(
     steps.map(byPlugin),
     now,
   );
   const named = { policy, members, apiKeys, unknown, notes };
   expect(planned).toMatchObject(named);
-  expect([managed.length, twins.length]).toEqual([planned.managed.length, planned.twins.length]);
+  expect([managed.length, duplicates.length]).toEqual([planned.managed.length, planned.duplicates.length]);
   return planned;
 }
 /** Tags that a device will have. */
