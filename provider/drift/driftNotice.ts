@@ -18,7 +18,7 @@ export interface DriftNotice {
   readonly fingerprint: string;
   /** Time of the run, RFC 3339 in UTC. */
   readonly at: string;
-  /** How the findings differ from those of the last message. */
+  /** Reason for the message. */
   readonly event: NoticeEvent;
   readonly project: string;
   readonly stack: string;
@@ -39,7 +39,7 @@ export interface DriftNotice {
 }
 
 /**
- * Reason for a message. `found`: the first findings. `changed`: the findings differ from the last message.
+ * The reason for a message. `found`: the first findings. `changed`: the findings differ from the last message.
  * `resolved`: no findings remain. `repaired`: the findings equal those of the last message, and this run reverted
  * others. `unclear`: no findings, but the check is incomplete.
  */

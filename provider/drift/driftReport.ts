@@ -24,7 +24,7 @@ export interface DriftedResource extends ShownStep, Known {
 
 /** An unmanaged object. */
 export interface ReportedObject extends UnmanagedObject, Known {
-  /** Id of its namespace. */
+  /** Id of the namespace. */
   readonly tenant: string;
 }
 
@@ -42,10 +42,10 @@ export interface DriftedNamespace {
 
 /** An API key that has expired or expires soon. */
 export interface ExpiringKey {
-  /** Id of its namespace. */
+  /** Id of the namespace. */
   readonly tenant: string;
   readonly name: string;
-  /** RFC 3339 in UTC. */
+  /** Time of the expiry, RFC 3339 in UTC. */
   readonly expiresAt: string;
   /** The finding and its remedy, as a sentence. */
   readonly message: string;

@@ -83,7 +83,7 @@ export interface FoundDrift {
   readonly unread: readonly string[];
 }
 
-/** Compares only state and live objects, for a program that has no Gatehouse service. */
+/** Compares only state and live objects, for a program that uses no Gatehouse service. */
 export async function stateDrift(
   stack: Stack,
   { targets, language }: Pick<DriftSearch, "targets" | "language">,
@@ -119,7 +119,7 @@ export async function findDrift(search: DriftSearch): Promise<FoundDrift> {
   const isWhole = mode !== "ignore" && isWholeRun(search);
   const managed = new ManagedObjects([...own, ...search.others]);
   const input = { ...search, plan, drifted: candidates, managed, isWhole };
-  const { found: namespaces, unreadable } = await readEach(namespacesOf(own, home), home.tenant, (tenant) =>
+  const { results: namespaces, unreadable } = await readEach(namespacesOf(own, home), home.tenant, (tenant) =>
     searchNamespace(input, tenant),
   );
   const withoutTrail = namespaces.flatMap(({ tenant, names, changes }) =>
@@ -202,7 +202,7 @@ const isRoot = ({ type }: Step): boolean => type === "pulumi:pulumi:Stack";
 const isDrifted = (step: Step): step is Drifted =>
   step.op === "delete" || (step.op === "update" && step.fields.length > 0 && !isServiceChange(step));
 
-/** True if only fields changed that no program declares, for example when a user accepted an invitation. */
+/** True if no program can declare the changed fields, for example after a user accepted an invitation. */
 const isServiceChange = (step: Step): boolean =>
   step.op === "update" &&
   step.fields.length > 0 &&

@@ -74,15 +74,15 @@ export function proxiesOf(env: Environment) {
 /** Options of {@link sendToWebhook}. */
 export interface Sending {
   readonly proxies: ReturnType<typeof proxiesOf>;
-  /** Milliseconds before the second attempt. @default 1,000 */
+  /** Pause before the second attempt in milliseconds. @default 1,000 */
   readonly pause?: number;
-  /** Milliseconds for all attempts. @default 60,000 */
+  /** Time limit of all attempts in milliseconds. @default 60,000 */
   readonly deadline?: number;
 }
 
 /**
- * Sends a message to a webhook as JSON. It retries for up to one minute after the statuses 429, 500, 502, 503 and
- * 504, with `Retry-After`, and after connection errors. It does not follow redirects. If a response is lost, the
+ * Sends a message to a webhook as JSON. It retries for up to one minute after connection errors and after the statuses
+ * 429, 500, 502, 503 and 504, and obeys `Retry-After`. It does not follow redirects. If a response is lost, the
  * receiver may get the message twice.
  * @throws EngineError (`notify`) if the webhook did not accept the message. The error contains only the host of the
  * address.

@@ -2,7 +2,7 @@ import { type Client, NotFoundError, PermissionError } from "@gatehouse-access/s
 
 /** The facts of an audit trail entry about who changed an object. */
 export interface TrailNote {
-  /** RFC 3339 in UTC. */
+  /** Time of the change, RFC 3339 in UTC. */
   readonly at: string;
   /** Id of the operation. */
   readonly operation: string;
@@ -19,7 +19,7 @@ export interface TrailNote {
   readonly declaredBy?: DeclaringResource;
 }
 
-/** A resource of a program. */
+/** The resource of a program that declares an object. */
 export interface DeclaringResource {
   readonly project: string;
   readonly stack: string;

@@ -59,7 +59,10 @@ const ownKeys = (definition: ResourceDefinition, id: string): string[] =>
 export interface UnmanagedObject {
   /** Name of the resource type, such as `PublicKey`. */
   readonly kind: string;
-  /** Fingerprint of a key, id of a rule, user id of a member, name of an API key, or `uid/tag` of a device's tag. */
+  /**
+   * Id of the object: fingerprint of a key, id of a rule, user id of a member, name of an API key, or `uid/tag` of a
+   * device's tag.
+   */
   readonly id: string;
   /** Display name, such as the e-mail address of a member. */
   readonly name: string;
@@ -74,7 +77,7 @@ export interface KindCoverage {
   readonly managed: number;
   /** Number of objects. */
   readonly total: number;
-  /** Share of managed objects, rounded down; 100 if there are no objects. */
+  /** Share of managed objects in percent, rounded down; 100 if there are no objects. */
   readonly percent: number;
 }
 

@@ -85,7 +85,7 @@ export interface Undeclarable {
   readonly reason: string;
 }
 
-/** Separates objects that a program can declare from those with values that no input allows. */
+/** Separates objects that a program can declare from objects with values that no input allows. */
 export function declarable(objects: readonly LiveObject[]) {
   const possible: Declarable[] = [];
   const undeclarable: Undeclarable[] = [];
@@ -99,6 +99,6 @@ export function declarable(objects: readonly LiveObject[]) {
   return { declarable: possible, undeclarable };
 }
 
-/** `PublicKey ana (73:d4:…)`. */
+/** Title of an object in sentences: `PublicKey ana (73:d4:…)`. */
 export const objectText = ({ definition, id, name }: LiveObject): string =>
   `${definition.name} ${name} (${idWithin({ id })})`;

@@ -114,18 +114,18 @@ export async function readEach<T>(
   tenants: readonly string[],
   home: string | undefined,
   read: (tenant: string) => Promise<T>,
-): Promise<{ readonly found: readonly T[]; readonly unreadable: ReadonlyMap<string, string> }> {
-  const found: T[] = [];
+): Promise<{ readonly results: readonly T[]; readonly unreadable: ReadonlyMap<string, string> }> {
+  const results: T[] = [];
   const unreadable = new Map<string, string>();
   for (const tenant of tenants) {
     try {
-      found.push(await read(tenant));
+      results.push(await read(tenant));
     } catch (error) {
       if (tenant === home || !isUnreadable(error)) throw error;
       unreadable.set(tenant, `the namespace ${tenant} could not be read: ${error.message}`);
     }
   }
-  return { found, unreadable };
+  return { results, unreadable };
 }
 
 /** Members and open invitations in one list, as services with a combined list return them. */
@@ -226,7 +226,7 @@ export function domainFor(
   return { logins: domain.logins.toSorted(byText), addresses: domain.addresses.toSorted(byText) };
 }
 
-/** A namespace without some of its objects. */
+/** The state of a namespace without the given objects. */
 export function withoutObjects<T extends Pick<NamespaceState, "policy" | "members" | "apiKeys">>(
   state: T,
   objects: readonly LiveObject[],

@@ -10,7 +10,7 @@ import { byText, firstOf } from "../words.ts";
 export interface PlannedStep {
   readonly step: Step;
   readonly definition: ResourceDefinition;
-  /** `PublicKey "ana"`, for sentences. */
+  /** Title in sentences: `PublicKey "ana"`. */
   readonly title: string;
   /** The current object of the resource in the namespace. */
   readonly before: ResourceValues | undefined;
@@ -18,7 +18,7 @@ export interface PlannedStep {
   readonly after: ResourceValues | undefined;
 }
 
-/** True if a value is secret, or not known before the plan is applied. */
+/** True if a value is secret, or unknown before the apply. */
 export const isHidden = (value: Shown | undefined): boolean => holds(value, "[unknown]", "[secret]");
 
 /** The top-level field of a path: `filter` for `filter.tags[0]`. */
@@ -201,7 +201,7 @@ function withNamespace({ before, after, ...step }: Step, { inputs }: ResourceDef
 
 const titleOf = ({ name }: ResourceDefinition, step: Step) => `${name} "${step.name}"`;
 
-/** No update moves an object to another namespace. */
+/** True for steps that keep the namespace of the object. Only a replacement moves an object to another namespace. */
 const staysIn = ({ op }: Step) => op === "update" || op === "same";
 
 const tenantsAfter = ({ after }: Step) => [after?.inputs.tenant, after?.outputs.tenant];

@@ -32,7 +32,8 @@ const everyDevice = (before: AccessPolicy, after: AccessPolicy) =>
 /**
  * The access that a change gives and takes. Logins and keys that gain or lose the same access share one line. Losses
  * come first, then lines with more devices.
- * @param before must have the same domain and uids as `after`
+ * @param before access before the change
+ * @param after access after the change, with the same domain and uids as `before`
  */
 export function accessLines(before: Access, after: Access): ReviewedAccess[] {
   const byLogin = new Map<string, AccessChange & { logins: string[] }>();

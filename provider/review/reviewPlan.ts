@@ -14,8 +14,9 @@ import { revisionChanges } from "./revisionChanges.ts";
 
 /** The base revision of a review. The plan is compared with it instead of with the live namespace. */
 export interface Baseline {
-  /** A preview with values, of the same stack. */
+  /** The plan of the base revision: a preview with values, of the same stack. */
   readonly plan: Plan;
+  /** The compared revisions. */
   readonly revisions: Revisions;
   /** Unknown facts about the two revisions, as sentences. */
   readonly unknown: readonly string[];
@@ -34,14 +35,14 @@ export interface ReviewOptions
   readonly protect: readonly string[];
   /** Parts of the plan that could not be evaluated, as sentences. */
   readonly unseen?: readonly string[];
-  /** @default the plan is compared with the live namespace */
+  /** The base of the comparison. @default the live namespace */
   readonly baseline?: Baseline;
 }
 
 /** A review, and the data that it was derived from. */
 export interface ReviewedPlan extends Pick<PlanEstates, "home" | "estates"> {
   readonly review: Review;
-  /** The stack's own namespace first, if it has one. */
+  /** The reviews by namespace, the stack's own namespace first if it has one. */
   readonly namespaces: readonly ReviewedNamespace[];
 }
 
@@ -65,13 +66,13 @@ export async function reviewPlan(
   ]);
   unseen.unshift(...(options.unseen ?? []));
   unknown.push(...(baseline?.unknown ?? []));
-  const [here = plan, base] = plans;
-  unknown.push(...newNamespaceNotes(here));
+  const [head = plan, base] = plans;
+  unknown.push(...newNamespaceNotes(head));
   if (main === undefined && (await policyTestFiles(options.folder)).length > 0) unseen.push(UNTESTED);
   const namespaces: ReviewedNamespace[] = [];
   for (const estate of estates) {
     namespaces.push(
-      await reviewNamespace(estate, here, {
+      await reviewNamespace(estate, head, {
         ...options,
         ...{ protect, home },
         folder: estate.tenant === main ? options.folder : undefined,
@@ -88,7 +89,7 @@ export async function reviewPlan(
     if (!isMatched) unseen.push(`--protect ${label} matches no device; correct the tag or name`);
   }
   // If there is no home, no resource needs one.
-  const refused = await refusals(connection, here, { tenant: home, unsettled: undefined }, base);
+  const refused = await refusals(connection, head, { tenant: home, unsettled: undefined }, base);
   const review = reviewOf(connection, plan, namespaces, { refused, unseen, unknown }, baseline);
   return { review, namespaces, home, estates };
 }
@@ -117,7 +118,7 @@ async function refusals(
 
 /** The live namespaces of plans. */
 export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
-  /** The stack's own namespace first, if it has one. */
+  /** The live namespaces, the stack's own namespace first if it has one. */
   readonly estates: readonly Estate[];
   /** Changes on other services, and namespaces that could not be read, as sentences. */
   readonly unseen: string[];
@@ -132,14 +133,14 @@ export interface PlanEstates extends Pick<PlanNamespaces, "home" | "main"> {
  * @throws RequestError if the stack's namespace cannot be read; ConfigurationError as for {@link namespacesOf}
  */
 export async function estatesOf(connection: Connection, plans: readonly Plan[]): Promise<PlanEstates> {
-  const here = plans.map((plan) => onService(plan, connection.client.url));
-  const local = here.map(({ plan }) => plan);
+  const onThisService = plans.map((plan) => onService(plan, connection.client.url));
+  const local = onThisService.map(({ plan }) => plan);
   const { home, main, tenants } = await namespacesOf(connection, local);
-  const { found, unreadable } = await readEach(tenants, home, (tenant) => readEstate(connection, tenant));
+  const { results, unreadable } = await readEach(tenants, home, (tenant) => readEstate(connection, tenant));
   return {
-    ...{ home, main, estates: found },
-    unseen: [...new Set(here.flatMap((one) => one.unseen)), ...unreadable.values()],
-    unknown: [...new Set(here.flatMap((one) => one.unknown))],
+    ...{ home, main, estates: results },
+    unseen: [...new Set(onThisService.flatMap((one) => one.unseen)), ...unreadable.values()],
+    unknown: [...new Set(onThisService.flatMap((one) => one.unknown))],
     plans: local,
   };
 }

@@ -57,8 +57,8 @@ export async function plannedNamespace(
   connection: Connection,
   plan: Plan,
 ): Promise<{ readonly before: Estate; readonly after: Estate }> {
-  const here = onService(plan, connection.client.url);
-  const { main, tenants } = await namespacesOf(connection, [here.plan]);
+  const local = onService(plan, connection.client.url);
+  const { main, tenants } = await namespacesOf(connection, [local.plan]);
   if (main === undefined) {
     const which =
       tenants.length === 0 ? "no existing namespace" : `several namespaces: ${tenants.join(", ")}`;
@@ -69,9 +69,14 @@ export async function plannedNamespace(
   }
   const before = await readEstate(connection, main);
   const { role: creatorRole } = actorOf(await connection.client.identity(), before);
-  const planned = plannedEstate(before, here.plan, { creatorRole });
+  const planned = plannedEstate(before, local.plan, { creatorRole });
   const { policy, members, apiKeys } = planned;
-  const unseen = [...before.unseen, ...here.unseen, ...planned.unseen.toSorted(byText)];
-  const unknown = [...before.unknown, ...here.unknown, ...planned.unknown.toSorted(byText), ...planned.notes];
+  const unseen = [...before.unseen, ...local.unseen, ...planned.unseen.toSorted(byText)];
+  const unknown = [
+    ...before.unknown,
+    ...local.unknown,
+    ...planned.unknown.toSorted(byText),
+    ...planned.notes,
+  ];
   return { before, after: { ...before, policy, members, apiKeys, unseen, unknown } };
 }

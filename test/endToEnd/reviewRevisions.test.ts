@@ -197,7 +197,7 @@ describe.each(engines)(
         0,
       );
       const [base, head] = ["main~1", "main"].map((name) => repository.git("rev-parse", name).slice(0, 10));
-      expect(ended.stdout).toContain(`From main~1 (${base}) to main (${head}). `);
+      expect(ended.stdout).toContain(`Changes from main~1 (${base}) to main (${head}). `);
       expect(ended.stdout).toContain("key carl gains login deploy on ");
       expect(ended.stdout).not.toMatch(/dora|ana /);
       expect(ended.stderr).toContain(`Previewing the base revision main~1 (${base})`);

@@ -123,7 +123,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
       expect(run.stderr).toContain(`${plan} was not written`);
       expect(await up(policyOf("^root$"))).toMatchObject({
         code: 1,
-        stderr: expect.stringContaining(`--plan ${plan} cannot be used`),
+        stderr: expect.stringContaining(`Cannot use --plan ${plan}`),
       });
       expect(await up(policyOf("^root$"), ["--target", "**ana"])).toMatchObject({
         code: 1,

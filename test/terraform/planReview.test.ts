@@ -122,7 +122,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
       expect(stdout).toContain('gatehouse_public_key.ana: username is ".*" (declared "^(root|ana)$")');
       expect(stdout).toContain("PublicKey by hand");
       expect(stdout).toContain("1 changed out of band, 1 unmanaged; 1 resource as declared.");
-      expect(stdout).toContain("(to undo it: apply the configuration)");
+      expect(stdout).toContain("To revert the drift, apply the configuration.");
       expect(stdout).toContain('gatehouse_public_key.ana: username = ".*", filter.hostname = ".*"');
       expect(stdout).toContain(`resource "gatehouse_public_key" "by_hand" {`);
       expect(stdout).toContain(`id = "${fleet.tenant}/${fingerprint}"`);

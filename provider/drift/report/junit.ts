@@ -45,10 +45,10 @@ export function driftJunit(
   };
   const suite = `gatehouse drift ${project}/${stack}`;
   const cases = [
-    ...Object.entries(groups).flatMap(([group, found]): Case[] =>
-      found.length === 0
+    ...Object.entries(groups).flatMap(([group, items]): Case[] =>
+      items.length === 0
         ? [{ group: suite, name: `no findings: ${group}` }]
-        : found.map((one) => ({ ...one, group: `${suite}: ${group}` })),
+        : items.map((item) => ({ ...item, group: `${suite}: ${group}` })),
     ),
     ...(tests?.tests ?? []).map(({ name, file, ok, failures }): Case => {
       const failure = `${file}: ${failures.map(({ message }) => message).join("; ")}`;

@@ -89,7 +89,7 @@ function codeBlock(text: string, language: Format): string {
   return `${fence}${language}\n${text}\n${fence}`;
 }
 
-/** `2 changed out of band, 1 deleted out of band, 3 unmanaged; 12 resources as declared.` */
+/** A summary of the findings: `2 changed out of band, 1 deleted out of band, 3 unmanaged; 12 resources as declared.` */
 export function summaryText(report: DriftReport): string {
   const { drifted, expiring, unseen, summary } = report;
   const changed = drifted.filter(({ op }) => op === "update").length;
@@ -159,8 +159,8 @@ function driftSections(report: DriftReport, style: ReportStyle): Section[] {
 }
 
 /**
- * `PublicKey contractor: username is ".*" (declared "^support$"); gives every login on all 25 devices; last changed
- * by …`.
+ * A sentence about a changed or deleted object: `PublicKey contractor: username is ".*" (declared "^support$"); gives
+ * every login on all 25 devices; last changed by …`.
  */
 export function driftedSentence(
   { op, type, name, fields, ...known }: DriftedResource,
@@ -182,7 +182,10 @@ export function driftedSentence(
 const fieldText = ({ path, old, new: now }: FieldChange): string =>
   `${path} is ${valueText(now)} (declared ${valueText(old)})`;
 
-/** `PublicKey backdoor (73:d4:…) is unmanaged; gives login root on all 200 devices; last changed by …`. */
+/**
+ * A sentence about an unmanaged object: `PublicKey backdoor (73:d4:…) is unmanaged; gives login root on all 200
+ * devices; last changed by …`.
+ */
 export function unmanagedSentence(
   { kind, id, name, exception, ...known }: ReportedObject,
   style: ReportStyle,
@@ -218,5 +221,5 @@ function actorText({ actor, address, at, operation, declaredBy }: NonNullable<Kn
 const declarationText = ({ project, stack, resource }: DeclaringResource): string =>
   `${resource} of ${project}/${stack}`;
 
-/** `2026-11-23 07:28 UTC`. */
+/** A time in a sentence: `2026-11-23 07:28 UTC`. */
 const timeText = (at: string): string => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;

@@ -3,13 +3,13 @@ import type { AccessKey, AccessPolicy, AccessRule } from "@gatehouse-access/sdk/
 import { acceptedDevices, type Estate, type Member } from "../../estate/namespaceState.ts";
 import { type ApiKey, apiKeyIdentity, type Device, deviceKey, devicesByKey } from "../../service/listings.ts";
 
-/** An API key once the plan is applied. */
+/** An API key after the plan. */
 export interface PlannedApiKey extends Omit<ApiKey, "role"> {
-  /** Undefined if the key gets the role of its creator, and the creator is unknown. */
+  /** Role of the key; undefined if it is the role of an unknown creator. */
   readonly role: Role | undefined;
 }
 
-/** The state of a resource after the plan is unknown. Reports show the message after the title of the resource. */
+/** Thrown if the result of a step is unknown. Reports show the message after the title of the resource. */
 export class UnpredictableError extends Error {
   override readonly name = "UnpredictableError";
 }
@@ -21,17 +21,17 @@ export class Draft {
   readonly now: Date;
   /** The role of the user or API key that applies the plan; undefined if unknown. */
   readonly creatorRole: Role | undefined;
-  /** By fingerprint. */
+  /** Public keys by fingerprint. */
   readonly keys: Map<string, AccessKey>;
-  /** By id. */
+  /** Firewall rules by id. */
   readonly rules: Map<string, AccessRule>;
-  /** By user id; new members by e-mail address. */
+  /** Members by user id; new members by e-mail address. */
   readonly members: Map<string, Member> | undefined;
-  /** By `apiKeyIdentity`; new keys by the resource's URN. */
+  /** API keys by `apiKeyIdentity`; new keys by the URN of their resource. */
   readonly apiKeys: Map<string, PlannedApiKey> | undefined;
   readonly #devices: Map<string, Device>;
   readonly #live: ReadonlyMap<string, Device>;
-  /** {@link devices} by key; undefined after a change of a name or status. */
+  /** A cache of {@link devices} by key; undefined after a change of a name or status. */
   #planned: ReadonlyMap<string, Device> | undefined;
 
   /** All devices, by uid. {@link changeDevice} and {@link removeDevice} change them. */

@@ -24,7 +24,10 @@ export interface Kind {
   idOf?(draft: Draft, after: ResourceValues): string | undefined;
   /** True if an object with this id exists on the service. */
   isLive?(draft: Draft, id: string): boolean;
-  /** @param isClaimed true if a resource of the program claims this key exclusively */
+  /**
+   * Removes the object of a resource.
+   * @param isClaimed true if a resource of the program claims this key exclusively
+   */
   remove?(draft: Draft, step: PlannedStep, before: ResourceValues, isClaimed: (key: string) => boolean): void;
   createOrAdopt?(draft: Draft, step: PlannedStep, after: ResourceValues): void;
   update?(draft: Draft, step: PlannedStep, before: ResourceValues, after: ResourceValues): void;
@@ -77,7 +80,7 @@ function accept(draft: Draft, uid: string): void {
   draft.changeDevice(uid, { status: "accepted", ...(former && { name: former.name }) });
 }
 
-/** A device's name and status. Devices enroll by themselves. */
+/** Name and status of a device. Plans do not create devices, since devices enroll without a plan. */
 const deviceKind: Kind = {
   decisive: ["device", "name", "status"],
   idOf: (draft, after) => draft.uidOf(inputsOf(device, after).device),
@@ -277,7 +280,7 @@ const apiKeyKind: Kind = {
     apiKeys?.set(step.urn, {
       name: name === undefined || isHidden(name) ? `${step.name} (new)` : name,
       role,
-      // Seconds since 1970.
+      // The service uses seconds since 1970.
       expiresIn: validDays === -1 ? -1 : Math.floor((now.getTime() + validDays * DAY_MS) / 1000),
       ...{ createdAt, updatedAt: createdAt, createdBy: "", tenantId: estate.tenant },
     });

@@ -20,8 +20,8 @@ import { apiKeyNameToday, type Kind, kinds, renameTags } from "./kinds.ts";
 export interface ManagedObject {
   readonly kind: string;
   /**
-   * Fingerprint of a key, user id of a member, current name of an API key, otherwise the object's id without the
-   * tenant.
+   * Id of the object: fingerprint of a key, user id of a member, current name of an API key, otherwise the object's
+   * id without the tenant.
    */
   readonly id: string;
   readonly urn: string;
@@ -204,8 +204,8 @@ const removesObject = (planned: PlannedStep) => losesObject(planned.step) && !le
 const createsObject = ({ step: { op } }: PlannedStep) => op === "create" || op === "replace";
 
 /**
- * Records the object that a resource will have. Returns false if it is unpredictable. Then the resource keeps its
- * object.
+ * Records the object that a resource will have. If the object is unpredictable, the resource keeps its current object
+ * and the function returns false.
  */
 function declare(work: Work, planned: PlannedStep): boolean {
   const { draft, claims, declared } = work;
@@ -233,7 +233,7 @@ function attempt({ unseen }: Work, { title, before }: PlannedStep, work: () => v
 
 /**
  * The id of the object that a resource will have, with the tenant; undefined if the object does not exist yet.
- * @throws UnpredictableError
+ * @throws UnpredictableError if the id is unknown
  */
 function idOf(draft: Draft, planned: PlannedStep): string | undefined {
   const { step, definition, after } = planned;

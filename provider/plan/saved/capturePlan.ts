@@ -17,8 +17,8 @@ export interface PlanScope {
 }
 
 /**
- * The declarations of a plan, and the fields of the state and the service. Fields that change without a plan are
- * omitted: counters, dates, and the online status of devices.
+ * Captures the declarations of a plan, and the fields of the state and the service. Fields that change without a plan
+ * are omitted: counters, dates, and the online status of devices.
  * @param plan a preview with values
  */
 export function capturePlan(plan: Plan, { estates, ...scope }: PlanScope): ReviewedContent {

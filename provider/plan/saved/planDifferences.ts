@@ -6,9 +6,9 @@ import type { ReviewedContent, ReviewedFields, ReviewedObject, ReviewedStep } fr
 /** A difference between the reviewed plan and the current one. */
 export interface PlanDifference {
   readonly in: "program" | "state" | "service";
-  /** `PublicKey "ana"`. */
+  /** Title of the object: `PublicKey "ana"`. */
   readonly object: string;
-  /** Undefined if the object was added or removed, or if the plan has another operation for it. */
+  /** Name of the field; undefined if the object was added or removed, or if the plan has another operation for it. */
   readonly field?: string;
   readonly message: string;
 }
@@ -128,7 +128,7 @@ function movements(
 /** Maximum number of differences in the message. */
 const NAMED_MAX = 20;
 
-/** The current plan of `up --plan` differs from the reviewed plan. Nothing was changed. */
+/** Thrown if the current plan of `up --plan` differs from the reviewed plan. Nothing was changed. */
 export class OutdatedPlanError extends EngineError {
   readonly differences: readonly PlanDifference[];
 

@@ -10,7 +10,7 @@ const fields = z.record(z.string(), shown);
 
 const step = z.strictObject({
   op: z.enum(["create", "update", "replace", "delete", "import", "same"]),
-  /** `PublicKey "ana"`, for sentences. */
+  /** Title in sentences: `PublicKey "ana"`. */
   title: z.string(),
   /** The declared inputs; null if the program does not declare the resource. */
   declared: fields.nullable(),
@@ -41,7 +41,7 @@ const reviewedContent = z.strictObject({
   at: z.string(),
   /** True if the plan was made with a refresh of the live objects. */
   refresh: z.boolean(),
-  /** By URN; old objects of an unfinished replacement by URN and id. */
+  /** Steps by URN; old objects of an unfinished replacement by URN and id. */
   steps: z.record(z.string(), step),
   /** The namespaces of the plan that the credential may read, by tenant. */
   namespaces: z.record(z.string(), namespace),

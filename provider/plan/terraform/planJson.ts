@@ -126,7 +126,7 @@ const OTHER_OUTPUTS = [
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 /**
- * Reads the output of `terraform show -json`.
+ * Parses the output of `terraform show -json`.
  * @param name name of the plan in errors
  * @throws EngineError (`plan_file`) if the text is not a plan
  */

@@ -92,7 +92,7 @@ function masked(value: unknown, mask: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, masked(inner, masks[name])]));
 }
 
-/** The values of a resource without those that only the service changes. */
+/** The values of a resource, without values that only the service changes. */
 function lasting(
   attributes: readonly Attribute[],
   values: ResourceChange["change"]["before"],

@@ -57,7 +57,7 @@ export class ProviderBlocks {
   readonly #settings = new Map<string, Settings>();
 
   /**
-   * @param own this provider's resources
+   * @param own the resources of this provider
    * @param tenants the planned namespaces of resources that get their namespace from a block
    */
   constructor(
@@ -88,14 +88,14 @@ export class ProviderBlocks {
    */
   shared(): ReadonlyMap<string, string> {
     const key = this.#default ?? this.#keys[0] ?? DEFAULT_KEY;
-    const found = Object.entries(this.#of(key)).filter(
+    const settings = Object.entries(this.#of(key)).filter(
       (entry): entry is [Name, string] =>
         typeof entry[1] === "string" &&
         entry[1] !== UNKNOWN &&
         (key === this.#default ||
           this.#keys.every((other) => this.#of(other)[entry[0] as Name] === entry[1])),
     );
-    return new Map(found.map(([name, value]) => [`gatehouse:${name}`, value]));
+    return new Map(settings.map(([name, value]) => [`gatehouse:${name}`, value]));
   }
 
   /**
@@ -107,7 +107,7 @@ export class ProviderBlocks {
     return key === DEFAULT_KEY ? {} : { provider: key };
   }
 
-  /** Settings whose value the plan does not contain, as sentences. */
+  /** Reports settings that are unknown in the plan, as sentences. */
   unseen(): string[] {
     return this.#keys.flatMap((key) =>
       Object.entries(SETTINGS)

@@ -155,7 +155,8 @@ function codeOf(text: string): string {
   return shown.join("");
 }
 
+/** The index of a part in a text; the length of the text if there is none. */
 function indexOf(text: string, part: string, from: number): number {
-  const found = text.indexOf(part, from);
-  return found < 0 ? text.length : found;
+  const index = text.indexOf(part, from);
+  return index < 0 ? text.length : index;
 }

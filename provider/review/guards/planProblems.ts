@@ -38,8 +38,8 @@ export interface PlanProblem {
  * @throws RequestError if the service or the credential fails
  */
 export async function planProblems(connection: Connection, plan: Plan, home: Home): Promise<PlanProblem[]> {
-  const here = onService(plan, connection.client.url).plan;
-  const changes = { ...here, steps: here.steps.filter((step) => step.op !== "same" && definitionOf(step)) };
+  const local = onService(plan, connection.client.url).plan;
+  const changes = { ...local, steps: local.steps.filter((step) => step.op !== "same" && definitionOf(step)) };
   if (changes.steps.length === 0) return [];
   const { kind, userId } = await connection.client.identity();
   const problems: PlanProblem[] = [];
@@ -176,7 +176,7 @@ async function tooManyNamespaces(
   ];
 }
 
-/** True if a rule of the plan may have the priority of a rule with the other action. */
+/** True if an allow rule and a deny rule may have the same priority after the plan. */
 async function mayContradict({ rules }: TenantClient, steps: readonly PlannedStep[]): Promise<boolean> {
   const changed = steps
     .filter(({ definition, after }) => definition.name === "FirewallRule" && after !== undefined)
@@ -210,12 +210,12 @@ async function fullNamespace(
   if (!(maxDevices > 0)) return [];
   const accepting = steps.filter((step) => isDevice(step) && inputs(step).status === "accepted");
   const selectors = accepting.flatMap((step) => textsOf(inputs(step).device));
-  const found = await Promise.all(
+  const selected = await Promise.all(
     selectors.map((selector) => devices.find(deviceKey(selector.toLowerCase()))),
   );
-  const taken = await Promise.all(found.map((device) => device && devices.find(`mac ${macOf(device)}`)));
+  const taken = await Promise.all(selected.map((device) => device && devices.find(`mac ${macOf(device)}`)));
   // A device that enrolled again replaces its accepted predecessor.
-  const added = found.filter(
+  const added = selected.filter(
     (device, index) => device && device.status !== "accepted" && taken[index]?.status !== "accepted",
   ).length;
   const free = maxDevices - (deviceCount ?? devicesCount ?? 0);

@@ -58,7 +58,7 @@ function shortened(reasons: readonly string[]): string[] {
   return more > 0 ? [...shown, `- … and ${more} more, in the JSON report`] : shown;
 }
 
-/** The first line of every comment about a stack. */
+/** The first line of a comment, which is the same for all reviews of a stack. */
 export const reviewMarker = ({ project, stack }: Pick<Review, "project" | "stack">): string =>
   `<!-- gatehouse review ${`${project}/${stack}`.replaceAll(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
 

@@ -32,7 +32,7 @@ export interface MemberChange {
   readonly to?: Role;
 }
 
-/** An object of the namespace. */
+/** An object of a namespace. */
 export interface EstateObject {
   readonly kind: "PublicKey" | "FirewallRule" | "Member" | "ApiKey";
   readonly id: string;
@@ -53,7 +53,7 @@ export interface Coverage {
   readonly managed: number;
   /** Number of objects in the namespace that a program can declare. */
   readonly total: number;
-  /** Share of declared objects, rounded down; 100 for a namespace without objects. */
+  /** Share of declared objects in percent, rounded down; 100 for a namespace without objects. */
   readonly percent: number;
   /** The unmanaged objects. */
   readonly unmanaged: readonly UndeclaredObject[];

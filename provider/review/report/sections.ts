@@ -122,7 +122,7 @@ export function objections(review: Review, allowed: Allowed): string[] {
     const missing = incapabilities.map(
       ({ reason, resources }) => `${reason}; required by ${resources.slice(0, 5).join(", ")}`,
     );
-    const found = blockingFindings(namespace).map(({ message, suggestion }) =>
+    const findings = blockingFindings(namespace).map(({ message, suggestion }) =>
       suggestion ? `${message} ${suggestion}` : message,
     );
     const failing = tests.filter(({ ok }) => !ok).map((test) => `the policy test "${test.name}" fails`);
@@ -130,7 +130,7 @@ export function objections(review: Review, allowed: Allowed): string[] {
       ...unless(allowed.allowLockout, "--allow-lockout", locked),
       ...unless(allowed.allowMissingRights, "--allow-missing-rights", missing),
       ...unless(allowUnmanaged, "--allow-unmanaged", wideningOf(coverage)),
-      ...unless(allowed.allowFindings, "--allow-findings", found),
+      ...unless(allowed.allowFindings, "--allow-findings", findings),
       ...unless(allowed.allowUnseen, "--allow-unseen", unseen),
       ...failing,
     ].map((sentence) => `${name}: ${sentence}`);
@@ -177,7 +177,7 @@ function wideningOf({ unmanaged }: NamespaceReview["coverage"]): string[] {
 
 const LISTED_MAX = 3;
 
-/** `a`, `a and b`, `a, b and 4 more`. */
+/** A list of names in a sentence: `a`, `a and b`, `a, b and 4 more`. */
 function listed(names: readonly string[], style: Style): string {
   const shown = names.slice(0, names.length === LISTED_MAX + 1 ? LISTED_MAX + 1 : LISTED_MAX).map(style.name);
   const more = names.length - shown.length;
@@ -201,7 +201,7 @@ function withOthers(
   return `${named.map(style.name).join(", ")} and ${others}`;
 }
 
-/** `key laptop-alice gains login root on 14 devices tagged prod`. */
+/** A sentence about an access change: `key laptop-alice gains login root on 14 devices tagged prod`. */
 export function accessSentence(line: ReviewedAccess, style: Style): string {
   const many = line.keys.length > 1;
   const who = `${many ? `${line.keys.length} keys` : "key"} ${listed(
@@ -212,7 +212,7 @@ export function accessSentence(line: ReviewedAccess, style: Style): string {
   return `${who} ${verb} ${reachPhrase(line, style)}`;
 }
 
-/** `login root on 14 devices tagged prod`. */
+/** The logins, addresses and devices of an access change: `login root on 14 devices tagged prod`. */
 export function reachPhrase(line: Omit<ReviewedAccess, "change" | "keys">, style: Style): string {
   const logins = line.anyLogin
     ? "every login"
@@ -223,7 +223,7 @@ export function reachPhrase(line: Omit<ReviewedAccess, "change" | "keys">, style
   return `${logins}${from} on ${style.text(line.where)}`;
 }
 
-/** `carla@example.com becomes observer (was administrator)`. */
+/** A sentence about a changed member: `carla@example.com becomes observer (was administrator)`. */
 export function memberSentence({ change, email, from, to }: MemberChange, style: Style): string {
   if (change === "added") return `${style.name(email)} is added as ${to}`;
   if (change === "removed") return `${style.name(email)} is removed (was ${from})`;
@@ -244,14 +244,14 @@ export function domainSentence({ domain }: NamespaceReview, style: Style): strin
 
 const SHORT = 10;
 
-/** `origin/main (0123456789)`, or only the id of the commit if the given name is the id. */
+/** A revision in a sentence: `origin/main (0123456789)`, or only the id of the commit if the given name is the id. */
 function revisionInWords({ name, commit }: Revision, style: Style): string {
   if (commit === null) return style.text(name);
   const id = style.name(commit.slice(0, SHORT));
   return commit.startsWith(name) ? id : `${style.name(name)} (${id})`;
 }
 
-/** `origin/main (0123456789) to the working folder`. */
+/** The compared revisions in a sentence: `origin/main (0123456789) to the working folder`. */
 export const revisionsInWords = ({ base, head }: Revisions, style: Style): string =>
   `${revisionInWords(base, style)} to ${revisionInWords(head, style)}`;
 
