@@ -11,7 +11,7 @@ export interface Known {
   readonly declaredBy?: DeclaringResource;
   /** The latest entry of the audit trail about the object; omitted if there is none. */
   readonly by?: TrailNote;
-  /** Time at which `drift` first found it, RFC 3339 in UTC. Only for services without an audit trail. */
+  /** Time at which `drift` first found the difference, RFC 3339 in UTC. Only for services without an audit trail. */
   readonly firstSeen?: string;
   /** Effect on access, as sentences; empty if it has none. */
   readonly meaning: readonly string[];

@@ -99,7 +99,7 @@ export interface PlanNamespaces {
 }
 
 /**
- * Returns the namespaces of plans. It reads only the home from the service.
+ * Returns the namespaces of plans. The function reads only the home from the service.
  * @param plans previews with values, see {@link onService}
  * @throws ConfigurationError if there is no home, and a resource has no tenant or the plans have no Gatehouse resources
  */

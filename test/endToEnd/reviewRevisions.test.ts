@@ -204,7 +204,7 @@ describe.each(engines)(
       expect(ended.stderr).toContain(`Previewing the head revision main (${head})`);
       const text = readFileSync(comment, "utf8");
       expect(text.split("\n", 1)).toEqual(["<!-- gatehouse review revisions/test -->"]);
-      expect(text).toContain(`From \`main~1\` (\`${base}\`) to \`main\` (\`${head}\`). `);
+      expect(text).toContain(`Changes from \`main~1\` (\`${base}\`) to \`main\` (\`${head}\`). `);
       expect(readFileSync(map, "utf8")).toContain(`main~1 (${base}) to main (${head})`);
     });
 

@@ -103,7 +103,7 @@ export function contradictions({ rules, estate, devices }: Draft): Contradiction
   return conflicts;
 }
 
-/** Returns a function that finds a device on which two rules match the same login. The function returns its name. */
+/** Returns a function that finds the name of a device on which two rules match the same login. */
 function sharedDevices(devices: readonly AccessDevice[]) {
   const access = new Access({ devices, keys: [], rules: [] }, { logins: [], addresses: [] });
   const nameOf = new Map(devices.map(({ uid, name }) => [uid, name]));
