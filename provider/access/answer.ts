@@ -23,7 +23,7 @@ export interface AccessAnswer {
 }
 
 /**
- * Who can reach what in a namespace, or why.
+ * Answers an inquiry about access: lists the grants in a namespace, or explains one login.
  * @throws AccessInquiryError if a selector has no match, or `explain` matches more than one key and device
  */
 export function accessAnswer(estate: Estate, inquiry: AccessInquiry): AccessAnswer {
@@ -49,7 +49,7 @@ function explained(view: AccessView): Pick<AccessAnswer, "output" | "refused"> {
 /** The access that one rule gives a key: each of the logins, from each of the addresses, on each of the devices. */
 type AccessRow = Omit<Grant, "login"> & { readonly logins: string[] };
 
-/** Everything that is allowed. Only the rows of one key are in memory at once. */
+/** Generates a row for each combination of access that is allowed. Keeps only the rows of one key in memory. */
 function* accessRows({ access, keys }: AccessView): Generator<AccessRow> {
   for (const key of keys) {
     const rows: AccessRow[] = [];
@@ -81,8 +81,8 @@ function* accessTable(view: AccessView): Generator<string> {
   if (rows.length > 0) yield* tableLines([TABLE_HEAD, ...rows]);
   const useless = view.keys.filter((key) => !useful.has(key)).map(keyText);
   if (rows.length === 0)
-    yield "No key reaches any of these devices, as these login names from these addresses.\n";
-  else if (useless.length > 0) yield `\nNone of these devices for ${printable(listText(useless))}\n`;
+    yield "No key reaches any of these devices with these login names from these addresses.\n";
+  else if (useless.length > 0) yield `\nKeys without access to these devices: ${printable(listText(useless))}\n`;
   const unknown = unknownLines(view);
   if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
 }
@@ -117,7 +117,7 @@ function addressText(addresses: readonly string[], { inquiry, domain }: AccessVi
   if (addresses.length === domain.addresses.length) return "any";
   const others = domain.addresses.filter((address) => !addresses.includes(address));
   return addresses.includes(ANY_ADDRESS) && others.length <= EXCEPTIONS_MAX
-    ? `any but ${others.join(", ")}`
+    ? `any except ${others.join(", ")}`
     : listText(addresses);
 }
 
@@ -154,7 +154,7 @@ const CSV_HEAD = [
   "rule_priority",
 ];
 
-/** CSV (RFC 4180), in whole lines: one for each key, login name, group of addresses and device. */
+/** Generates CSV (RFC 4180) with one line for each key, login name, group of addresses and device. */
 function* accessCsv(view: AccessView): Generator<string> {
   const names = new Map(view.devices.map(({ uid, name }) => [uid, name]));
   yield line(CSV_HEAD);
@@ -169,7 +169,7 @@ function* accessCsv(view: AccessView): Generator<string> {
 
 const line = (cells: readonly string[]): string => `${cells.map(cell).join(",")}\r\n`;
 
-/** The beginnings of formulas in spreadsheet programs, also in full width. */
+/** Characters that begin a formula in spreadsheet programs, including their full-width forms. */
 const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
 /** Spreadsheet programs treat text after an apostrophe as text, and do not show the apostrophe. */
@@ -178,52 +178,52 @@ function cell(text: string): string {
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
 
-/** Access that a key gives: with each of the login names, from each of the addresses, on each of the devices. */
+/** Access that a key gives: each of the login names, from each of the addresses, on each of the devices. */
 export interface AccessGrant {
   /** Fingerprint of the key. */
   readonly key: string;
   readonly logins: readonly string[];
   readonly addresses: readonly string[];
-  /** Id of the rule that allows it; null where no rule matches, which allows. */
+  /** Id of the rule that allows the access; null if no rule matches, since the default is to allow. */
   readonly rule: string | null;
   /** Uids. */
   readonly devices: readonly string[];
 }
 
-/** What every answer says of the namespace and of the inquiry. */
+/** The fields about the namespace and the inquiry that all JSON reports of `gatehouse access` have. */
 interface AccessAnswered {
   /** Id of the namespace. */
   readonly namespace: string;
-  /** What could not be looked at, as sentences: the answer leaves it out. */
+  /** Parts of the namespace that could not be read, as sentences. The report does not cover them. */
   readonly unseen: readonly string[];
-  /** What else could not be read, as sentences. */
+  /** Other data that could not be read, as sentences. */
   readonly unknown: readonly string[];
-  /** How the inquiry was understood, as sentences. */
+  /** Interpretations of ambiguous selectors, as sentences. */
   readonly notes: readonly string[];
 }
 
-/** Who can reach what in a namespace: what `gatehouse access --json` prints. */
+/** The access in a namespace, as `gatehouse access --json` prints it. */
 export interface AccessReport extends AccessAnswered {
-  /** All login names and addresses that were looked at. */
+  /** The login names and addresses that were evaluated. */
   readonly domain: AccessDomain & {
-    /** The address that stands for every one that no rule names. */
+    /** The address that represents all addresses that no rule names. */
     readonly anyAddress: string;
   };
-  /** How many of the latest sessions were looked at for login names and addresses. */
+  /** The number of recent sessions that were searched for login names and addresses. */
   readonly sessions: number;
-  /** The devices that are asked about. */
+  /** The devices that the inquiry matches. */
   readonly devices: readonly AccessDevice[];
-  /** The keys that are asked about. */
+  /** The keys that the inquiry matches. */
   readonly keys: readonly AccessKey[];
   /** All rules of the namespace. */
   readonly rules: readonly AccessRule[];
   readonly grants: readonly AccessGrant[];
 }
 
-/** Why one login is allowed, or is not: what `gatehouse access --explain --json` prints. */
+/** The reasons why one login is allowed or refused, as `gatehouse access --explain --json` prints them. */
 export interface AccessExplanationReport extends AccessExplanation, AccessAnswered {}
 
-/** An {@link AccessReport} as JSON, with each of `grants` on its own line. */
+/** Generates an {@link AccessReport} as JSON, with one line for each element of `grants`. */
 function* accessJson(view: AccessView): Generator<string> {
   const { estate, devices, keys, domain, notes } = view;
   const head: Omit<AccessReport, "grants"> = {

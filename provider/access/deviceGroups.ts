@@ -36,8 +36,8 @@ export class DeviceGroups {
   }
 
   /**
-   * Describes devices on one line: by their names if they are few, else by their number and traits.
-   * @param uids each once
+   * Describes devices on one line: a few devices by name, more devices by number and traits.
+   * @param uids without duplicates
    * @throws RangeError for an unknown uid
    */
   of(uids: readonly string[]): string {
@@ -53,9 +53,9 @@ export class DeviceGroups {
   }
 
   /**
-   * Traits that only these devices have, all of them necessary, and in `left` the devices without them, in the given order.
-   * Greedy: takes the trait with the most devices that no earlier trait has.
-   * @param places indexes in the list of all devices, each once
+   * Returns traits that only these devices have, without redundant traits. `left` contains the devices that have none
+   * of the traits, in the given order. Greedy: each step takes the trait that covers the most remaining devices.
+   * @param places indexes in the list of all devices, without duplicates
    */
   cover(places: readonly number[]) {
     const gains = this.#countsOf(places);
@@ -92,12 +92,12 @@ export class DeviceGroups {
     return places.flatMap((place) => this.#all[place]?.name ?? []).join(", ");
   }
 
-  /** The first few parts, and how many devices are in none of them. */
+  /** Describes the first few traits and names, and the number of other devices. */
   #parts(count: number, traits: readonly Trait[], left: readonly number[]): string {
     const shown = traits.slice(0, NAMES_MAX);
     const named = left.slice(0, NAMES_MAX - shown.length);
-    const said = new Set([...shown.flatMap(({ places }) => places), ...named]);
-    const more = count - said.size;
+    const described = new Set([...shown.flatMap(({ places }) => places), ...named]);
+    const more = count - described.size;
     return [
       ...shown.map((trait) => `${trait.places.length} ${phrase(trait)}`),
       ...(named.length > 0 ? [this.#names(named)] : []),
@@ -114,10 +114,10 @@ function tags(devices: readonly AccessDevice[]): Trait[] {
   return [...byTag].map(([text, all]) => ({ kind: "tag", text, places: all.map(({ place }) => place) }));
 }
 
-/** The ends of parts of a name: after a separator, and before a number. */
+/** Ends of the parts of a name: a separator, or the last character before a number. */
 const PART_ENDS = /[-_.]|[^\d](?=\d)/gu;
 
-/** The prefixes of names up to the end of a part: `web-` and `web-eu-` of `web-eu-1`. */
+/** Returns the prefixes of names up to the end of a part: `web-` and `web-eu-` for `web-eu-1`. */
 function prefixes(devices: readonly AccessDevice[]): Trait[] {
   const sorted = devices
     .map(({ name }, place) => ({ name, place }))
@@ -127,7 +127,7 @@ function prefixes(devices: readonly AccessDevice[]): Trait[] {
     for (const match of name.matchAll(PART_ENDS)) {
       const text = name.slice(0, match.index + match[0].length);
       if (found.has(text)) continue;
-      // Names with a common prefix are adjacent, also those without a part that ends here.
+      // All names with this prefix are adjacent, including names in which no part ends here.
       let [first, end] = [start, start + 1];
       while (sorted[first - 1]?.name.startsWith(text)) first -= 1;
       while (sorted[end]?.name.startsWith(text)) end += 1;
@@ -137,7 +137,7 @@ function prefixes(devices: readonly AccessDevice[]): Trait[] {
   return [...found.values()];
 }
 
-/** Orders traits by size, then tags before names, since names may be similar by chance, then by length. */
+/** Orders traits by size, kind and length. Tags come before names, since names may be similar by chance. */
 const betterFirst = (left: Trait, right: Trait): number =>
   right.places.length - left.places.length ||
   byText(right.kind, left.kind) ||

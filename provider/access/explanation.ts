@@ -15,22 +15,22 @@ import {
 import { counted, keyText, listText, printable, ruleText } from "../words.ts";
 import { AccessInquiryError, type AccessView, unknownLines } from "./inquiry.ts";
 
-/** What a rule has to do with one login. */
+/** A rule, and its effect on one login. */
 export interface ExplainedRule extends ConsideredRule {
-  /** True where one aspect alone keeps it from matching, and it would decide if it matched. */
+  /** True if exactly one aspect does not match, and the rule would decide the login if it matched. */
   readonly nearly: boolean;
 }
 
-/** Why one login is allowed, or is not. */
+/** The reasons why one login is allowed or refused. */
 export interface AccessExplanation extends Omit<Explanation, "key" | "considered"> {
   readonly key: AccessKey;
   readonly login: string;
   readonly address: string;
-  /** What the inquiry left open, so that it was assumed. */
+  /** The parts of the login that the inquiry omits. The explanation assumes them. */
   readonly assumed: readonly ("login" | "address")[];
-  /** Whether the key's pattern is found in the login name. */
+  /** True if the key's pattern matches the login name. */
   readonly keyAdmitsLogin: boolean;
-  /** Whether the key's filter is for the device. */
+  /** True if the key's filter matches the device. */
   readonly keyAdmitsDevice: boolean;
   /** All rules of the namespace, strongest first. */
   readonly considered: readonly ExplainedRule[];
@@ -70,7 +70,7 @@ function only<T>(flag: string, items: readonly T[], textOf: (item: T) => string)
   const several = items.length === 0 ? "" : `: ${printable(listText(items.map(textOf)))}`;
   throw new AccessInquiryError(
     flag,
-    `--explain is about exactly one, and this means ${counted(items.length, flag)}${several}`,
+    `--explain needs exactly one ${flag}, but ${items.length} match${several}`,
   );
 }
 
@@ -83,13 +83,13 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
     ...explanation.assumed.map((what) =>
       what === "login"
         ? `No --login was given: ${login} is assumed.`
-        : `No --from was given: ${address} is assumed, which stands for every address that no rule names.`,
+        : `No --from was given: ${address} is assumed. It represents all addresses that no rule names.`,
     ),
     ...view.notes,
     "",
     `Key ${key.name}, ${key.fingerprint}`,
-    `  ${mark(explanation.keyAdmitsLogin)} the login name ${login}: it is for ${loginText(key.username, "nobody")}`,
-    `  ${mark(explanation.keyAdmitsDevice)} the device ${deviceText(device)}: it is for ${filterText(key.filter, "no device")}`,
+    `  ${mark(explanation.keyAdmitsLogin)} the login name ${login}: the key allows ${loginText(key.username, "no")}`,
+    `  ${mark(explanation.keyAdmitsDevice)} the device ${deviceText(device)}: the key allows ${filterText(key.filter, "no")}`,
     "",
     ...ruleLines(explanation),
     ...unknownLines(view),
@@ -98,51 +98,54 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
 }
 
 function reason({ refusedBy, rule, key, device, login }: AccessExplanation): string {
-  if (refusedBy === "login") return `the key ${key.name} is not for the login name ${login}`;
-  if (refusedBy === "device") return `the key ${key.name} is not for the device ${device.name}`;
-  if (rule === null) return "the key admits it, and no firewall rule matches, which allows";
-  const verb = refusedBy === "rule" ? "denies it" : "allows it, and the key admits it";
+  if (refusedBy === "login") return `the key ${key.name} does not allow the login name ${login}`;
+  if (refusedBy === "device") return `the key ${key.name} does not allow the device ${device.name}`;
+  if (rule === null) return "the key admits the login, and no firewall rule matches, so the default (allow) applies";
+  const verb = refusedBy === "rule" ? "denies the login" : "allows the login, and the key admits it";
   return `the firewall rule ${ruleText(rule)} ${verb}`;
 }
 
 function ruleLines({ considered, refusedBy }: AccessExplanation): string[] {
   if (considered.length === 0) return ["The namespace has no firewall rules."];
   const without =
-    refusedBy === "login" || refusedBy === "device" ? "; the key refuses it, whatever they say" : "";
+    refusedBy === "login" || refusedBy === "device" ? " (without effect, since the key refuses the login)" : "";
   return [`Firewall rules, strongest first${without}:`, ...considered.map(ruleLine)];
 }
 
 function ruleLine({ rule, role, misses, nearly }: ExplainedRule): string {
-  const alone = nearly ? " alone, so nearly decides" : "";
-  const verdict = role === "misses" ? `misses by ${misses.map(missText).join(", ")}${alone}` : role;
-  return `  ${ruleText(rule)} ${verdict}. It is for ${aspects(rule)}`;
+  const rest = nearly ? " (everything else matches)" : "";
+  const verdict = role === "misses" ? `does not match: ${misses.map(missText).join(", ")}${rest}` : role;
+  return `  ${ruleText(rule)} ${verdict}. Conditions: ${aspects(rule)}`;
 }
 
-const missText = (miss: Mismatch) => (miss === "inactive" ? "being inactive" : miss);
+const missText = (miss: Mismatch) => (miss === "inactive" ? "inactive" : `${miss} differs`);
 
 function aspects({ action, username, sourceIp, filter }: AccessRule): string {
-  const [everybody, everything] = action === "deny" ? ["everybody", "every device"] : ["nobody", "no device"];
-  return `${loginText(username, everybody)}; ${addressText(sourceIp, everybody)}; ${filterText(filter, everything)}`;
+  const broken = action === "deny" ? "every" : "no";
+  return `${loginText(username, broken)}; ${addressText(sourceIp, broken)}; ${filterText(filter, broken)}`;
 }
 
 const mark = (admits: boolean) => (admits ? "admits" : "refuses");
 
+/** The part of all logins that an invalid pattern matches. */
+type Quantifier = "every" | "no";
+
 const isForAll = (pattern: string) => pattern === "" || pattern === ".*";
 
-const loginText = (pattern: string, broken: string) =>
-  isForAll(pattern) ? "any login name" : `login names like ${patternText(pattern, broken)}`;
+const loginText = (pattern: string, broken: Quantifier) =>
+  isForAll(pattern) ? "any login name" : `login names like ${patternText(pattern, `${broken} login name`)}`;
 
-const addressText = (pattern: string, broken: string) =>
-  isForAll(pattern) ? "any address" : `addresses like ${patternText(pattern, broken)}`;
+const addressText = (pattern: string, broken: Quantifier) =>
+  isForAll(pattern) ? "any address" : `addresses like ${patternText(pattern, `${broken} address`)}`;
 
-function filterText({ hostname, tags }: DeviceFilter, broken: string): string {
-  if (hostname && !isForAll(hostname)) return `devices named like ${patternText(hostname, broken)}`;
+function filterText({ hostname, tags }: DeviceFilter, broken: Quantifier): string {
+  if (hostname && !isForAll(hostname)) return `devices named like ${patternText(hostname, `${broken} device`)}`;
   return !hostname && tags && tags.length > 0 ? `devices tagged ${tags.join(" or ")}` : "any device";
 }
 
 const deviceText = ({ name, tags }: AccessDevice) =>
   tags.length > 0 ? `${name} (tagged ${tags.join(", ")})` : `${name} (without tags)`;
 
-/** @param broken what an invalid pattern matches */
+/** @param broken the items that an invalid pattern matches */
 const patternText = (pattern: string, broken: string): string =>
-  patternOf(pattern) ? pattern : `${pattern} (which is no pattern, and so for ${broken})`;
+  patternOf(pattern) ? pattern : `${pattern} (invalid pattern: matches ${broken})`;

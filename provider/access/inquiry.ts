@@ -12,7 +12,7 @@ import { domainFor, type Estate, inOrder } from "../estate/namespaceState.ts";
 import { byText, counted, keyText, listText, printable } from "../words.ts";
 import { globFits, readAddress } from "./matching.ts";
 
-/** The flags of `gatehouse access`. Omitted ones match everything. */
+/** The flags of `gatehouse access`. Omitted flags match everything. */
 export interface AccessFlags {
   /** Names, uids or tags of devices, see `selectDevices`. */
   readonly device?: readonly string[];
@@ -47,45 +47,48 @@ export class AccessInquiryError extends GatehouseError {
   }
 }
 
-/** @throws AccessInquiryError naming the invalid flag */
+/** @throws AccessInquiryError with the invalid flag */
 export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessInquiry {
   const { device = [], key = [], login = [], from = [], explain = false } = flags;
   for (const [flag, texts] of Object.entries({ device, key, login })) {
     if (texts.includes("")) throw new AccessInquiryError(flag, "must not be empty");
   }
   if (explain && format === "csv")
-    throw new AccessInquiryError("explain", "not with --csv", "with --json it is");
-  if (explain && login.length > 1) throw new AccessInquiryError("explain", "takes one --login at most");
-  if (explain && from.length > 1) throw new AccessInquiryError("explain", "takes one --from at most");
+    throw new AccessInquiryError("explain", "cannot be combined with --csv", "use --json");
+  if (explain && login.length > 1) throw new AccessInquiryError("explain", "allows at most one --login");
+  if (explain && from.length > 1) throw new AccessInquiryError("explain", "allows at most one --from");
   const addresses = [...new Set(from.map(normalAddress))];
   return { devices: device, keys: key, logins: [...new Set(login)], addresses, explain, format };
 }
 
-/** The form that patterns match: IPv4 in dotted decimals, also if it is mapped into IPv6, and shortened IPv6. */
+/**
+ * Returns the form that patterns match: dotted decimals for IPv4 and IPv4-mapped IPv6, the compressed form for IPv6.
+ */
 function normalAddress(text: string): string {
   // The library accepts `127.1` and `0x7f000001`.
   if (isIP(text) === 0 || text.includes("%")) {
-    throw new AccessInquiryError("from", `must be an IPv4 or IPv6 address, as 198.51.100.7, not ${text}`);
+    throw new AccessInquiryError("from", `must be an IPv4 or IPv6 address, such as 198.51.100.7, not ${text}`);
   }
   return readAddress(text).toString();
 }
 
 interface Selected<T> {
   readonly items: readonly T[];
-  /** How ambiguous selectors were interpreted, as sentences. */
+  /** Interpretations of ambiguous selectors, as sentences. */
   readonly notes: readonly string[];
 }
 
 const NEAR_MAX = 3;
-/** Minimum likeness of a near name, from 0 to 1. */
+/** Minimum similarity of a suggested name, from 0 to 1. */
 const NEAR_LEAST = 0.3;
-/** Minimum length of the beginning of a fingerprint. */
+/** Minimum length of a fingerprint prefix. */
 const FINGERPRINT_MIN = 4;
 
 /**
- * Devices that match any of the selectors. A selector is `uid:`, `name:` (with `*` and `?`) or `tag:` and a text; or a text
- * alone, which is a name or uid if a device has it, and otherwise a tag. Without selectors: all devices.
- * @throws AccessInquiryError naming a selector without a match, with near names
+ * Returns the devices that match any of the selectors, or all devices if there are no selectors. A selector is a text
+ * with the prefix `uid:`, `name:` (which allows `*` and `?`) or `tag:`. A text without a prefix matches a name or uid
+ * if a device has it, and a tag otherwise.
+ * @throws AccessInquiryError with the selector that has no match, and similar names
  */
 export function selectDevices<Device extends AccessDevice>(
   devices: readonly Device[],
@@ -119,17 +122,17 @@ function foundDevices<Device extends AccessDevice>(
   if (items.length === 0) {
     return {
       items: tagged,
-      notes: [`--device ${selector} is a tag, of ${counted(tagged.length, "device")}`],
+      notes: [`--device ${selector} matches a tag of ${counted(tagged.length, "device")}`],
     };
   }
-  const note = `--device ${selector} is a name here; the tag of that name is tag:${selector}`;
+  const note = `--device ${selector} matches a device name. To select the tag, use tag:${selector}`;
   return { items, notes: tagged.length === 0 ? [] : [note] };
 }
 
 /**
- * Keys that match any of the selectors. A selector is a fingerprint, a name, the beginning of a fingerprint (4 characters
- * or more), or a name or fingerprint with `*` and `?`. Without selectors: all keys.
- * @throws AccessInquiryError naming a selector without a match, with near names
+ * Returns the keys that match any of the selectors, or all keys if there are no selectors. A selector is a fingerprint,
+ * a name, the first 4 or more characters of a fingerprint, or a name or fingerprint with `*` and `?`.
+ * @throws AccessInquiryError with the selector that has no match, and similar names
  */
 function selectKeys(keys: readonly AccessKey[], selectors: readonly string[]): Selected<AccessKey> {
   return select(keys, selectors, (selector) => {
@@ -146,7 +149,7 @@ function foundKeys(keys: readonly AccessKey[], selector: string): Selected<Acces
   const same = keys.filter(({ fingerprint }) => fingerprint === print);
   if (same.length > 0) return { items: same, notes: [] };
   const several = (items: readonly AccessKey[], what: string): Selected<AccessKey> => {
-    const note = `--key ${selector} is ${what}: ${listText(items.map(keyText))}`;
+    const note = `--key ${selector} matches ${what}: ${listText(items.map(keyText))}`;
     return { items, notes: items.length === 1 ? [] : [note] };
   };
   const named = keys.filter(({ name }) => name === selector);
@@ -181,11 +184,11 @@ function unknown(
   names: readonly string[],
 ): AccessInquiryError {
   const near = nearNames(text, names).sort(byText);
-  const hint = near.length === 0 ? undefined : `near: ${near.join(", ")}`;
-  return new AccessInquiryError(flag, `${selector} is none of the namespace's ${all}`, hint);
+  const hint = near.length === 0 ? undefined : `similar: ${near.join(", ")}`;
+  return new AccessInquiryError(flag, `${selector} matches none of the namespace's ${all}`, hint);
 }
 
-/** The names nearest to a text, by common pairs of characters (Dice's coefficient). */
+/** Returns the names that are most similar to a text, by common pairs of characters (Dice coefficient). */
 function nearNames(text: string, names: Iterable<string>): string[] {
   const wanted = pairs(text);
   return [...new Set(names)]
@@ -197,7 +200,7 @@ function nearNames(text: string, names: Iterable<string>): string[] {
 }
 
 function pairs(text: string): ReadonlySet<string> {
-  // With spaces, single characters have pairs too.
+  // The spaces give a text of one character pairs too.
   const framed = ` ${text.toLowerCase()} `;
   return new Set(Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)));
 }
@@ -211,13 +214,13 @@ function likeness(left: ReadonlySet<string>, right: ReadonlySet<string>): number
 export interface AccessView {
   readonly estate: Estate;
   readonly inquiry: AccessInquiry;
-  /** Only of {@link devices}: a decision about one device does not depend on others. */
+  /** Evaluates only {@link devices}, since a decision about one device does not depend on other devices. */
   readonly access: Access;
   /** By name. */
   readonly devices: readonly AccessDevice[];
   /** By name. */
   readonly keys: readonly AccessKey[];
-  /** Sorted. If the inquiry has login names or addresses, it has no others. */
+  /** Sorted. If the inquiry has login names or addresses, only these are evaluated. */
   readonly domain: AccessDomain;
   readonly notes: readonly string[];
 }
@@ -243,31 +246,31 @@ export function accessView(estate: Estate, inquiry: AccessInquiry): AccessView {
   };
 }
 
-/** Lines that report what was evaluated, and how the inquiry was interpreted. */
+/** Lines that list the evaluated keys, devices, logins and addresses, and the interpretation of selectors. */
 export function domainLines({ estate, inquiry, devices, keys, domain, notes }: AccessView): string[] {
   const { logins, addresses } = domain;
-  const sources = `by patterns, and ${counted(estate.seen.sessions, "session")} of late`;
-  const loginSource = inquiry.logins.length > 0 ? "as asked" : sources;
-  const addressSource = inquiry.addresses.length > 0 ? "as asked" : sources;
-  const standIn = addresses.includes(ANY_ADDRESS)
-    ? `; ${ANY_ADDRESS} stands for every address that no rule names`
+  const sources = `from patterns and ${counted(estate.seen.sessions, "recent session")}`;
+  const loginSource = inquiry.logins.length > 0 ? "as given" : sources;
+  const addressSource = inquiry.addresses.length > 0 ? "as given" : sources;
+  const anyAddress = addresses.includes(ANY_ADDRESS)
+    ? `; ${ANY_ADDRESS} represents all addresses that no rule names`
     : "";
   const anyLogin = logins.includes(ANY_LOGIN)
-    ? `; ${ANY_LOGIN} stands for every login name that no pattern names`
+    ? `; ${ANY_LOGIN} represents all login names that no pattern names`
     : "";
   return [
     `Namespace ${estate.tenant}: ${part(keys, estate.policy.keys, "key")}, ` +
       `${part(devices, estate.policy.devices, "accepted device")}, ${counted(estate.policy.rules.length, "firewall rule")}`,
     `${counted(logins.length, "login name")} (${loginSource}): ${listText(logins)}${anyLogin}`,
-    `${addresses.length} ${addresses.length === 1 ? "address" : "addresses"} (${addressSource}): ${listText(addresses)}${standIn}`,
+    `${addresses.length} ${addresses.length === 1 ? "address" : "addresses"} (${addressSource}): ${listText(addresses)}${anyAddress}`,
     ...notes,
   ].map(printable);
 }
 
-function part(asked: readonly unknown[], all: readonly unknown[], what: string): string {
-  return asked.length === all.length
+function part(matched: readonly unknown[], all: readonly unknown[], what: string): string {
+  return matched.length === all.length
     ? counted(all.length, what)
-    : `${asked.length} of ${counted(all.length, what)}`;
+    : `${matched.length} of ${counted(all.length, what)}`;
 }
 
 export const unknownLines = ({ estate }: AccessView): string[] =>

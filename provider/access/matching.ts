@@ -2,8 +2,8 @@ import { BlockList, isIP, isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 
 /**
- * True if the whole text matches the glob: `*` matches any text, `?` one character. The search backtracks only to the last
- * `*`, so its time grows at most with the product of both lengths.
+ * Returns true if the whole text matches the glob, where `*` matches any text and `?` matches one character. The search
+ * backtracks only to the last `*`, so its time grows at most with the product of both lengths.
  */
 export function globFits(glob: string, text: string): boolean {
   const [wanted, given] = [[...glob], [...text]];
@@ -27,7 +27,7 @@ export function globFits(glob: string, text: string): boolean {
   return wanted.slice(at).every((character) => character === "*");
 }
 
-/** Texts that match the glob: with each `*` empty, and with each `*` a character. */
+/** Returns texts that match the glob: one with each `*` removed, and one with each `*` replaced by a character. */
 export function globSamples(glob: string): string[] {
   const filled = glob.replaceAll("?", "x");
   return [...new Set([filled.replaceAll("*", ""), filled.replaceAll("*", "x")])].filter(
@@ -45,15 +45,15 @@ export interface Network {
   readonly text: string;
   contains(address: string): boolean;
   /**
-   * Addresses that test whether a policy keeps to the network: its first and last address, their neighbors outside, and
-   * for IPv4 those that a pattern without an anchor or an end matches by mistake (`10\.1`: 110.1.0.0 and 10.10.0.0).
+   * Addresses that reveal whether a policy is restricted to the network: its first and last address and their neighbors
+   * outside. For IPv4 also addresses that a pattern without anchors matches by mistake (`10\.1`: 110.1.0.0, 10.10.0.0).
    */
   readonly probes: readonly string[];
 }
 
 /**
  * Reads an address, or a network in CIDR notation.
- * @throws TypeError for other texts, and for host bits
+ * @throws TypeError for other texts, and if host bits are set
  */
 export function parseNetwork(text: string): Network {
   const [address = "", length, ...more] = text.split("/");
@@ -64,9 +64,8 @@ export function parseNetwork(text: string): Network {
   if (length !== undefined && (!/^[0-9]{1,3}$/.test(length) || prefix > bits)) throw notANetwork(text);
   const first = base.toString();
   const cidr = `${first}/${prefix}`;
-  if (version.networkAddressFromCIDR(cidr).toString() !== first) {
-    throw new TypeError(`"${text}": bits are set after the prefix; the network's first address is meant`);
-  }
+  const network = version.networkAddressFromCIDR(cidr).toString();
+  if (network !== first) throw new TypeError(`"${text}" has host bits set; use ${network}/${prefix}`);
   const last = version.broadcastAddressFromCIDR(cidr);
   const list = new BlockList();
   list.addSubnet(first, prefix, family(first));
@@ -83,7 +82,7 @@ const notANetwork = (text: string) =>
 
 const family = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
-/** The address before or after another one; undefined for the first and the last of all. */
+/** Returns the address before or after an address; undefined before the first and after the last possible address. */
 function neighborOf(address: Address, step: -1 | 1): Address | undefined {
   const bytes = address.toByteArray();
   const full = step === 1 ? 255 : 0;
@@ -101,13 +100,13 @@ function lookalikes(first: string, prefix: number): string[] {
 }
 
 /**
- * Reads an address that `isIP` accepts. An IPv4 address that is mapped into IPv6 becomes IPv4, as in the firewall (rules
- * section 14).
- * @throws TypeError for an address with a zone, which only its own host understands
+ * Reads an address that `isIP` accepts. An IPv4-mapped IPv6 address becomes IPv4, as in the firewall (rules section
+ * 14).
+ * @throws TypeError for an address with a zone, which has a meaning only on its own host
  */
 export function readAddress(text: string): Address {
   if (isIPv4(text)) return ipaddr.parse(text);
   if (text.includes("%")) throw new TypeError(`${text}: must have no zone`);
-  // In the form of a URL: the library treats `::10.0.0.1` as a mapped address, which it is not.
+  // The URL parser normalizes the address. Without it, the library treats `::10.0.0.1` as an IPv4-mapped address.
   return ipaddr.process(new URL(`http://[${text}]`).hostname.slice(1, -1));
 }

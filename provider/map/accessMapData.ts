@@ -10,9 +10,10 @@ export interface AccessMapMeta extends Omit<MapSubtitle, "domain"> {
 }
 
 /**
- * The data of a map of who can reach what, before and after a change.
- * @param before and `after` must have the same domain and list of uids; one access for both makes a map without a change
- * @throws RangeError where they have not
+ * Returns the data of a map of the access before and after a change.
+ * @param before must have the same domain and list of uids as `after`. Pass one access as both for a map without
+ * changes.
+ * @throws RangeError if the domains or lists of uids differ
  */
 export function accessMapData(before: Access, after: Access, meta: AccessMapMeta): AccessMapData {
   checkComparable(before, after);
@@ -58,7 +59,7 @@ function both<T, Id extends keyof T>(before: readonly T[], after: readonly T[], 
   ];
 }
 
-/** Most devices of the same tags that stay one group; more devices are parted by their names. */
+/** Maximum number of devices with the same tags in one group. Larger groups are split by device name. */
 const GROUP_MAX = 60;
 
 interface Grouped<T> {
@@ -68,7 +69,7 @@ interface Grouped<T> {
 
 const byName = byTexts(({ name }: { readonly name: string }) => name);
 
-/** Groups keys by who holds them. A key whose holder is not known is a group of its own. */
+/** Groups keys by owner. Each key without a known owner forms its own group. */
 function groupKeys(keys: readonly MapKey[]): Grouped<MapKey> {
   const named = [...Map.groupBy(keys, ({ owner, fingerprint }) => owner ?? `\0${fingerprint}`).values()];
   const lists = named.map((list) => ({
@@ -78,13 +79,13 @@ function groupKeys(keys: readonly MapKey[]): Grouped<MapKey> {
   return joined(lists.toSorted(byName));
 }
 
-/** Groups devices by their tags, and where many devices have the same tags, also by what their names have in common. */
+/** Groups devices by tags. A large group of devices with the same tags is split by common parts of their names. */
 function groupDevices(devices: readonly MapDevice[]): Grouped<MapDevice> {
   const sorted = devices.toSorted(byName);
   const byTags = Map.groupBy(sorted, ({ tags }) => tags.toSorted(byText).join(" + "));
   const lists = [...byTags]
     .sort(([left], [right]) => Number(left === "") - Number(right === "") || byText(left, right))
-    .flatMap(([tags, items]) => partedByName(tags === "" ? "no tags" : tags, items));
+    .flatMap(([tags, items]) => splitByName(tags === "" ? "no tags" : tags, items));
   return joined(lists);
 }
 
@@ -93,7 +94,7 @@ interface NamedList<T> {
   readonly items: readonly T[];
 }
 
-function partedByName(name: string, items: readonly MapDevice[]): NamedList<MapDevice>[] {
+function splitByName(name: string, items: readonly MapDevice[]): NamedList<MapDevice>[] {
   if (items.length <= GROUP_MAX) return [{ name, items }];
   const parts = [...Map.groupBy(items, (device) => commonPart(device.name))];
   const shared = parts.filter(([, part]) => part.length > 1);
@@ -102,7 +103,7 @@ function partedByName(name: string, items: readonly MapDevice[]): NamedList<MapD
   return single.length > 0 ? [...lists, { name: `${name} · other names`, items: single }] : lists;
 }
 
-/** A name without the number at its end: `edge-berlin-` of `edge-berlin-07`. */
+/** Returns a name without the number at its end: `edge-berlin-` for `edge-berlin-07`. */
 const commonPart = (name: string): string => name.replace(/(?<![0-9])[0-9]+$/, "");
 
 function joined<T>(lists: readonly NamedList<T>[]): Grouped<T> {
@@ -117,7 +118,7 @@ function joined<T>(lists: readonly NamedList<T>[]): Grouped<T> {
 
 function domainInWords({ logins, addresses }: AccessDomain): string {
   const from = addresses.map(addressInWords);
-  return `Looked at: ${counted(logins.map(loginInWords), "login")}, from ${counted(from, "address", "addresses")}.`;
+  return `Evaluated: ${counted(logins.map(loginInWords), "login")}, from ${counted(from, "address", "addresses")}.`;
 }
 
 const LISTED_MAX = 8;

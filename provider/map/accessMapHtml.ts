@@ -5,9 +5,9 @@ import { dirname, join } from "node:path";
 import { packageFile } from "../packageFile.ts";
 import type { AccessMapData } from "./data.ts";
 
-/** The page's scripts, in the order in which they are joined; without the ends of their names. */
+/** The page's scripts in the order of concatenation, without file extensions. */
 const PAGE_SCRIPTS = ["model", "rows", "columns", "links", "tables", "main"];
-/** Libraries that draw, each after those that it needs; all hang themselves on one global `d3`. */
+/** Drawing libraries, each after its dependencies. All add their functions to the global `d3`. */
 const LIBRARIES = ["d3-path", "d3-selection", "d3-shape"];
 
 const require = createRequire(import.meta.url);
@@ -15,12 +15,12 @@ const ofPackage = (path: string) => readFileSync(packageFile(path), "utf8");
 
 const sha256 = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** JSON that cannot end the element that it stands in. */
+/** Returns JSON that cannot close the element that contains it. */
 const inert = (data: AccessMapData) => JSON.stringify(data).replaceAll("<", "\\u003c");
 
 /**
- * The access map as one HTML file, which needs nothing else and makes no request: the browser is told to run the one
- * script and to take the one style sheet that it has, and nothing besides.
+ * Returns the access map as one self-contained HTML file, which makes no requests. Its Content-Security-Policy allows
+ * only the script and the style sheet in the file.
  */
 export function accessMapHtml(data: AccessMapData): string {
   const [style, script] = [elementText(pageStyle(), "style"), elementText(pageScript(), "script")];
@@ -51,14 +51,16 @@ ${pageBody()}
 
 function elementText(text: string, element: string): string {
   if (text.toLowerCase().includes(`</${element}`))
-    throw new Error(`the page's ${element} must not end itself`);
+    throw new Error(`the page's ${element} must not contain its own closing tag`);
   return text.replaceAll("\r\n", "\n");
 }
 
 const pageStyle = (): string =>
   ["head", "map", "details"].map((name) => ofPackage(`map/page/${name}.css`)).join("\n");
 
-/** All scripts of the page as one, the libraries with their licenses in front. */
+/**
+ * Returns all scripts of the page as one script: first the libraries, each with its license, then the page's scripts.
+ */
 function pageScript(): string {
   const own = PAGE_SCRIPTS.map((name) => ofPackage(`dist/map/page/${name}.js`)).join("\n");
   return `${LIBRARIES.map(library).join("\n")}\n(() => {\n"use strict";\n${own}})();\n`;
@@ -115,7 +117,7 @@ const legendLine = (change: string, path: string, text: string) =>
 const mark = (change: string, path: string) =>
   `<g class="mark ${change}" transform="translate(24,8)"><circle r="7"/><path d="${path}"/></g>`;
 
-/** The page without anything of the data: its script fills it. */
+/** Returns the body of the page without data. The page's script inserts the data. */
 const pageBody = (): string => `<body>
 <a class="skip" href="#map">Skip to the map</a>
 <svg class="defs" aria-hidden="true">${icons()}</svg>
@@ -126,7 +128,7 @@ const pageBody = (): string => `<body>
 <dl id="facts"></dl>
 <p id="domain"></p>
 </header>
-<noscript><p>This page draws itself with a script of its own, which this browser does not run.</p></noscript>
+<noscript><p>This page needs JavaScript. Enable JavaScript in the browser.</p></noscript>
 <main>
 <section class="cards" aria-label="Summary">${card("gained")}${card("lost")}${card("kept")}</section>
 <form id="filters" role="search" aria-label="Filters" autocomplete="off">
@@ -147,17 +149,18 @@ ${legendLine("kept", "", "kept")}
 </ul></div>
 <div class="stage" id="stage">
 <div class="map" id="map" tabindex="-1">
-${column("keys", "Keys and people", "+ − devices", "No key has anything of what is asked for.")}
+${column("keys", "Keys and people", "+ − devices", "No key matches the filters.")}
 <div class="middle" aria-hidden="true"><svg id="links"><g id="paths"></g><g id="marks"></g></svg></div>
-${column("devices", "Devices by tag", "+ − keys", "No device has anything of what is asked for.")}
+${column("devices", "Devices by tag", "+ − keys", "No device matches the filters.")}
 </div>
 <aside class="details" id="details" aria-labelledby="details-title">
 <div class="details-head"><h2><bdi id="details-title"></bdi></h2><button type="button" id="details-close" hidden>Close</button></div>
 <div id="details-body"></div>
 </aside>
 </div>
-<p class="help" id="keys-help">Tab goes from list to list; up and down move in one, right opens a group or goes to the
-first device of a key, left goes back; Enter chooses, Escape chooses nothing.</p>
+<p class="help" id="keys-help">Press Tab to switch lists, and Up or Down to move within a list. Press Right to open a
+group or to go to the first device of a key, and Left to go back. Press Enter to select, and Escape to clear the
+selection.</p>
 <section class="list" aria-labelledby="list-head">
 <h2 id="list-head">As a table</h2>
 <div id="list-body"></div>
@@ -165,6 +168,6 @@ first device of a key, left goes back; Enter chooses, Escape chooses nothing.</p
 </section>
 <section class="notes" id="notes" aria-labelledby="notes-head"><h2 id="notes-head">Notes</h2><ul id="notes-list"></ul></section>
 </main>
-<footer><p>An open group lists 200 of its members, and a list 400 groups; what is more is folded into one line, and a
-filter finds it. This file makes no request. It was drawn with d3-selection and d3-shape, whose licenses stand in it.</p></footer>
+<footer><p>An open group shows up to 200 members, and a list shows up to 400 groups. The others are hidden in one line;
+use a filter to find them. This file makes no requests. It includes d3-selection and d3-shape with their licenses.</p></footer>
 `;

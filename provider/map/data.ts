@@ -1,12 +1,12 @@
-/** Whether access is there only after the change, only before it, or both. */
+/** Change of access: it exists only after the change (`gained`), only before it (`lost`), or both (`kept`). */
 export type MapChange = "gained" | "lost" | "kept";
 
 export interface MapKey {
   readonly fingerprint: string;
   readonly name: string;
-  /** Who holds it. Left out where that is not known. */
+  /** The person who holds the key. Omitted if unknown. */
   readonly owner?: string;
-  /** Left out where the key is there before and after. */
+  /** Omitted if the key exists before and after the change. */
   readonly state?: "new" | "removed";
 }
 
@@ -14,27 +14,30 @@ export interface MapDevice {
   readonly uid: string;
   readonly name: string;
   readonly tags: readonly string[];
-  /** Left out where the device is there before and after. */
+  /** Omitted if the device exists before and after the change. */
   readonly state?: "new" | "removed";
 }
 
-/** Keys or devices that stand side by side in their list and are folded into one node. */
+/** Adjacent keys or devices of a list that the map shows as one node. */
 export interface MapGroup {
   readonly name: string;
   readonly from: number;
   readonly count: number;
 }
 
-/** Access of one key to a set of devices, with all login names and addresses for which a change means the same. */
+/**
+ * Access of one key to a set of devices, with all login names and addresses for which change, rule and cause are the
+ * same.
+ */
 export interface MapEdge {
   readonly key: number;
   readonly devices: number;
   readonly logins: readonly string[];
   readonly addresses: readonly string[];
   readonly change: MapChange;
-  /** Place in `texts`: what allows it; of a lost one, what allowed it. */
+  /** Index in `texts` of the rule that allows the access, or that allowed it before it was lost. */
   readonly rule: number;
-  /** Place in `texts`: why it is gained or lost. */
+  /** Index in `texts` of the reason why the access is gained or lost. */
   readonly cause?: number;
 }
 
@@ -46,24 +49,25 @@ export interface MapSubtitle {
   readonly domain: string;
 }
 
-/** Everything that an access map shows. Names may be anything: the page shows them as text. */
+/** The data that an access map shows. Names may contain any characters, since the page shows them as text. */
 export interface AccessMapData {
   readonly title: string;
   readonly subtitle: MapSubtitle;
   readonly keys: readonly MapKey[];
   readonly devices: readonly MapDevice[];
-  /** All keys, by who holds them. */
+  /** All keys, grouped by owner. */
   readonly people: readonly MapGroup[];
-  /** All devices, by their tags and, where many have the same, by the common part of their names. */
+  /** All devices, grouped by tags. Large groups are split by the common part of the names. */
   readonly groups: readonly MapGroup[];
-  /** Sets of devices as first and last place of each run: `[0, 3, 7, 7]` is 0 to 3, and 7. */
+  /** Sets of devices as first and last index of each run: `[0, 3, 7, 7]` is 0 to 3, and 7. */
   readonly deviceSets: readonly (readonly number[])[];
-  /** Sentences that edges point at. */
+  /** Sentences that edges refer to by index. */
   readonly texts: readonly string[];
-  /** The login names and addresses that were looked at. An edge that has all of them is for any. */
+  /** The evaluated login names. An edge with all of them applies to any login name. */
   readonly logins: readonly string[];
+  /** The evaluated addresses. An edge with all of them applies to any address. */
   readonly addresses: readonly string[];
   readonly edges: readonly MapEdge[];
-  /** What a reader must know besides, as sentences. */
+  /** Additional remarks for the reader, as sentences. */
   readonly notes: readonly string[];
 }

@@ -14,7 +14,7 @@ export const addressInWords = (address: string): string =>
 export const loginInWords = (login: string): string =>
   login === ANY_LOGIN ? "any login that no pattern names" : login;
 
-/** The edges of a map, and what they point at. */
+/** Returns the edges of a map, with the device sets and texts that they refer to. */
 export function edgesOf(
   before: Access,
   after: Access,
@@ -48,14 +48,14 @@ export function edgesOf(
   return { edges, deviceSets: deviceSets.items, texts: texts.items };
 }
 
-/** What a key gains, loses or keeps with one login name and from one address. */
+/** Access that a key gains, loses or keeps with one login name and from one address. */
 interface EdgePart {
   readonly found: Omit<ComparedDevices, "places"> & { readonly devices: number };
   readonly login: string;
   readonly address: string;
 }
 
-/** Joins the parts that differ in login name or address alone. */
+/** Joins parts that differ only in login name or address. */
 function merged(parts: readonly EdgePart[]) {
   const ofLogins = Map.groupBy(parts, ({ found, login }) => JSON.stringify([found, login]));
   const withAddresses = [...ofLogins.values()].flatMap(([first, ...more]) =>
@@ -68,7 +68,7 @@ function merged(parts: readonly EdgePart[]) {
   });
 }
 
-/** First and last index of each run: `[0, 3, 7, 7]` for 0 to 3, and 7. */
+/** Returns the first and last index of each run: `[0, 3, 7, 7]` for 0 to 3, and 7. */
 function runsOf(indexes: number[]): readonly number[] {
   const runs: number[] = [];
   for (const index of indexes.sort((left, right) => left - right)) {
@@ -78,7 +78,7 @@ function runsOf(indexes: number[]): readonly number[] {
   return runs;
 }
 
-/** A list without duplicates, whose items are known by their places. */
+/** A list without duplicates, whose items are referred to by index. */
 class Interned<T> {
   readonly items: T[] = [];
   readonly #places = new Map<string, number>();
@@ -91,18 +91,18 @@ class Interned<T> {
   }
 }
 
-/** Devices on which a change means the same for one key, login name and address. */
+/** Devices with the same change, rule and cause for one key, login name and address. */
 interface ComparedDevices {
   readonly change: MapChange;
-  /** What allows the login, in words; where it is lost, what allowed it. */
+  /** Description of the rule that allows the login, or that allowed it before it was lost. */
   readonly rule: string;
-  /** Why it is gained or lost, in words; undefined where it is neither. */
+  /** Description of the reason why the login is gained or lost; undefined if it is kept. */
   readonly cause: string | undefined;
-  /** Places in the list of uids of both accesses, rising. */
+  /** Indexes in the list of uids of both accesses, in ascending order. */
   readonly places: readonly number[];
 }
 
-/** What one of the two policies says to a key, with one login name and from one address. */
+/** The decisions of one of the two policies about a key, with one login name and from one address. */
 interface Side {
   readonly key: AccessKey | undefined;
   readonly present: ReadonlySet<number>;
@@ -111,7 +111,7 @@ interface Side {
   readonly reach: DeviceSet | undefined;
 }
 
-/** The devices that either policy allows a key, with one login name and from one address. */
+/** Compares the devices that both policies allow for a key, with one login name and from one address. */
 type Comparison = (
   was: AccessKey | undefined,
   is: AccessKey | undefined,
@@ -120,8 +120,8 @@ type Comparison = (
 ) => Generator<ComparedDevices>;
 
 /**
- * Compares who can reach what by two policies, login by login, with the rule that decides and the cause.
- * @param accessBefore and `accessAfter` must have the same list of uids
+ * Returns a function that compares the access of two policies for one login, with the deciding rule and the cause.
+ * @param accessBefore must have the same list of uids as `accessAfter`
  */
 function comparisonOf(accessBefore: Access, accessAfter: Access): Comparison {
   const placeOf = new Map(accessAfter.uids.map((uid, place) => [uid, place]));
@@ -202,14 +202,14 @@ const sameKey = (left: AccessKey, right: AccessKey | undefined): boolean =>
   left.username === right?.username && JSON.stringify(left.filter) === JSON.stringify(right.filter);
 
 const allowedBy = (rule: AccessRule | null): string =>
-  rule === null ? "allowed, as no rule matches" : `allowed by ${ruleInWords(rule)}`;
+  rule === null ? "allowed, since no rule matches" : `allowed by ${ruleInWords(rule)}`;
 
 function ruleInWords({ id, action, priority, username, sourceIp, filter }: AccessRule): string {
-  const asks = [
+  const conditions = [
     username === "" ? [] : [`login ${username}`],
     sourceIp === "" ? [] : [`from ${sourceIp}`],
     filter.hostname ? [`name ${filter.hostname}`] : [],
     filter.tags && filter.tags.length > 0 && !filter.hostname ? [`tags ${filter.tags.join(", ")}`] : [],
   ].flat();
-  return `rule ${id} (${[action, `priority ${priority}`, ...asks].join("; ")})`;
+  return `rule ${id} (${[action, `priority ${priority}`, ...conditions].join("; ")})`;
 }

@@ -80,7 +80,7 @@ it(
         expect.stringMatching(/^REFUSED: key Contractor.* on edge-08$/),
       ]);
     }
-    expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies it/);
+    expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies the login/);
     expect(output).toContain("36 deleted");
     // No colors where the output is no terminal.
     expect(output).not.toContain("\u001b[");

@@ -87,7 +87,7 @@ describe("the devices", () => {
   it("are an error if a selector matches none, or none is left", async () => {
     const unknown = await print("--tag", "prd");
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
-    expect(unknown.stderr).toContain("tag:prd is none of the namespace's 3 accepted devices; near: prod");
+    expect(unknown.stderr).toContain("tag:prd matches none of the namespace's 3 accepted devices; similar: prod");
     const none = await print("--device", "db-1", "--online");
     expect(none).toMatchObject({ code: 1, stdout: "" });
     expect(none.stderr).toContain("none of these devices is online");

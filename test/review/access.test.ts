@@ -40,28 +40,28 @@ describe("the table", () => {
     expect(stdout).not.toContain("\u001b");
     const cmd = `=cmd(), "x"\\u{1b}[2J (${short(FORMULA)})`;
     expect(rowsOf(stdout)).toEqual([
-      [cmd, "deploy", "any but 203.0.113.1", "db-1, gate, lab", "none matches"],
+      [cmd, "deploy", "any except 203.0.113.1", "db-1, gate, lab", "none matches"],
       [cmd, "deploy", "203.0.113.1", "gate, lab", "none matches"],
       [
         `ana (${short("ana")})`,
         "root",
-        "any but 203.0.113.1",
+        "any except 203.0.113.1",
         "6 of 9 devices: 5 tagged web, db-1",
         "none matches",
       ],
       [
         `bob (${short("bob")})`,
         "deploy",
-        "any but 203.0.113.1",
+        "any except 203.0.113.1",
         "5 devices tagged web",
         "2 (allow, priority 50)",
       ],
-      [`bob (${short("bob")})`, "root", "any but 203.0.113.1", "5 devices tagged web", "none matches"],
+      [`bob (${short("bob")})`, "root", "any except 203.0.113.1", "5 devices tagged web", "none matches"],
     ]);
     // The waiting device is not one of them; "seen" is of a session.
     expect(stdout).toContain(`Namespace ${world.fleet.tenant}: 3 keys, 9 accepted devices, 4 firewall rules`);
     expect(stdout).toContain(
-      "4 login names (by patterns, and 1 session of late): deploy, root, seen, someone; ",
+      "4 login names (from patterns and 1 recent session): deploy, root, seen, someone; ",
     );
     expect(stdout).toContain("192.0.2.1, 198.51.100.4, 203.0.113.1; 192.0.2.1 stands for every address");
   });
@@ -69,10 +69,10 @@ describe("the table", () => {
   test("is of the devices, keys, login names and addresses that are asked about", () => {
     const prod = ask({ device: ["tag:prod"], key: ["bo*"], login: ["root", "x"] });
     expect(rowsOf(prod.stdout)).toEqual([
-      [`bob (${short("bob")})`, "root", "any but 203.0.113.1", "5 devices tagged web", "none matches"],
+      [`bob (${short("bob")})`, "root", "any except 203.0.113.1", "5 devices tagged web", "none matches"],
     ]);
     expect(prod.stdout).toContain("1 of 3 keys, 7 of 9 accepted devices");
-    expect(prod.stdout).toContain("2 login names (as asked): root, x");
+    expect(prod.stdout).toContain("2 login names (as given): root, x");
 
     const from = ask({ from: ["::ffff:203.0.113.77", "10.0.0.1"], device: ["WEB-1"] });
     expect(rowsOf(from.stdout).map((row) => row.slice(1, 4))).toEqual([
@@ -80,17 +80,17 @@ describe("the table", () => {
       ["deploy", "10.0.0.1", "web-1"],
       ["root", "10.0.0.1", "web-1"],
     ]);
-    expect(from.stdout).toContain("2 addresses (as asked): 10.0.0.1, 203.0.113.77");
-    expect(from.stdout).toContain("None of these devices for =cmd");
+    expect(from.stdout).toContain("2 addresses (as given): 10.0.0.1, 203.0.113.77");
+    expect(from.stdout).toContain("Keys without access to these devices: =cmd");
   });
 
   test("says how a name was understood that is a tag too, and where nobody gets in", () => {
     const named = ask({ device: ["lab"] });
-    expect(named.stdout).toContain("--device lab is a name here; the tag of that name is tag:lab");
+    expect(named.stdout).toContain("--device lab matches a device name. To select the tag, use tag:lab");
     expect(rowsOf(named.stdout).map((row) => row[3])).toEqual(["lab"]);
     const tagged = ask({ device: ["prod"], from: ["203.0.113.9"] });
     expect(tagged.refused).toBe(false);
-    expect(tagged.stdout).toContain("--device prod is a tag, of 7 devices");
+    expect(tagged.stdout).toContain("--device prod matches a tag of 7 devices");
     expect(tagged.stdout).toContain("No key reaches any of these devices");
   });
 });
@@ -151,16 +151,16 @@ describe("--explain", () => {
     const { refused, stdout } = ask({ explain: true, key: ["ana"], device: ["web-5"] });
     expect(refused).toBe(false);
     expect(stdout).toContain("ALLOWED: key ana as root from 192.0.2.1 on web-5\n");
-    expect(stdout).toContain("no firewall rule matches, which allows");
+    expect(stdout).toContain("no firewall rule matches, so the default (allow) applies");
     expect(stdout).toContain("No --login was given: root is assumed.");
     expect(stdout).toContain("No --from was given: 192.0.2.1 is assumed");
-    expect(stdout).toContain("admits the device web-5 (tagged prod, web): it is for devices tagged prod");
+    expect(stdout).toContain("admits the device web-5 (tagged prod, web): the key allows devices tagged prod");
     const rules = stdout.split("\n").filter((line) => /^ {2}\d/.test(line));
     expect(rules.map((line) => line.slice(0, line.indexOf(". It is")))).toEqual([
-      "  1 (deny, priority 100) misses by address alone, so nearly decides",
-      "  4 (deny, priority 90) misses by being inactive alone, so nearly decides",
-      "  2 (allow, priority 50) misses by login alone, so nearly decides",
-      "  3 (deny, priority 10) misses by device alone, so nearly decides",
+      "  1 (deny, priority 100) does not match: address differs (everything else matches)",
+      "  4 (deny, priority 90) does not match: inactive (everything else matches)",
+      "  2 (allow, priority 50) does not match: login differs (everything else matches)",
+      "  3 (deny, priority 10) does not match: device differs (everything else matches)",
     ]);
   });
 
@@ -169,7 +169,7 @@ describe("--explain", () => {
     const text = ask({ explain: true, key: [key], device: [device], login: [login], from: [from] });
     expect(text.refused).toBe(true);
     expect(text.stdout).toContain("REFUSED: key bob as deploy from 203.0.113.9 on web-1\n");
-    expect(text.stdout).toContain("the firewall rule 1 (deny, priority 100) denies it");
+    expect(text.stdout).toContain("the firewall rule 1 (deny, priority 100) denies the login");
     expect(text.stdout).toContain("1 (deny, priority 100) decides");
     expect(text.stdout).toContain("2 (allow, priority 50) would decide");
     expect(text.stdout).not.toContain("assumed");
@@ -210,21 +210,21 @@ describe("--explain", () => {
   test("of what the key does not admit", () => {
     const device = ask({ explain: true, key: ["bob"], device: ["gate"] });
     expect(device.refused).toBe(true);
-    expect(device.stdout).toContain("Because the key bob is not for the device gate.");
+    expect(device.stdout).toContain("Because the key bob does not allow the device gate.");
     expect(device.stdout).toContain(
-      "refuses the device gate (tagged lab): it is for devices named like ^web-",
+      "refuses the device gate (tagged lab): the key allows devices named like ^web-",
     );
     const login = ask({ explain: true, key: ["bob"], device: ["web-1"], login: ["ana"] });
     expect(login.refused).toBe(true);
-    expect(login.stdout).toContain("Because the key bob is not for the login name ana.");
+    expect(login.stdout).toContain("Because the key bob does not allow the login name ana.");
   });
 
   test("is about one key and one device", () => {
     expect(() => ask({ explain: true, device: ["tag:lab"] })).toThrow(
-      /^--key: --explain is about exactly one, and this means 3 keys: .*ana .*bob /,
+      /^--key: --explain needs exactly one key, but 3 match: .*ana .*bob /,
     );
     expect(() => ask({ explain: true, key: ["ana"] })).toThrow(
-      "--device: --explain is about exactly one, and this means 9 devices",
+      "--device: --explain needs exactly one device, but 9 match",
     );
   });
 });
@@ -238,16 +238,16 @@ test.each([
 });
 
 test.each<[AccessFlags, AccessFormat, RegExp]>([
-  [{ device: ["waiting"] }, "text", /^--device: waiting is none of/],
-  [{ device: ["tag:prd"] }, "text", /^--device: tag:prd is none of .*; near: prod$/],
-  [{ device: ["tag:*"] }, "text", /^--device: tag:\* is none of/],
-  [{ key: ["anna"] }, "text", /^--key: anna is none of the namespace's 3 public keys; near: ana$/],
-  [{ key: ["a.a"] }, "text", /^--key: a\.a is none of/],
-  [{ key: ["x*a"] }, "text", /^--key: x\*a is none of/],
+  [{ device: ["waiting"] }, "text", /^--device: waiting matches none of/],
+  [{ device: ["tag:prd"] }, "text", /^--device: tag:prd matches none of .*; similar: prod$/],
+  [{ device: ["tag:*"] }, "text", /^--device: tag:\* matches none of/],
+  [{ key: ["anna"] }, "text", /^--key: anna matches none of the namespace's 3 public keys; similar: ana$/],
+  [{ key: ["a.a"] }, "text", /^--key: a\.a matches none of/],
+  [{ key: ["x*a"] }, "text", /^--key: x\*a matches none of/],
   [{ from: ["10.0.0"] }, "text", /^--from: must be an IPv4 or IPv6 address/],
   [{ from: ["fe80::1%eth0"] }, "text", /^--from: must be/],
   [{ login: [""] }, "text", /^--login: must not be empty/],
-  [{ explain: true }, "csv", /^--explain: not with --csv/],
+  [{ explain: true }, "csv", /^--explain: cannot be combined with --csv/],
   [{ explain: true, login: ["a", "b"] }, "text", /^--explain: takes one --login/],
 ])("%j as %s is an error that names the flag", (flags, format, message) => {
   expect(() => ask(flags, format)).toThrow(message);
@@ -261,14 +261,14 @@ test("a beginning of a fingerprint that several keys have means them all, and is
   const { output } = accessAnswer(twins, accessInquiry({ key: [one.fingerprint.slice(0, 20)] }, "text"));
   const text = [...output].join("");
   expect(text).toContain("2 of 4 keys");
-  expect(text).toMatch(/--key \S+ is several keys: .*twin/);
+  expect(text).toMatch(/--key \S+ matches several keys: .*twin/);
 });
 
 /** One line, and no stack trace. */
 const oneError = (text: string) => expect.stringMatching(new RegExp(`^error: ${text}[^\n]*\n$`));
 
 test("what the namespace does not have is one clear error", async () => {
-  const message = "--device: web-9 is none of the namespace's 9 accepted devices; near: web-1, web-2, web-3";
+  const message = "--device: web-9 matches none of the namespace's 9 accepted devices; similar: web-1, web-2, web-3";
   expect(await access("--device", "web-9")).toEqual({ code: 1, stdout: "", stderr: oneError(message) });
 });
 

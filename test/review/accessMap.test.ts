@@ -43,7 +43,7 @@ describe("what it shows", { tags: ["long"] }, () => {
   it("gained and lost are told by sign, line style and words, not by color alone", async () => {
     const page = await shown(data);
     const line = page.locator(".line", { hasText: "Northwind" });
-    expect(await line.locator(".said").textContent()).toBe("loses 9 devices, keeps 5 devices");
+    expect(await line.locator(".summary").textContent()).toBe("loses 9 devices, keeps 5 devices");
     expect(await line.locator(".badge.lost").textContent()).toBe("−9");
     for (const name of [
       /^oncall-phone .* new gains 5 devices$/,
@@ -72,7 +72,7 @@ describe("what it shows", { tags: ["long"] }, () => {
         "all 5 of edge + pilot",
         "any address",
       ],
-      "rule no-root-on-pilots (deny; priority 30; login ^root$; tags pilot) denies it; before allowed, as no rule matches",
+      "rule no-root-on-pilots (deny; priority 30; login ^root$; tags pilot) denies it; before allowed, since no rule matches",
     ]);
   });
 
@@ -159,7 +159,7 @@ describe("choosing", { tags: ["long"] }, () => {
       "lab",
     ]);
     await page.getByRole("button", { name: "Close" }).click();
-    expect(await details(page)).toContain("What changes");
+    expect(await details(page)).toContain("Changes");
   });
 
   it("a group opens and shows who reaches its devices", async () => {

@@ -101,11 +101,11 @@ it("says by which rule, and why it changes", () => {
     change === "kept" ? [] : [`${keys[key]?.name} ${change}: ${texts[cause]}; ${texts[rule]}`],
   );
   expect(said.sort()).toEqual([
-    "dev-laptop gained: the key's logins or devices change; allowed, as no rule matches",
-    "northwind-2024 lost: rule no-root-on-pilots (deny; priority 30; login ^root$; tags pilot) denies it; allowed, as no rule matches",
-    "northwind-2024 lost: the key's logins or devices change; allowed, as no rule matches",
+    "dev-laptop gained: the key's logins or devices change; allowed, since no rule matches",
+    "northwind-2024 lost: rule no-root-on-pilots (deny; priority 30; login ^root$; tags pilot) denies it; allowed, since no rule matches",
+    "northwind-2024 lost: the key's logins or devices change; allowed, since no rule matches",
     "oncall-phone gained: the key is new; allowed by rule oncall-office (allow; priority 20; login ^root$; from ^198\\.51\\.100\\.; tags lab)",
-    "oncall-phone gained: the key is new; allowed, as no rule matches",
+    "oncall-phone gained: the key is new; allowed, since no rule matches",
   ]);
 });
 

@@ -84,7 +84,7 @@ test.each(["10.0.0.1/8", "192.0.2.7/31", "0.0.0.1/0", "2001:db8::1/64", "2001:db
   "%s has bits after its prefix",
   (text) => {
     expect(() => parseNetwork(text)).toThrow(
-      `"${text}": bits are set after the prefix; the network's first address is meant`,
+      `"${text}" has host bits set; use `,
     );
   },
 );

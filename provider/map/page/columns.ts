@@ -1,8 +1,8 @@
-/** Height of a line, in pixels, as the style sheet has it. */
+/** Height of a line, in pixels. Must equal the height in the style sheet. */
 const LINE = 48;
 
 const lists: Readonly<Record<Side, HTMLElement>> = { keys: byId("keys"), devices: byId("devices") };
-/** The line of each list that the Tab key comes to. */
+/** Id of the line in each list that the Tab key focuses. */
 const entry: Record<Side, string | undefined> = { keys: undefined, devices: undefined };
 
 function drawColumns(state: Shown): void {
@@ -47,7 +47,7 @@ function newLine(enter: d3Enter): d3Line {
   line.append("span").attr("class", "state");
   for (const change of ["gained", "lost"])
     line.append("span").attr("class", `badge ${change}`).attr("aria-hidden", "true");
-  line.append("span").attr("class", "said");
+  line.append("span").attr("class", "summary");
   return line;
 }
 
@@ -68,7 +68,7 @@ function fillLine(this: HTMLElement, row: Row): void {
   set("name", row.name);
   set("detail", row.detail);
   set("state", row.state ?? "");
-  set("said", changesInWords(row));
+  set("summary", changesInWords(row));
   for (const change of ["gained", "lost"] as const) {
     const count = row.counts[change];
     set(`badge.${change}`, count === 0 ? "" : `${SIGN[change]}${count}`);
@@ -91,7 +91,10 @@ function focusLine(row: Row | undefined): void {
   line.scrollIntoView({ block: "nearest" });
 }
 
-/** The keys of the tree pattern (WAI-ARIA practices); those that have no use there go over to the other list. */
+/**
+ * Handles clicks and the keys of the tree pattern (WAI-ARIA practices). Arrow keys without a function in the pattern
+ * move to the other list.
+ */
 function listen(side: Side): void {
   const list = lists[side];
   list.addEventListener("click", (event) => {

@@ -1,8 +1,8 @@
-/** How far beyond an edge of the picture a link goes on whose end is out of sight. */
+/** Distance in pixels that a link extends beyond the edge of the picture if its end is out of sight. */
 const BEYOND = 28;
-/** How far gained and lost links between the same lines are apart. */
+/** Vertical offset of links in pixels, so that gained and lost links between the same lines do not overlap. */
 const APART: Readonly<Record<Change, number>> = { gained: -9, lost: 9, kept: 0 };
-/** The most saturated changes are drawn last, on top. */
+/** Drawing order. The most saturated changes are last, on top. */
 const DRAWN = ["kept", "lost", "gained"] as const;
 
 type Weight = "faint" | "plain" | "strong";
@@ -10,7 +10,7 @@ type Weight = "faint" | "plain" | "strong";
 const picture = byId("links") as HTMLElement & SVGSVGElement;
 const curve = d3.linkHorizontal();
 
-/** Draws the links between the lines that are in sight; one path for all of a kind, which is quick at any size. */
+/** Draws the links of all visible lines. Each kind of link is one path, which is fast for any number of links. */
 function drawLinks(state: Shown): void {
   const { width, height } = picture.getBoundingClientRect();
   const ends = {
@@ -22,7 +22,7 @@ function drawLinks(state: Shown): void {
   const marks = new Map<string, Mark>();
   for (const [key, from] of ends.keys.entries()) {
     for (const [device, to] of ends.devices.entries()) {
-      if (!from.seen && !to.seen) continue;
+      if (!from.visible && !to.visible) continue;
       const bits = bitsAt(state, "keys", key, device);
       if (bits === 0) continue;
       const weight = weightOf(state, chosen, key, device);
@@ -33,8 +33,8 @@ function drawLinks(state: Shown): void {
         const path = curve({ source: [0, start], target: [width, end] }) ?? "";
         paths.set(kind, (paths.get(kind) ?? new Set()).add(path));
         if (change === "kept" || weight === "faint") continue;
-        if (from.seen) marks.set(`l${start}`, { change, x: 14, y: start });
-        if (to.seen) marks.set(`r${end}`, { change, x: width - 14, y: end });
+        if (from.visible) marks.set(`l${start}`, { change, x: 14, y: start });
+        if (to.visible) marks.set(`r${end}`, { change, x: width - 14, y: end });
       }
     }
   }
@@ -43,15 +43,15 @@ function drawLinks(state: Shown): void {
 
 interface End {
   readonly y: number;
-  readonly seen: boolean;
+  readonly visible: boolean;
 }
 
 function visibleEnds(side: Side, count: number, height: number): End[] {
   const { scrollTop } = lists[side];
   return Array.from({ length: count }, (_, place) => {
     const y = place * LINE + LINE / 2 - scrollTop;
-    const seen = y >= 0 && y <= height;
-    return { y: Math.min(Math.max(y, -BEYOND), height + BEYOND), seen };
+    const visible = y >= 0 && y <= height;
+    return { y: Math.min(Math.max(y, -BEYOND), height + BEYOND), visible };
   });
 }
 

@@ -1,15 +1,15 @@
-/** Fills what does not change: title, facts, summary, notes. */
+/** Fills the parts of the page that do not depend on the filters: title, facts, summary and notes. */
 function drawHead(): void {
   const { title: text, subtitle, notes } = data;
   byId("title").textContent = shown(text);
   document.title = shown(text);
   const { project, stack, service, when, domain } = subtitle;
-  const facts = Object.entries({ Project: project, Stack: stack, Service: service, Made: when });
+  const facts = Object.entries({ Project: project, Stack: stack, Service: service, Created: when });
   for (const [name, value] of facts)
-    if (value !== undefined) byId("facts").append(made("div", {}, ...factOf([name, shown(value)])));
+    if (value !== undefined) byId("facts").append(newElement("div", {}, ...factOf([name, shown(value)])));
   byId("domain").textContent = shown(domain);
   for (const change of CHANGES) drawCard(change);
-  for (const note of notes) byId("notes-list").append(made("li", { text: shown(note) }));
+  for (const note of notes) byId("notes-list").append(newElement("li", { text: shown(note) }));
   byId("notes").hidden = notes.length === 0;
 }
 
@@ -46,14 +46,14 @@ function drawChoices(): void {
 
 function addOptions(list: HTMLElement, texts: readonly string[]): void {
   for (const text of [...new Set(texts)].sort(collator.compare)) {
-    const option = made("option", { text: shown(text) });
+    const option = newElement("option", { text: shown(text) });
     option.value = text;
     list.append(option);
   }
 }
 
 const PRINTED_MAX = 2000;
-/** How long the reader must pause for a filter to be applied, in milliseconds. */
+/** Delay between the last input and the application of a filter, in milliseconds. */
 const PAUSE = 80;
 
 const controls = Object.fromEntries(
@@ -141,12 +141,12 @@ function filterSoon(): void {
 
 function switchTheme(): void {
   document.documentElement.dataset.theme = themeNow() === "dark" ? "light" : "dark";
-  sayTheme();
+  labelTheme();
 }
 
-const darkWanted = matchMedia("(prefers-color-scheme: dark)");
-const themeNow = () => document.documentElement.dataset.theme ?? (darkWanted.matches ? "dark" : "light");
-function sayTheme(): void {
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const themeNow = () => document.documentElement.dataset.theme ?? (prefersDark.matches ? "dark" : "light");
+function labelTheme(): void {
   byId("theme").textContent = themeNow() === "dark" ? "Light theme" : "Dark theme";
 }
 
@@ -160,7 +160,7 @@ form.addEventListener("input", filterSoon);
 form.addEventListener("reset", filterSoon);
 form.addEventListener("submit", (event) => event.preventDefault());
 byId("theme").addEventListener("click", switchTheme);
-darkWanted.addEventListener("change", sayTheme);
+prefersDark.addEventListener("change", labelTheme);
 byId("details-close").addEventListener("click", () => {
   const row = state.selected && state.rows[state.selected.side].find(({ id }) => id === state.selected?.id);
   clear();
@@ -170,9 +170,9 @@ byId("details").addEventListener("keydown", (event) => {
   if (event.key === "Escape") byId("details-close").click();
 });
 byId("list-more").addEventListener("click", () => drawList(state, listedLines + PAGE));
-// Paper has no button to press.
+// A printed page has no button that shows more lines.
 addEventListener("beforeprint", () => drawList(state, PRINTED_MAX));
 new ResizeObserver(drawLinksSoon).observe(picture);
-sayTheme();
+labelTheme();
 drawMap();
 drawView();

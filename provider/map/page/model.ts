@@ -1,4 +1,4 @@
-// The scripts of the page share one scope: they are joined, in the order of `PAGE_SCRIPTS`, and run as one.
+// The scripts of the page share one scope: they are concatenated in the order of `PAGE_SCRIPTS` and run as one script.
 
 type MapData = import("../data.ts").AccessMapData;
 type MapEdge = import("../data.ts").MapEdge;
@@ -7,7 +7,7 @@ type Side = "keys" | "devices";
 
 declare const d3: typeof import("d3-selection") & typeof import("d3-shape");
 
-/** Changes as bits, so that many of them are one number. */
+/** Changes as bits, so that one number can contain several changes. */
 const BIT = { gained: 1, lost: 2, kept: 4 } as const;
 const CHANGES = ["gained", "lost", "kept"] as const;
 const SIGN: Readonly<Record<Change, string>> = { gained: "+", lost: "−", kept: "=" };
@@ -31,8 +31,8 @@ const deviceSets = data.deviceSets.map((runs) => {
 const devicesOf = (edge: MapEdge): readonly number[] => deviceSets[edge.devices] ?? [];
 
 /**
- * A name as it can be shown: what has no shape of its own, or turns the direction of reading, is spelled out, so that
- * no name looks like another one.
+ * Returns a name in a form that is safe to show. Invisible characters and characters that change the reading direction
+ * become code points, so that different names never look the same.
  */
 function shown(text: string): string {
   return text.replace(
@@ -53,21 +53,21 @@ function keyTitle(index: number): string {
   return owner === undefined ? keyName(index) : `${shown(owner)} · ${keyName(index)}`;
 }
 
-/** A fingerprint's begin, which is enough to tell keys apart at a glance. */
+/** Returns the beginning of a fingerprint, which is usually enough to distinguish keys. */
 const shortFingerprint = (text: string) => (text.length > 20 ? `${shown(text.slice(0, 19))}…` : shown(text));
 
 const FILTERS = ["text", "person", "key", "tag", "device", "login"] as const;
 
-/** What the reader wants to see; empty texts match everything. */
+/** The selected filters. Empty texts match everything. */
 type Filters = Readonly<Record<(typeof FILTERS)[number], string>> & {
   readonly change: "all" | "changed" | Change;
 };
 
 interface View {
   readonly filtered: boolean;
-  /** For each key and device, one after the other, the bits of what is between them. */
+  /** A table in row-major order with one row for each key: the bits of the changes between a key and a device. */
   readonly pairs: Uint8Array;
-  /** Edges that have a device left, with these devices. */
+  /** Edges that match the filters, with their matching devices. */
   readonly edges: readonly VisibleEdge[];
 }
 
@@ -98,7 +98,7 @@ const deviceHasText = (index: number, text: string) =>
 const changeMatches = (change: Change, wanted: Filters["change"]) =>
   wanted === "all" || change === wanted || (wanted === "changed" && change !== "kept");
 
-/** Applies the filters. A search finds an access by its key or by its device. */
+/** Applies the filters. The search text can match the key or the device of an access. */
 function viewOf(raw: Filters): View {
   const filters = lowered(raw);
   const width = data.devices.length;

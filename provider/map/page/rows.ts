@@ -3,7 +3,7 @@ const GROUPS_MAX = 400;
 
 type Counts = Readonly<Record<Change, number>>;
 
-/** One line of a list: a key or device, a group of them, or what is left of a list that is cut. */
+/** One line of a list: a key or device, a group of them, or the remaining items of a truncated list. */
 interface Row {
   readonly id: string;
   readonly side: Side;
@@ -13,12 +13,12 @@ interface Row {
   readonly name: string;
   readonly detail: string;
   readonly state: "new" | "removed" | undefined;
-  /** Places of the keys or devices that it stands for. */
+  /** Indexes of the keys or devices that the line represents. */
   readonly members: readonly number[];
   readonly counts: Counts;
 }
 
-/** Bits of what a key, or device, has with anything of the other side. */
+/** Returns for each key or device of a side the bits of its changes with all items of the other side. */
 function bitsOfAll(view: View, side: Side): Uint8Array {
   const bits = new Uint8Array(data[side].length);
   eachPair(view, (key, device, bit) => {
@@ -28,14 +28,14 @@ function bitsOfAll(view: View, side: Side): Uint8Array {
   return bits;
 }
 
-/** Visits the keys and devices that have something with each other. */
+/** Visits each pair of a key and a device with access between them. */
 function eachPair({ pairs }: View, visit: (key: number, device: number, bits: number) => void): void {
   const width = data.devices.length;
   for (const [place, bits] of pairs.entries())
     if (bits !== 0) visit(Math.floor(place / width), place % width, bits);
 }
 
-/** How many of the other side the members, together, have each change with. */
+/** Counts for each change the items of the other side that have this change with at least one of the members. */
 function countsOf(view: View, side: Side, members: readonly number[]): Counts {
   const width = data.devices.length;
   const others = data[side === "keys" ? "devices" : "keys"].length;
@@ -56,7 +56,7 @@ interface LiveGroup {
   readonly changed: boolean;
 }
 
-/** The lines of a list, changed ones first; with filters, only those that have something left. */
+/** Returns the lines of a list, with changed lines first. If filters are set, only lines with matching access. */
 function rowsOf(view: View, side: Side, open: ReadonlySet<string>): Row[] {
   const bits = bitsOfAll(view, side);
   const isChanged = (index: number) => ((bits[index] ?? 0) & (BIT.gained | BIT.lost)) !== 0;
@@ -109,12 +109,12 @@ function restRow(view: View, side: Side, id: string, members: readonly number[],
   return {
     ...{ id, side, kind: "rest", level, open: false, state: undefined, members },
     name: plural(members.length, side === "keys" ? "more key" : "more device"),
-    detail: "folded away; a filter finds them",
+    detail: "hidden; use a filter to find them",
     counts: countsOf(view, side, members),
   };
 }
 
-/** Where the links of each key and device end: their own line, or that of the closed group that has them. */
+/** Returns for each key or device the index of the line at which its links end: its own line, or its closed group. */
 function rowPlaces(side: Side, rows: readonly Row[]): Int32Array {
   const places = new Int32Array(data[side].length).fill(-1);
   for (const [place, { kind, open, members }] of rows.entries()) {
@@ -124,7 +124,7 @@ function rowPlaces(side: Side, rows: readonly Row[]): Int32Array {
   return places;
 }
 
-/** Bits of what is between the lines of both lists: a table, line by line of the keys. */
+/** Returns the bits of the changes between the lines of both lists: a table with one row for each line of the keys. */
 function bitsBetween(view: View, keyRows: readonly Row[], deviceRows: readonly Row[]): Uint8Array {
   const [ofKey, ofDevice] = [rowPlaces("keys", keyRows), rowPlaces("devices", deviceRows)];
   const bits = new Uint8Array(keyRows.length * deviceRows.length);
@@ -135,16 +135,16 @@ function bitsBetween(view: View, keyRows: readonly Row[], deviceRows: readonly R
   return bits;
 }
 
-/** What the signs of a line say, in words, for those who do not see them. */
+/** Describes the signs of a line in words, for screen readers. */
 function changesInWords({ side, counts }: Row): string {
   const [other, verbs] =
     side === "keys"
       ? ["device", { gained: "gains", lost: "loses", kept: "keeps" }]
       : ["key", { gained: "gained by", lost: "lost by", kept: "kept by" }];
-  const said = CHANGES.filter((change) => counts[change] > 0).map(
+  const phrases = CHANGES.filter((change) => counts[change] > 0).map(
     (change) => `${verbs[change]} ${plural(counts[change], other)}`,
   );
-  return said.join(", ") || "no access";
+  return phrases.join(", ") || "no access";
 }
 
 interface Selected {
@@ -162,13 +162,13 @@ interface Shown {
 
 const otherSide = (side: Side): Side => (side === "keys" ? "devices" : "keys");
 
-/** Bits between a line and one of the other side. */
+/** Returns the bits of the changes between a line and a line of the other side. */
 function bitsAt({ between, rows }: Shown, side: Side, place: number, other: number): number {
   const [key, device] = side === "keys" ? [place, other] : [other, place];
   return between[key * rows.devices.length + device] ?? 0;
 }
 
-/** Places of the lines that the selection is made of: an open group's are those of its members. */
+/** Returns the indexes of the selected lines. The selection of an open group includes the lines of its members. */
 function selectedPlaces({ rows, selected }: Shown): ReadonlySet<number> {
   if (!selected) return new Set();
   const { side, id, members } = selected;
@@ -176,7 +176,7 @@ function selectedPlaces({ rows, selected }: Shown): ReadonlySet<number> {
   return new Set(rows[side].flatMap((row, place) => (inside(row) ? [place] : [])));
 }
 
-/** Places of the other side's lines that the selection has something with, with the bits of it. */
+/** Returns the indexes of the other side's lines that are connected to the selection, with the bits of the changes. */
 function connectedPlaces(state: Shown): ReadonlyMap<number, number> {
   const connected = new Map<number, number>();
   const { selected } = state;

@@ -3,7 +3,7 @@ interface Cell {
   readonly change?: Change;
 }
 
-function made<K extends keyof HTMLElementTagNameMap>(
+function newElement<K extends keyof HTMLElementTagNameMap>(
   name: K,
   { text, className }: { readonly text?: string; readonly className?: string } = {},
   ...children: readonly HTMLElement[]
@@ -15,12 +15,15 @@ function made<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** The columns of a table of edges. A key has its owner beside it in `Key` and not in `Name`, which is headed alike. */
+/**
+ * The columns of a table of edges. `Key` contains the key and its owner, `Name` only the key. Both have the header
+ * "Key".
+ */
 const COLUMNS = {
   Change: ({ edge }) => ({ text: `${SIGN[edge.change]} ${edge.change}`, change: edge.change }),
   Person: ({ edge }) => {
     const owner = data.keys[edge.key]?.owner;
-    return { text: owner === undefined ? "not known" : shown(owner) };
+    return { text: owner === undefined ? "unknown" : shown(owner) };
   },
   Key: ({ edge }) => ({ text: keyTitle(edge.key) }),
   Name: ({ edge }) => ({ text: keyName(edge.key) }),
@@ -33,8 +36,8 @@ const COLUMNS = {
 type Column = keyof typeof COLUMNS;
 
 /**
- * A table of edges, in a box that scrolls, for the keyboard too.
- * @param reasons whether the reason of each edge stands below its line, over the width of the table
+ * Creates a table of edges in a box that scrolls and that the keyboard can focus.
+ * @param reasons true to show the reason of each edge below its line, over the width of the table
  */
 function tableOf(
   caption: string,
@@ -42,29 +45,29 @@ function tableOf(
   edges: readonly VisibleEdge[],
   reasons: boolean,
 ): HTMLElement {
-  const table = made("table", {}, made("caption", { text: caption }));
+  const table = newElement("table", {}, newElement("caption", { text: caption }));
   const head = table.createTHead().insertRow();
   for (const column of columns) {
-    const cell = made("th", { text: column === "Name" ? "Key" : column });
+    const cell = newElement("th", { text: column === "Name" ? "Key" : column });
     cell.scope = "col";
     head.append(cell);
   }
   for (const edge of edges) {
-    const part = made("tbody");
+    const part = newElement("tbody");
     const line = part.insertRow();
     for (const column of columns) {
       const { text, change }: Cell = COLUMNS[column](edge);
-      line.insertCell().append(made("bdi", { text, ...(change && { className: `change ${change}` }) }));
+      line.insertCell().append(newElement("bdi", { text, ...(change && { className: `change ${change}` }) }));
     }
     if (reasons) {
       const wide = part.insertRow().insertCell();
       wide.colSpan = columns.length;
       wide.className = "below";
-      wide.append(made("bdi", { text: reasonOf(edge.edge) }));
+      wide.append(newElement("bdi", { text: reasonOf(edge.edge) }));
     }
     table.append(part);
   }
-  const box = made("div", { className: "scroll" }, table);
+  const box = newElement("div", { className: "scroll" }, table);
   box.tabIndex = 0;
   box.setAttribute("role", "region");
   box.setAttribute("aria-label", caption);
@@ -73,7 +76,7 @@ function tableOf(
 
 const NAMES_MAX = 4;
 
-/** Devices by name where they are few, and else by group. */
+/** Lists up to {@link NAMES_MAX} devices by name, and more devices by group. */
 function devicesInWords(devices: readonly number[]): string {
   if (devices.length <= NAMES_MAX) return devices.map(deviceName).join(", ");
   const set = new Set(devices);
@@ -97,7 +100,7 @@ function reasonOf({ change, rule, cause }: MapEdge): string {
 
 const listed = (texts: readonly string[]) => texts.map(shown).join(", ");
 
-/** Addresses of an edge; many differ in nothing from any. */
+/** Lists the addresses of an edge, or "any address" if the edge has all evaluated addresses. */
 function addressesOf({ addresses }: MapEdge): string {
   return addresses.length === data.addresses.length ? "any address" : listed(addresses);
 }
@@ -112,7 +115,7 @@ const DETAILS_MAX = 200;
 
 const panel = byId("details-body");
 
-/** Shows what was chosen; with nothing chosen, what changes. */
+/** Shows the details of the selected line, or an overview of the changes if no line is selected. */
 function drawDetails(state: Shown): void {
   const { selected } = state;
   byId("details-close").hidden = selected === undefined;
@@ -123,13 +126,13 @@ function drawDetails(state: Shown): void {
 }
 
 function drawOverview({ view }: Shown): void {
-  byId("details-title").textContent = "What changes";
+  byId("details-title").textContent = "Changes";
   const changed = inOrder(view.edges.filter(({ edge }) => edge.change !== "kept"));
   if (changed.length === 0) {
-    panel.replaceChildren(made("p", { text: "Nobody gains or loses anything of what is shown." }));
+    panel.replaceChildren(newElement("p", { text: "No key gains or loses access in this view." }));
     return;
   }
-  const hint = made("p", { className: "hint", text: "Choose a key or a device to see all about it." });
+  const hint = newElement("p", { className: "hint", text: "Select a key or a device to see its details." });
   panel.replaceChildren(
     hint,
     ...limited("Gained and lost", ["Change", "Key", "Login", "Devices"], changed, false),
@@ -143,7 +146,7 @@ function drawRow({ view }: Shown, row: Row): void {
     row.side === "keys"
       ? [factsOfKeys(row), tableOfKeys(view, members)]
       : [factsOfDevices(row), tableOfDevices(view, members)];
-  panel.replaceChildren(made("dl", { className: "facts" }, ...facts.flatMap(factOf)), ...table);
+  panel.replaceChildren(newElement("dl", { className: "facts" }, ...facts.flatMap(factOf)), ...table);
 }
 
 type Fact = readonly [name: string, value: string];
@@ -153,7 +156,7 @@ function factsOfKeys({ members, counts }: Row): Fact[] {
   if (members.length > 1) return [["Keys", members.map(keyName).join(", ")], reach];
   const [index = 0] = members;
   const { fingerprint = "", owner } = data.keys[index] ?? {};
-  const person = owner === undefined ? "not known" : shown(owner);
+  const person = owner === undefined ? "unknown" : shown(owner);
   return [["Key", keyName(index)], ["Fingerprint", shown(fingerprint)], ["Person", person], reach];
 }
 
@@ -171,14 +174,14 @@ const countsInWords = (counts: Counts, one: string): string =>
     .join(", ") || "nothing";
 
 const factOf = ([name, value]: Fact): HTMLElement[] => [
-  made("dt", { text: name }),
-  made("dd", {}, made("bdi", { text: value })),
+  newElement("dt", { text: name }),
+  newElement("dd", {}, newElement("bdi", { text: value })),
 ];
 
 function tableOfKeys({ edges }: View, members: ReadonlySet<number>): HTMLElement[] {
   const own = inOrder(edges.filter(({ edge }) => members.has(edge.key)));
   const key: readonly Column[] = members.size > 1 ? ["Name"] : [];
-  return limited("What it reaches, and why", ["Change", ...key, "Login", "Devices", "From"], own, true);
+  return limited("Reachable devices, with reasons", ["Change", ...key, "Login", "Devices", "From"], own, true);
 }
 
 function tableOfDevices({ edges }: View, members: ReadonlySet<number>): HTMLElement[] {
@@ -186,7 +189,7 @@ function tableOfDevices({ edges }: View, members: ReadonlySet<number>): HTMLElem
     .map(({ edge, devices }) => ({ edge, devices: devices.filter((device) => members.has(device)) }))
     .filter(({ devices }) => devices.length > 0);
   const some: readonly Column[] = members.size > 1 ? ["Devices"] : [];
-  return limited("Who reaches it, and why", ["Change", "Key", "Login", ...some, "From"], inOrder(own), true);
+  return limited("Keys with access, with reasons", ["Change", "Key", "Login", ...some, "From"], inOrder(own), true);
 }
 
 function limited(
@@ -195,20 +198,20 @@ function limited(
   edges: readonly VisibleEdge[],
   reasons: boolean,
 ): HTMLElement[] {
-  if (edges.length === 0) return [made("p", { text: "No access, of what is shown." })];
+  if (edges.length === 0) return [newElement("p", { text: "No access in this view." })];
   const table = tableOf(caption, columns, edges.slice(0, DETAILS_MAX), reasons);
   if (edges.length <= DETAILS_MAX) return [table];
-  const text = `${plural(edges.length - DETAILS_MAX, "more line")} are folded away: filter to see them.`;
-  return [table, made("p", { className: "hint", text })];
+  const text = `Hidden: ${plural(edges.length - DETAILS_MAX, "more line")}. Use a filter to see them.`;
+  return [table, newElement("p", { className: "hint", text })];
 }
 
-/** Lines that the table has at first, and that each press of the button adds. */
+/** Number of lines that the table shows at first, and that each press of the button adds. */
 const PAGE = 100;
 
 let listedLines = PAGE;
 const LISTED = ["Change", "Person", "Name", "Login", "Devices", "From", "Rule and reason"] as const;
 
-/** The whole view as a table: the same as the picture, for those who do not see it, and for paper. */
+/** Shows the whole view as a table: the content of the picture, for screen readers and for printing. */
 function drawList({ view }: Shown, lines = PAGE): void {
   listedLines = lines;
   const edges = inOrder(view.edges);
@@ -216,7 +219,7 @@ function drawList({ view }: Shown, lines = PAGE): void {
   byId("list-body").replaceChildren(
     edges.length > 0
       ? tableOf(caption, LISTED, edges.slice(0, lines), false)
-      : made("p", { text: "Nothing to show." }),
+      : newElement("p", { text: "No access matches the filters." }),
   );
   byId("list-more").hidden = edges.length <= lines;
 }
