@@ -4,7 +4,7 @@ import { type KindOfProgram, type NamedObject, type ProgramFile, uniqueNames } f
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Inputs with calls of helpers in place of the patterns that are exactly theirs. */
+/** Replaces each pattern that a helper returns for some arguments by a call of that helper. */
 export const withHelpers = (inputs: Values): Values =>
   Object.fromEntries(
     Object.entries(inputs).map(([name, value]) => {
@@ -16,7 +16,7 @@ export const withHelpers = (inputs: Values): Values =>
     }),
   );
 
-/** More objects of a kind are rows of a data file. */
+/** Maximum number of objects of a kind that are declared one by one. More objects become rows of a data file. */
 const DECLARED_MAX = 12;
 
 export interface Declaration extends NamedObject {
@@ -29,8 +29,8 @@ export const declarationOf = (object: NamedObject): Declaration => ({
 });
 
 /**
- * The objects that are declared one by one, by their kind, and the values that they share. A kind that has too many objects
- * for that has no entry.
+ * Returns the objects that are declared one by one, by kind, and their shared values. A kind with more than
+ * {@link DECLARED_MAX} objects has no entry.
  */
 export function declarationsOf(kinds: readonly KindOfProgram[]): {
   readonly declared: ReadonlyMap<KindOfProgram, readonly Declaration[]>;
@@ -41,16 +41,16 @@ export function declarationsOf(kinds: readonly KindOfProgram[]): {
   return { declared, shared: sharedValues([...declared.values()].flat().map(({ args }) => args)) };
 }
 
-/** A value that several declarations have, and its name. */
+/** A value that several declarations have, and the name of its variable. */
 interface SharedValue {
   readonly name: string;
   readonly value: unknown;
 }
 
-/** Shared values by their text, in the order in which they are met. */
+/** Shared values by their text, in the order of their first use. */
 export type SharedValues = ReadonlyMap<string, SharedValue>;
 
-/** The inputs, with what `referring` returns in place of shared values. */
+/** Replaces the shared values in inputs by the results of `referring`. */
 export const withShared = (
   inputs: Values,
   shared: SharedValues,
@@ -64,10 +64,10 @@ export const withShared = (
   );
 
 const SHARED_MIN = 3;
-/** A shorter value is as clear as a name for it. */
+/** Minimum length of the text of a shared value. A shorter value is as clear as a variable name. */
 const LENGTH_MIN = 16;
 
-/** The inputs that values are shared of, and how the names begin. */
+/** The inputs whose values can be shared, and the prefixes of the variable names. */
 const PREFIXES: Readonly<Record<string, string>> = { username: "login", sourceIp: "from", filter: "on" };
 
 export function sharedValues(declarations: readonly Values[]): SharedValues {
@@ -94,7 +94,7 @@ export function sharedValues(declarations: readonly Values[]): SharedValues {
 
 const IDENTIFIER_MAX = 40;
 
-/** `login("root", "ana")` as `loginRootAna`, `cidr("10.0.0.0/8")` as `from10_0_0_0_8`. */
+/** Returns a variable name: `loginRootAna` for `login("root", "ana")`, `from10_0_0_0_8` for `cidr("10.0.0.0/8")`. */
 function identifierOf(prefix: string, text: string): string {
   if (text === '{ hostname: ".*" }') return "onEveryDevice";
   const words = text.replace(/^(login|cidr)\(|\{ hostname: (hostname\()?/, "").match(/[A-Za-z]+|[0-9]+/g);
@@ -105,10 +105,10 @@ function identifierOf(prefix: string, text: string): string {
   return joined === prefix ? `${prefix}Pattern` : joined.slice(0, IDENTIFIER_MAX);
 }
 
-/** A pattern that a row may give by what a helper makes it of. */
+/** A pattern that a row can replace by the arguments of a helper. */
 interface Column {
   readonly input: string;
-  /** The row's field in its place. */
+  /** The field of the row that contains the arguments. */
   readonly field: string;
   readonly helper: "login" | "cidr";
   readonly what: string;
@@ -125,20 +125,20 @@ const COLUMNS: readonly Column[] = [
 
 /** Many objects of a kind as rows, by the resources' names. */
 export interface Table {
-  /** A file that people edit, one row a line. */
+  /** A file for editing, with one line for each row. */
   readonly data: ProgramFile;
-  /** The input that a row may leave out, since the resource's name says it; undefined where no row does. */
+  /** The input that defaults to the resource's name in rows without it; undefined if all rows have it. */
   readonly fills: string | undefined;
   readonly columns: readonly Column[];
   readonly notes: readonly string[];
 }
 
-/** @param nameIn how an input is called in rows */
+/** @param nameIn returns the name of an input in rows */
 export function tableOf(
   { file, objects, ...kind }: KindOfProgram,
   nameIn = (input: string): string => input,
 ): Table {
-  // Where an object says nothing of it, its row must not be taken to.
+  // If an object lacks this input, its row must not get the resource's name as a default.
   const naming = objects.every(({ inputs }) => kind.naming !== undefined && kind.naming in inputs)
     ? kind.naming
     : undefined;
@@ -151,13 +151,13 @@ export function tableOf(
     input: nameIn(column.input),
   }));
   return {
-    // In a folder of its own: Node.js takes `./keys` for keys.json rather than for keys.ts.
+    // In a separate folder, since Node.js resolves `./keys` to keys.json before keys.ts.
     data: { path: `data/${file}.json`, text: `{\n${lines.join(",\n")}\n}\n` },
     fills,
     columns,
     notes: [
-      ...(fills ? [`Where it has no ${fills}, that is the name too.`] : []),
-      ...columns.map(({ input, field, what }) => `Its ${field} are ${what}; a ${input} is a pattern.`),
+      ...(fills ? [`Default of ${fills}: the resource's name.`] : []),
+      ...columns.map(({ input, field, what }) => `The field ${field} contains ${what}; ${input} is a pattern.`),
     ],
   };
 }
@@ -176,17 +176,17 @@ function rowOf(
   return Object.fromEntries(entries);
 }
 
-/** Special in patterns, unless a backslash stands before it. */
-const SPECIAL = /^(?:[^\\^$.|?*+()[\]{}]|\\[\\^$.|?*+()[\]{}])+$/u;
+/** Matches a pattern in which a backslash precedes all special characters. */
+const ESCAPED = /^(?:[^\\^$.|?*+()[\]{}]|\\[\\^$.|?*+()[\]{}])+$/u;
 
-/** The names that `login` or `hostname` made the pattern of; undefined where neither did. */
+/** Returns the call of `login` or `hostname` that results in the pattern; undefined if there is none. */
 export function namesIn(helper: "login" | "hostname", pattern: string): HelperCall | undefined {
   const parts = alternativesIn(pattern) ?? [];
-  const args = parts.map((part) => (SPECIAL.test(part) ? part.replaceAll(/\\(.)/gu, "$1") : ""));
+  const args = parts.map((part) => (ESCAPED.test(part) ? part.replaceAll(/\\(.)/gu, "$1") : ""));
   return checked(helper, args, pattern);
 }
 
-/** The ranges that `cidr` made the pattern of; undefined where it did not. */
+/** Returns the call of `cidr` that results in the pattern; undefined if there is none. */
 export function rangesIn(pattern: string): HelperCall | undefined {
   const args = (alternativesIn(pattern) ?? []).map(rangeOf);
   return args.every((range) => range !== undefined) ? checked("cidr", args, pattern) : undefined;
@@ -207,7 +207,7 @@ function checked(
   }
 }
 
-/** The whole of `^a$`, or the alternatives of `^(a|b)$`, of which each may have groups of its own. */
+/** Returns `a` for `^a$`, and the alternatives for `^(a|b)$`. Alternatives can contain groups. */
 function alternativesIn(pattern: string): string[] | undefined {
   const inner = /^\^(.*)\$$/su.exec(pattern)?.[1];
   if (inner === undefined) return undefined;
@@ -228,7 +228,7 @@ function alternativesIn(pattern: string): string[] | undefined {
   return parts.length > 1 ? parts : [inner];
 }
 
-/** The range of four octets; undefined where they are none. */
+/** Returns the range of a pattern of four octets; undefined for other patterns. */
 function rangeOf(pattern: string): string | undefined {
   const octets = pattern.split("\\.").map((octet) => OCTETS.get(octet));
   if (octets.length !== 4 || !octets.every((octet) => octet !== undefined)) return undefined;
@@ -238,14 +238,14 @@ function rangeOf(pattern: string): string | undefined {
 }
 
 /**
- * The octets that a range can have, by their pattern: those of each prefix of each length. `fixed` is how many of the first
- * bits are the same in all of them.
+ * The octets that a range can have, by pattern, for each prefix of each length. `fixed` is the number of leading bits
+ * that all values of the octet have in common.
  */
 const OCTETS: ReadonlyMap<string, { readonly low: number; readonly fixed: number }> = new Map(
   [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((fixed) =>
     Array.from({ length: 2 ** fixed }, (_, index) => {
       const low = index * 2 ** (8 - fixed);
-      // The first octet of a range of such a length.
+      // The pattern of the first octet of a range with this prefix length.
       const [octet = ""] = cidr(`${low}.0.0.0/${fixed}`).slice(1).split("\\.");
       return [octet, { low, fixed }] as const;
     }),

@@ -18,27 +18,32 @@ import { SECRET, SIGNATURE } from "../engineMarks.ts";
 import type { ImportedResource } from "./model.ts";
 
 export interface ImportRun {
-  /** The program's folder, with the settings of the stack. */
+  /** Directory of the program, which contains the settings of the stack. */
   readonly folder: string;
   readonly project: string;
   readonly stack: string;
-  /** Address of the backend that gets the state; undefined for none, so that {@link Imported.deployment} is made. */
+  /** URL of the backend for the state; undefined to keep the state only in {@link Imported.deployment}. */
   readonly backend: string | undefined;
   readonly resources: readonly ImportedResource[];
-  /** Environment of the program; it names service and credential. */
+  /** Environment of the program, with the settings for service and credential. */
   readonly env: NodeJS.ProcessEnv;
   readonly onEvent: (event: EngineEvent) => void;
 }
 
 export interface Imported {
   readonly preview: Plan;
-  /** The state as `pulumi stack import` takes it. Of what was imported no secret is known, so it holds none. */
+  /**
+   * The state in the format of `pulumi stack import`. It contains no secrets, since the service does not return them.
+   */
   readonly deployment: unknown;
 }
 
 const ENTRY = ".gatehouse-import.cjs";
 
-/** Every resource becomes the object that it is declared as, by the option `import`, which no program keeps. */
+/**
+ * A wrapper of the program that adds the option `import` to all resources. The program itself does not get the
+ * option.
+ */
 const PROGRAM = `const { readFileSync } = require("node:fs");
 const { runtime } = require("@pulumi/pulumi");
 
@@ -51,10 +56,10 @@ module.exports = require("./index");
 `;
 
 /**
- * Makes the state of a program whose resources are objects that are there already: runs it once, with every resource
- * imported. The engine compares each object with what the program declares, and nothing is written to the service.
- * Always by the embedded engine: the Pulumi CLI imports no dynamic resources; it goes on with the state.
- * @throws what opening a stack and running it throw; UpdateFailedError also where an object is not as declared
+ * Creates the state of a program for existing objects: runs the program once and imports all resources. The engine
+ * compares each object with its declaration, and writes nothing to the service. The run always uses the embedded
+ * engine, since the Pulumi CLI cannot import dynamic resources. The Pulumi CLI can use the state afterwards.
+ * @throws the errors of opening and running a stack; UpdateFailedError also if an object differs from its declaration
  */
 export async function importState(run: ImportRun): Promise<Imported> {
   const folder = resolve(run.folder);
@@ -81,16 +86,19 @@ export async function importState(run: ImportRun): Promise<Imported> {
   }
 }
 
-/** An up would delete what the program does not declare. @throws EngineError (`import`) where the stack has resources */
+/**
+ * Checks that the stack is empty, since `up` would delete resources that the program does not declare.
+ * @throws EngineError (`import`) if the stack has resources
+ */
 async function requireEmpty(stack: Stack): Promise<void> {
   if ((await stack.resources()).length === 0) return;
   throw new EngineError(
     "import",
-    `the stack ${stack.stack} of the project ${stack.project} has resources already; name another with --stack, or another project with --project`,
+    `the stack ${stack.stack} of the project ${stack.project} already has resources; use another stack (--stack) or project (--project)`,
   );
 }
 
-/** @throws EngineError (`import`) naming what the program did not declare when it ran */
+/** @throws EngineError (`import`) with the resources that the program did not declare when it ran */
 function requireAll(resources: readonly ImportedResource[], { steps }: Result): void {
   const done = new Set(steps.map(({ type, name }) => `${type}::${name}`));
   const missing = resources.filter(({ type, name }) => !done.has(`${type}::${name}`));
@@ -98,23 +106,23 @@ function requireAll(resources: readonly ImportedResource[], { steps }: Result): 
   const names = missing.slice(0, 5).map(({ name }) => name);
   throw new EngineError(
     "import",
-    `${missing.length} resources of the written program were not declared when it ran: ${names.join(", ")}; the state is not whole`,
+    `${missing.length} resources of the written program were not declared when it ran: ${names.join(", ")}; the state is incomplete`,
   );
 }
 
-/** Where the state goes, and the environment to read and write it. */
-interface Place {
+/** The location of the state, and the environment to read and write it. */
+interface StateLocation {
   readonly backend: string;
   readonly settings: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** The user's own backend; else one for the time of the run, with a passphrase of its own. */
+/** Returns the user's backend, or a temporary backend with a random passphrase. */
 async function placeOf(
   { backend, stack, env }: ImportRun,
   folder: string,
   temporary: string,
-): Promise<Place> {
+): Promise<StateLocation> {
   if (backend !== undefined) return { backend, settings: folder, env };
   const settings = join(temporary, "settings");
   const states = join(temporary, "states");
@@ -131,12 +139,12 @@ async function placeOf(
   };
 }
 
-/** Opens the stack with the program's file or folder as `main`. */
+/** Opens the stack in a new project whose `main` is the program's file or directory. */
 async function opened(
   { project, stack, onEvent }: ImportRun,
   folder: string,
   main: string,
-  { backend, settings, env }: Place,
+  { backend, settings, env }: StateLocation,
 ): Promise<Stack> {
   await mkdir(folder);
   const file = { name: project, runtime: "nodejs", main, stackConfigDir: settings };
@@ -154,9 +162,9 @@ async function deploymentOf(stack: Stack): Promise<unknown> {
 }
 
 /**
- * The value with the secrets of imported objects, which nobody knows and which are empty, as the plain values that they
- * are: an import of a state by the Pulumi CLI has no key for secrets of a state that names none.
- * @throws Error where one is not empty
+ * Replaces the secrets of imported objects by plain values. These secrets are unknown and therefore empty texts. The
+ * Pulumi CLI could not decrypt them when it imports the state, since the state contains no secrets provider.
+ * @throws Error if a secret is not empty
  */
 async function plain(value: unknown, decrypt: (text: string) => Promise<string>): Promise<unknown> {
   if (Array.isArray(value)) return Promise.all(value.map((item) => plain(item, decrypt)));
@@ -172,7 +180,7 @@ async function plain(value: unknown, decrypt: (text: string) => Promise<string>)
   return Object.fromEntries(await Promise.all(entries));
 }
 
-/** Whether a program's folder finds the packages that it imports. */
+/** Returns true if the packages that a program imports are installed. @param folder directory of the program */
 export function hasPackages(folder: string): boolean {
   const { resolve: find } = createRequire(join(resolve(folder), "index.js"));
   try {

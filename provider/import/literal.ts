@@ -1,6 +1,6 @@
 import { codeOf, escaping, printable } from "../words.ts";
 
-/** Code that stands for a value, such as a call of a helper. */
+/** Code in place of a literal value, such as a call of a helper. */
 export class Code {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class Code {
   }
 }
 
-/** A call of a helper that returns a pattern, as TypeScript. Other languages write it in their own way. */
+/** A call of a helper that returns a pattern, as TypeScript. Other languages format `helper` and `args` differently. */
 export class HelperCall extends Code {
   readonly helper: "login" | "hostname" | "cidr";
   readonly args: readonly string[];
@@ -30,12 +30,12 @@ interface Notation {
 const WIDTH = 110;
 
 /**
- * A text as TypeScript and JSON write it. What could steer an editor, such as a change of the direction of writing, is
- * escaped, so that a reader sees it.
+ * Returns a text as a literal of TypeScript and JSON. Characters that can hide or reorder text in an editor, such as
+ * direction marks, are escaped.
  */
 export const quoted = (text: string): string => escaped(JSON.stringify(text));
 
-/** With each unit of UTF-16 by its number, as TypeScript and JSON write it. */
+/** Escapes such characters in JSON, each UTF-16 code unit as `\uXXXX`. */
 const escaped = (json: string): string =>
   escaping(json, (char) =>
     char
@@ -44,7 +44,7 @@ const escaped = (json: string): string =>
       .join(""),
   );
 
-/** A value as a file of JSON, likewise. @param indent spaces of each level */
+/** Returns a value as the text of a JSON file, with the same escapes. @param indent number of spaces for each level */
 export const jsonText = (value: unknown, indent: number): string =>
   `${JSON.stringify(value, null, indent).split("\n").map(escaped).join("\n")}\n`;
 
@@ -62,7 +62,7 @@ const JSON_NOTATION: Notation = { ...TYPESCRIPT, member: (key, value) => `${quot
 
 export const inline = (value: unknown): string => lineOf(value, TYPESCRIPT);
 
-/** A value as JSON on one line, with room between its parts. */
+/** Returns a value as JSON on one line, with spaces between its parts. */
 export const jsonLine = (value: unknown): string => lineOf(value, JSON_NOTATION);
 
 function lineOf(value: unknown, notation: Notation): string {
@@ -76,12 +76,12 @@ function lineOf(value: unknown, notation: Notation): string {
 }
 
 /**
- * A value as a formatter writes it: on one line where it fits, else a line for each member.
- * @param room characters that are left on the first line
+ * Formats a value: on one line if it fits, otherwise with one line for each member.
+ * @param available number of characters that are available on the first line
  */
-export function literal(value: unknown, indent = "", room = WIDTH): string {
+export function literal(value: unknown, indent = "", available = WIDTH): string {
   const line = inline(value);
-  if (line.length <= room || value instanceof Code || typeof value !== "object" || value === null)
+  if (line.length <= available || value instanceof Code || typeof value !== "object" || value === null)
     return line;
   const inner = `${indent}  `;
   const entries: readonly (readonly [string, unknown])[] = Array.isArray(value)
@@ -112,8 +112,8 @@ export function construction(
 const LETTERS: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 /**
- * A text as Terraform's language writes it, with no reference in it. As in other languages, what could steer an editor is
- * escaped.
+ * Returns a text as a literal of Terraform's language, without template expressions. Characters that can hide or
+ * reorder text in an editor are escaped.
  */
 const hclQuoted = (text: string): string => {
   const plain = text.toWellFormed().replaceAll(/["\\]/g, "\\$&");
@@ -121,7 +121,7 @@ const hclQuoted = (text: string): string => {
   return `"${escaped.replaceAll(/[$%](?=\{)/g, "$&$&")}"`;
 };
 
-/** A character by its number, as Terraform's language and YAML write it. */
+/** Returns a character as an escape sequence of Terraform's language and YAML. */
 export function characterEscape(char: string): string {
   const digits = codeOf(char);
   return digits.length > 4 ? `\\U${digits.padStart(8, "0")}` : `\\u${digits.padStart(4, "0")}`;
@@ -140,14 +140,16 @@ export const hcl = (value: unknown): string => lineOf(value, HCL);
 
 export const FUNCTIONS = "provider::gatehouse::";
 
-/** A call of a helper, which is a function of the provider. @param args as they are written */
+/**
+ * Returns a call of a helper, which is a function of the Terraform provider. @param args source text of the arguments
+ */
 export const helperCall = (helper: string, args: string): string => `${FUNCTIONS}${helper}(${args})`;
 
 export const hclComment = (text: string): string => `# ${printable(text)}`;
 
 export interface Block {
   readonly head: string;
-  /** Its attributes, in groups between which there is room. */
+  /** The attributes, in groups that blank lines separate. */
   readonly groups: readonly Readonly<Record<string, unknown>>[];
   readonly blocks?: readonly Block[];
 }

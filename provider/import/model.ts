@@ -3,7 +3,7 @@ import { byTexts } from "../words.ts";
 
 export const FORMATS = ["typescript", "yaml", "terraform"] as const;
 
-/** The language of a program; `terraform` is a root module in Terraform's own. */
+/** The language of a program; `terraform` is a root module in Terraform's language. */
 export type Format = (typeof FORMATS)[number];
 
 export interface ProgramOptions {
@@ -12,9 +12,11 @@ export interface ProgramOptions {
   readonly tenant: string;
   readonly service: string;
   readonly format: Format;
-  /** Resources of the plugin in place of dynamic ones; always so in YAML. */
+  /** True to declare resources of the plugin instead of dynamic resources. YAML programs always use the plugin. */
   readonly plugin: boolean;
-  /** Every resource says `adopt: true`, for a program without a state. What cannot be adopted is left out. */
+  /**
+   * True to add `adopt: true` to all resources, for a program without a state. Omits objects that cannot be adopted.
+   */
   readonly adopt: boolean;
 }
 
@@ -23,7 +25,7 @@ export interface ProgramFile {
   readonly text: string;
 }
 
-/** A resource of a program, and the object that it is on the service. */
+/** A resource of a program, and the id of its object on the service. */
 export interface ImportedResource {
   readonly type: string;
   readonly name: string;
@@ -39,11 +41,11 @@ export interface Program {
 export interface KindOfFile {
   readonly kind: string;
   readonly file: string;
-  /** The input that mostly equals the resource's name. */
+  /** The input that usually equals the resource's name. */
   readonly naming?: string;
-  /** The resource's name where the object has none. */
+  /** Returns the resource's name for an object without a name. */
   readonly nameOf?: (object: Declarable) => string;
-  /** Options of each resource: no destroy removes what has the option protect. */
+  /** Options of each resource. With the option `protect`, `destroy` does not delete the resource. */
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
@@ -52,17 +54,17 @@ export interface KindOfProgram extends KindOfFile {
 }
 
 export interface NamedObject extends Declarable {
-  /** Its name in the program: one for each resource of a kind. */
+  /** The resource's name in the program, unique within its kind. */
   readonly resource: string;
 }
 
-/** Longest name of a resource, in characters: those of the service's objects are at most 255. */
+/** Maximum length of a resource's name, in characters. Names of the service's objects have at most 255. */
 const NAME_MAX = 255;
 
 /**
- * Names resources of a kind after their objects, in the order in which people read them. Of several with one name all but
- * the first get a number.
- * @param taken names that other resources of the kind have
+ * Names resources of a kind after their objects and sorts them by name. If several objects have the same name, all
+ * except the first get a number.
+ * @param taken names of other resources of the kind
  */
 export function named(
   objects: readonly Declarable[],
@@ -80,7 +82,10 @@ export function named(
   return wanted.map(({ object, name }) => ({ ...object, resource: unique(name) }));
 }
 
-/** The same for objects of all kinds. @param takenOf the names that the program's resources of a kind have */
+/**
+ * Names resources of all kinds like {@link named}. @param takenOf returns the names of the program's resources of a
+ * kind
+ */
 export const namedByKind = (
   objects: readonly Declarable[],
   takenOf: (kind: string) => Iterable<string>,
@@ -90,10 +95,10 @@ export const namedByKind = (
   );
 
 /**
- * Gives each name once: of several that are the same, all but the first get a number.
- * @param options.taken what is given already
- * @param options.wanted names that no other one gets by its number
- * @param options.joiner what stands before a number
+ * Creates a function that makes names unique: it adds a number to a name that it has already returned.
+ * @param options.taken names that are already in use
+ * @param options.wanted names that a numbered name must not equal
+ * @param options.joiner text before a number
  */
 export function uniqueNames(options: {
   readonly taken?: Iterable<string>;
@@ -116,14 +121,14 @@ export function uniqueNames(options: {
   };
 }
 
-/** What engines take as a name and people can type: one line, without what divides the parts of a URN. */
+/** Returns a name that engines accept and users can type: one line, without the separator of URNs. */
 function resourceName(text: string): string {
   const line = text
     .toWellFormed()
     .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
     .replaceAll("::", ":-")
     .trim()
-    // Terraform keeps no other form: two names of one would be one resource.
+    // Terraform normalizes names, so two forms of one name would be the same resource.
     .normalize();
   return line.slice(0, NAME_MAX).toWellFormed() || "unnamed";
 }

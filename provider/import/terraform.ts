@@ -26,8 +26,8 @@ type Values = Readonly<Record<string, unknown>>;
 
 const NOTES: Readonly<Record<string, readonly string[]>> = {
   ApiKey: [
-    "Only who made a key knows its secret, so none is here: key_wo is needed for what makes a new key alone, such as",
-    "other valid_days.",
+    "The service never returns the secret of an API key, so it is missing here. Set key_wo only for a change that creates",
+    "a new key, such as another value of valid_days.",
   ],
 };
 
@@ -37,7 +37,7 @@ interface Part {
   readonly data?: ProgramFile;
 }
 
-/** A root module of Terraform: a file for each kind, long lists as data files, and what imports all of them. */
+/** Returns a root module of Terraform: a file for each kind, data files for long lists, and import blocks. */
 export function terraformFiles(kinds: readonly KindOfProgram[], options: ProgramOptions): ProgramFile[] {
   const own = kinds.map(inTerraform);
   const { declared, shared } = declarationsOf(own);
@@ -57,8 +57,8 @@ export function terraformFiles(kinds: readonly KindOfProgram[], options: Program
 }
 
 /**
- * Blocks that declare and import objects, for a configuration that exists.
- * @param provider what new resources give as `provider`; undefined if they need not give it
+ * Returns blocks that declare and import objects, for an existing configuration.
+ * @param provider value of the argument `provider` in new resources; undefined to omit the argument
  */
 export function terraformAdoptions(
   objects: readonly Declarable[],
@@ -73,7 +73,7 @@ export function terraformAdoptions(
     const taken = addresses.flatMap((address) =>
       address.startsWith(head) ? [address.slice(head.length).replace(/\[.*$/s, "")] : [],
     );
-    // Functions are called by the provider's name, which need not be `gatehouse` there.
+    // A call of a function contains the provider's local name, which may not be `gatehouse` in this configuration.
     const declarations = own.objects.map((object) =>
       provider === undefined ? declarationOf(object) : { ...object, args: object.inputs },
     );
@@ -84,7 +84,7 @@ export function terraformAdoptions(
   return texts.join("\n\n");
 }
 
-/** A kind with Terraform's values, by the properties that they are of. */
+/** Converts the inputs of a kind's objects to Terraform's values. The keys remain the names of properties. */
 function inTerraform(kind: KindOfProgram): KindOfProgram {
   const types = new Map(
     attributesOf(definitionNamed(kind.kind)).map(({ property, type }) => [property, type]),
@@ -102,7 +102,9 @@ function inTerraform(kind: KindOfProgram): KindOfProgram {
   return { ...kind, file: terraformName(kind.file), objects };
 }
 
-/** A value without what is null, and in the form of Unicode that Terraform has: helpers order other forms differently. */
+/**
+ * Removes null members, and normalizes texts like Terraform does. Helpers would sort other Unicode forms differently.
+ */
 function written(value: unknown): unknown {
   if (typeof value === "string") return value.normalize();
   if (Array.isArray(value)) return value.map(written);
@@ -125,9 +127,9 @@ const versionsFile = (oldest: string): ProgramFile =>
 
 function providerFile({ namespace, service, tenant }: ProgramOptions): ProgramFile {
   const comments = [
-    `Who may reach which device of ${namespace} on ${service}.`,
+    `Device access in ${namespace} on ${service}.`,
     "The credential comes from the environment: GATEHOUSE_API_KEY, GATEHOUSE_TOKEN, or GATEHOUSE_USERNAME and",
-    "GATEHOUSE_PASSWORD, each also as …_FILE, beside a GATEHOUSE_URL that says which service it is for.",
+    "GATEHOUSE_PASSWORD. Each variable also has a _FILE form. Set GATEHOUSE_URL to the service of the credential.",
   ].map(hclComment);
   return fileOf("provider", ...comments, {
     head: 'provider "gatehouse"',
@@ -139,7 +141,7 @@ const importsFile = (imports: readonly Block[]): ProgramFile =>
   fileOf(
     "imports",
     hclComment(
-      "What the resources are on the service already. After the first apply this file is of no more use.",
+      "The existing objects that the resources import. You can delete this file after the first apply.",
     ),
     "",
     ...imports,
@@ -176,7 +178,7 @@ function tableFiles(kind: KindOfProgram): Part {
   const table = tableOf({ ...kind, objects: kind.objects.map(withId) }, terraformName);
   const local = `local.${kind.file}`;
   const comments = [
-    `A row of ${table.data.path} for each, by its name. The id of a row is for imports.tf alone: a new one has none.`,
+    `One resource for each row of ${table.data.path}. Only imports.tf uses the id of a row: omit it in new rows.`,
     ...table.notes,
   ].map(hclComment);
   const rows = new Code(`jsondecode(file("\${path.module}/${table.data.path}"))`);
@@ -225,7 +227,7 @@ const resourceBlock = (kind: KindOfProgram, label: string, groups: Block["groups
   blocks: kind.options?.protect ? [{ head: "lifecycle", groups: [{ prevent_destroy: true }] }] : [],
 });
 
-/** What Terraform takes as names of resources, one for each object. @param taken what others of the kind have */
+/** Returns a valid Terraform resource name for each object. @param taken names of other resources of the kind */
 function labelsOf(
   { kind }: KindOfProgram,
   objects: readonly NamedObject[],
@@ -241,7 +243,7 @@ function labelsOf(
 
 const notesOf = ({ kind }: KindOfProgram): string[] => (NOTES[kind] ?? []).map(hclComment);
 
-/** A file of comments and blocks; a comment stands right above the block that follows. */
+/** Returns a file of comments and blocks. A comment is directly above the next block. */
 function fileOf(name: string, ...parts: readonly (string | Block)[]): ProgramFile {
   const texts = parts.map((part) => (typeof part === "string" ? part : `${blockText(part)}\n`));
   return { path: `${name}.tf`, text: `${texts.join("\n").trimEnd()}\n` };

@@ -17,7 +17,7 @@ import { yamlText } from "./yaml.ts";
 const PROVIDER = "@gatehouse-access/provider";
 const SDK = "@gatehouse-access/pulumi";
 
-/** A program in TypeScript: a file for each kind, and long lists as data files that it reads. */
+/** Returns a program in TypeScript: a file for each kind, and data files for long lists. */
 export function typescriptFiles(
   kinds: readonly KindOfProgram[],
   options: ProgramOptions,
@@ -37,7 +37,7 @@ export function typescriptFiles(
   ];
 }
 
-/** Statements that declare objects, each with `adopt: true`, for a program that exists. */
+/** Returns statements that declare objects with `adopt: true`, for an existing program. */
 export const typescriptAdoptions = (
   objects: readonly Declarable[],
   takenOf: (kind: string) => Iterable<string>,
@@ -62,7 +62,7 @@ function projectFiles({ project, namespace, plugin }: ProgramOptions): ProgramFi
     ...{ strict: true, outDir: "bin", target: "es2022", module: "commonjs", moduleResolution: "node" },
     ...{ ignoreDeprecations: "6.0", types: ["node"], sourceMap: true },
   };
-  const description = `Who may reach which device of ${printable(namespace)}`;
+  const description = `Device access in ${printable(namespace)}`;
   const json = (value: unknown) => jsonText(value, 2);
   return [
     { path: "Pulumi.yaml", text: yamlText({ name: project, description, runtime: "nodejs" }) },
@@ -73,7 +73,7 @@ function projectFiles({ project, namespace, plugin }: ProgramOptions): ProgramFi
   ];
 }
 
-const PLUGIN_README = `The classes come from the SDK of the plugin: \`pulumi package add gatehouse\` makes it, and adds it to package.json.
+const PLUGIN_README = `Run \`pulumi package add gatehouse\`. It generates the plugin's SDK with the resource classes, and adds it to package.json.
 `;
 
 function indexText(
@@ -83,8 +83,8 @@ function indexText(
 ): string {
   const left = leftOut.map(({ definition, name }) => `${definition.name} ${printable(name)}`);
   return [
-    `// Who may reach which device of ${printable(namespace)} on ${printable(service)}.`,
-    ...(left.length > 0 ? [`// Not declared, since they cannot be adopted: ${left.join(", ")}.`] : []),
+    `// Device access in ${printable(namespace)} on ${printable(service)}.`,
+    ...(left.length > 0 ? [`// Omitted, since they cannot be adopted: ${left.join(", ")}.`] : []),
     ...kinds.map(({ file }) => `import "./${file}";`),
     "",
   ].join("\n");
@@ -177,7 +177,7 @@ function construct(kind: string, resource: string, args: readonly string[]): str
   return [`  new ${kind}(${resource}, {`, ...args.map((arg) => `    ${arg},`), "  });"];
 }
 
-/** The imports of classes, which may come from the SDK of the plugin, and of helpers. */
+/** Returns the imports of helpers and classes. The classes come from the provider, or from the SDK of the plugin. */
 function importsOf(classes: readonly string[], plugin: boolean, helpers: readonly string[]): string[] {
   if (!plugin) return importLines(PROVIDER, [...classes, ...helpers]);
   return [...importLines(PROVIDER, helpers), ...importLines(SDK, classes)];

@@ -19,12 +19,12 @@ const KINDS: readonly KindOfFile[] = [
   { kind: "DeviceTags", file: "devices", naming: "device" },
 ];
 
-/** The program that a person would write for objects that are there already. */
+/** Writes a readable program that declares existing objects. */
 export function writeProgram(objects: readonly Declarable[], options: ProgramOptions): Program {
   const { format } = options;
   const canBe = ({ definition, id }: Declarable) =>
     (!options.adopt || definition.inputs.adopt !== undefined) &&
-    // Terraform would ask for an object of another id.
+    // Terraform normalizes ids, so it would read an object with another id.
     (format !== "terraform" || id === id.normalize());
   const kinds = KINDS.map((kind): KindOfProgram => {
     const own = objects.filter((object) => object.definition.name === kind.kind && canBe(object));

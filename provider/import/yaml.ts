@@ -11,14 +11,14 @@ import {
   uniqueNames,
 } from "./model.ts";
 
-/** A program in YAML, for the plugin. Programs in YAML are one file, and read no others. */
+/** Returns a YAML program for the plugin. It is always one file, since YAML programs cannot read other files. */
 export function yamlFiles(
   kinds: readonly KindOfProgram[],
   { project, namespace, service, adopt }: ProgramOptions,
 ): ProgramFile[] {
   const objects = kinds.flatMap((kind) => kind.objects.map((object) => ({ ...object, kind })));
   const shared = sharedValues(objects.map(({ inputs }) => inputs));
-  // All resources and variables of a program are of one space of names.
+  // Resources and variables of a program share one namespace of names.
   const uniqueKey = uniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
   const resources = objects.map(({ kind, resource, inputs }) => {
     const properties = withShared(inputs, shared, ({ name }) => new Code(`\${${name}}`));
@@ -28,7 +28,7 @@ export function yamlFiles(
   const variables = [...shared.values()].map(({ name, value }) => [name, literalText(value)]);
   const program = {
     name: project,
-    description: `Who may reach which device of ${printable(namespace)} on ${printable(service)}`,
+    description: `Device access in ${printable(namespace)} on ${printable(service)}`,
     runtime: "yaml",
     ...(variables.length > 0 && { variables: Object.fromEntries(variables) }),
     resources: Object.fromEntries(resources),
@@ -36,7 +36,7 @@ export function yamlFiles(
   return [{ path: "Pulumi.yaml", text: yamlText(program) }];
 }
 
-/** Entries of `resources` that declare objects, each with `adopt: true`, for a program that exists. */
+/** Returns entries of `resources` that declare objects with `adopt: true`, for an existing program. */
 export function yamlAdoptions(
   objects: readonly Declarable[],
   namesOf: (kind?: string) => Iterable<string>,
@@ -59,7 +59,7 @@ function entryOf(
   return [key, { type: `gatehouse:${kind}`, ...name, properties: literalText(inputs) }];
 }
 
-/** A value as a file of YAML. What could steer an editor is escaped, as in other languages. */
+/** Returns a value as the text of a YAML file. Characters that can hide or reorder text in an editor are escaped. */
 export function yamlText(value: unknown): string {
   const document = new Document(value);
   visit(document, {
@@ -67,11 +67,11 @@ export function yamlText(value: unknown): string {
       if (typeof scalar.value !== "string") return;
       const text = scalar.value.toWellFormed();
       scalar.value = text;
-      // No other form has escapes.
+      // Only double-quoted scalars support escape sequences.
       if (escaping(text, () => "") !== text) scalar.type = Scalar.QUOTE_DOUBLE;
     },
   });
-  // Neither is a long text folded, nor one of several lines.
+  // The options prevent folding of long texts and of texts with several lines.
   const text = document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER });
   return text
     .split("\n")
@@ -79,7 +79,9 @@ export function yamlText(value: unknown): string {
     .join("\n");
 }
 
-/** A value in which nothing is taken for a reference: `$$` means `$`, also where no name follows. */
+/**
+ * Escapes a value so that no text is interpreted as a reference: `$$` stands for `$`, even without a following name.
+ */
 export function literalText(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll(/\$(?=[${])/g, "$$$$");
   if (value instanceof Code) return value.text;

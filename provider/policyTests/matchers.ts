@@ -28,7 +28,8 @@ interface Judgment {
 }
 
 /**
- * Evaluates a matcher. `not` decides which examples are useful. May throw TypeError for an invalid subject or arguments.
+ * Evaluates a matcher. `negated` determines which examples are useful. Throws TypeError for an invalid subject or
+ * invalid arguments.
  */
 type Judge = (subject: unknown, args: readonly unknown[], negated: boolean) => Judgment;
 
@@ -42,13 +43,13 @@ export const matchers: Readonly<Record<MatcherName, Judge>> = {
 };
 
 /** @throws TypeError if a predicate returns no boolean: a promise, for example, would always count as true */
-function answerOf(predicate: string, answer: unknown): boolean {
-  if (typeof answer === "boolean") return answer;
-  throw new TypeError(`${predicate} must answer true or false, and at once; it answered ${inspect(answer)}`);
+function booleanOf(predicate: string, result: unknown): boolean {
+  if (typeof result === "boolean") return result;
+  throw new TypeError(`${predicate} must return true or false synchronously; it returned ${inspect(result)}`);
 }
 
 function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated: boolean): Judgment {
-  if (more.length > 0) throw new TypeError("toAllow(): takes one query");
+  if (more.length > 0) throw new TypeError("toAllow(): takes exactly one query");
   const queried = queriedAccess(accessOf("toAllow", subject), readQuery("toAllow", query));
   const { count, examples } = allowedCases(queried);
   const missing = missingOf(queried);
@@ -56,7 +57,10 @@ function toAllow(subject: unknown, [query, ...more]: readonly unknown[], negated
   return {
     ...found(queried, 0),
     holds: false,
-    message: missing === undefined ? "nothing of it is allowed" : `nothing of it is allowed: it ${missing}`,
+    message:
+      missing === undefined
+        ? "no matching login is allowed"
+        : `no matching login is allowed: the query ${missing}`,
     counterexamples: negated ? [] : refusedExamples(queried),
     vacuous: missing,
   };
@@ -67,16 +71,16 @@ function onlyFrom(subject: unknown, [given, query = {}, ...more]: readonly unkno
   const access = accessOf("onlyFrom", subject);
   const networks = readNetworks("onlyFrom", given);
   const read = readQuery("onlyFrom", query);
-  if (read.from) throw new TypeError("onlyFrom(): from: its networks are the first argument");
+  if (read.from) throw new TypeError("onlyFrom(): from: pass the networks as the first argument");
   const outside = queriedAccess(access, read, networks, (address) => !within(networks, address));
   const { count, examples } = allowedCases(outside);
   const vacuous = missingOf(outside);
   if (count > 0) {
     const seen = found(outside, count);
-    const message = `${seen.message} from elsewhere`;
+    const message = `${seen.message} from other addresses`;
     return { ...seen, holds: false, message, counterexamples: examples };
   }
-  return { ...found(outside, 0), holds: true, message: "nothing is allowed from elsewhere", vacuous };
+  return { ...found(outside, 0), holds: true, message: "no case is allowed from other addresses", vacuous };
 }
 
 function found({ access }: QueriedAccess, cases: number) {
@@ -91,16 +95,18 @@ function found({ access }: QueriedAccess, cases: number) {
 const missingOf = ({ missing }: QueriedAccess): string | undefined =>
   missing.length > 0 ? `matched no ${missing.join(" and no ")}` : undefined;
 
-/** Not by `instanceof`, since a policy file may have another copy of the class. */
+/** Checks the fields and not `instanceof`, since a policy file may have another copy of the class. */
 function accessOf(matcher: string, subject: unknown): Pick<Access, "policy" | "domain"> {
   const { policy, domain } = (subject ?? {}) as Partial<Access>;
-  if (!policy || !domain) throw new TypeError(`${matcher}(): is for access, as a policy test gets it`);
+  if (!policy || !domain) throw new TypeError(`${matcher}(): needs the access that the policy test receives`);
   return { policy, domain };
 }
 
 const SHOWN_MAX = 5;
 
-/** The allowed cases. The first examples differ in key, login name or rule, the next ones only in the device. */
+/**
+ * Returns the allowed cases. The first examples differ in key, login name or rule, and the others only in the device.
+ */
 function allowedCases(queried: QueriedAccess) {
   const devices = new Map(queried.access.policy.devices.map((device) => [device.uid, device]));
   const [first, more]: [PolicyCounterexample[], PolicyCounterexample[]] = [[], []];
@@ -119,14 +125,14 @@ function allowedCases(queried: QueriedAccess) {
   return { count, examples: [...first, ...more].slice(0, SHOWN_MAX) };
 }
 
-/** The first address from which the case meets the condition. */
+/** Returns the first address from which the case meets the condition. */
 function addressOf(grant: Grant, device: AccessDevice, { where }: QueriedAccess): string | undefined {
   const { key, login, rule, addresses } = grant;
   if (!where) return addresses[0];
-  return addresses.find((address) => answerOf("where", where({ key, login, address, device, rule })));
+  return addresses.find((address) => booleanOf("where", where({ key, login, address, device, rule })));
 }
 
-/** For some keys the refused login that is nearest to being allowed, and what refuses it. */
+/** Returns for some keys a refused login that matches as many conditions as possible, and the reason of the refusal. */
 function refusedExamples({ access: { policy, domain } }: QueriedAccess): PolicyCounterexample[] {
   const [address] = domain.addresses;
   return policy.keys.slice(0, SHOWN_MAX).flatMap((key) => {
@@ -137,7 +143,7 @@ function refusedExamples({ access: { policy, domain } }: QueriedAccess): PolicyC
     const login = domain.logins.find(admits) ?? domain.logins[0] ?? "";
     const { fingerprint } = key;
     const { refusedBy, rule } = explain(policy, { fingerprint, login, address, uid: device.uid });
-    // Undefined: the login does not meet the condition of the query.
+    // The value is undefined if the login does not meet the condition of the query.
     if (refusedBy === undefined || refusedBy === "key") return [];
     return [{ ...example(key, login, address, device, rule), refusedBy }];
   });
@@ -167,8 +173,12 @@ const apiKeyList = z.array(z.object({ name: z.string(), expiresIn: z.number(), c
 const lifeLimit = z.strictObject({ withinDays: z.number().positive() });
 
 function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Judgment {
-  if (args.length > 0) throw new TypeError("exactlyOneOwner(): takes nothing");
-  const members = read(memberList, subject, "exactlyOneOwner(): is for members, as a policy test gets them");
+  if (args.length > 0) throw new TypeError("exactlyOneOwner(): takes no arguments");
+  const members = read(
+    memberList,
+    subject,
+    "exactlyOneOwner(): needs the members that the policy test receives",
+  );
   const owners = members.filter(({ role }) => role === "owner").map(({ email }) => email);
   const message =
     owners.length === 0 ? "there is no owner" : `${counted(owners.length, "owner")}: ${named(owners)}`;
@@ -176,13 +186,17 @@ function exactlyOneOwner(subject: unknown, args: readonly unknown[]): Judgment {
 }
 
 function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[]): Judgment {
-  if (more.length > 0) throw new TypeError("everyKeyExpires(): takes one limit");
-  const keys = read(apiKeyList, subject, "everyKeyExpires(): is for apiKeys, as a policy test gets them");
+  if (more.length > 0) throw new TypeError("everyKeyExpires(): takes at most one limit");
+  const keys = read(
+    apiKeyList,
+    subject,
+    "everyKeyExpires(): needs the apiKeys that the policy test receives",
+  );
   const days =
     limit === undefined
       ? undefined
       : read(lifeLimit, limit, "everyKeyExpires(): takes { withinDays: a positive number }").withinDays;
-  const forEver = keys.filter(({ expiresIn }) => expiresIn <= 0);
+  const unlimited = keys.filter(({ expiresIn }) => expiresIn <= 0);
   const tooLong = keys.filter(({ expiresIn, createdAt }) => {
     const lifeMs = expiresIn * 1000 - Date.parse(createdAt);
     return expiresIn > 0 && days !== undefined && !(lifeMs <= days * DAY_MS);
@@ -191,34 +205,37 @@ function everyKeyExpires(subject: unknown, [limit, ...more]: readonly unknown[])
     some.length > 0
       ? [`${counted(some.length, "API key")} ${how}: ${named(some.map(({ name }) => name))}`]
       : [];
-  const faults = [...fault(forEver, "for ever"), ...fault(tooLong, `for more than ${days} days`)];
+  const faults = [
+    ...fault(unlimited, "without an expiry date"),
+    ...fault(tooLong, `valid for more than ${days} days`),
+  ];
   const message = faults.length > 0 ? faults.join("; ") : `all API keys expire: ${keys.length}`;
   return { holds: faults.length === 0, message, vacuous: none(keys, "API key") };
 }
 
 function toSatisfy(subject: unknown, args: readonly unknown[]): Judgment {
   const { predicate, what } = predicateOf("toSatisfy", args);
-  const holds = answerOf("toSatisfy(): the predicate", predicate(subject));
+  const holds = booleanOf("toSatisfy(): the predicate", predicate(subject));
   const text = what === undefined ? "" : `: ${what}`;
-  return { holds, message: holds ? `it is so${text}` : `it is not so${text}` };
+  return { holds, message: `the predicate is ${holds}${text}` };
 }
 
 function toAllSatisfy(subject: unknown, args: readonly unknown[]): Judgment {
   const { predicate, what } = predicateOf("toAllSatisfy", args);
-  if (!Array.isArray(subject)) throw new TypeError("toAllSatisfy(): is for lists");
+  if (!Array.isArray(subject)) throw new TypeError("toAllSatisfy(): needs a list");
   const list: readonly unknown[] = subject;
-  const others = list.filter((item) => !answerOf("toAllSatisfy(): the predicate", predicate(item)));
+  const others = list.filter((item) => !booleanOf("toAllSatisfy(): the predicate", predicate(item)));
   const text = what === undefined ? "" : ` (${what})`;
   const message =
     others.length === 0
-      ? `it is so of all${text}: ${list.length}`
-      : `it is not so of ${others.length} of ${list.length}${text}: ${named(others.map(nameOf))}`;
+      ? `the predicate is true for all ${list.length}${text}`
+      : `the predicate is false for ${others.length} of ${list.length}${text}: ${named(others.map(nameOf))}`;
   return { holds: others.length === 0, message, vacuous: none(list, "element") };
 }
 
 function predicateOf(matcher: string, [predicate, what, ...more]: readonly unknown[]) {
   if (typeof predicate !== "function" || more.length > 0 || !["string", "undefined"].includes(typeof what)) {
-    throw new TypeError(`${matcher}(): takes a function, and what it says as text`);
+    throw new TypeError(`${matcher}(): takes a function and an optional description`);
   }
   return { predicate: predicate as (value: unknown) => unknown, what: what as string | undefined };
 }
@@ -234,7 +251,7 @@ const none = (list: readonly unknown[], noun: string): string | undefined =>
 
 const named = (names: readonly string[]): string => firstOf(names, NAMED_MAX);
 
-/** The name of an element in messages. */
+/** Returns the name of an element for messages. */
 function nameOf(item: unknown): string {
   const { name, email, id } = (typeof item === "object" ? (item ?? {}) : {}) as Record<string, unknown>;
   const own = [name, email, id].find((candidate) => typeof candidate === "string" && candidate !== "");

@@ -6,14 +6,15 @@ import { counted } from "../words.ts";
 import { TIME_LIMIT } from "./written/index.ts";
 import { type DeclaredTest, loading } from "./written/running.ts";
 
-/** The folder beside Pulumi.yaml that may contain policy tests. */
+/** Subdirectory of the project directory that may contain policy tests. */
 const FOLDER = "policy";
 const ENDINGS = ["ts", "mts", "cts", "js", "mjs", "cjs"].map((ending) => `.policy.${ending}`);
 
 /**
- * The policy tests of a program, relative to its folder and sorted: `*.policy.ts` in it and in `policy/`, also `.mts`, `.js`,
- * `.mjs` and `.cjs`. A `.cts` is listed too, so that loading it fails.
- * @throws Error if the folder cannot be read
+ * Returns the sorted paths of a program's policy tests, relative to the project directory: `*.policy.ts` in the
+ * directory and in `policy/`, also `.mts`, `.js`, `.mjs` and `.cjs`. The list includes `.cts`, which fails with an
+ * error later.
+ * @throws Error if the directory cannot be read
  */
 export async function policyTestFiles(folder: string): Promise<string[]> {
   const [own, below] = await Promise.all([
@@ -36,7 +37,7 @@ const OWN_COPY = new URL(`./written/index${extname(import.meta.url)}`, import.me
 
 interface LoadedFile {
   readonly tests: readonly DeclaredTest[];
-  /** Why it could not be loaded. */
+  /** The error if the file could not be loaded. */
   readonly error?: unknown;
 }
 
@@ -51,7 +52,7 @@ export function loadPolicyFile(path: string): Promise<LoadedFile> {
   const known = loaded.get(path);
   if (known) return known;
   if (loaded.size === 0) addHooks();
-  // One after another, so that each test belongs to the file that is being loaded.
+  // Loads one file at a time, so that each declared test belongs to the file that is being loaded.
   const file = queue.then(() => load(path));
   queue = file;
   loaded.set(path, file);
@@ -62,11 +63,11 @@ async function load(path: string): Promise<LoadedFile> {
   const tests: DeclaredTest[] = [];
   loading.declare = (test) => tests.push(test);
   try {
-    // Node.js calls no hooks for modules that CommonJS in TypeScript requires.
+    // Node.js does not call the hooks for modules that a CommonJS module in TypeScript requires.
     if (path.endsWith(".cts"))
-      throw new Error("policy tests in TypeScript are ES modules: name it *.policy.ts or .mts");
+      throw new Error("policy tests in TypeScript are ES modules; rename the file to *.policy.ts or .mts");
     await endedWithin(TIME_LIMIT, import(pathToFileURL(path).href));
-    if (tests.length === 0) throw new Error("it declares no policyTest");
+    if (tests.length === 0) throw new Error("the file declares no policyTest");
     return { tests };
   } catch (error) {
     return { tests: [], error };
@@ -75,7 +76,7 @@ async function load(path: string): Promise<LoadedFile> {
   }
 }
 
-/** Makes policy files ES modules, whatever the program is, and makes them import this copy of the package. */
+/** Loads policy files as ES modules, regardless of the program's module type, with this copy of the package. */
 function addHooks(): void {
   registerHooks({
     resolve(specifier, context, next) {
@@ -92,13 +93,13 @@ export class TimeLimitError extends Error {
 }
 
 /**
- * Waits for work. It continues after the time limit, since nothing can stop it.
- * @throws TimeLimitError if it has not ended after so many seconds
+ * Waits for work until a time limit. The work continues after the time limit, since nothing can stop it.
+ * @throws TimeLimitError if the work has not ended after this number of seconds
  */
 export async function endedWithin<T>(seconds: number, work: T | Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
-    const error = new TimeLimitError(`it had not ended after ${counted(seconds, "second")}`);
+    const error = new TimeLimitError(`not finished after ${counted(seconds, "second")}`);
     timer = setTimeout(() => reject(error), seconds * 1000);
   });
   try {

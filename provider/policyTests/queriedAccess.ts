@@ -10,10 +10,11 @@ export interface ReadQuery extends Omit<AccessQuery, "from"> {
 }
 
 const text = z.string().min(1, "must not be empty");
-const networks = z.union([text, z.array(text).min(1, "must name one network or more")], {
+const networks = z.union([text, z.array(text).min(1, "must contain at least one network")], {
   error: "must be an address, a network, or a list of them",
 });
-// An undefined field is mostly a variable that is not set. If it were ignored, it would match everything.
+// An undefined field usually comes from a variable that is not set. If it were ignored, the query would match
+// everything.
 const schema = z.strictObject({
   key: text.exactOptional(),
   login: text.exactOptional(),
@@ -27,8 +28,8 @@ const schema = z.strictObject({
 });
 
 /**
- * Checks a query: Node.js does not check the types of a policy file.
- * @throws TypeError naming the field
+ * Checks a query, since Node.js does not check the types of a policy file.
+ * @throws TypeError with the invalid field
  */
 export function readQuery(matcher: string, query: unknown): ReadQuery {
   const result = schema.safeParse(query, { error: issueText });
@@ -37,7 +38,7 @@ export function readQuery(matcher: string, query: unknown): ReadQuery {
   return { ...rest, from: from === undefined ? undefined : readNetworks(matcher, from) };
 }
 
-/** @throws TypeError naming the invalid network */
+/** @throws TypeError with the invalid network */
 export function readNetworks(matcher: string, given: unknown): Network[] {
   const result = networks.safeParse(given, { error: issueText });
   if (!result.success) throw misuse(matcher, result.error);
@@ -51,12 +52,12 @@ function misuse(matcher: string, { issues }: z.ZodError): TypeError {
   return new TypeError(`${matcher}(): ${faults.join("; ")}`);
 }
 
-/** Represents all IPv6 addresses that no rule names. It is of a network for documentation (RFC 3849). */
+/** Represents all IPv6 addresses that no rule names. It belongs to the network for documentation (RFC 3849). */
 const ANY_IPV6_ADDRESS = "2001:db8::1";
 
 /** The part of an access that a query matches. */
 export interface QueriedAccess {
-  /** Has only matching keys, devices, login names and addresses. */
+  /** Contains only matching keys, devices, login names and addresses. */
   readonly access: Access;
   readonly where: ReadQuery["where"];
   /** The kinds without a match: `key`, `device`, `address`. */
@@ -64,9 +65,9 @@ export interface QueriedAccess {
 }
 
 /**
- * Restricts an access to a query. Login names of the query are evaluated too.
- * @param networks networks whose addresses are evaluated too
- * @param fits whether an address matches the query
+ * Restricts an access to a query, and adds login names and addresses of the query to its domain.
+ * @param networks networks whose addresses are evaluated in addition
+ * @param fits returns true if an address matches the query
  */
 export function queriedAccess(
   { policy, domain }: Pick<Access, "policy" | "domain">,

@@ -1,53 +1,56 @@
 import type { AccessDomain } from "@gatehouse-access/sdk/policy";
 
-/** A login that is allowed and must not be, or one that is refused and must not be. */
+/** A login that contradicts an assertion: it is allowed but must be refused, or it is refused but must be allowed. */
 export interface PolicyCounterexample {
   readonly login: string;
   readonly address: string;
   readonly device: { readonly uid: string; readonly name: string };
   readonly key: { readonly fingerprint: string; readonly name: string };
-  /** The rule that decides; null where none matches, which allows. */
+  /** The rule that decides; null if no rule matches, since the default is to allow. */
   readonly rule: { readonly id: string; readonly action: "allow" | "deny"; readonly priority: number } | null;
-  /** What refuses it: the key's login names, the key's devices, or the rule. Left out where it is allowed. */
+  /** The cause of a refusal: the key's login names, the key's devices, or the rule. Omitted if the login is allowed. */
   readonly refusedBy?: "login" | "device" | "rule";
 }
 
-/** The logins that an assertion about access was judged by. */
+/**
+ * The evaluated login names and addresses, and the numbers of evaluated keys and devices, of an assertion about
+ * access.
+ */
 export interface LookedAt extends AccessDomain {
-  /** How many. */
+  /** Number of evaluated keys. */
   readonly keys: number;
-  /** How many. */
+  /** Number of evaluated devices. */
   readonly devices: number;
 }
 
-/** Why a test failed. */
+/** A failed assertion of a test, or an error. */
 export interface PolicyFailure {
-  /** The assertion as it is written. Left out where the test itself threw an error, or its file cannot be loaded. */
+  /** The assertion as code. Omitted if the test itself threw an error, or its file cannot be loaded. */
   readonly assertion?: string;
   readonly message: string;
-  /** A few of the cases. */
+  /** Examples of the cases. */
   readonly counterexamples: readonly PolicyCounterexample[];
-  /** How many cases there are. A case is a key, a login name, a device and the rule that decides, from any addresses. */
+  /** Number of cases. A case is a key, a login name, a device and the rule that decides, from any addresses. */
   readonly cases: number;
   readonly lookedAt?: LookedAt;
-  /** In the test's file. */
+  /** Line in the test's file. */
   readonly line: number | undefined;
 }
 
-/** A sign that a test which does not fail says nothing. */
+/** A sign that a test which passes checks nothing. */
 export interface PolicyWarning {
   readonly assertion?: string;
   readonly message: string;
   readonly line: number | undefined;
 }
 
-/** What came of one test. */
+/** The result of one test. */
 export interface PolicyTestResult {
-  /** The test's name; for a file that cannot be loaded, the file. */
+  /** The test's name, or the file name if the file cannot be loaded. */
   readonly name: string;
-  /** Relative to the program's folder, with forward slashes. */
+  /** Path relative to the project directory, with forward slashes. */
   readonly file: string;
-  /** Where it is declared. */
+  /** Line of the test's declaration. */
   readonly line: number | undefined;
   readonly ok: boolean;
   readonly failures: readonly PolicyFailure[];
@@ -55,9 +58,9 @@ export interface PolicyTestResult {
   readonly durationMs: number;
 }
 
-/** What came of all tests of a folder. */
+/** The results of all tests of a program. */
 export interface PolicyTestReport {
-  /** True too where there is no test. */
+  /** True if no test failed, and also if there are no tests. */
   readonly ok: boolean;
   readonly tests: readonly PolicyTestResult[];
 }

@@ -16,14 +16,14 @@ export interface PolicyTestFacts extends NamespaceState {
 }
 
 /**
- * Runs the policy tests beside a program in this process: like the program, they are the team's own code. A file that
- * cannot be loaded, or declares no test, is a failed test.
+ * Runs the policy tests of a program in this process, since they are as trusted as the program. A file that cannot be
+ * loaded, or that declares no test, counts as a failed test.
  *
- * No other test runner fits: `run()` of node:test works once in a process (Node.js 22), waits for open connections, and
- * reports the line of our call of `test()` instead of the policy file's. Vitest runs files in workers, compiles enums, and
- * takes almost 40 MB.
- * @param folder where Pulumi.yaml is
- * @throws Error if the folder cannot be read
+ * Other test runners are unsuitable: `run()` of node:test works only once in a process (Node.js 22), waits for open
+ * connections, and reports the line of our call of `test()` instead of the line in the policy file. Vitest runs files
+ * in workers, compiles enums, and needs almost 40 MB.
+ * @param folder the project directory
+ * @throws Error if the directory cannot be read
  */
 export async function runPolicyTests(folder: string, facts: PolicyTestFacts): Promise<PolicyTestReport> {
   const subjects = subjectsOf(facts);
@@ -61,7 +61,7 @@ function subjectsOf({ policy, domain, members, apiKeys, unreadable }: PolicyTest
   };
 }
 
-/** @param file as reports name it */
+/** @param file path of the file for reports */
 async function runTest(
   { name, body, timeLimit, stack }: DeclaredTest,
   file: string,
@@ -77,7 +77,7 @@ async function runTest(
   const judge = (called: CalledMatcher) => {
     const { matcher, subject, args, negated } = called;
     const assertion = assertionText(called);
-    if (ended) throw new Error(`${assertion}: its test has ended; a test must await what it waits for`);
+    if (ended) throw new Error(`${assertion}: its test has already ended; await asynchronous work in the test`);
     asserted = true;
     const place = { assertion, line: lineIn(called.stack, path) ?? line };
     try {
@@ -95,7 +95,7 @@ async function runTest(
       timeLimit,
       running.run(judge, async () => body(subjects)),
     );
-    if (!asserted) warnings.push({ message: "it asserts nothing by expect()", line });
+    if (!asserted) warnings.push({ message: "the test makes no assertion with expect()", line });
   } catch (error) {
     failures.push(thrown(error, path, line));
   }
@@ -105,13 +105,13 @@ async function runTest(
 }
 
 /**
- * The failure for an error of a test or of the loading of its file.
+ * Returns the failure for an error of a test, or for an error while its file is loaded.
  * @param path the file whose line is reported
- * @param otherwise the line if the error has none of the file
+ * @param otherwise the line to report if the error's stack does not contain the file
  */
 function thrown(error: unknown, path: string, otherwise?: number): PolicyFailure {
   const place = { counterexamples: [], cases: 0, line: otherwise };
-  if (!(error instanceof Error)) return { ...place, message: `it threw ${inspect(error)}` };
+  if (!(error instanceof Error)) return { ...place, message: `threw ${inspect(error)}` };
   const { name, message, stack } = error;
   const named = ["Error", TimeLimitError.name].includes(name) ? message : `${name}: ${message}`;
   const line = lineIn(stack, path);
@@ -129,7 +129,7 @@ const SUBJECTS: Record<MatcherName, string> = {
   toAllSatisfy: "…",
 };
 
-/** An assertion as code on one line. */
+/** Returns an assertion as code on one line. */
 function assertionText({ matcher, negated, args }: CalledMatcher): string {
   return `expect(${SUBJECTS[matcher]})${negated ? ".not" : ""}.${matcher}(${args.map(literal).join(", ")})`;
 }
@@ -143,9 +143,9 @@ function literal(value: unknown): string {
   return fields.length === 0 ? "{}" : `{ ${fields.join(", ")} }`;
 }
 
-/** The topmost line of a file in a call stack. */
+/** Returns the topmost line of a file in a call stack. */
 function lineIn(stack: string | undefined, file: string): number | undefined {
-  // Stacks have the URLs of modules, and the paths of CommonJS modules and of files that cannot be parsed.
+  // Stacks contain URLs for ES modules, and paths for CommonJS modules and for files that cannot be parsed.
   const names = [`${pathToFileURL(file).href}:`, `${file}:`];
   for (const text of (stack ?? "").split("\n")) {
     for (const name of names) {
@@ -157,7 +157,7 @@ function lineIn(stack: string | undefined, file: string): number | undefined {
   return undefined;
 }
 
-/** Path and line of a file that could not be parsed, from the beginning of the stack. */
+/** Returns path and line of a file that could not be parsed, from the first line of the stack. */
 function unparsedPlace(stack: string | undefined): string | undefined {
   const [head = ""] = (stack ?? "").split("\n");
   return /:[0-9]+$/.test(head) && /^(file:|\/|[A-Z]:\\)/.test(head) ? head : undefined;

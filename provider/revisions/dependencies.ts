@@ -15,17 +15,20 @@ import { type Repository, requireInside, within } from "./repository.ts";
 
 const MODULES = "node_modules";
 
-/** The folders from the program's up to the root, relative to the root, which is the empty one. */
+/**
+ * Returns the directories from the program's directory up to the root. Paths are relative to the root, which is
+ * empty.
+ */
 function foldersUp(program: string): string[] {
   const parent = dirname(program);
   return program === "" ? [""] : [program, ...foldersUp(parent === "." ? "" : parent)];
 }
 
 /**
- * Makes the packages that are installed in the working folder available in a checkout. Packages of the repository itself
- * (workspaces), which are installed as links, become links to the checkout's own files: otherwise both revisions would run
- * with the same files of them.
- * @throws EngineError (`git`) where links of the revision lead out of the checkout
+ * Links the packages that are installed in the working directory into a checkout. Packages of the repository itself
+ * (workspaces) become links to the files of the checkout. Otherwise both revisions would run with the same files of
+ * these packages.
+ * @throws EngineError (`git`) if links of the revision point outside of the checkout
  */
 export function linkDependencies({ root: given, program }: Repository, checkout: string): void {
   const root = realpathSync(given);
@@ -35,7 +38,7 @@ export function linkDependencies({ root: given, program }: Repository, checkout:
     if (done.has(folder)) return;
     done.add(folder);
     const [installed, target] = [join(root, folder, MODULES), join(checkout, folder, MODULES)];
-    if (!isFolder(installed) || isThere(target)) return;
+    if (!isFolder(installed) || exists(target)) return;
     requireInside(checkout, target);
     linkAll(installed, target);
   };
@@ -48,10 +51,10 @@ export function linkDependencies({ root: given, program }: Repository, checkout:
     }
   };
   const linkPackage = (real: string, place: string): void => {
-    const way = within(root, real);
-    const own = way?.split(sep).includes(MODULES) ? undefined : way;
+    const inner = within(root, real);
+    const own = inner?.split(sep).includes(MODULES) ? undefined : inner;
     const source = own === undefined ? real : join(checkout, own);
-    // The revision does not have this package of the repository.
+    // The revision does not contain this package of the repository.
     if (!existsSync(source)) return;
     symlinkSync(source, place, "junction");
     if (own !== undefined) linkFolder(own);
@@ -61,8 +64,8 @@ export function linkDependencies({ root: given, program }: Repository, checkout:
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
-/** True also for a link that leads nowhere. */
-const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+/** Returns true if a path exists. A dangling link counts as existing. */
+const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
 const LOCKS = [
   ...["package-lock.json", "npm-shrinkwrap.json", "yarn.lock"],
@@ -74,7 +77,9 @@ const SECTIONS = [
   ...["overrides", "resolutions", "pnpm", "workspaces"],
 ];
 
-/** Files by which a checkout asks for other packages than the working folder, relative to the root. */
+/**
+ * Returns the files, relative to the root, that require other packages in the checkout than in the working directory.
+ */
 export function dependencyDifferences({ root, program }: Repository, checkout: string): string[] {
   const differs = (file: string, read: (path: string) => unknown) =>
     !isDeepStrictEqual(read(join(root, file)), read(join(checkout, file)));
@@ -94,7 +99,7 @@ function dependenciesOf(path: string): unknown {
   try {
     whole = parseJson(text);
   } catch {
-    // A file that is no JSON is compared as it stands.
+    // A file that is not valid JSON is compared as text.
     return text;
   }
   if (typeof whole !== "object" || whole === null) return text;

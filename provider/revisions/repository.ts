@@ -7,16 +7,18 @@ import { EngineError } from "../engine/index.ts";
 export interface Repository {
   readonly root: string;
   readonly gitFolder: string;
-  /** The program's folder, relative to the root; empty where it is the root. */
+  /** The program's directory, relative to the root; empty if it is the root. */
   readonly program: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Finds the repository of a program. @throws EngineError (`git`) if its folder is in none that git trusts */
+/**
+ * Finds the repository of a program. @throws EngineError (`git`) if the directory is in no repository that git trusts
+ */
 export function openRepository(folder: string, env: NodeJS.ProcessEnv = process.env): Repository {
-  const ask = (what: string) => {
+  const revParse = (option: string) => {
     try {
-      return git(folder, ["rev-parse", what], env);
+      return git(folder, ["rev-parse", option], env);
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
       throw new EngineError("git", `${folder} is not in a git repository: ${error.message}`, {
@@ -25,17 +27,17 @@ export function openRepository(folder: string, env: NodeJS.ProcessEnv = process.
     }
   };
   return {
-    root: ask("--show-toplevel"),
-    gitFolder: ask("--absolute-git-dir"),
-    program: ask("--show-prefix").replace(/\/$/, ""),
+    root: revParse("--show-toplevel"),
+    gitFolder: revParse("--absolute-git-dir"),
+    program: revParse("--show-prefix").replace(/\/$/, ""),
     env,
   };
 }
 
-/** The id of the commit that a flag names. @throws EngineError (`usage`) if there is none */
+/** Returns the id of the commit that a flag refers to. @throws EngineError (`usage`) if there is no such commit */
 export function commitOf({ root, env }: Repository, name: string, flag: string): string {
   if (name === "" || name.startsWith("-")) {
-    throw new EngineError("usage", `${flag} is a commit, branch or tag, not ${JSON.stringify(name)}.`);
+    throw new EngineError("usage", `${flag} must be a commit, branch or tag, not ${JSON.stringify(name)}.`);
   }
   try {
     return git(root, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`], env);
@@ -43,28 +45,28 @@ export function commitOf({ root, env }: Repository, name: string, flag: string):
     if (!(error instanceof EngineError)) throw error;
     throw new EngineError(
       "usage",
-      `${flag}: git knows no commit ${JSON.stringify(name)}. Fetch it first: the clone of a CI job often has the newest ` +
-        `commit alone.${error.message.startsWith("Command failed") ? "" : ` (${error.message})`}`,
+      `${flag}: git cannot find the commit ${JSON.stringify(name)}. Fetch it first: the clone of a CI job often contains ` +
+        `only the newest commit.${error.message.startsWith("Command failed") ? "" : ` (${error.message})`}`,
       { cause: error },
     );
   }
 }
 
 /**
- * Variables that git sets for its hooks. With them git would look at another repository, or at the index of a commit in
- * the making.
+ * Variables that git sets for its hooks. With these variables git would use another repository, or the index of an
+ * unfinished commit.
  */
 const OF_HOOKS = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
 
-/** Largest answer of git, in bytes: it is asked for paths and ids alone. */
-const ANSWER_MAX = 1_000_000;
+/** Maximum size of git's output, in bytes. The commands print only paths and ids. */
+const OUTPUT_MAX = 1_000_000;
 
 /**
- * Runs git, never through a shell, and waits for its end: so git does not go on when this process is stopped.
- * @param env the environment; variables that git sets for hooks are left out
+ * Runs git synchronously and without a shell. Since this process waits, git does not continue after it is stopped.
+ * @param env the environment; variables that git sets for hooks are removed
  * @param own variables to add
- * @returns its output without the newline at its end
- * @throws EngineError (`git`) with what git says, or where there is no git
+ * @returns the output without the newline at its end
+ * @throws EngineError (`git`) with the error output of git, or if git is not installed
  */
 export function git(
   folder: string,
@@ -77,30 +79,30 @@ export function git(
     return execFileSync("git", ["-C", folder, ...args], {
       env: { ...given, ...own },
       encoding: "utf8",
-      maxBuffer: ANSWER_MAX,
+      maxBuffer: OUTPUT_MAX,
       stdio: ["ignore", "pipe", "pipe"],
     }).replace(/\r?\n$/, "");
   } catch (error) {
     const { code, stderr } = error as NodeJS.ErrnoException & { stderr?: string };
     if (code === "ENOENT") {
-      throw new EngineError("git", "There is no git on the PATH; it is needed to compare revisions.");
+      throw new EngineError("git", "Cannot find git on the PATH. Install git to compare revisions.");
     }
     throw new EngineError("git", stderr?.trim() || (error as Error).message, { cause: error });
   }
 }
 
-/** Turns off settings of the user by which git would write to the repository, run other programs, or leave files out. */
+/** Disables user settings that let git write to the repository, run other programs, or skip files. */
 const PLAIN = [
   ...["core.splitIndex=false", "core.fsmonitor=false", "core.sparseCheckout=false"],
   `core.hooksPath=${devNull}`,
 ].flatMap((setting) => ["-c", setting]);
 
 /**
- * Writes all files of a commit into a new folder, as git would check them out. The folder gets an index of its own beside
- * it, so that the repository, its index and its list of work trees stay as they are, however this process ends.
- * @param commit its id
- * @param folder absolute; the folder above it must be there, and be this user's alone
- * @throws EngineError (`git`) with what git says
+ * Checks out all files of a commit into a new directory. Uses a separate index next to the directory, so that the
+ * repository, its index and its list of work trees do not change, even if this process is killed.
+ * @param commit id of the commit
+ * @param folder absolute path; the parent directory must exist and be accessible only to this user
+ * @throws EngineError (`git`) with the error output of git
  */
 export function checkOut({ gitFolder, env }: Repository, commit: string, folder: string): void {
   mkdirSync(folder, { mode: 0o700 });
@@ -112,19 +114,19 @@ export function checkOut({ gitFolder, env }: Repository, commit: string, folder:
 }
 
 /**
- * Makes sure that a file or folder that is about to be written is part of a checkout.
- * @throws EngineError (`git`) where links of the revision, or `..`, lead out of the checkout
+ * Checks that a file or directory is inside a checkout before it is written.
+ * @throws EngineError (`git`) if links of the revision, or `..`, lead outside of the checkout
  */
 export function requireInside(checkout: string, folder: string): void {
   if (within(realpathSync(checkout), realpathSync(existing(folder))) === undefined) {
-    throw new EngineError("git", `${relative(checkout, folder)} leads out of the revision's files.`);
+    throw new EngineError("git", `${relative(checkout, folder)} points outside of the revision's files.`);
   }
 }
 
-/** A path relative to the folder that it is in; undefined where it is not in it. */
+/** Returns a path relative to a directory; undefined if the path is not inside the directory. */
 export function within(folder: string, path: string): string | undefined {
-  const way = relative(folder, path);
-  return isAbsolute(way) || way.split(sep)[0] === ".." ? undefined : way;
+  const inner = relative(folder, path);
+  return isAbsolute(inner) || inner.split(sep)[0] === ".." ? undefined : inner;
 }
 
 const existing = (folder: string): string => (existsSync(folder) ? folder : existing(dirname(folder)));

@@ -6,14 +6,15 @@ import { checkOut, type Repository, requireInside } from "./repository.ts";
 
 export interface RevisionProgram {
   readonly folder: string;
-  /** Why its preview may differ from one that was made when the revision was, as sentences. */
+  /** Reasons why the preview may differ from a preview at the time of the revision, as sentences. */
   readonly unknown: readonly string[];
 }
 
 /**
- * Makes the program of a revision ready in a new folder: its files, the packages that are installed in the working
- * folder, and the stack's settings from there where the revision has none.
- * @param root the new folder, for all of the repository; absolute, and the folder above it must be this user's alone
+ * Prepares the program of a revision in a new directory: its files, the packages that are installed in the working
+ * directory, and the stack's settings from the working directory if the revision has none.
+ * @param root absolute path of the new directory for the whole repository; its parent directory must be accessible only
+ *   to this user
  * @throws EngineError (`git`), ProjectError
  */
 export async function revisionProgram(
@@ -26,7 +27,7 @@ export async function revisionProgram(
   if (!existsSync(folder)) {
     throw new EngineError(
       "git",
-      `${repository.program} is not part of it. A program that is new is reviewed without --base.`,
+      `${repository.program} does not exist in this revision. To review a new program, omit --base.`,
     );
   }
   requireInside(root, folder);
@@ -36,17 +37,17 @@ export async function revisionProgram(
   const differing = dependencyDifferences(repository, root);
   if (differing.length > 0) {
     unknown.push(
-      `${differing.join(", ")}: ${name} asks for other packages than the working folder, whose installed ones are used for it`,
+      `${differing.join(", ")}: ${name} requires other packages than the working directory; its preview uses the installed packages`,
     );
   }
-  // Git has left their folders empty.
+  // Git does not check out the files of submodules.
   if (existsSync(join(root, ".gitmodules"))) {
-    unknown.push(`the submodules of ${name} are left out: of a program that reads them nobody can tell`);
+    unknown.push(`the submodules of ${name} are not checked out; a program that reads them may behave differently`);
   }
   return { folder, unknown };
 }
 
-/** Git often ignores the settings of stacks that only some machines have. */
+/** Copies the stack's settings if the revision lacks them, since many repositories ignore settings of local stacks. */
 async function copyStackFile(
   repository: Repository,
   folder: string,
@@ -60,7 +61,7 @@ async function copyStackFile(
   copyFileSync(own, target, constants.COPYFILE_EXCL);
 }
 
-/** Keys of a stack's configuration by which two revisions are about different services or namespaces. */
+/** Returns the configuration keys that refer to different services or namespaces in two revisions. */
 export const serviceDifferences = (
   was: ReadonlyMap<string, string>,
   is: ReadonlyMap<string, string>,

@@ -216,7 +216,7 @@ describe.each(engines)(
       expect(changes).toEqual(["create eve"]);
       expect(namespace.members).toEqual([{ change: "added", email: "eve@example.com", to: "observer" }]);
       expect(review.unknown).toEqual([
-        "package-lock.json: main asks for other packages than the working folder, whose installed ones are used for it",
+        "package-lock.json: main requires other packages than the working directory; its preview uses the installed packages",
       ]);
     });
 
@@ -236,13 +236,13 @@ describe.each(engines)(
     });
 
     it.skipIf(!canRun).each([
-      ["no commit", ["--base", "mian"], '--base: git knows no commit "mian"'],
-      ["a file", ["--base", "main:readme.txt"], '--base: git knows no commit "main:readme.txt"'],
-      ["an option of git", ["--base=--output=x"], '--base is a commit, branch or tag, not "--output=x"'],
+      ["no commit", ["--base", "mian"], '--base: git cannot find the commit "mian"'],
+      ["a file", ["--base", "main:readme.txt"], '--base: git cannot find the commit "main:readme.txt"'],
+      ["an option of git", ["--base=--output=x"], '--base must be a commit, branch or tag, not "--output=x"'],
       ["no commit as head", ["--base", "main", "--head", ""], "--head is a commit, branch or tag"],
       ["a head alone", ["--head", "main"], "--head is the revision to compare with --base"],
       ["a base that fails", ["--base", "broken"], "In the base revision broken ("],
-      ["a base without the program", ["--base", "nothing"], "infra/policy is not part of it"],
+      ["a base without the program", ["--base", "nothing"], "infra/policy does not exist in this revision"],
       ["a stack that is not there", ["--base", "main", "--stack", "other"], "no stack other"],
     ])("is refused of %s", async (_case, args, reason) => {
       restore();

@@ -304,7 +304,7 @@ describe("the program that is written for what is there", () => {
     const text = (path: string) => files.find((file) => file.path === path)?.text;
     expect(text("index.ts")).toBe(
       [
-        "// Who may reach which device of prod on https://access.example.org.",
+        "// Device access in prod on https://access.example.org.",
         'import "./members";',
         'import "./rules";',
         'import "./devices";',
@@ -354,7 +354,7 @@ describe("the program that is written for what is there", () => {
         "",
         "/**",
         " * A row of data/devices.json, by the resource's name.",
-        " * Where it has no device, that is the name too.",
+        " * Default of device: the resource's name.",
         " */",
         'type Row = Omit<DeviceTagsArgs, "device"> & { device?: string };',
         'const rows: Record<string, Row> = JSON.parse(readFileSync(join(__dirname, "data", "devices.json"), "utf8"));',
@@ -447,7 +447,7 @@ describe("the root module that is written for what is there", () => {
       ].join("\n"),
     );
     expect(text("api_keys.tf")).toMatch(
-      /^# Only who made a key knows its secret, .*\n#.*\nresource "gatehouse_api_key" "ana_2" \{\n {2}valid_days = 30\n\}\n$/,
+      /^# The service never returns the secret of an API key, .*\n#.*\nresource "gatehouse_api_key" "ana_2" \{\n {2}valid_days = 30\n\}\n$/,
     );
   });
 
@@ -460,8 +460,8 @@ describe("the root module that is written for what is there", () => {
         '  rules = jsondecode(file("${path.module}/data/rules.json"))',
         "}",
         "",
-        "# A row of data/rules.json for each, by its name. The id of a row is for imports.tf alone: a new one has none.",
-        "# Its ranges are networks; a source_ip is a pattern.",
+        "# One resource for each row of data/rules.json. Only imports.tf uses the id of a row: omit it in new rows.",
+        "# The field ranges contains networks; source_ip is a pattern.",
         'resource "gatehouse_firewall_rule" "rules" {',
         "  for_each = local.rules",
         "",

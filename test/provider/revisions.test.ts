@@ -104,8 +104,8 @@ describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
       "yarn.lock": "",
     });
     expect((await ready(commit)).unknown).toEqual([
-      "yarn.lock, package.json: main asks for other packages than the working folder, whose installed ones are used for it",
-      "the submodules of main are left out: of a program that reads them nobody can tell",
+      "yarn.lock, package.json: main requires other packages than the working directory; its preview uses the installed packages",
+      "the submodules of main are not checked out; a program that reads them may behave differently",
     ]);
   });
 
@@ -118,7 +118,7 @@ describe.skipIf(!gitOnPath)(`a revision's program, by ${gitLabel}`, () => {
     symlinkSync(outside, join(repository.root, "app"));
     const linked = repository.commit("A link");
     repository.git("checkout", "--quiet", whole);
-    await expect(ready(linked)).rejects.toThrow("app leads out of the revision's files.");
+    await expect(ready(linked)).rejects.toThrow("app points outside of the revision's files.");
     expect(readdirSync(outside)).toEqual(["Pulumi.yaml"]);
   });
 

@@ -66,12 +66,12 @@ test("files that cannot be loaded fail by name and line, and the others run", as
     { name: "c.policy.ts", ok: false, text: text("missing.ts") },
     { name: "d.policy.ts", ok: false, line: 2, text: text("'nothing'") },
     { name: "e.policy.ts", ok: false, line: 4, text: "RangeError: at the top" },
-    { name: "f.policy.ts", ok: false, text: "it declares no policyTest" },
+    { name: "f.policy.ts", ok: false, text: "the file declares no policyTest" },
     { name: "g.policy.ts", ok: false, text: expect.stringMatching(/SyntaxError: .*broken\.mts:2\)$/) },
     { name: "h.policy.ts", ok: false, line: 2, text: text("needs a name") },
     { name: "i.policy.ts", ok: false, line: 2, text: text("needs a function to run") },
     { name: "j.policy.ts", ok: false, line: 2, text: text("timeLimit must be a positive number of seconds") },
-    { name: "k.policy.cts", ok: false, text: text("name it *.policy.ts or .mts") },
+    { name: "k.policy.cts", ok: false, text: text("rename the file to *.policy.ts or .mts") },
     { name: "passes", ok: true },
   ]);
 });
@@ -107,16 +107,16 @@ policyTest("all of it", ({ access }) => {
     [[expect.stringContaining("SyntaxError: "), 5]],
     [[expect.stringContaining("four devices"), 8]],
     [["9 cases are allowed", 12]],
-    [["it threw 'text'", 14]],
+    [["threw 'text'", 14]],
     [],
     [
-      ["nothing of it is allowed: it matched no key", 19],
-      ["nothing of it is allowed", 21],
+      ["no matching login is allowed: the query matched no key", 19],
+      ["no matching login is allowed", 21],
     ],
   ]);
   expect(report?.tests[4]).toMatchObject({
     ok: true,
-    warnings: [{ message: "it asserts nothing by expect()", line: 17 }],
+    warnings: [{ message: "the test makes no assertion with expect()", line: 17 }],
   });
 });
 
@@ -142,7 +142,7 @@ policyTest("asks too late", () => late());
   expect(report?.tests).toMatchObject([
     { ok: false, failures: [{ message: "9 cases are allowed", line: 4 }] },
     { ok: false, failures: [{ message: "later", line: 8 }] },
-    { ok: false, line: 11, failures: [{ message: "it had not ended after 0.05 seconds", line: 11 }] },
+    { ok: false, line: 11, failures: [{ message: "not finished after 0.05 seconds", line: 11 }] },
     { ok: false, failures: [{ line: 12 }] },
   ]);
 });
@@ -175,7 +175,7 @@ console.log(JSON.stringify({ loaded, messages }));`;
   const others = loaded.filter((url) => !/^node:|\/provider\/dist\/policyTests\/written\//.test(url));
   expect(others).toEqual([]);
   expect(messages).toEqual([
-    expect.stringContaining("declare tests while their file is loaded by gatehouse"),
-    "expect(…).exactlyOneOwner(): may be called in a running policyTest only",
+    expect.stringContaining("gatehouse did not load this file by gatehouse"),
+    "expect(…).exactlyOneOwner(): can only be called in a running policyTest",
   ]);
 });

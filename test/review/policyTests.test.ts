@@ -112,7 +112,7 @@ describe("toAllow", () => {
       login: "root",
       rule: { id: "2", action: "deny" },
     });
-    expect(failures[3]?.message).toBe("nothing of it is allowed: it matched no key and no device");
+    expect(failures[3]?.message).toBe("no matching login is allowed: the query matched no key and no device");
   });
 
   test("warns where it matched no key or no device, and so says nothing", async () => {
@@ -177,7 +177,7 @@ describe("onlyFrom", () => {
     expect(failures).toMatchObject([
       { line: 3, counterexamples: [{ address, rule: { id: "1" } }, {}, {}, {}] },
     ]);
-    expect(failures[0]?.message).toBe("4 cases are allowed from elsewhere");
+    expect(failures[0]?.message).toBe("4 cases are allowed from other addresses");
   });
 
   test("warns where it matched no key", async () => {
@@ -207,8 +207,8 @@ describe("members and API keys", () => {
     const body = bodyOf(["apiKeys).everyKeyExpires()", "apiKeys).everyKeyExpires({ withinDays: 30 })"]);
     const { failures } = await runBody(body, factsOf(smallPolicy, { apiKeys }));
     expect(failures.map(({ message }) => message)).toEqual([
-      "1 API key for ever: old",
-      "1 API key for ever: old; 1 API key for more than 30 days: ci",
+      "1 API key without an expiry date: old",
+      "1 API key without an expiry date: old; 1 API key valid for more than 30 days: ci",
     ]);
     const none = await runBody("expect(apiKeys).everyKeyExpires();", factsOf(smallPolicy, { apiKeys: [] }));
     expect(none).toMatchObject({ ok: true, warnings: [{ message: "there is no API key" }] });
@@ -249,8 +249,8 @@ expect(policy.keys).toAllSatisfy(({ username }) => username.startsWith("^"), "lo
 expect(members.length).toSatisfy((count) => count === 1, "one member");
 expect([]).toAllSatisfy(() => false);`);
     expect(failures).toMatchObject([
-      { message: "it is not so of 1 of 3 (login patterns are anchored): deploy", line: 4 },
-      { message: "it is not so: one member", line: 5 },
+      { message: "the predicate is false for 1 of 3 (login patterns are anchored): deploy", line: 4 },
+      { message: "the predicate is false: one member", line: 5 },
     ]);
     expect(warnings).toMatchObject([{ message: "there is no element", line: 6 }]);
   });
@@ -264,7 +264,7 @@ expect([]).toAllSatisfy(() => false);`);
         'policy).toSatisfy(() => { throw new RangeError("mine"); })',
       ]),
     );
-    const promise = expect.stringContaining("must answer true or false, and at once");
+    const promise = expect.stringContaining("must return true or false synchronously");
     expect(failures).toMatchObject([
       { message: promise, line: 3 },
       { message: promise, line: 4 },
@@ -287,14 +287,14 @@ test("misuse fails the test, naming what is wrong", async () => {
     ['expect(access).toAllow({ from: "fe80::1%eth0" });', "fe80::1%eth0: must have no zone"],
     ["expect(access).toAllow({ from: [] });", "from: "],
     ['expect(access).onlyFrom("the office");', '"the office": must be an address or a network'],
-    ['expect(access).onlyFrom("10.0.0.0/8", { from: "10.0.0.0/8" });', "its networks are the first argument"],
+    ['expect(access).onlyFrom("10.0.0.0/8", { from: "10.0.0.0/8" });', "pass the networks as the first argument"],
     ["expect(policy).toAllow({});", "is for access"],
     ["expect(policy).exactlyOneOwner();", "is for members"],
     ["expect(members).everyKeyExpires();", "is for apiKeys"],
     ["expect(apiKeys).everyKeyExpires({ days: 3 });", "takes { withinDays: a positive number }"],
-    ["expect(policy).toAllSatisfy(() => true);", "is for lists"],
+    ["expect(policy).toAllSatisfy(() => true);", "needs a list"],
     ["expect(policy).toSatisfy(true);", "takes a function"],
-    ['policyTest("inner", () => {});', "declare tests while their file is loaded"],
+    ['policyTest("inner", () => {});', "gatehouse did not load this file"],
   ];
   const results = await runBodies(cases.map(([body]) => body));
   expect(results.map(({ failures }) => failures)).toMatchObject(

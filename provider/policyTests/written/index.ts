@@ -14,26 +14,26 @@ import type {
 
 export type * from "./types.ts";
 
-/** Seconds that a test may take where it says nothing else. */
+/** Default time limit of a test, in seconds. */
 export const TIME_LIMIT = 10;
 
-/** What a test may say about itself. */
+/** Options of a policy test. */
 export interface PolicyTestOptions {
   /**
-   * Seconds after which a test that waits for something has failed.
+   * Time limit in seconds. A test that is still waiting after this time fails.
    * @default {@link TIME_LIMIT}
    */
   readonly timeLimit?: number;
 }
 
 /**
- * Declares what must hold about access, in a file `*.policy.ts` beside Pulumi.yaml.
+ * Declares a policy test in a file `*.policy.ts` next to Pulumi.yaml.
  * @example
  * policyTest("contractors stay out of production", ({ access }) => {
  *   expect(access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } });
  * });
  * @throws Error outside of a policy file that `gatehouse` loads
- * @throws TypeError when the name is empty, the body no function, or the time limit not positive
+ * @throws TypeError if the name is empty, the body is not a function, or the time limit is not positive
  */
 export function policyTest(name: string, body: PolicyTestBody, options: PolicyTestOptions = {}): void {
   const { timeLimit = TIME_LIMIT } = options;
@@ -44,17 +44,17 @@ export function policyTest(name: string, body: PolicyTestBody, options: PolicyTe
   }
   if (!loading.declare) {
     throw new Error(
-      `policyTest("${name}"): declare tests while their file is loaded by gatehouse, for example by: gatehouse test`,
+      `policyTest("${name}"): gatehouse did not load this file; run the tests with: gatehouse test`,
     );
   }
   loading.declare({ name, body, timeLimit, stack: stackAbove(policyTest) });
 }
 
 /**
- * Says what must hold; `.not` says the opposite. An assertion that fails, or makes no sense, fails its test but does not
- * end it, so that one run shows everything that is wrong.
+ * Asserts a fact about a value; `.not` asserts the opposite. A failed or invalid assertion fails its test but does not
+ * end it, so that one run reports all failures.
  * @example expect(access).not.toAllow({ login: "root", from: "0.0.0.0/0" });
- * @throws Error when a matcher is called outside of a running policy test
+ * @throws Error if a matcher is called outside of a running policy test
  */
 export function expect(access: Access): Expectation<AccessMatchers>;
 export function expect<Item extends ApiKeyFacts>(apiKeys: readonly Item[]): Expectation<ApiKeyMatchers<Item>>;
@@ -72,7 +72,7 @@ function matchers(subject: unknown, negated: boolean): Record<string, (...args: 
 function matcherOf(subject: unknown, matcher: MatcherName, negated: boolean): (...args: unknown[]) => void {
   return function called(...args) {
     const judge = running.getStore();
-    if (!judge) throw new Error(`expect(…).${matcher}(): may be called in a running policyTest only`);
+    if (!judge) throw new Error(`expect(…).${matcher}(): can only be called in a running policyTest`);
     judge({ matcher, negated, subject, args, stack: stackAbove(called) });
   };
 }

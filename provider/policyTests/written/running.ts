@@ -24,7 +24,7 @@ export interface DeclaredTest {
 export interface CalledMatcher {
   readonly matcher: MatcherName;
   readonly negated: boolean;
-  /** What `expect` was given. */
+  /** The argument of `expect`. */
   readonly subject: unknown;
   readonly args: readonly unknown[];
   readonly stack: string;
@@ -36,7 +36,7 @@ export const loading: { declare: ((test: DeclaredTest) => void) | undefined } = 
 /** Evaluates the matchers that the running test calls. */
 export const running = new AsyncLocalStorage<(called: CalledMatcher) => void>();
 
-/** The call stack from the caller of a function. */
+/** Returns the call stack, starting with the caller of a function. */
 export function stackAbove(called: (...args: never[]) => unknown): string {
   const holder: { stack?: string } = {};
   Error.captureStackTrace(holder, called);

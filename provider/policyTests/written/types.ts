@@ -14,21 +14,24 @@ export type PolicyMember = Namespace["members"][number];
 /** An API key of the namespace, as the service lists it: without its secret. */
 export type PolicyApiKey = ApiKey;
 
-/** What a policy test is about: a namespace as it is, or as it will be after a change. */
+/** The subjects of a policy test: a namespace in its current state, or after a planned change. */
 export interface PolicySubjects {
-  /** Who can reach what: for `expect(access)`. */
+  /** The evaluated access, for `expect(access)`. */
   readonly access: Access;
-  /** The devices, public keys and firewall rules that decide it: for predicates of your own. */
+  /** The devices, public keys and firewall rules that determine the access, for your own predicates. */
   readonly policy: AccessPolicy;
-  /** Reading it ends the test with a failure where the credential may not read the members. */
+  /** The members. Access to this property fails the test if the credential has no permission to read the members. */
   readonly members: readonly PolicyMember[];
-  /** Reading it ends the test with a failure where the credential may not read the API keys. */
+  /** The API keys. Access to this property fails the test if the credential has no permission to read the API keys. */
   readonly apiKeys: readonly PolicyApiKey[];
-  /** The login names and addresses that `access` is evaluated for; assertions add what they name. */
+  /**
+   * The login names and addresses that `access` is evaluated for. Assertions add login names and addresses of
+   * queries.
+   */
   readonly domain: AccessDomain;
 }
 
-/** What a test does; one that answers a promise ends with it. */
+/** The function of a test. If it returns a promise, the test ends when the promise settles. */
 export type PolicyTestBody = (subjects: PolicySubjects) => void | Promise<void>;
 
 /** One login that is allowed. */
@@ -38,67 +41,69 @@ export interface Decision {
   /** The client's address. */
   readonly address: string;
   readonly device: AccessDevice;
-  /** The rule that allows it; null where none matches. */
+  /** The rule that allows the login; null if no rule matches. */
   readonly rule: AccessRule | null;
 }
 
-/** Which devices; each field that is given must fit. */
+/** A query for devices. A device must match all given fields. */
 export interface DeviceQuery {
-  /** Name; `*` stands for any text, `?` for one character. */
+  /** Name; `*` matches any text, `?` matches one character. */
   readonly name?: string;
   readonly tag?: string;
   readonly uid?: string;
 }
 
-/** Which logins an assertion is about; each field that is given must fit, and `{}` is about all of them. */
+/** A query for logins. A login must match all given fields; `{}` matches all logins. */
 export interface AccessQuery {
-  /** A public key's name, where `*` stands for any text and `?` for one character, or its fingerprint. */
+  /** A public key's fingerprint, or its name, in which `*` matches any text and `?` matches one character. */
   readonly key?: string;
-  /** Login name; `*` stands for any text, `?` for one character. */
+  /** Login name; `*` matches any text, `?` matches one character. */
   readonly login?: string;
   readonly device?: DeviceQuery;
-  /** Client addresses: one, or a network like `10.0.0.0/8`, or several of them. */
+  /** Client addresses: an address, a network like `10.0.0.0/8`, or a list of them. */
   readonly from?: string | readonly string[];
-  /** A condition of your own, asked of logins that are allowed and fit otherwise. */
+  /** Your own condition. It is called for allowed logins that match all other fields. */
   readonly where?: (decision: Decision) => boolean;
 }
 
-/** Matchers, and the same ones saying the opposite. */
+/** Matchers, and their negations in `not`. */
 export type Expectation<Matchers> = Matchers & {
-  /** The opposite: `expect(access).not.toAllow(…)`. */
+  /** The negated matchers: `expect(access).not.toAllow(…)`. */
   readonly not: Matchers;
 };
 
-/** What can be said of any value. */
+/** Matchers for any value. */
 export interface ValueMatchers<Value> {
   /**
-   * The predicate says true. An error that it throws fails the test.
-   * @param what the predicate in words, for the report
+   * Asserts that the predicate returns true. An error of the predicate fails the test.
+   * @param what description of the predicate for the report
    * @example expect(members.length).toSatisfy((count) => count <= 20, "at most 20 members");
    */
   toSatisfy(predicate: (value: Value) => boolean, what?: string): void;
 }
 
-/** What can be said of lists. */
+/** Matchers for lists. */
 export interface ListMatchers<Item> extends ValueMatchers<readonly Item[]> {
   /**
-   * The predicate says true of each element. The report shows the elements of which it does not.
-   * @param what the predicate in words, for the report
-   * @example expect(policy.keys).toAllSatisfy(({ username }) => username.startsWith("^"), "login patterns are anchored");
+   * Asserts that the predicate returns true for each element. The report lists the other elements.
+   * @param what description of the predicate for the report
+   * @example expect(policy.keys).toAllSatisfy(({ username }) => username.startsWith("^"), "login patterns are
+   * anchored");
    */
   toAllSatisfy(predicate: (item: Item) => boolean, what?: string): void;
 }
 
-/** What can be said of `access`. */
+/** Matchers for `access`. */
 export interface AccessMatchers extends ValueMatchers<Access> {
   /**
-   * At least one login that fits the query is allowed; of `not`: none is.
+   * Asserts that at least one login that matches the query is allowed. With `not`: that no such login is allowed.
    * @example expect(access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } });
    * @example expect(access).toAllow({ key: "deploy", login: "deploy", device: { name: "web-*" } });
    */
   toAllow(query: AccessQuery): void;
   /**
-   * No login that fits the query is allowed from addresses outside of the networks; without a query, none at all.
+   * Asserts that no login that matches the query is allowed from an address outside of the networks. Default query: all
+   * logins.
    * @param networks addresses, or networks like `10.0.0.0/8`
    * @example expect(access).onlyFrom("10.0.0.0/8", { device: { tag: "prod" } });
    * @example expect(access).onlyFrom(["10.0.0.0/8", "2001:db8::/32"]);
@@ -106,26 +111,26 @@ export interface AccessMatchers extends ValueMatchers<Access> {
   onlyFrom(networks: string | readonly string[], query?: Omit<AccessQuery, "from">): void;
 }
 
-/** What can be said of `members`. */
+/** Matchers for `members`. */
 export interface MemberMatchers<Item> extends ListMatchers<Item> {
   /**
-   * Exactly one of them is an owner.
+   * Asserts that exactly one member is an owner.
    * @example expect(members).exactlyOneOwner();
    */
   exactlyOneOwner(): void;
 }
 
-/** What can be said of `apiKeys`. */
+/** Matchers for `apiKeys`. */
 export interface ApiKeyMatchers<Item> extends ListMatchers<Item> {
   /**
-   * None of them lives for ever.
-   * @param limit the most days that one may live, from its creation on
+   * Asserts that all API keys have an expiry date.
+   * @param limit maximum lifetime of an API key after its creation, in days
    * @example expect(apiKeys).everyKeyExpires({ withinDays: 90 });
    */
   everyKeyExpires(limit?: { readonly withinDays: number }): void;
 }
 
-/** A member, as far as the matchers look at it. */
+/** The fields of a member that the matchers use. */
 export type MemberFacts = Pick<PolicyMember, "email" | "role">;
-/** An API key, as far as the matchers look at it. */
+/** The fields of an API key that the matchers use. */
 export type ApiKeyFacts = Pick<PolicyApiKey, "name" | "expiresIn" | "createdAt">;
