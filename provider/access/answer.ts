@@ -82,7 +82,8 @@ function* accessTable(view: AccessView): Generator<string> {
   const useless = view.keys.filter((key) => !useful.has(key)).map(keyText);
   if (rows.length === 0)
     yield "No key reaches any of these devices with these login names from these addresses.\n";
-  else if (useless.length > 0) yield `\nKeys without access to these devices: ${printable(listText(useless))}\n`;
+  else if (useless.length > 0)
+    yield `\nKeys without access to these devices: ${printable(listText(useless))}\n`;
   const unknown = unknownLines(view);
   if (unknown.length > 0) yield `\n${unknown.join("\n")}\n`;
 }

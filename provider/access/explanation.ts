@@ -12,7 +12,7 @@ import {
   type Mismatch,
   patternOf,
 } from "@gatehouse-access/sdk/policy";
-import { counted, keyText, listText, printable, ruleText } from "../words.ts";
+import { keyText, listText, printable, ruleText } from "../words.ts";
 import { AccessInquiryError, type AccessView, unknownLines } from "./inquiry.ts";
 
 /** A rule, and its effect on one login. */
@@ -100,7 +100,8 @@ export function explanationText(view: AccessView, explanation: AccessExplanation
 function reason({ refusedBy, rule, key, device, login }: AccessExplanation): string {
   if (refusedBy === "login") return `the key ${key.name} does not allow the login name ${login}`;
   if (refusedBy === "device") return `the key ${key.name} does not allow the device ${device.name}`;
-  if (rule === null) return "the key admits the login, and no firewall rule matches, so the default (allow) applies";
+  if (rule === null)
+    return "the key admits the login, and no firewall rule matches, so the default (allow) applies";
   const verb = refusedBy === "rule" ? "denies the login" : "allows the login, and the key admits it";
   return `the firewall rule ${ruleText(rule)} ${verb}`;
 }
@@ -108,7 +109,9 @@ function reason({ refusedBy, rule, key, device, login }: AccessExplanation): str
 function ruleLines({ considered, refusedBy }: AccessExplanation): string[] {
   if (considered.length === 0) return ["The namespace has no firewall rules."];
   const without =
-    refusedBy === "login" || refusedBy === "device" ? " (without effect, since the key refuses the login)" : "";
+    refusedBy === "login" || refusedBy === "device"
+      ? " (without effect, since the key refuses the login)"
+      : "";
   return [`Firewall rules, strongest first${without}:`, ...considered.map(ruleLine)];
 }
 
@@ -139,7 +142,8 @@ const addressText = (pattern: string, broken: Quantifier) =>
   isForAll(pattern) ? "any address" : `addresses like ${patternText(pattern, `${broken} address`)}`;
 
 function filterText({ hostname, tags }: DeviceFilter, broken: Quantifier): string {
-  if (hostname && !isForAll(hostname)) return `devices named like ${patternText(hostname, `${broken} device`)}`;
+  if (hostname && !isForAll(hostname))
+    return `devices named like ${patternText(hostname, `${broken} device`)}`;
   return !hostname && tags && tags.length > 0 ? `devices tagged ${tags.join(" or ")}` : "any device";
 }
 

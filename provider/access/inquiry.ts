@@ -67,7 +67,10 @@ export function accessInquiry(flags: AccessFlags, format: AccessFormat): AccessI
 function normalAddress(text: string): string {
   // The library accepts `127.1` and `0x7f000001`.
   if (isIP(text) === 0 || text.includes("%")) {
-    throw new AccessInquiryError("from", `must be an IPv4 or IPv6 address, such as 198.51.100.7, not ${text}`);
+    throw new AccessInquiryError(
+      "from",
+      `must be an IPv4 or IPv6 address, such as 198.51.100.7, not ${text}`,
+    );
   }
   return readAddress(text).toString();
 }

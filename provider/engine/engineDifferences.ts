@@ -4,7 +4,7 @@ type UnsupportedFeature = Omit<UnsupportedUse, "resource">;
 
 const CLI = "Use the Pulumi CLI (--engine cli) for this program.";
 
-/** Everything that the embedded engine refuses, before it touches anything. The reference is generated from it. */
+/** Features that the embedded engine rejects before it changes anything. The reference is generated from this list. */
 export const UNSUPPORTED = [
   { id: "runtime", feature: "programs in languages other than Node.js", hint: CLI },
   { id: "backend", feature: "state backends other than file://", hint: CLI },
@@ -18,7 +18,7 @@ export const UNSUPPORTED = [
   { id: "environment", feature: "Pulumi ESC environments in the stack's configuration", hint: CLI },
   {
     id: "package",
-    feature: "resources of plugins (Gatehouse has the same ones as dynamic resources)",
+    feature: "resources of plugins (Gatehouse has the same resources as dynamic resources)",
     hint: CLI,
   },
   { id: "explicit-provider", feature: "explicit providers (the options provider and providers)", hint: CLI },
@@ -28,7 +28,7 @@ export const UNSUPPORTED = [
   {
     id: "stack-reference",
     feature: "StackReference",
-    hint: "Pass the value by configuration, or use the CLI.",
+    hint: "Pass the value in the configuration, or use the CLI.",
   },
   { id: "invoke", feature: "functions of providers (invoke)", hint: CLI },
   { id: "call", feature: "methods of remote components (call)", hint: CLI },
@@ -44,65 +44,68 @@ export const UNSUPPORTED = [
   { id: "nested-paths", feature: "ignoreChanges and replaceOnChanges deeper than one property", hint: CLI },
   { id: "assets", feature: "assets and archives", hint: "Read the file in the program and pass its text." },
   { id: "env-var-mappings", feature: "the option envVarMappings", hint: CLI },
-  { id: "external-state", feature: "external resources (made by Resource.get) in the state", hint: CLI },
+  { id: "external-state", feature: "external resources (from Resource.get) in the state", hint: CLI },
   { id: "views", feature: "view resources in the state", hint: CLI },
 ] as const satisfies readonly UnsupportedFeature[];
 
 export type UnsupportedId = (typeof UNSUPPORTED)[number]["id"];
 
-/** A use of such a feature, for an UnsupportedError. @param resource the resource or file that uses it */
+/** Returns a use of an unsupported feature. @param resource the resource or file that uses the feature */
 export function unsupportedUse(id: UnsupportedId, resource: string): UnsupportedUse {
   const feature = UNSUPPORTED.find((entry) => entry.id === id) as UnsupportedFeature;
   return { ...feature, resource };
 }
 
-/** In what both engines differ on purpose. The reference is generated from it, and the comparison test refers to it. */
+/**
+ * Intended differences between the engines. The reference is generated from this list; the comparison test refers to
+ * it.
+ */
 export const ENGINE_DIFFERENCES = [
   {
     id: "replace-on-changes",
     text:
-      "`replaceOnChanges` works for dynamic resources. The CLI looks for the changed properties in a list that " +
-      "dynamic providers never send, so it updates in place.",
+      "`replaceOnChanges` works for dynamic resources. The CLI searches the changed properties in a list that " +
+      "dynamic providers never send, so it updates the object in place.",
   },
   {
     id: "deleted-once",
     text:
-      "A run that stopped after it had deleted a dependent for a deletion before replacement does not delete that " +
-      "dependent again; the CLI does, which a provider that minds a missing object fails on.",
+      "If a run stops after it has deleted a dependent for a replacement, the next run does not delete the dependent " +
+      "again. The CLI does, which fails with a provider that rejects the deletion of a missing object.",
   },
   {
     id: "taken-along",
     text:
-      "A resource that is no target, but is deleted because a target is deleted before its replacement, is made " +
-      "again as the program says it; the CLI makes it with its old inputs, such as the id of the object that is gone.",
+      "A resource that is not a target can be deleted because a target is deleted before its replacement. This engine " +
+      "creates it again with the program's inputs. The CLI uses the old inputs, such as the id of the deleted object.",
   },
   {
     id: "excluded-dependency",
     text:
-      "A new resource that depends on a new one which is left out by `--exclude` is refused, as it is with " +
-      "`--target`; the CLI makes it, and its state then refers to nothing.",
+      "A new resource that depends on a new resource in `--exclude` is rejected, as with `--target`. The CLI creates " +
+      "the resource, and its state then has a dangling reference.",
   },
   {
     id: "unknown-outputs",
     text:
-      "Outputs that come from a new resource which a run leaves out are not written; the CLI writes its placeholder " +
-      "for unknown values into the state.",
+      "Outputs that depend on an excluded new resource are not written. The CLI writes its placeholder for unknown " +
+      "values to the state.",
   },
   {
     id: "import-agreement",
-    text: "An import whose object differs from the program fails; the CLI (of other providers) may update it.",
+    text: "An import fails if the object differs from the program. The CLI may update the object (for other providers).",
   },
   {
     id: "pending-creations",
     text:
-      "A creation that was in flight when a run was killed is forgotten once the resource is made; the CLI keeps it " +
-      "until `refresh --clear-pending-creates`.",
+      "A pending creation of a killed run is removed when the resource is created. The CLI keeps it until " +
+      "`refresh --clear-pending-creates`.",
   },
   {
     id: "pending-operations",
     text:
-      "What else was in flight is read by `up` before it plans anything; the CLI's `up` forgets it, and its `refresh` " +
-      "reads it.",
+      "`up` reads the objects of other pending operations before it plans. The CLI's `up` discards these operations, " +
+      "and its `refresh` reads the objects.",
   },
 ] as const satisfies readonly { readonly id: string; readonly text: string }[];
 

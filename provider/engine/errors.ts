@@ -3,15 +3,15 @@ import type { CommandErrorCode } from "../errorCodes.ts";
 import type { Confirmable, Plan, Result, TargetOptions } from "./model.ts";
 
 /**
- * Base of the errors of commands and engines. Thrown itself for contradicting options (`usage`), targets that are no
- * resources (`target`), an unplanned step (`not_planned`), a provider that does not start (`provider`), and failures of
- * the Pulumi CLI (`cli`).
+ * Base of the errors of commands and engines. Direct instances report contradicting options (`usage`), targets that
+ * match no resource (`target`), an unplanned step (`not_planned`), a provider that does not start (`provider`), and
+ * failures of the Pulumi CLI (`cli`).
  */
 export class EngineError extends GatehouseError {
   override readonly name: string;
   declare readonly code: CommandErrorCode;
 
-  /** @param detail what is wrong, without the field */
+  /** @param detail the problem, without the field */
   constructor(code: CommandErrorCode, detail: string, { field, value, remedy, ...options }: ErrorMore = {}) {
     super({ code, detail, field, value, remedy }, options);
     this.name = new.target.name;
@@ -20,25 +20,27 @@ export class EngineError extends GatehouseError {
 
 const INSTALL = "https://www.pulumi.com/docs/install/";
 
-/** There is no `pulumi` on the PATH. Where the embedded engine was named and cannot run the stack: UnsupportedError. */
+/**
+ * No `pulumi` command is on the PATH. If the embedded engine is selected but cannot run the stack: UnsupportedError.
+ */
 export class NoEngineError extends EngineError {
-  /** @param runtime what the program runs by; the built-in engine has Node.js alone */
+  /** @param runtime runtime of the program; the embedded engine supports only Node.js */
   constructor(runtime: string) {
     const install = `install the Pulumi CLI (${INSTALL})`;
     super(
       "no_engine",
-      `There is no \`pulumi\` command on the PATH. ${
+      `Cannot find the \`pulumi\` command on the PATH. ${
         runtime === "nodejs"
-          ? `Either ${install}, or run the program with the built-in engine: --engine embedded`
-          : `For a program of the runtime ${runtime}, ${install}: the built-in engine runs those of nodejs alone.`
+          ? `Either ${install}, or run the program with the embedded engine: --engine embedded`
+          : `For a program of the runtime ${runtime}, ${install}: the embedded engine supports only nodejs.`
       }`,
     );
   }
 }
 
 /**
- * The project's files cannot be used: Pulumi.yaml or the stack's configuration is missing or wrong, or the SDK is not
- * installed. A state that cannot be used is a BackendError, an exception of the program a ProgramError.
+ * The project's files cannot be used: Pulumi.yaml or the stack's configuration is missing or invalid, or the SDK is not
+ * installed. An unusable state is a BackendError; an exception of the program is a ProgramError.
  */
 export class ProjectError extends EngineError {
   constructor(detail: string, more?: ErrorMore) {
@@ -47,8 +49,8 @@ export class ProjectError extends EngineError {
 }
 
 /**
- * No stack was named and none can be meant, or there is no stack of that name. A stack that is there and cannot be read
- * is a BackendError or a PassphraseError.
+ * No stack is selected and the project does not have exactly one stack, or the selected stack does not exist. An
+ * existing stack that cannot be read is a BackendError or a PassphraseError.
  */
 export class StackSelectionError extends EngineError {
   constructor(message: string) {
@@ -58,30 +60,30 @@ export class StackSelectionError extends EngineError {
   /** @param known the stacks of the project */
   static missing(project: string, stack: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
-      `There is no stack ${stack} of the project ${project}; ${thereAre(known)}. ` +
-        "A new one is made by `gatehouse up`, or by `gatehouse preview --create`.",
+      `The project ${project} has no stack ${stack}; ${existingStacks(known)}. ` +
+        "To create the stack, run `gatehouse up` or `gatehouse preview --create`.",
     );
   }
 
   /** @param known the stacks of the project: none, or several */
   static unnamed(project: string, known: readonly string[]): StackSelectionError {
     return new StackSelectionError(
-      `Name the stack with --stack or PULUMI_STACK (of ${project}, ${thereAre(known)}).`,
+      `Set the stack with --stack or PULUMI_STACK (project ${project}: ${existingStacks(known)}).`,
     );
   }
 }
 
 const NAMED_MAX = 20;
 
-function thereAre(stacks: readonly string[]): string {
-  if (stacks.length < 2) return `there is ${stacks[0] ?? "none yet"}`;
+function existingStacks(stacks: readonly string[]): string {
+  if (stacks.length === 0) return "no stacks exist";
   const more = stacks.length - NAMED_MAX;
-  return `there are ${stacks.slice(0, NAMED_MAX).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return `existing stacks: ${stacks.slice(0, NAMED_MAX).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /**
- * No state backend was chosen, or one of its files cannot be read, understood or written. A kind of backend or state
- * that the embedded engine does not have is an UnsupportedError.
+ * No state backend is configured, or one of its files cannot be read, parsed or written. A kind of backend or state
+ * that the embedded engine does not support is an UnsupportedError.
  */
 export class BackendError extends EngineError {
   constructor(detail: string, more?: ErrorMore) {
@@ -96,32 +98,32 @@ export class PassphraseError extends EngineError {
   }
 
   static wrong(): PassphraseError {
-    return new PassphraseError("The passphrase is not the one this stack was made with.");
+    return new PassphraseError("The passphrase is wrong: this stack was created with another passphrase.");
   }
 }
 
 /**
- * Another process holds the stack. A lock that a dead process of this machine left is no such error: the next command
- * takes it away and merges the journal, or throws a JournalConflictError.
+ * Another process holds the stack. A lock of a dead process of this machine does not cause this error: the next command
+ * removes the lock and merges the journal, or throws a JournalConflictError.
  */
 export class LockedError extends EngineError {
   constructor(message: string) {
     super("locked", message);
   }
 
-  /** @param holders each with its file, its user and since when; empty where that is not known */
+  /** @param holders file, user and time of each lock; empty if unknown */
   static heldBy(holders: readonly string[]): LockedError {
     const where = holders.length > 0 ? `, or delete the file):\n  ${holders.join("\n  ")}` : ").";
     return new LockedError(
-      "The stack is locked by another process. Wait for it to end; if it is gone, remove the lock " +
+      "The stack is locked by another process. Wait for the process to end; if it no longer exists, remove the lock " +
         `(\`pulumi cancel\`${where}`,
     );
   }
 }
 
 /**
- * The journal of a run that was killed no longer fits the state, because something else has changed it since. A journal
- * that cannot be read or written is a BackendError.
+ * The journal of a killed run no longer matches the state, because another program has changed the state since then. A
+ * journal that cannot be read or written is a BackendError.
  */
 export class JournalConflictError extends EngineError {
   constructor(message: string) {
@@ -129,7 +131,7 @@ export class JournalConflictError extends EngineError {
   }
 }
 
-/** One use of a feature that the embedded engine does not have. */
+/** One use of a feature that the embedded engine does not support. */
 export interface UnsupportedUse {
   readonly id: string;
   readonly feature: string;
@@ -138,8 +140,8 @@ export interface UnsupportedUse {
 }
 
 /**
- * The program or the state uses a feature that the embedded engine does not have; nothing was touched. Files that no
- * engine could use are a ProjectError or a BackendError.
+ * The program or the state uses a feature that the embedded engine does not support. Nothing was changed. Files that
+ * are invalid for all engines are a ProjectError or a BackendError.
  */
 export class UnsupportedError extends EngineError {
   readonly uses: readonly UnsupportedUse[];
@@ -147,41 +149,41 @@ export class UnsupportedError extends EngineError {
     const lines = uses.map((use) => `  ${use.resource}: ${use.feature}. ${use.hint}`);
     super(
       "unsupported",
-      `The embedded engine does not support what this stack uses; nothing was changed.\n${lines.join("\n")}\nHow to install the Pulumi CLI: ${INSTALL}`,
+      `The embedded engine does not support features of this stack; nothing was changed.\n${lines.join("\n")}\nTo install the Pulumi CLI, see ${INSTALL}`,
     );
     this.uses = uses;
   }
 }
 
 /**
- * A protected resource would be deleted or replaced. It is the error of a step, whose run then ends with an
+ * A protected resource would be deleted or replaced. This error belongs to a step; the run ends with an
  * UpdateFailedError.
  */
 export class ProtectedError extends EngineError {
-  /** @param what would happen to it, as a sentence */
+  /** @param what the rejected change, as a sentence */
   constructor(what: string, urn: string) {
     super(
       "protected",
-      `${what}. Take the option protect away in the program and run up, or run: pulumi state unprotect '${urn}'`,
+      `${what}. Remove the option protect in the program and run up, or run: pulumi state unprotect '${urn}'`,
     );
   }
 }
 
-/** Somebody was asked whether to carry out a plan, and said no; nothing was changed. */
+/** The user did not confirm a plan. Nothing was changed. */
 export class DeclinedError extends EngineError {
   constructor() {
     super("declined", "Nothing was changed.");
   }
 }
 
-/** Asks `confirm`, if any, whether to carry out a plan. @throws DeclinedError for a no */
+/** Calls `confirm`, if it is set, to confirm a plan. @throws DeclinedError if it returns false */
 export async function requireConfirmation({ confirm }: Confirmable, plan: Plan): Promise<void> {
   if (confirm && !(await confirm(plan))) throw new DeclinedError();
 }
 
-/** Base of the errors that end a run. What ends it before it has begun is another EngineError. */
+/** Base of the errors that end a run. An error before the start of the run is another EngineError. */
 export class RunError extends EngineError {
-  /** What was done, and what failed. */
+  /** The finished and failed steps. */
   readonly result: Result;
   constructor(code: CommandErrorCode, message: string, result: Result) {
     super(code, message);
@@ -190,8 +192,8 @@ export class RunError extends EngineError {
 }
 
 /**
- * The Pulumi program failed: an exception, or an exit code that is not 0. A resource that fails while its program goes on
- * is an UpdateFailedError.
+ * The Pulumi program failed with an exception or an exit code other than 0. A failed resource of a program that
+ * continues is an UpdateFailedError.
  */
 export class ProgramError extends RunError {
   constructor(message: string, result: Result) {
@@ -200,7 +202,7 @@ export class ProgramError extends RunError {
 }
 
 /**
- * A step failed, or the service would refuse a plan. A failure of the program is a ProgramError, an interrupted run a
+ * A step failed, or the preflight of a plan failed. A failure of the program is a ProgramError; an interrupted run is a
  * CancelledError.
  */
 export class UpdateFailedError extends RunError {
@@ -210,17 +212,17 @@ export class UpdateFailedError extends RunError {
 }
 
 /**
- * The run was interrupted: by SIGINT, SIGTERM, SIGHUP or an abort signal. The state holds every finished step. A run that stops
- * because a step failed is an UpdateFailedError.
+ * The run was interrupted by SIGINT, SIGTERM, SIGHUP or an abort signal. The state contains all finished steps. A run
+ * that stops because a step failed is an UpdateFailedError.
  */
 export class CancelledError extends RunError {
   constructor(result: Result) {
-    const message = "Interrupted: the steps in flight were finished and the state was written.";
+    const message = "Interrupted. The steps in flight were finished and the state was written.";
     super("cancelled", message, result);
   }
 }
 
-/** @throws EngineError (`usage`) where options contradict each other */
+/** @throws EngineError (`usage`) if options contradict each other */
 export function checkTargetOptions(options: TargetOptions): void {
   const targets = (options.target?.length ?? 0) > 0;
   const excludes = (options.exclude?.length ?? 0) > 0;

@@ -6,8 +6,8 @@ import { parse } from "yaml";
 import { BackendError, type EngineError, ProjectError } from "./errors.ts";
 
 /**
- * Replaces a file so that after a crash either the old or the new content is there, whole.
- * @param before done once the new content is on disk, while the old one is still in place
+ * Replaces a file atomically: after a crash, the file has either the complete old or the complete new content.
+ * @param before called when the new content is on disk but the file still has the old content
  */
 export async function writeDurably(
   path: string,
@@ -26,14 +26,14 @@ export async function writeDurably(
     await before();
     await rename(temporary, path);
   } catch (error) {
-    // It would take the room that a full disk lacks.
+    // The temporary file would waste space on a full disk.
     await removeIfThere(temporary);
     throw error;
   }
   await syncFolder(dirname(path));
 }
 
-/** Makes new, renamed and removed entries of a folder durable. */
+/** Syncs a directory, so that new, renamed and removed entries are durable. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {
@@ -43,7 +43,7 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** The result of work on a file or folder; undefined where it does not exist. */
+/** Returns the result of work on a file or directory; undefined if it does not exist. */
 export async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
@@ -57,7 +57,7 @@ export async function removeIfThere(path: string): Promise<void> {
   await ifThere(unlink(path));
 }
 
-/** The text of a file; undefined where it does not exist. @throws Failure where it cannot be read */
+/** Returns the text of a file; undefined if it does not exist. @throws Failure if the file cannot be read */
 export async function readIfThere(
   path: string,
   Failure: new (detail: string) => EngineError,
@@ -67,7 +67,7 @@ export async function readIfThere(
   });
 }
 
-/** Parses a JSON file of Pulumi's. @throws BackendError where the text is no JSON */
+/** Parses a JSON file of Pulumi. @throws BackendError if the text is not valid JSON */
 export function parseJsonFile(text: string, path: string): unknown {
   try {
     return parseJson(text);
@@ -80,7 +80,7 @@ export function isNoSuchFile(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | undefined)?.code === "ENOENT";
 }
 
-/** Parses a YAML mapping; an empty text is an empty one. @throws ProjectError for anything else */
+/** Parses a YAML mapping. An empty text is an empty mapping. @throws ProjectError for other values and invalid YAML */
 export function parseYamlMap(text: string, where: string): Record<string, unknown> {
   let parsed: unknown;
   try {

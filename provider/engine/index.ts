@@ -13,7 +13,7 @@ export { backendUrlOf, type Project, parseStackName, readProject, stackFilePath 
 export { fieldDiff, refreshedFields, shownValues } from "./value.ts";
 
 /**
- * Opens a stack with the engine asked for; without one, with the Pulumi CLI where it is installed.
+ * Opens a stack with the selected engine. Default: the Pulumi CLI, if it is installed.
  * @throws NoEngineError, ProjectError, BackendError, StackSelectionError, UnsupportedError
  */
 export async function openStack(options: StackOptions = {}): Promise<Stack> {
@@ -21,12 +21,14 @@ export async function openStack(options: StackOptions = {}): Promise<Stack> {
   const project = await readProject(options.folder ?? ".");
   if (options.engine === "embedded") return EmbeddedStack.open(project, { ...options, env });
   if (findOnPath("pulumi", env) === undefined) throw new NoEngineError(project.runtime);
-  // The CLI's side of the SDK is large: not loaded where it is not needed.
+  // Loaded on demand, since the Automation API is large.
   const { CliStack } = await import("./cli/cliStack.ts");
   return CliStack.open(project, { ...options, env });
 }
 
-/** The environment, except that gRPC ignores its proxies on this machine. A program calls its engine at 127.0.0.1. */
+/**
+ * Adds 127.0.0.1 to the addresses that gRPC calls without a proxy, since a program calls its engine at this address.
+ */
 function withDirectGrpc(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const others = env.no_grpc_proxy || env.no_proxy;
   return { ...env, no_grpc_proxy: others ? `${others},127.0.0.1` : "127.0.0.1" };

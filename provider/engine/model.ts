@@ -1,24 +1,24 @@
 import { STATE_IDENTITY_TYPE } from "../urn.ts";
 
-/** Which engine ran. */
+/** The engine that runs a stack. */
 export type EngineName = "cli" | "embedded";
 
-/** What made a result: an engine; or Terraform, whose plan was read. */
+/** The source of a result: an engine, or Terraform for a Terraform plan. */
 export type Runner = EngineName | "terraform";
 
-/** What a run does. */
+/** The command of a run. */
 export type Command = "preview" | "up" | "refresh" | "destroy" | "drift";
 
-/** What happens, or happened, to one resource. `import`: it takes over an object that was there already. */
+/** The operation on one resource. `import`: the resource adopts an existing object. */
 export type StepOp = "create" | "update" | "replace" | "delete" | "import" | "same";
 
-/** A value fit for showing: a secret is the text `[secret]`, a value that is not known yet `[unknown]`. */
+/** A value for display. A secret is the text `[secret]`; a value that is not known yet is `[unknown]`. */
 export type Shown = null | boolean | number | string | Shown[] | { [key: string]: Shown };
 
-/** The same type with fields that can be set, for the code that builds an object step by step. */
+/** A type with writable fields, for code that builds an object step by step. */
 export type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** True where a value is, or contains, one of these words. */
+/** Returns true if a value is or contains one of these words. */
 export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" | "[secret]")[]): boolean {
   if (Array.isArray(value)) return value.some((item) => holds(item, ...words));
   if (typeof value === "object" && value !== null)
@@ -26,13 +26,13 @@ export function holds(value: Shown | undefined, ...words: readonly ("[unknown]" 
   return words.some((word) => word === value);
 }
 
-/** One changed field. A side without a value is left out. */
+/** One changed field. `old` or `new` is omitted if it has no value. */
 export interface FieldChange {
-  /** The names of the properties from the outermost on, divided by dots. */
+  /** The names of the properties, starting with the outermost property, separated by dots. */
   readonly path: string;
   readonly old?: Shown;
   readonly new?: Shown;
-  /** Set where a refresh or drift found a difference in the outputs alone: the program sets no input of that name. */
+  /** True if a refresh or drift found a difference only in the outputs: the program sets no input with this name. */
   readonly outputOnly?: true;
 }
 
@@ -40,43 +40,46 @@ export interface FieldChange {
 export interface ResourceValues {
   readonly inputs: Record<string, Shown>;
   readonly outputs: Record<string, Shown>;
-  /** Set where the object stays when the resource is deleted (`retainOnDelete`). */
+  /** True if the object remains when the resource is deleted (`retainOnDelete`). */
   readonly retained?: true;
   /**
-   * The inputs of the provider instance that it belongs to, where the engine tells them. A secret one is a credential that
-   * the program gives this instance alone.
+   * The inputs of the resource's provider instance, if the engine reports them. A secret input is a credential that the
+   * program sets only for this instance.
    */
   readonly provider?: Readonly<Record<string, Shown>>;
 }
 
-/** What happens, or happened, to one resource, as people and other programs are shown it. */
+/** A planned or executed operation on one resource, as commands print it. */
 export interface ShownStep {
   readonly op: StepOp;
   readonly urn: string;
   readonly type: string;
   readonly name: string;
-  /** The provider's id, where known. */
+  /** The provider's id, if known. */
   readonly id?: string;
   /** Changed inputs; for a refresh or drift, the inputs and outputs that differ from the state. */
   readonly fields: readonly FieldChange[];
-  /** For a replacement: the fields that force it. */
+  /** For a replacement: the fields that force the replacement. */
   readonly replaceKeys?: readonly string[];
-  /** Set for a deletion or a replacement whose old object stays, unmanaged: `retainOnDelete`, or Terraform's `destroy = false`. */
+  /**
+   * True for a deletion or a replacement whose old object remains as an unmanaged object: `retainOnDelete`, or
+   * Terraform's `destroy = false`.
+   */
   readonly retained?: true;
-  /** Set where the step was tried and failed. */
+  /** The error if the step failed. */
   readonly error?: string;
 }
 
 /** One resource in a plan or a result. */
 export interface Step extends ShownStep {
   /**
-   * In a plan with values: the resource in the state, or after a refresh as it was read; a provider may read outputs
-   * alone. Left out where there is none yet.
+   * In a plan with values: the resource in the state, or the resource that a refresh read. A provider may read only
+   * outputs. Omitted if the resource does not exist yet.
    */
   readonly before?: ResourceValues;
   /**
-   * In a plan with values: the resource as it will be. The outputs of one that is made or changed are its inputs, as
-   * programs see them in a preview; others are not known before the run. Left out where the resource will be gone.
+   * In a plan with values: the planned resource. The outputs of a created or changed resource equal its inputs, as in a
+   * preview of the program; other outputs are not known before the run. Omitted if the resource will be deleted.
    */
   readonly after?: ResourceValues;
 }
@@ -91,26 +94,26 @@ export interface Diagnostic {
 /** The message of an update that has nothing to do, and nothing to write to the state. */
 export const NOTHING_TO_DO: Diagnostic = {
   severity: "info",
-  message: "Nothing to do: program, state and outputs agree.",
+  message: "No changes: program, state and outputs are the same.",
 };
 
-/** How many resources were created, updated and so on. Default providers are not counted. */
+/** Number of resources for each operation. Default providers are not counted. */
 export type Summary = Record<StepOp, number>;
 
-/** What a run found or did: the same for all engines. */
+/** The result of a run, with the same fields for all engines. */
 export interface Result {
   readonly engine: Runner;
   readonly command: Command;
   readonly project: string;
   readonly stack: string;
   readonly ok: boolean;
-  /** True where the steps are what would be done: nothing was changed. */
+  /** True if the steps are only planned and nothing was changed. */
   readonly planned: boolean;
-  /** True where this run made the stack. */
+  /** True if this run created the stack. */
   readonly createdStack: boolean;
   readonly steps: readonly Step[];
   readonly summary: Summary;
-  /** The stack's outputs, secrets masked. */
+  /** The stack's outputs, with secrets masked. */
   readonly outputs: Record<string, Shown>;
   readonly diagnostics: readonly Diagnostic[];
   readonly durationMs: number;
@@ -132,7 +135,7 @@ export type EngineEvent =
   | ({ readonly kind: "finished"; readonly ms: number; readonly error?: string } & Work)
   | { readonly kind: "diagnostic"; readonly diagnostic: Diagnostic };
 
-/** The steps that people are told of: those of resources that a program declares, and all that failed. */
+/** Returns the steps to report: steps of resources that a program declares, and all failed steps. */
 export function reportedSteps(steps: readonly Step[]): Step[] {
   return steps.filter(({ type, error }) => type !== STATE_IDENTITY_TYPE || error !== undefined);
 }
@@ -143,17 +146,17 @@ export function summarize(steps: readonly Step[]): Summary {
   return summary;
 }
 
-/** How many of the deletions that did not fail leave their object where it is. */
+/** Returns the number of successful deletions that keep their object. */
 export const retainedObjects = (steps: readonly ShownStep[]): number =>
   steps.filter(({ op, retained, error }) => op === "delete" && retained && error === undefined).length;
 
-/** A sentence; undefined where no step failed. */
+/** Returns a sentence with the number of failed resources; undefined if no step failed. */
 export function failedSteps(steps: readonly Step[]): string | undefined {
   const count = steps.filter((step) => step.error !== undefined).length;
   return count === 0 ? undefined : `${count} resource${count === 1 ? "" : "s"} failed.`;
 }
 
-/** The result without the properties of its resources, as people and other programs are shown it. */
+/** Returns the result without the properties of its resources, as commands print it. */
 export function withoutValues(result: Result): Result {
   return { ...result, steps: result.steps.map(shownStep) };
 }
@@ -167,113 +170,116 @@ export function hasChanges(result: Result): boolean {
 }
 
 export interface PreviewOptions extends TargetOptions {
-  /** Read the real objects first. @default false */
+  /** Reads the live objects first. @default false */
   readonly refresh?: boolean;
-  /** URNs, with wildcards, of resources that are replaced even where nothing changed. */
+  /** URNs, with wildcards, of resources to replace even if nothing changed. */
   readonly replace?: readonly string[];
-  /** Every step, unchanged ones too, has the resource before and after. @default false */
+  /** Adds the resource before and after to all steps, including unchanged resources. @default false */
   readonly values?: boolean;
-  /** False: a missing stack is a StackSelectionError instead of being made. @default true */
+  /** Creates a missing stack. If false, a missing stack is a StackSelectionError. @default true */
   readonly create?: boolean;
 }
 
-/** Options of the runs that change something. */
+/** Options of runs that make changes. */
 export interface Confirmable {
-  /** Asked with the plan before anything is changed, if anything is to be; false ends the run with a DeclinedError. */
+  /**
+   * Called with the plan before the first change, if there are changes. If it returns false, the run ends with a
+   * DeclinedError.
+   */
   readonly confirm?: (plan: Plan) => Promise<boolean>;
 }
 
 export interface UpOptions extends PreviewOptions, Confirmable {
-  /** Stops a run that departs from the confirmed plan; asks `confirm` even for an empty one. @default false */
+  /** Stops a run that deviates from the confirmed plan. Calls `confirm` even for an empty plan. @default false */
   readonly held?: boolean;
-  /** The program is run once, and nothing is asked. @default false */
+  /** Runs the program once, without preview and confirmation. @default false */
   readonly skipPreview?: boolean;
 }
 
 export interface RefreshRunOptions extends TargetOptions, Confirmable {
-  /** Forget creations that an earlier run left in flight, once the user has looked for their objects. @default false */
+  /** Removes pending creations of an earlier run, after the user has checked their objects. @default false */
   readonly clearPendingCreates?: boolean;
 }
 
 export interface DestroyOptions extends TargetOptions, Confirmable {
-  /** Read the real objects first. @default false */
+  /** Reads the live objects first. @default false */
   readonly refresh?: boolean;
 }
 
 export interface StackOptions {
-  /** Folder with Pulumi.yaml. @default the current one */
+  /** Project directory, which contains Pulumi.yaml. @default the current directory */
   readonly folder?: string;
-  /** Name of the stack. @default PULUMI_STACK, or the only stack there is */
+  /** Name of the stack. @default PULUMI_STACK, or the project's only stack */
   readonly stack?: string;
-  /** Which engine runs it. @default the CLI where it is on the PATH; without one, NoEngineError */
+  /** Engine for the stack. @default the CLI if it is on the PATH; NoEngineError otherwise */
   readonly engine?: EngineName;
-  /** @default that of this process */
+  /** @default the environment of this process */
   readonly env?: NodeJS.ProcessEnv;
-  /** Called with all that happens while a run goes on. */
+  /** Called for all events during a run. */
   readonly onEvent?: (event: EngineEvent) => void;
-  /** How many objects may be worked on at once. @default 16 */
+  /** Maximum number of concurrent operations on objects. @default 16 */
   readonly parallel?: number;
-  /** Aborting it ends a run as Ctrl-C does: steps in flight are finished, nothing more is started. */
+  /** Ends a run like Ctrl-C when aborted: the run finishes steps in flight and starts no more steps. */
   readonly signal?: AbortSignal;
 }
 
 export interface StateResource {
   readonly urn: string;
   readonly id?: string;
-  /** Its provider instance: `urn::id`. */
+  /** Reference to the provider instance: `urn::id`. */
   readonly provider?: string;
   readonly type: string;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly outputs?: Readonly<Record<string, unknown>>;
-  /** Paths of inputs whose changes the program ignores, as its last run said. */
+  /** Paths of inputs whose changes the program ignores, as of its last run. */
   readonly ignoreChanges?: readonly string[];
 }
 
 /**
- * One stack, ready to run. The runs reject with UpdateFailedError, ProgramError or CancelledError (each with the result
- * so far), LockedError, UnsupportedError, BackendError, PassphraseError or, for targets that do not fit the stack or
- * each other, EngineError.
+ * One open stack. The runs reject with UpdateFailedError, ProgramError or CancelledError (each with the result so far),
+ * LockedError, UnsupportedError, BackendError or PassphraseError. For targets that match no resource or contradict each
+ * other, they reject with EngineError.
  */
 export interface Stack {
   readonly engine: EngineName;
   readonly project: string;
-  /** Its name, without organization and project. */
+  /** Name of the stack, without organization and project. */
   readonly stack: string;
-  /** What selects it: its name, with what was given before it. */
+  /** The name that selects the stack, with the given organization and project. */
   readonly selector: string;
-  /** What `up` would do. Nothing is changed, except that a missing stack is made unless `create` is false. */
+  /** Plans `up`. Changes nothing, except that it creates a missing stack unless `create` is false. */
   preview(options?: PreviewOptions): Promise<Plan>;
-  /** Makes the program's resources real, after a preview; where that finds nothing to do or to write, it is all. */
+  /** Applies the program after a preview. Ends after the preview if there is nothing to do or to write. */
   up(options?: UpOptions): Promise<Result>;
-  /** Brings the state up to the real objects. */
+  /** Updates the state from the live objects. */
   refresh(options?: RefreshRunOptions): Promise<Result>;
   destroy(options?: DestroyOptions): Promise<Result>;
-  /** Finds out where the real objects differ from the state; nothing is changed. */
+  /** Compares the live objects with the state. Changes nothing. */
   drift(options?: TargetOptions): Promise<Result>;
   /**
-   * The stack's configuration as plain text by `namespace:key`, with secrets decrypted: not for showing. A missing
-   * stack is not made.
+   * Returns the stack's configuration as plain text by `namespace:key`. Secrets are decrypted, so do not print the
+   * values. Does not create a missing stack.
    * @throws PassphraseError, StackSelectionError, ProjectError, BackendError, UnsupportedError, EngineError (`cli`)
    */
   config(): Promise<ReadonlyMap<string, string>>;
-  /** Sets a value of that configuration, in plain text; a missing stack is made. */
+  /** Sets a value of the configuration in plain text. Creates a missing stack. */
   setConfig(key: string, text: string): Promise<void>;
-  /** The resources in the state, with secrets encrypted; none where the stack is missing. */
+  /** Returns the resources in the state, with secrets encrypted; an empty list if the stack does not exist. */
   resources(): Promise<readonly StateResource[]>;
-  /** Encrypts a text as the stack's secrets are: with its passphrase, or by its secrets provider. */
+  /** Encrypts a text like the stack's secrets, with the passphrase or the secrets provider. */
   encrypt(text: string): Promise<string>;
-  /** Decrypts a text of `encrypt`. @throws PassphraseError where it has another key, or was changed */
+  /** Decrypts a text of `encrypt`. @throws PassphraseError if the text has another key, or was changed */
   decrypt(encrypted: string): Promise<string>;
 }
 
-/** Limits a run to some of the stack's resources. URNs may hold `*` (within a part of the URN) and `**`. */
+/** Limits a run to some of the stack's resources. URNs may contain `*` (within a part of the URN) and `**`. */
 export interface TargetOptions {
-  /** URNs of the only resources that take part. */
+  /** URNs of the resources to include. All other resources are excluded. */
   readonly target?: readonly string[];
-  /** Resources that depend on a target take part as well. @default false */
+  /** Includes resources that depend on a target. @default false */
   readonly targetDependents?: boolean;
-  /** URNs of resources that take no part. Not together with `target`. */
+  /** URNs of resources to exclude. Cannot be combined with `target`. */
   readonly exclude?: readonly string[];
-  /** Resources that depend on an excluded one take no part either. @default false */
+  /** Excludes resources that depend on an excluded resource. @default false */
   readonly excludeDependents?: boolean;
 }

@@ -6,13 +6,13 @@ import { delimiter, join } from "node:path";
 /** The signals that end a process unless it handles them. */
 export const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** The children that run, each with the signal that its group gets when this process exits. */
+/** The running children, each with the signal that its group gets when this process exits. */
 const running = new Map<ChildProcess, NodeJS.Signals>();
 
 /**
- * Starts a command in a process group of its own: signals of a terminal, and its end, reach this process alone. While
- * the command runs, a signal that nothing else handles makes this process exit, so that no child is left behind.
- * @param last the signal that the group gets when this process exits before the command does
+ * Starts a command in a separate process group, so that signals of the terminal reach only this process. While the
+ * command runs, a signal without another handler makes this process exit, so that no child keeps running.
+ * @param last the signal for the group if this process exits before the command
  */
 export function startInGroup(
   command: string,
@@ -35,13 +35,13 @@ export function startInGroup(
   return child;
 }
 
-/** Sends a signal to a command that {@link startInGroup} started, and to all that it started in turn. */
+/** Sends a signal to a command that {@link startInGroup} started, and to its descendants. */
 export function signalGroup({ pid }: ChildProcess, name: NodeJS.Signals): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, name);
   } catch (error) {
-    // Some systems answer EPERM for a group of which only dead processes are left.
+    // Some systems return EPERM for a group that contains only dead processes.
     const { code } = error as NodeJS.ErrnoException;
     if (code !== "ESRCH" && code !== "EPERM") throw error;
   }
@@ -55,7 +55,7 @@ function exitUnlessHandled(name: NodeJS.Signals): void {
   if (process.listenerCount(name) === 1) process.exit(128 + system.signals[name]);
 }
 
-/** The path of a command in one of the folders of PATH; undefined where none has it. */
+/** Returns the path of a command in the directories of PATH; undefined if no directory contains it. */
 export function findOnPath(command: string, env: NodeJS.ProcessEnv): string | undefined {
   const endings = process.platform === "win32" ? [".exe", ".cmd"] : [""];
   const folders = (env.PATH ?? "").split(delimiter).filter((entry) => entry !== "");

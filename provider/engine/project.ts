@@ -10,15 +10,15 @@ import { asMap, isMap, parseJsonFile, parseYamlMap, readIfThere, writeDurably } 
 import type { Crypter } from "./state/crypter.ts";
 import { type Props, secret } from "./value.ts";
 
-/** What Pulumi.yaml says. */
+/** The settings of Pulumi.yaml. */
 export interface Project {
   readonly name: string;
-  /** Folder of Pulumi.yaml. */
+  /** Project directory, which contains Pulumi.yaml. */
   readonly root: string;
   readonly file: string;
-  /** Folder in which the program runs. */
+  /** Directory in which the program runs. */
   readonly programFolder: string;
-  /** The file of that folder that is run; "." for the one that package.json names as `main`. */
+  /** The program's file in that directory; "." for the file in the field `main` of package.json. */
   readonly entryPoint: string;
   readonly runtime: string;
   readonly runtimeOptions: {
@@ -27,17 +27,17 @@ export interface Project {
     readonly tsconfig?: string;
   };
   readonly backendUrl?: string;
-  /** Folder of the Pulumi.<stack>.yaml files. */
+  /** Directory of the Pulumi.<stack>.yaml files. */
   readonly configFolder: string;
   /** The section `config`: values and defaults for all stacks. */
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** Reads the project in a folder. @throws ProjectError where there is none, or it cannot be understood */
+/** Reads the project in a directory. @throws ProjectError if there is no project, or its file is invalid */
 export async function readProject(folder: string): Promise<Project> {
   const root = resolve(folder);
   const file = ["Pulumi.yaml", "Pulumi.yml"].map((name) => join(root, name)).find((path) => existsSync(path));
-  if (!file) throw new ProjectError(`There is no Pulumi.yaml in ${root}.`);
+  if (!file) throw new ProjectError(`Cannot find Pulumi.yaml in ${root}.`);
   const yaml = parseYamlMap(await readFile(file, "utf8"), file);
   if (typeof yaml.name !== "string") throw new ProjectError(`${file} has no name.`);
   const runtime = typeof yaml.runtime === "string" ? { name: yaml.runtime } : asMap(yaml.runtime);
@@ -64,29 +64,29 @@ export async function readProject(folder: string): Promise<Project> {
 
 const textOf = (value: unknown) => (typeof value === "string" ? value : undefined);
 
-/** @throws UnsupportedError where the program is not one for Node.js */
+/** @throws UnsupportedError if the program's runtime is not Node.js */
 export function requireNodeRuntime(project: Project): void {
   if (project.runtime !== "nodejs") {
     throw new UnsupportedError([unsupportedUse("runtime", `${project.file} (${project.runtime})`)]);
   }
 }
 
-/** The parts of a stack's name as Pulumi takes it: `prod`, `organization/prod` or `organization/project/prod`. */
+/** The parts of a stack's name in Pulumi's format: `prod`, `organization/prod` or `organization/project/prod`. */
 export interface StackName {
   readonly organization?: string;
   readonly project?: string;
-  /** Names the stack's files, and stands in its URNs. */
+  /** Part of the names of the stack's files, and of its URNs. */
   readonly name: string;
 }
 
-/** @throws StackSelectionError where it is no name of a stack */
+/** @throws StackSelectionError if the text is not a valid name of a stack */
 export function parseStackName(stack: string): StackName {
   const parts = stack.split("/");
   const [name = "", project, organization] =
     parts.length === 2 ? [parts[1], undefined, parts[0]] : parts.toReversed();
   if (parts.length > 3 || !parts.every((part) => /^(?!\.+$)[A-Za-z0-9_.-]{1,100}$/.test(part))) {
     throw new StackSelectionError(
-      `${JSON.stringify(stack)} cannot be the name of a stack: letters, digits, "-", "_" and ".", also as organization/project/name.`,
+      `${JSON.stringify(stack)} is not a valid stack name. Use letters, digits, "-", "_" and ".", or organization/project/name.`,
     );
   }
   return {
@@ -96,14 +96,14 @@ export function parseStackName(stack: string): StackName {
   };
 }
 
-/** The name of a project's only stack. @throws StackSelectionError where it has none, or several */
+/** Returns the name of a project's only stack. @throws StackSelectionError if the project has no stack, or several */
 export function onlyStack(project: string, stacks: readonly string[]): string {
   const [only, ...others] = stacks;
   if (only !== undefined && others.length === 0) return only;
   throw StackSelectionError.unnamed(project, stacks);
 }
 
-/** Pulumi.<stack>.yaml as written. */
+/** The content of Pulumi.<stack>.yaml. */
 export interface StackFile {
   readonly path: string;
   readonly exists: boolean;
@@ -120,15 +120,20 @@ interface ConfigValue {
 export interface StackConfig {
   /** By `namespace:key`. */
   readonly values: ReadonlyMap<string, ConfigValue>;
-  /** As in the file, with secrets encrypted: for the history. */
+  /** The values in the file, with secrets encrypted, for the history. */
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
-/** Where the stack's file is, or would be. @throws StackSelectionError as of {@link parseStackName} */
+/**
+ * Returns the path of the stack's settings, even if the file does not exist.
+ * @throws StackSelectionError for invalid names
+ */
 export const stackFilePath = ({ configFolder }: Pick<Project, "configFolder">, stack: string): string =>
   join(configFolder, `Pulumi.${parseStackName(stack).name}.yaml`);
 
-/** @throws ProjectError where it cannot be read; UnsupportedError for an ESC environment or another secrets provider */
+/**
+ * @throws ProjectError if the file cannot be read; UnsupportedError for ESC environments and other secrets providers
+ */
 export async function readStackFile(project: Project, stack: string): Promise<StackFile> {
   const path = stackFilePath(project, stack);
   const text = await readIfThere(path, ProjectError);
@@ -149,20 +154,20 @@ export async function writeSalt(file: StackFile, saltText: string): Promise<void
   await appendFile(file.path, before === "" || before.endsWith("\n") ? line : `\n${line}`);
 }
 
-/** Sets a value in plain text. @throws ProjectError where the file is not valid YAML */
+/** Sets a value in plain text. @throws ProjectError if the file is not valid YAML */
 export async function writeConfig({ path }: StackFile, key: string, text: string): Promise<void> {
   const document = parseDocument(await readFile(path, "utf8"));
   const [error] = document.errors;
   if (error) throw new ProjectError(`${path} is not valid YAML: ${error.message}`);
   if (!isYamlMap(document.get("config", true))) document.set("config", document.createNode({}));
   document.setIn(["config", key], text);
-  // A long line that was folded would be another text.
+  // Folding would change long texts.
   await writeDurably(path, document.toString({ lineWidth: 0 }));
 }
 
 /**
- * Merges the project's values and defaults with the stack's own, and decrypts secrets.
- * @throws PassphraseError for a secret of another passphrase; ProjectError for a required key without a value
+ * Merges the project's values and defaults with the stack's values, and decrypts secrets.
+ * @throws PassphraseError if a secret has another passphrase; ProjectError if a required key has no value
  */
 export function resolveConfig(
   project: Project,
@@ -189,7 +194,7 @@ export function resolveConfig(
   return { values, raw };
 }
 
-/** The configuration as the properties of the default provider, secrets marked. */
+/** Returns the configuration as the properties of the default provider, with secrets marked. */
 export function configProps({ values }: StackConfig): Props {
   return Object.fromEntries(
     [...values].map(([key, { text, secret: hidden }]) => [key, hidden ? secret(text) : text]),
@@ -216,27 +221,27 @@ const isSecured = (value: unknown): value is { readonly secure: string } =>
 
 interface BackendChoice {
   readonly url: string;
-  /** The setting or file that says so. */
+  /** The setting or file that contains the URL. */
   readonly source: string;
 }
 
-/** The folder of the Pulumi CLI: that of PULUMI_HOME, else `.pulumi` in the user's home folder. */
+/** Returns the directory of the Pulumi CLI: PULUMI_HOME, or `.pulumi` in the user's home directory. */
 export const pulumiHome = (env: NodeJS.ProcessEnv): string =>
   env.PULUMI_HOME || join(homeOfUser(), ".pulumi");
 
-/** The home folder that the user database has, whatever HOME says: that is where the Pulumi CLI looks. */
+/** Returns the home directory from the user database instead of HOME, like the Pulumi CLI. */
 function homeOfUser(): string {
   try {
     return userInfo().homedir;
   } catch {
-    // The database does not have the user, as in containers that run under any number.
+    // The database may not contain the user, for example in containers with an arbitrary user id.
     return homedir();
   }
 }
 
 /**
- * Chooses the backend: PULUMI_BACKEND_URL, else `backend.url` in Pulumi.yaml, else the last `pulumi login`.
- * @throws BackendError where none is named, or the file of that login cannot be read
+ * Selects the backend: PULUMI_BACKEND_URL, then `backend.url` in Pulumi.yaml, then the last `pulumi login`.
+ * @throws BackendError if no backend is configured, or the file of the login cannot be read
  */
 export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): Promise<BackendChoice> {
   if (env.PULUMI_BACKEND_URL) return { url: env.PULUMI_BACKEND_URL, source: "PULUMI_BACKEND_URL" };
@@ -248,12 +253,15 @@ export async function chooseBackend(project: Project, env: NodeJS.ProcessEnv): P
   if (login?.current) return { url: login.current, source: "pulumi login" };
   if (env.PULUMI_ACCESS_TOKEN) return { url: "https://api.pulumi.com", source: "PULUMI_ACCESS_TOKEN" };
   throw new BackendError(
-    "No state backend is chosen. Set PULUMI_BACKEND_URL (for example file://~ or file:///var/lib/state), " +
+    "No state backend is configured. Set PULUMI_BACKEND_URL (for example file://~ or file:///var/lib/state), " +
       "or backend.url in Pulumi.yaml, or log in with `pulumi login`.",
   );
 }
 
-/** The folder of a file:// backend; `~` is the home folder. @throws UnsupportedError for any other kind of backend */
+/**
+ * Returns the directory of a file:// backend; `~` is the home directory.
+ * @throws UnsupportedError for other backends
+ */
 export function backendFolder(choice: BackendChoice, project: Project): string {
   if (!choice.url.startsWith("file://")) {
     const kind = `${choice.url.split("://")[0]}:// (from ${choice.source})`;
@@ -266,8 +274,8 @@ export function backendFolder(choice: BackendChoice, project: Project): string {
 }
 
 /**
- * The backend's URL of the project in a folder, with an absolute path.
- * @throws ProjectError where there is no project; BackendError where no backend is named
+ * Returns the backend URL of the project in a directory, with an absolute path.
+ * @throws ProjectError if there is no project; BackendError if no backend is configured
  */
 export async function backendUrlOf(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
   const project = await readProject(folder);

@@ -3,32 +3,35 @@ import { STATE_IDENTITY_TYPE, typeName } from "../urn.ts";
 import type { Diagnostic, EngineEvent, Step, StepOp, Writable } from "./model.ts";
 import { isSecret, type Value } from "./value.ts";
 
-/** A step, or one of the objects that it is about. */
-type Worked = Pick<Step, "urn" | "type" | "name"> & Partial<Pick<Writable<Step>, "id" | "op">>;
+/** A step, or one of the objects of a step. */
+type WorkItem = Pick<Step, "urn" | "type" | "name"> & Partial<Pick<Writable<Step>, "id" | "op">>;
 
-/** Collects what a run does, and tells of it while it happens. Secrets that it knows never pass through it. */
+/** Collects the steps and messages of a run and reports them as events. Masks all known secrets. */
 export class RunLog {
   readonly steps: Writable<Step>[] = [];
   readonly diagnostics: Diagnostic[] = [];
   readonly #emit: (event: EngineEvent) => void;
   readonly #secrets = new Set<string>();
-  /** The same secrets, longest first; sorted again once there are more. */
+  /** The same secrets, longest first. Sorted again when secrets are added. */
   #ordered: string[] = [];
-  /** Adopted objects and finished creations: a run learns of them in either order. */
+  /** Adopted objects. An adoption can be reported before or after the end of the creation. */
   readonly #adopted = new Set<string>();
-  readonly #created = new Map<string, Worked>();
+  /** Finished creations. */
+  readonly #created = new Map<string, WorkItem>();
 
   constructor(emit: (event: EngineEvent) => void) {
     this.#emit = emit;
   }
 
-  /** Tells of an event, unless it is one of a resource that people are not told of. */
+  /** Reports an event, except for a resource that users do not see. */
   emit(event: EngineEvent): void {
-    const isTold = !("type" in event && event.type === STATE_IDENTITY_TYPE) || "error" in event;
-    if (isTold) this.#emit(event);
+    const isVisible = !("type" in event && event.type === STATE_IDENTITY_TYPE) || "error" in event;
+    if (isVisible) this.#emit(event);
   }
 
-  /** Masks the secret texts in a value from here on. Very short ones are not masked: that would happen by accident. */
+  /**
+   * Masks the secret texts of a value in later messages. Texts with fewer than 5 characters would match by accident.
+   */
   hide(value: Value | undefined, inSecret = false): void {
     if (value === undefined || value === null) return;
     if (typeof value === "string") {
@@ -43,7 +46,7 @@ export class RunLog {
     }
   }
 
-  /** The text with known secrets masked; of those that begin alike, the longest one. */
+  /** Masks known secrets in a text. If several secrets match, masks the longest. */
   mask(text: string): string {
     if (this.#ordered.length < this.#secrets.size) {
       this.#ordered = [...this.#secrets].sort((a, b) => b.length - a.length);
@@ -65,20 +68,20 @@ export class RunLog {
     if (step) step.op = "import";
   }
 
-  /** Tells that work on a resource begins; the returned function tells its end. */
-  start(op: StepOp | "refresh", step: Worked): (error?: string) => void {
+  /** Reports the start of work on a resource. The returned function reports the end. */
+  start(op: StepOp | "refresh", step: WorkItem): (error?: string) => void {
     const { urn, type, name } = step;
     const since = Date.now();
     this.emit({ kind: "started", op, urn, type, name });
     return (error) => {
       const ms = Date.now() - since;
-      const done = op === "create" && error === undefined ? this.#made(step) : op;
-      const what = { kind: "finished", op: done, urn, type, name, ms } as const;
-      this.emit(error === undefined ? what : { ...what, error: this.mask(error) });
+      const done = op === "create" && error === undefined ? this.#finishCreation(step) : op;
+      const event = { kind: "finished", op: done, urn, type, name, ms } as const;
+      this.emit(error === undefined ? event : { ...event, error: this.mask(error) });
     };
   }
 
-  #made(step: Worked): StepOp {
+  #finishCreation(step: WorkItem): StepOp {
     const key = objectKey({ type: typeName(step.type), name: step.name, id: this.mask(step.id ?? "") });
     this.#created.set(key, step);
     // The provider may have reported that it adopted an object.
@@ -91,7 +94,7 @@ export class RunLog {
     this.steps.push(step);
   }
 
-  /** Takes back a step that was planned and, because the run stopped, not done. */
+  /** Removes a planned step that was not executed because the run stopped. */
   drop(step: Writable<Step>): void {
     const at = this.steps.indexOf(step);
     if (at >= 0) this.steps.splice(at, 1);

@@ -1,12 +1,14 @@
 import { ARCHIVE, ASSET, PROVIDER_KEY, RESOURCE, SECRET, SIGNATURE, UNKNOWN } from "../engineMarks.ts";
 import type { FieldChange, ResourceValues, Shown } from "./model.ts";
 
-/** A property's value as programs and providers send it: secrets, references and assets are objects with a signature. */
+/**
+ * A property's value as programs and providers send it: secrets, references and assets are objects with a signature.
+ */
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
 
 export type Props = { [key: string]: Value };
 
-/** True for an object, not for an array or null. */
+/** Returns true for an object that is neither an array nor null. */
 export function isObject(value: unknown): value is Props {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -17,7 +19,7 @@ export function secret(value: Value): Value {
   return isSecret(value) ? value : { [SIGNATURE]: SECRET, value };
 }
 
-/** True where the value, or anything in it, satisfies the test. */
+/** Returns true if the value or a nested value satisfies the test. */
 function some(value: Value | undefined, test: (value: Value) => boolean): boolean {
   if (value === undefined) return false;
   if (test(value)) return true;
@@ -27,22 +29,22 @@ function some(value: Value | undefined, test: (value: Value) => boolean): boolea
 
 export const containsSecret = (value: Value | undefined): boolean => some(value, isSecret);
 
-/** True where anything in the value is not known yet. */
+/** Returns true if the value is or contains an unknown value. */
 export const containsUnknown = (value: Value | undefined): boolean => some(value, (item) => item === UNKNOWN);
 
-/** The properties without those that are not known yet. */
+/** Returns the properties without unknown values. */
 export function knownProps(props: Props): Props {
   return Object.fromEntries(Object.entries(props).filter(([, value]) => !containsUnknown(value)));
 }
 
-/** True where an asset or archive is anywhere in the value. */
+/** Returns true if the value is or contains an asset or archive. */
 export function containsAsset(value: Value | undefined): boolean {
   return some(value, (item) => isObject(item) && (item[SIGNATURE] === ASSET || item[SIGNATURE] === ARCHIVE));
 }
 
 /**
- * The value as a provider gets it: a secret is its bare value, a reference the id of the resource, or its URN for a
- * component. Unknown values stay.
+ * Returns the value for a provider. A secret becomes its plain value. A reference becomes the id of the resource, or
+ * the URN of a component. Unknown values remain.
  */
 export function plain(value: Value): Value {
   if (Array.isArray(value)) return value.map(plain);
@@ -64,8 +66,8 @@ export function mapProps(props: Props, fn: (value: Value, key: string) => Value)
 export const plainProps = (props: Props): Props => mapProps(props, plain);
 
 /**
- * Makes outputs secret whose inputs of the same key are: providers get secrets in clear and give them back so. In objects
- * that goes for each property; an array becomes secret as a whole where one of its items was.
+ * Marks outputs as secret if the input with the same key is secret, since providers receive and return secrets in
+ * plaintext. Objects are compared property by property. An array becomes secret as a whole if an item is secret.
  */
 export function markSecrets(outs: Props, ins: Props): Props {
   const marked: Props = { ...outs };
@@ -87,7 +89,7 @@ export function markNamed(props: Props, names: readonly string[] = []): Props {
   return marked;
 }
 
-/** Deep equality; the order of keys does not matter. */
+/** Compares values deeply. Ignores the order of keys. */
 export function equal(a: Value | undefined, b: Value | undefined): boolean {
   if (a === b) return true;
   if (Array.isArray(a) || Array.isArray(b)) {
@@ -105,7 +107,7 @@ export function changedKeys(a: Props, b: Props): string[] {
   return [...keys].filter((key) => !equal(a[key], b[key]));
 }
 
-/** A value as it may be shown: words take the place of secrets and of values that are not known yet. */
+/** Returns a value for display, with words in place of secrets and unknown values. */
 export function shown(value: Value): Shown {
   if (value === UNKNOWN) return "[unknown]";
   if (Array.isArray(value)) return value.map(shown);
@@ -115,7 +117,7 @@ export function shown(value: Value): Shown {
   return shownProps(value);
 }
 
-/** All properties as they may be shown; the provider's code is left out. */
+/** Returns all properties for display, without the provider's code. */
 export function shownProps(props: Props): Record<string, Shown> {
   const out: Record<string, Shown> = {};
   for (const [key, item] of Object.entries(props)) if (key !== PROVIDER_KEY) out[key] = shown(item);
@@ -129,14 +131,14 @@ export function shownValues(state: Known & { readonly retainOnDelete?: boolean }
 }
 
 /**
- * The fields in which two sets of properties differ, in the order of the new one. Objects are compared field by
- * field, arrays as a whole. Secrets are compared by their values and shown masked.
+ * Returns the fields that differ between two sets of properties, in the order of the new set. Compares objects field by
+ * field, and arrays as a whole. Compares secrets by value, and masks them in the result.
  */
 export function fieldDiff(before: Props | undefined, after: Props | undefined, prefix = ""): FieldChange[] {
   const changes: FieldChange[] = [];
   const keys = new Set([...Object.keys(after ?? {}), ...Object.keys(before ?? {})]);
   for (const key of keys) {
-    // Classes add such properties for their provider; the program says nothing by them.
+    // Classes add these properties for their provider; they are not part of the program.
     if (key === PROVIDER_KEY || (prefix === "" && key.startsWith("__"))) continue;
     const path = prefix === "" ? key : `${prefix}.${key}`;
     const a = before?.[key];
@@ -157,15 +159,15 @@ function isPlainObject(value: Value | undefined): value is Props {
   return isObject(value) && value[SIGNATURE] === undefined;
 }
 
-/** The inputs that a program gave to an object, and the outputs that its provider answered. */
+/** The inputs that a program set for an object, and the outputs that its provider returned. */
 export interface Known {
   readonly inputs?: Props;
   readonly outputs?: Props;
 }
 
 /**
- * What an update changes: inputs that differ from those in the state, and inputs that the last read found to be
- * different on the real object, in the outputs of the same name.
+ * Returns the fields that an update changes: inputs that differ from the state, and inputs that differ from the live
+ * object. The outputs with the same names contain the values of the live object from the last read.
  */
 export function changedFields(old: Known | undefined, inputs: Props): FieldChange[] {
   if (!old) return fieldDiff(undefined, inputs);
@@ -178,13 +180,13 @@ export function changedFields(old: Known | undefined, inputs: Props): FieldChang
   return fieldDiff(before, inputs);
 }
 
-/** What a refresh finds different: the inputs that differ, then the outputs of other names. */
+/** Returns the differences that a refresh found: first the inputs, then outputs with other names. */
 export function refreshedFields(old: Known, now: Known): FieldChange[] {
   const fields = fieldDiff(old.inputs, now.inputs);
   const paths = new Set(fields.map((field) => field.path));
   for (const field of fieldDiff(old.outputs, now.outputs)) {
     if (paths.has(field.path)) continue;
-    // Many providers read back outputs alone; of a declared property the input has changed then.
+    // Many providers read only outputs. A changed output with the name of a declared input counts as a changed input.
     const declared = (field.path.split(".")[0] ?? "") in (old.inputs ?? {});
     fields.push(declared ? field : { ...field, outputOnly: true });
   }

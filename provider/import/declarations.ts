@@ -157,7 +157,9 @@ export function tableOf(
     columns,
     notes: [
       ...(fills ? [`Default of ${fills}: the resource's name.`] : []),
-      ...columns.map(({ input, field, what }) => `The field ${field} contains ${what}; ${input} is a pattern.`),
+      ...columns.map(
+        ({ input, field, what }) => `The field ${field} contains ${what}; ${input} is a pattern.`,
+      ),
     ],
   };
 }

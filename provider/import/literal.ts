@@ -141,7 +141,8 @@ export const hcl = (value: unknown): string => lineOf(value, HCL);
 export const FUNCTIONS = "provider::gatehouse::";
 
 /**
- * Returns a call of a helper, which is a function of the Terraform provider. @param args source text of the arguments
+ * Returns a call of a helper, which is a function of the Terraform provider.
+ * @param args source text of the arguments
  */
 export const helperCall = (helper: string, args: string): string => `${FUNCTIONS}${helper}(${args})`;
 

@@ -77,7 +77,8 @@ async function runTest(
   const judge = (called: CalledMatcher) => {
     const { matcher, subject, args, negated } = called;
     const assertion = assertionText(called);
-    if (ended) throw new Error(`${assertion}: its test has already ended; await asynchronous work in the test`);
+    if (ended)
+      throw new Error(`${assertion}: its test has already ended; await asynchronous work in the test`);
     asserted = true;
     const place = { assertion, line: lineIn(called.stack, path) ?? line };
     try {

@@ -13,7 +13,8 @@ export interface Repository {
 }
 
 /**
- * Finds the repository of a program. @throws EngineError (`git`) if the directory is in no repository that git trusts
+ * Finds the repository of a program.
+ * @throws EngineError (`git`) if the directory is in no repository that git trusts
  */
 export function openRepository(folder: string, env: NodeJS.ProcessEnv = process.env): Repository {
   const revParse = (option: string) => {

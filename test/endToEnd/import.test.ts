@@ -183,10 +183,10 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
 
     // In files there is one organization, as for the Pulumi CLI.
     for (const [stack, why] of [
-      ["organization/fleet/prod", "There is no stack prod of the project fleet"],
-      ["acme/prod", "a file backend has no organizations. Name the stack prod"],
-      ["organization/other/prod", "is of the project other, and Pulumi.yaml is of fleet"],
-      ["../prod", '"../prod" cannot be the name of a stack'],
+      ["organization/fleet/prod", "The project fleet has no stack prod"],
+      ["acme/prod", "a file backend has no organizations. Use prod"],
+      ["organization/other/prod", "belongs to the project other, but Pulumi.yaml belongs to fleet"],
+      ["../prod", '"../prod" is not a valid stack name'],
     ] as const) {
       const previewed = await run(["preview", out, "--engine", "embedded", "--stack", stack]);
       expect([previewed.code, previewed.stderr]).toEqual([1, expect.stringContaining(why)]);

@@ -107,7 +107,9 @@ describe("credentials that are in the stack's configuration alone", () => {
       const { code, stdout, stderr } = await run(args, { PULUMI_CONFIG_PASSPHRASE: "another" });
       expect(code).toBe(1);
       expect(errorOf(args, stdout, "passphrase")).toBe("passphrase");
-      expect(stderr).toBe("error: The passphrase is not the one this stack was made with. [passphrase]\n");
+      expect(stderr).toBe(
+        "error: The passphrase is wrong: this stack was created with another passphrase. [passphrase]\n",
+      );
     }
   });
 
@@ -129,7 +131,7 @@ describe("credentials that are in the stack's configuration alone", () => {
       const { code, stderr } = await run([command, program.folder, ...named("prdo")]);
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: expect.stringContaining("There is no stack prdo of the project commonjs-program"),
+        stderr: expect.stringContaining("The project commonjs-program has no stack prdo"),
       });
       expect(readdirSync(program.folder)).not.toContain("Pulumi.prdo.yaml");
     }

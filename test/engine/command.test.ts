@@ -27,7 +27,7 @@ test("a program of another runtime is for the Pulumi CLI alone, which the comman
   const embedded = await ws.command("up", ws.folder, "--yes", "--stack", "test", "--engine", "embedded");
   expect(embedded.code).toBe(1);
   expect(embedded.output).toMatch(/Pulumi\.yaml \(yaml\): programs in languages other than Node\.js/);
-  expect(embedded.output).toContain("How to install the Pulumi CLI: https://");
+  expect(embedded.output).toContain("To install the Pulumi CLI, see https://");
   withoutCli();
   const { code, output } = await ws.command("up", ws.folder, "--yes", "--stack", "test");
   expect(code).toBe(1);
@@ -61,7 +61,7 @@ test("up, then drift: 0 without a difference, 2 with one, 1 on an error", async 
   ws.env.PULUMI_CONFIG_PASSPHRASE = "wrong";
   const failed = await ws.command("drift", ...args);
   expect(failed.code).toBe(1);
-  expect(failed.output).toContain("The passphrase is not the one this stack was made with.");
+  expect(failed.output).toContain("The passphrase is wrong: this stack was created with another passphrase.");
 });
 
 describe.each(engines)("a stack that there is not, by the $label", ({ engine, available }) => {
@@ -76,7 +76,7 @@ describe.each(engines)("a stack that there is not, by the $label", ({ engine, av
     ws.plan({ things: [{ name: "a" }] });
     const first = await ws.command("preview", ...args, "--stack", "test");
     expect(first.code).toBe(1);
-    expect(first.output).toContain("There is no stack test of the project cloud; there is none yet.");
+    expect(first.output).toContain("The project cloud has no stack test; no stacks exist.");
     expect(first.output).toContain("gatehouse preview --create");
     expect(files()).toEqual([]);
 
@@ -87,7 +87,7 @@ describe.each(engines)("a stack that there is not, by the $label", ({ engine, av
     const before = files();
     const misspelled = await ws.command("preview", ...args, "--stack", "tset");
     expect(misspelled.code).toBe(1);
-    expect(misspelled.output).toContain("There is no stack tset of the project cloud; there is test.");
+    expect(misspelled.output).toContain("The project cloud has no stack tset; existing stacks: test.");
     expect(files()).toEqual(before);
   });
 });
@@ -128,7 +128,7 @@ describe.each(engines)("what is told of a failure, by the $label", ({ engine, av
     ws.plan({ things: [{ name: "a", args: { size: 2 } }] });
     const output = await up();
     expect(output.slice(output.indexOf("error: "))).toBe(
-      "error: The stack is locked by another process. Wait for it to end; if it is gone, remove the lock " +
+      "error: The stack is locked by another process. Wait for the process to end; if it no longer exists, remove the lock " +
         `(\`pulumi cancel\`, or delete the file):\n  ${file}: someone@elsewhere (pid 1) since 2026-01-02T03:04:05Z [locked]\n`,
     );
   });

@@ -393,7 +393,7 @@ describe.runIf(process.platform !== "win32")("a disk that becomes full", { tags:
       expect(ws.objects().filter((name) => !known().has(name))).toEqual([]);
       expect(ws.names().length).toBeGreaterThan(before.length);
       for (const name of ws.objects().filter((object) => !ws.names().includes(object))) {
-        expect(output).toMatch(new RegExp(`Not even the journal .*::${name} `, "s"));
+        expect(output).toMatch(new RegExp(`The journal does not contain .*::${name} `, "s"));
       }
     },
   );

@@ -33,22 +33,22 @@ test.each<[string, Step, Step, string]>([
     "another value",
     step("update", login("^root$")),
     step("update", login("^.*$")),
-    "username is not as planned",
+    "username differs from the plan",
   ],
-  ["a field more", step("update"), step("update", login("^.*$")), "username is not as planned"],
+  ["a field more", step("update"), step("update", login("^.*$")), "username differs from the plan"],
   [
     "a field less",
     step("update", login("^root$"), filter({})),
     step("update", filter({})),
     "username is not",
   ],
-  ["a change", step("same"), step("update", login("^.*$")), "the plan has same, and it would be update"],
+  ["a change", step("same"), step("update", login("^.*$")), "the plan has same, but the run needs update"],
   ["a replacement", step("update", login(UNKNOWN)), step("replace", login("a")), "it would be replace"],
   [
     "another value beside what was not known",
     step("update", filter(UNKNOWN), login("^root$")),
     step("update", filter({}), login("^.*$")),
-    "username is not as planned",
+    "username differs from the plan",
   ],
 ])("a run may not do %s", (_, planned, done, message) => {
   expect(() => held(planned).require(done)).toThrow(message);
@@ -57,6 +57,6 @@ test.each<[string, Step, Step, string]>([
 test("a run may make and delete what the plan makes and deletes, and nothing else", () => {
   const plan = held(step("same"), { ...step("delete"), urn: "urn:gone" });
   expect(() => plan.require({ ...step("create"), urn: "urn:new" })).toThrow("create is not in the plan");
-  expect(() => plan.requireDeletion("urn:a")).toThrow("the plan has same, and it would be deleted");
+  expect(() => plan.requireDeletion("urn:a")).toThrow("the plan has same, but the run needs delete");
   plan.requireDeletion("urn:gone");
 });

@@ -356,7 +356,11 @@ describe.each(engines)("how often an up runs the program, by the $label", ({ eng
     expect(await up()).toMatchObject({ code: 0, runs: 2 });
     ws.calls();
     const before = ws.stored();
-    const again = { code: 0, runs: 1, output: expect.stringContaining("Nothing to do") };
+    const again = {
+      code: 0,
+      runs: 1,
+      output: expect.stringContaining("No changes: program, state and outputs are the same"),
+    };
     expect(await up()).toMatchObject(again);
     expect([ws.calls(), ws.stored()]).toEqual([[], before]);
 

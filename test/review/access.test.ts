@@ -154,7 +154,9 @@ describe("--explain", () => {
     expect(stdout).toContain("no firewall rule matches, so the default (allow) applies");
     expect(stdout).toContain("No --login was given: root is assumed.");
     expect(stdout).toContain("No --from was given: 192.0.2.1 is assumed");
-    expect(stdout).toContain("admits the device web-5 (tagged prod, web): the key allows devices tagged prod");
+    expect(stdout).toContain(
+      "admits the device web-5 (tagged prod, web): the key allows devices tagged prod",
+    );
     const rules = stdout.split("\n").filter((line) => /^ {2}\d/.test(line));
     expect(rules.map((line) => line.slice(0, line.indexOf(". It is")))).toEqual([
       "  1 (deny, priority 100) does not match: address differs (everything else matches)",
@@ -268,7 +270,8 @@ test("a beginning of a fingerprint that several keys have means them all, and is
 const oneError = (text: string) => expect.stringMatching(new RegExp(`^error: ${text}[^\n]*\n$`));
 
 test("what the namespace does not have is one clear error", async () => {
-  const message = "--device: web-9 matches none of the namespace's 9 accepted devices; similar: web-1, web-2, web-3";
+  const message =
+    "--device: web-9 matches none of the namespace's 9 accepted devices; similar: web-1, web-2, web-3";
   expect(await access("--device", "web-9")).toEqual({ code: 1, stdout: "", stderr: oneError(message) });
 });
 

@@ -175,7 +175,7 @@ console.log(JSON.stringify({ loaded, messages }));`;
   const others = loaded.filter((url) => !/^node:|\/provider\/dist\/policyTests\/written\//.test(url));
   expect(others).toEqual([]);
   expect(messages).toEqual([
-    expect.stringContaining("gatehouse did not load this file by gatehouse"),
+    expect.stringContaining("gatehouse did not load this file"),
     "expect(…).exactlyOneOwner(): can only be called in a running policyTest",
   ]);
 });

@@ -83,9 +83,7 @@ test.each([
 test.each(["10.0.0.1/8", "192.0.2.7/31", "0.0.0.1/0", "2001:db8::1/64", "2001:db8::8000/112", "8000::/0"])(
   "%s has bits after its prefix",
   (text) => {
-    expect(() => parseNetwork(text)).toThrow(
-      `"${text}" has host bits set; use `,
-    );
+    expect(() => parseNetwork(text)).toThrow(`"${text}" has host bits set; use `);
   },
 );
 

@@ -287,7 +287,10 @@ test("misuse fails the test, naming what is wrong", async () => {
     ['expect(access).toAllow({ from: "fe80::1%eth0" });', "fe80::1%eth0: must have no zone"],
     ["expect(access).toAllow({ from: [] });", "from: "],
     ['expect(access).onlyFrom("the office");', '"the office": must be an address or a network'],
-    ['expect(access).onlyFrom("10.0.0.0/8", { from: "10.0.0.0/8" });', "pass the networks as the first argument"],
+    [
+      'expect(access).onlyFrom("10.0.0.0/8", { from: "10.0.0.0/8" });',
+      "pass the networks as the first argument",
+    ],
     ["expect(policy).toAllow({});", "is for access"],
     ["expect(policy).exactlyOneOwner();", "is for members"],
     ["expect(members).everyKeyExpires();", "is for apiKeys"],

@@ -135,7 +135,9 @@ test("a change of a member is seen as well", { timeout: 120_000 }, async () => {
   }
   const { code, stdout } = await gatehouseTest(fleet.env, "members");
   expect(code).toBe(2);
-  expect(stdout).toMatch(/the predicate is false for 1 of \d: carla@example\.org {2}members\/members\.policy\.ts:3/);
+  expect(stdout).toMatch(
+    /the predicate is false for 1 of \d: carla@example\.org {2}members\/members\.policy\.ts:3/,
+  );
 });
 
 function compile(compiler: string, ...flags: readonly string[]): void {

@@ -56,24 +56,24 @@ interface Operation {
   readonly finish: (error?: string) => void;
 }
 
-/** Turns the CLI's events into the steps and messages that the embedded engine would give. */
+/** Converts the CLI's events to the steps and messages that the embedded engine would report. */
 export class CliEvents {
   readonly #log: RunLog;
   readonly #refresh: boolean;
   readonly #planning: boolean;
   readonly #values: boolean;
-  /** By URN; those of old objects that an earlier replacement has not deleted, by their id too. */
+  /** Steps by URN. The key of an old object that an earlier replacement has not deleted also contains its id. */
   readonly #steps = new Map<string, Writable<Step>>();
   readonly #replaced = new Set<string>();
   readonly #running = new Map<string, Operation>();
   readonly #ended = new Set<Step>();
   readonly #errors = new Map<string, string>();
-  /** Warnings that are about no resource: the CLI says some of them each time it starts a plugin. */
+  /** Warnings without a resource. The CLI repeats some of them whenever it starts a plugin. */
   readonly #warned = new Set<string>();
-  /** Inputs of provider instances by the references to them; empty until the CLI tells of the instance. */
+  /** Inputs of provider instances by reference; empty until the CLI reports the instance. */
   readonly #providers = new Map<string, Record<string, Shown>>();
 
-  /** The outputs of the stack's root resource; undefined where no event told them. */
+  /** The outputs of the stack's root resource; undefined if no event contained them. */
   outputs: Record<string, Shown> | undefined;
 
   constructor(log: RunLog, { command, planned, values = false }: CliEventsOptions) {
@@ -90,23 +90,23 @@ export class CliEvents {
     if (event.resOpFailedEvent) this.#failed(event.resOpFailedEvent.metadata);
   }
 
-  /** All steps, failures included; where the run did not finish, without those that were only begun. */
+  /** Returns all steps, including failures. For an unfinished run, without steps that only started. */
   steps(finished: boolean): Step[] {
     const steps = [...this.#steps.values()];
     if (finished) return steps;
-    // Of a component's end the CLI tells only where the program comes to register its outputs.
-    const begun = [...this.#running.values()].filter(({ custom }) => custom).map(({ step }) => step);
-    return steps.filter((step) => this.#ended.has(step) || !begun.includes(step));
+    // The CLI reports the end of a component only if the program registers the component's outputs.
+    const started = [...this.#running.values()].filter(({ custom }) => custom).map(({ step }) => step);
+    return steps.filter((step) => this.#ended.has(step) || !started.includes(step));
   }
 
   #diagnostic(event: NonNullable<CliEvent["diagnosticEvent"]>): void {
     if (event.ephemeral) return;
     const severity = event.severity === "info#err" ? "info" : event.severity;
-    // The URN says whose error it is; the text need not.
+    // The URN identifies the resource, so the text need not repeat it.
     const own = event.urn ? /^\S+ resource '[^']*'(:| has a problem:) / : /^$/;
     const message = plainText(event.message).trimEnd().replace(own, "");
     if (message === "" || (severity as string) === "debug") return;
-    // The errors of single resources have said it before.
+    // The errors of single resources already report this failure.
     if (severity === "error" && !event.urn && /^\w+ failed$/.test(message) && this.#errors.size > 0) return;
     if (event.urn && severity === "error") this.#errors.set(event.urn, message);
     if (!event.urn && severity === "warning") {
@@ -118,7 +118,7 @@ export class CliEvents {
 
   #begin(metadata: StepEventMetadata): void {
     const step = this.#step(metadata, false);
-    // A replacement is told of three times; the middle one does nothing.
+    // The CLI reports a replacement with three events; the second event does nothing.
     if (!step || this.#planning || metadata.op === "same" || metadata.op === "replace") return;
     const op = this.#refresh ? "refresh" : metadata.op === "delete-replaced" ? "delete" : step.op;
     const custom = (metadata.new ?? metadata.old)?.custom === true;
@@ -132,7 +132,7 @@ export class CliEvents {
     if (this.#values) this.#addValues(step, metadata);
     const id = metadata.new?.id || metadata.old?.id;
     if (id) step.id = id;
-    // The CLI tells of a new resource that is no target as unchanged, though there is no object.
+    // The CLI reports a new resource that is not a target as unchanged, although it has no object.
     else if (metadata.op === "same" && metadata.new?.custom) this.#steps.delete(step.urn);
     if (step.type === STACK_TYPE && metadata.new) this.outputs = shownProps(metadata.new.outputs as Props);
     this.#end(metadata, step, undefined);
@@ -141,7 +141,7 @@ export class CliEvents {
   #failed(metadata: StepEventMetadata): void {
     const step = this.#step(metadata);
     if (!step) return;
-    step.error = this.#errors.get(step.urn) ?? "it failed";
+    step.error = this.#errors.get(step.urn) ?? "unknown error";
     this.#end(metadata, step, step.error);
   }
 
@@ -155,9 +155,9 @@ export class CliEvents {
     for (const state of [old, now]) {
       if (!state) continue;
       const inputs = Object.entries(shownProps(state.inputs as Props));
-      // The credential of a default instance is that of the stack, which gatehouse has too.
-      const told = inputs.filter(([, value]) => !(isDefaultInstance(urn) && holds(value, "[secret]")));
-      Object.assign(this.#provider(`${urn}::${state.id}`), Object.fromEntries(told));
+      // A default instance uses the credential of the stack, which gatehouse also has.
+      const relevant = inputs.filter(([, value]) => !(isDefaultInstance(urn) && holds(value, "[secret]")));
+      Object.assign(this.#provider(`${urn}::${state.id}`), Object.fromEntries(relevant));
     }
   }
 
@@ -167,7 +167,10 @@ export class CliEvents {
     return known;
   }
 
-  /** The event of a replacement's deletion knows the old object alone; that of an import gives the read one as old. */
+  /**
+   * The deletion event of a replacement has only the old object. The event of an import has the object it read as
+   * old.
+   */
   #addValues(step: Writable<Step>, { op, old, new: now }: StepEventMetadata): void {
     if (old && op !== "import") step.before ??= this.#valuesOf(old);
     if (now && op !== "delete-replaced") step.after = this.#valuesOf(now);
@@ -176,15 +179,15 @@ export class CliEvents {
   #valuesOf(state: NonNullable<StepEventMetadata["old"]>): ResourceValues {
     const values = shownValues({ ...propsOf(state), retainOnDelete: state.retainOnDelete === true });
     const { provider = "" } = state;
-    // All dynamic resources have one instance, which says nothing.
-    const isTold = provider !== "" && urnType(urnOfProvider(provider)) !== DYNAMIC_PROVIDER_TYPE;
-    return isTold ? { ...values, provider: this.#provider(provider) } : values;
+    // All dynamic resources share one instance, whose inputs are irrelevant.
+    const isRelevant = provider !== "" && urnType(urnOfProvider(provider)) !== DYNAMIC_PROVIDER_TYPE;
+    return isRelevant ? { ...values, provider: this.#provider(provider) } : values;
   }
 
-  /** The step that an event is about; undefined for default providers, which are not shown. */
+  /** Returns the step that an event belongs to; undefined for default providers, which are not shown. */
   #step(metadata: StepEventMetadata, isRead = true): Writable<Step> | undefined {
     if (isProviderState(metadata) && isDefaultInstance(metadata.urn)) return undefined;
-    // A refresh before an update shows in the steps of the update.
+    // The steps of an update include the changes of a refresh before it.
     let op = this.#refresh ? refreshOp(metadata, isRead) : OPS[metadata.op];
     if (!op) return undefined;
     let key = metadata.urn;
@@ -193,13 +196,13 @@ export class CliEvents {
       key = objectKey(metadata);
     }
     let step = this.#steps.get(key);
-    // A program that is run for its providers' settings is told of once more.
+    // If the CLI runs the program for the settings of its providers, it reports the resources again.
     if (step && this.#refresh && this.#ended.has(step)) return undefined;
     if (!step) {
       step = { op, urn: metadata.urn, type: metadata.type, name: urnName(metadata.urn), fields: [] };
       this.#steps.set(key, step);
     }
-    // One resource has several events; a replacement shows as one step.
+    // One resource has several events. A replacement is shown as one step.
     if (step.op === "same" || op === "replace") step.op = op;
     if (step.op !== "same") step.fields = fieldsOf(metadata, step.op, this.#refresh, step.fields);
     if (step.op === "replace" && metadata.keys?.length) step.replaceKeys = metadata.keys;
@@ -212,7 +215,7 @@ export class CliEvents {
     return this.#refresh ? urn : `${op} ${urn}`;
   }
 
-  /** True for an old object whose replacement an earlier run has made: it goes even where the new one stays as it is. */
+  /** True for an old object that an earlier run replaced. It is deleted even if the new object does not change. */
   #isLeftOver(metadata: StepEventMetadata): boolean {
     if (metadata.op !== "delete-replaced") {
       if (OPS[metadata.op] === "replace") this.#replaced.add(objectKey(metadata));
@@ -224,7 +227,10 @@ export class CliEvents {
 
 const objectKey = ({ urn, old }: StepEventMetadata) => `${urn} ${old?.id ?? ""}`;
 
-/** What a refresh does; undefined for what is not in the state. @param isRead false before the object was read */
+/**
+ * Returns the operation of a refresh; undefined for a resource that is not in the state.
+ * @param isRead false before the object was read
+ */
 function refreshOp(metadata: StepEventMetadata, isRead: boolean): StepOp | undefined {
   if (!metadata.old) return undefined;
   if (!isRead) return "same";
@@ -245,7 +251,7 @@ function fieldsOf(
   if (metadata.op === "delete-replaced") return known;
   const fields = changedFields(metadata.old ? old : undefined, now.inputs);
   if (fields.length > 0 || known.length > 0 || op !== "update") return fields.length > 0 ? fields : known;
-  // The CLI masks secrets before it tells them: where nothing else differs, one of them does.
+  // The CLI masks secrets in events. If nothing else differs, a secret differs.
   return Object.entries(now.inputs)
     .filter(([, value]) => value === "[secret]")
     .map(([path]) => ({ path, old: "[secret]", new: "[secret]" }));
@@ -255,10 +261,10 @@ function propsOf(state: StepEventMetadata["old"]): { inputs: Props; outputs: Pro
   return { inputs: (state?.inputs ?? {}) as Props, outputs: (state?.outputs ?? {}) as Props };
 }
 
-/** Without colors, which come as tags like <{%fg 1%}>. */
+/** Removes colors, which are tags like <{%fg 1%}>. */
 const plainText = (text: string) => text.replace(/<\{%[^%]*%\}>/g, "");
 
-/** The stack's outputs as the CLI gives them, secrets masked. */
+/** Returns the stack's outputs from the CLI, with secrets masked. */
 export function shownOutputs(
   outputs: Readonly<Record<string, { readonly value: unknown; readonly secret: boolean }>>,
 ): Record<string, Shown> {
@@ -270,14 +276,14 @@ export function shownOutputs(
   );
 }
 
-/** A resource as a preview of the CLI tells it; the new state of one that stays has no outputs. */
-type ToldState = Readonly<Record<string, Shown>>;
+/** A resource in the JSON of a CLI preview. The new state of an unchanged resource has no outputs. */
+type PrintedState = Readonly<Record<string, Shown>>;
 
 interface CliPlan {
   readonly steps?: readonly {
     readonly op: string;
-    readonly oldState?: ToldState;
-    readonly newState?: ToldState;
+    readonly oldState?: PrintedState;
+    readonly newState?: PrintedState;
   }[];
 }
 
@@ -287,12 +293,12 @@ interface SavedPlan {
   >;
 }
 
-/** Settings by which a preview of the CLI prints JSON, unchanged resources included. CLIs without them print a text. */
-export const TELL_ALL = { PULUMI_OPTION_JSON: "true", PULUMI_OPTION_SHOW_SAMES: "true" };
+/** Settings for a CLI preview as JSON with unchanged resources. CLIs that do not support these settings print text. */
+export const PRINT_ALL = { PULUMI_OPTION_JSON: "true", PULUMI_OPTION_SHOW_SAMES: "true" };
 
 /**
- * True where a preview found nothing to do, and nothing to write to the state, such as another option of a resource.
- * @param plan the plan that it saved, which compares secrets too
+ * Returns true if a preview found nothing to do and nothing to write to the state, such as a changed resource option.
+ * @param plan the plan file of the preview, which also compares secrets
  */
 export function isNothingToDo(printed: string, plan: string): boolean {
   if (!printed.startsWith("{")) return false;
@@ -309,13 +315,13 @@ export function isNothingToDo(printed: string, plan: string): boolean {
   );
 }
 
-/** False where a secret was read: all are told as the same word, so nobody knows whether it changed. */
-const isReadAsKnown = (before: ToldState, now: ToldState): boolean =>
+/** Returns false if a secret was read, since the CLI masks all secrets and changes of secrets are invisible. */
+const isReadAsKnown = (before: PrintedState, now: PrintedState): boolean =>
   !holds(now, "[secret]") &&
   isDeepStrictEqual(options(before), options(now)) &&
   isDeepStrictEqual([before.inputs, before.outputs], [now.inputs, now.outputs]);
 
-/** A resource's options: all but its values, its place in the program, and dependencies on nothing. */
+/** Returns a resource's options: all fields except values, source position and empty dependencies. */
 function options({
   id: _id,
   inputs: _inputs,
@@ -326,7 +332,7 @@ function options({
   stackTrace: _trace,
   propertyDependencies = {},
   ...rest
-}: ToldState): ToldState {
+}: PrintedState): PrintedState {
   const depending = Object.entries(propertyDependencies as Record<string, string[]>).filter(
     ([, urns]) => urns.length > 0,
   );

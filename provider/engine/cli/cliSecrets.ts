@@ -11,17 +11,17 @@ export interface CliTarget {
   readonly env: NodeJS.ProcessEnv;
   readonly projectFolder: string;
   readonly stack: string;
-  /** Pulumi.<stack>.yaml, which names the secrets provider and its keys. */
+  /** Pulumi.<stack>.yaml, which contains the secrets provider and its keys. */
   readonly stackFile: string;
 }
 
-/** The key of the text while it is a value of a configuration that nobody else sees. */
+/** The key of the text in the temporary configuration file. */
 const KEY = "gatehouse:text";
 
 /**
- * Encrypts a text as the stack's secrets are. The CLI has no command for that, so the text becomes a secret value in a
- * configuration file of its own.
- * @throws EngineError (`cli`) where the CLI fails
+ * Encrypts a text like the stack's secrets. The CLI has no command for this purpose, so the text becomes a secret
+ * value in a temporary configuration file.
+ * @throws EngineError (`cli`) if the CLI fails
  */
 export function encryptByCli(target: CliTarget, plain: string): Promise<string> {
   return withConfigFile(target, undefined, async (file) => {
@@ -29,28 +29,31 @@ export function encryptByCli(target: CliTarget, plain: string): Promise<string> 
     const { config } = parseYamlMap(await readFile(file, "utf8"), file);
     const stored = (config as Record<string, { secure?: unknown } | undefined> | undefined)?.[KEY]?.secure;
     if (typeof stored !== "string")
-      throw new EngineError("cli", "pulumi config set kept no encrypted value.");
+      throw new EngineError("cli", "pulumi config set stored no encrypted value.");
     if (JSON.stringify(await keysOf(file)) !== JSON.stringify(await keysOf(target.stackFile))) {
-      // The CLI has made a new key, which would be gone with the file.
-      throw new EngineError("cli", `${target.stackFile} does not say how the stack's secrets are encrypted.`);
+      // The CLI created a new key, which would be lost together with the temporary file.
+      throw new EngineError("cli", `${target.stackFile} contains no encryption key for the stack's secrets.`);
     }
     return stored;
   });
 }
 
-/** Decrypts a text of `encryptByCli`. @throws PassphraseError where the CLI cannot */
+/** Decrypts a text of `encryptByCli`. @throws PassphraseError if the CLI cannot decrypt the text */
 export function decryptByCli(target: CliTarget, encrypted: string): Promise<string> {
   return withConfigFile(target, encrypted, async (file) => {
     try {
       return await pulumi(target, ["config", "get", KEY, "--config-file", file], "");
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
-      throw new PassphraseError(`It cannot be decrypted with the key of this stack: ${error.message}`);
+      throw new PassphraseError(`The text cannot be decrypted with the key of this stack: ${error.message}`);
     }
   });
 }
 
-/** Works with a configuration file that has the stack's keys and none of its values, in a folder for the owner alone. */
+/**
+ * Works with a temporary configuration file that has the stack's keys but none of its values. Only the user can
+ * access its directory.
+ */
 async function withConfigFile<T>(
   { stackFile }: CliTarget,
   secure: string | undefined,
@@ -60,7 +63,7 @@ async function withConfigFile<T>(
   try {
     const file = join(folder, "Pulumi.yaml");
     const config = secure === undefined ? {} : { config: { [KEY]: { secure } } };
-    // JSON is YAML.
+    // JSON is a subset of YAML.
     await writeFile(file, JSON.stringify({ ...(await keysOf(stackFile)), ...config }), { mode: 0o600 });
     return await work(file);
   } finally {
@@ -75,7 +78,7 @@ async function keysOf(stackFile: string): Promise<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== undefined));
 }
 
-/** Runs a command of the CLI; the text goes in by its standard input, where no other process sees it. */
+/** Runs a command of the CLI. Passes the text by standard input, which other processes cannot see. */
 async function pulumi(target: CliTarget, args: readonly string[], input: string): Promise<string> {
   const { command, env, projectFolder, stack } = target;
   const child = spawn(command, [...args, "--stack", stack, "--non-interactive"], { cwd: projectFolder, env });

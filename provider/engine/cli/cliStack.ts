@@ -43,7 +43,7 @@ import type { StoredResource } from "../state/crypter.ts";
 import type { StoredDeployment } from "../state/fileBackend.ts";
 import { pendingWarning } from "../state/resourceState.ts";
 import { isSecret, type Props } from "../value.ts";
-import { CliEvents, isNothingToDo, shownOutputs, TELL_ALL } from "./cliEvents.ts";
+import { CliEvents, isNothingToDo, PRINT_ALL, shownOutputs } from "./cliEvents.ts";
 import { type CliTarget, decryptByCli, encryptByCli } from "./cliSecrets.ts";
 import { type CliWorkspace, openWorkspace, stackNames } from "./cliWorkspace.ts";
 
@@ -64,7 +64,7 @@ export class CliStack implements Stack {
   readonly #configFolder: string;
   readonly #notes: string[];
   #created = false;
-  /** Operations in flight and old objects that an earlier run left; undefined before the state was read. */
+  /** Number of pending operations and undeleted old objects of earlier runs; undefined before the state was read. */
   #undone: number | undefined;
 
   private constructor(
@@ -104,18 +104,18 @@ export class CliStack implements Stack {
     if (skipPreview) return update(more);
     const folder = await mkdtemp(join(tmpdir(), "gatehouse-"));
     try {
-      // The CLI's own plan is encrypted as the state is, and lets no program depart from it.
+      // The CLI encrypts its plan file like the state, and stops a program that deviates from the plan.
       const file = join(folder, "plan.json");
       let isEmpty = false;
-      // As in the embedded engine an error in the preview stops everything before the first write.
+      // As in the embedded engine, an error in the preview prevents all writes.
       const preview = async (handle: CliHandle, run: CliRun): Promise<void> => {
         const { workspace } = handle;
         const { envVars } = workspace;
-        workspace.envVars = { ...envVars, ...TELL_ALL };
+        workspace.envVars = { ...envVars, ...PRINT_ALL };
         const { stdout } = await handle.preview({ ...run, ...more, plan: file }).finally(() => {
           workspace.envVars = envVars;
         });
-        // A preview of the CLI tells neither of them beside what it plans.
+        // The CLI's preview reports neither pending operations nor undeleted old objects.
         isEmpty = this.#undone === 0 && isNothingToDo(stdout, await readFile(file, "utf8"));
       };
       const plan = await this.#run("preview", create, preview, { values });
@@ -137,7 +137,7 @@ export class CliStack implements Stack {
 
   async destroy(options: DestroyOptions = {}): Promise<Result> {
     const more = { ...targetOptions(options), refresh: options.refresh ?? false };
-    // As for up: without a plan, other resources would be gone before a protected one is met.
+    // Without a plan, the run would delete other resources before it finds a protected resource.
     const preview = (handle: CliHandle, run: CliRun) => handle.previewDestroy({ ...run, ...more });
     await requireConfirmation(options, await this.#run("destroy", false, preview, { planned: true }));
     return this.#run("destroy", false, (handle, run) => handle.destroy({ ...run, ...more }));
@@ -182,11 +182,14 @@ export class CliStack implements Stack {
     const update = { ...targetOptions(options), refresh, replace: [...replace] };
     if (replace.length === 0) return update;
     const urns = (await this.resources()).map(({ urn }) => urn);
-    const asked = new UrnPatterns(replace);
+    const patterns = new UrnPatterns(replace);
     const own = new Set(urns.filter((urn) => ownTypeName(urnType(urn)) !== undefined));
-    // The CLI asks no provider about a resource that it is told to replace; ours could not know which object that is.
+    // The CLI does not call the provider for a resource that it must replace, so this package's provider would not know
+    // the object. The variable makes the provider request the replacement of its own resources.
     this.#workspace.envVars.GATEHOUSE_REPLACE = JSON.stringify(replace);
-    const others = [...asked.urns, ...urns.filter((urn) => asked.has(urn))].filter((urn) => !own.has(urn));
+    const others = [...patterns.urns, ...urns.filter((urn) => patterns.has(urn))].filter(
+      (urn) => !own.has(urn),
+    );
     return { ...update, replace: [...new Set(others)] };
   }
 
@@ -205,16 +208,16 @@ export class CliStack implements Stack {
     command: Command,
     create: boolean,
     work: (handle: CliHandle, run: CliRun) => Promise<unknown>,
-    told: { readonly planned?: boolean; readonly values?: boolean } = {},
+    reporting: { readonly planned?: boolean; readonly values?: boolean } = {},
   ): Promise<Result> {
-    const { planned = command === "preview" || command === "drift", values = false } = told;
+    const { planned = command === "preview" || command === "drift", values = false } = reporting;
     const started = Date.now();
     const log = new RunLog(this.#options.onEvent ?? (() => {}));
     for (const message of this.#notes.splice(0)) log.diagnostic({ severity: "info", message });
     const { handle, created } = await this.#handle(create);
     this.#created ||= created;
     if (created) log.diagnostic({ severity: "info", message: `Created the stack ${this.selector}.` });
-    if (!created) await this.#lookAtState(handle, log);
+    if (!created) await this.#inspectState(handle, log);
     const events = new CliEvents(log, { command, planned, values });
     const { signal, parallel = 16 } = this.#options;
     log.emit({ kind: "phase", phase: planned && command === "destroy" ? "preview" : PHASES[command] });
@@ -244,12 +247,12 @@ export class CliStack implements Stack {
   }
 
   /**
-   * Names operations that an earlier run left in flight, once: the CLI does so only where it is too late to look. Where a
-   * provider instance of the state has a credential, the program's is used, which may be a newer one.
+   * Reports pending operations of an earlier run, once, since the CLI reports them too late for an inspection. If a
+   * provider instance in the state has a credential, lets the CLI use the program's credential, which may be newer.
    */
-  async #lookAtState(handle: CliHandle, log: RunLog): Promise<void> {
+  async #inspectState(handle: CliHandle, log: RunLog): Promise<void> {
     if (this.#undone !== undefined) return;
-    // Where the CLI cannot read the state, the run that follows says so.
+    // If the CLI cannot read the state, the following run reports the error.
     const exported = await handle.exportStack().catch(() => undefined);
     if (!exported) return;
     const { deployment = {} } = exported as { deployment?: StoredDeployment };
@@ -273,7 +276,7 @@ export class CliStack implements Stack {
   }
 }
 
-/** True for a provider instance of this package whose credential is in the state. */
+/** Returns true for a provider instance of this package that has its credential in the state. */
 const hasOwnCredential = ({ urn, inputs = {} }: StoredResource): boolean =>
   urnType(String(urn)) === OWN_PROVIDER_TYPE && Object.values(inputs as Props).some(isSecret);
 
@@ -291,41 +294,44 @@ interface CliUpdate extends ReturnType<typeof targetOptions> {
   readonly plan?: string;
 }
 
-/** Options of the Automation API that limit a run. @throws EngineError (`usage`) where they contradict each other */
+/**
+ * Returns the Automation API's options that limit a run.
+ * @throws EngineError (`usage`) if options contradict each other
+ */
 function targetOptions(options: TargetOptions) {
   checkTargetOptions(options);
   const { target = [], exclude = [], targetDependents = false, excludeDependents = false } = options;
   return { target: [...target], exclude: [...exclude], targetDependents, excludeDependents };
 }
 
-/** The error of a run of the CLI that failed, for the result so far. */
+/** Returns the error for a failed run of the CLI, with the result so far. */
 function runFailure(failure: unknown, result: Result, log: RunLog, isAborted: boolean): EngineError {
   const { command, steps, diagnostics } = result;
   if (isAborted) return new CancelledError(result);
   if (failure instanceof ConcurrentUpdateError || /currently locked by/.test(String(failure))) {
     return lockedError(String(failure));
   }
-  const said = diagnostics.some((diagnostic) => diagnostic.severity === "error");
-  if (!said && !hasChanges(result))
+  const isReported = diagnostics.some((diagnostic) => diagnostic.severity === "error");
+  if (!isReported && !hasChanges(result))
     return new EngineError("cli", log.mask(String((failure as Error).message)));
   const verb = command === "drift" ? "refresh" : command;
   return new UpdateFailedError(failedSteps(steps) ?? `pulumi ${verb} failed.`, result);
 }
 
-/** The CLI says it several times, with a line for each lock of a file backend. */
+/** Creates the error from the CLI's text, which repeats the message and has a line for each lock of a file backend. */
 function lockedError(text: string): LockedError {
   const locks = [...text.matchAll(/^ +(?:file:\/\/)?([^\s?]+)\S*: created by (.+) at (\S+)$/gm)];
   const holders = locks.map(([, path, who, since]) => `${path}: ${who} since ${since}`);
   return LockedError.heldBy([...new Set(holders)]);
 }
 
-/** Repeats only the errors that the CLI wrote: other lines may have the configuration. */
+/** Creates an error that quotes only the CLI's error lines, since other lines may contain the configuration. */
 function configFailure(error: unknown): EngineError {
   const { stderr = "" } = (error as { commandResult?: { stderr?: string } }).commandResult ?? {};
   if (/incorrect passphrase/.test(stderr)) return PassphraseError.wrong();
-  const said = stderr.split("\n").filter((line) => line.startsWith("error: "));
+  const errors = stderr.split("\n").filter((line) => line.startsWith("error: "));
   return new EngineError(
     "cli",
-    ["The Pulumi CLI could not read the stack's configuration.", ...said].join(" "),
+    ["The Pulumi CLI could not read the stack's configuration.", ...errors].join(" "),
   );
 }

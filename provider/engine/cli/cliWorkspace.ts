@@ -9,11 +9,11 @@ import { chooseBackend, type Project } from "../project.ts";
 
 export interface CliWorkspace {
   readonly workspace: LocalWorkspace;
-  /** Where its states are, for people. */
+  /** The location of the state, as a message for the user. */
   readonly note: string;
 }
 
-/** Opens a project with the CLI that is on the PATH. @throws BackendError where no backend is chosen */
+/** Opens a project with the CLI on the PATH. @throws BackendError if no backend is configured */
 export async function openWorkspace(project: Project, env: NodeJS.ProcessEnv): Promise<CliWorkspace> {
   const { url, source } = await chooseBackend(project, env);
   const given = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
@@ -24,7 +24,7 @@ export async function openWorkspace(project: Project, env: NodeJS.ProcessEnv): P
   return { workspace, note: `State backend: ${url} (${source}).` };
 }
 
-/** The SDK takes the folder above `bin`; elsewhere it looks on the PATH of this very process. */
+/** Finds the CLI on the PATH of `env`. The SDK accepts only a directory with `bin`, and otherwise uses its own PATH. */
 async function commandOf(env: NodeJS.ProcessEnv): Promise<PulumiCommand> {
   const path = findOnPath("pulumi", env);
   const skipVersionCheck = Boolean(env.PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK);
@@ -60,10 +60,10 @@ const { createCommandError } = sdkErrors as unknown as {
 const RUNS: ReadonlySet<string | undefined> = new Set(["preview", "up", "refresh", "destroy"]);
 
 /**
- * Makes the Automation API start runs in a process group of their own. So a run ends in order, its plugins with it, and
- * releases the stack's lock, whatever becomes of this process: a signal of the terminal or the terminal's end does not
- * reach the run, and its output goes to files, since a pipe without a reader would kill the CLI. When this process exits
- * before the run ends, the CLI is cancelled, or terminated if it was cancelled before.
+ * Makes the Automation API start runs in separate process groups. A run then ends in order, together with its plugins,
+ * and releases the stack's lock, even if this process ends earlier. Signals of the terminal do not reach the run. Its
+ * output goes to files, since a pipe without a reader would kill the CLI. When this process exits before the run ends,
+ * the CLI is cancelled, or terminated if it was already cancelled.
  */
 function withOwnRuns(command: PulumiCommand): PulumiCommand {
   const sdk = command as unknown as { run: Run };
@@ -104,7 +104,7 @@ async function runPulumi(
     if (code === 0) return result;
     throw createCommandError({
       ...result,
-      toString: () => `pulumi ${args[0]} ended with ${result.code}\n${stdout}\n${stderr}`,
+      toString: () => `pulumi ${args[0]} failed with exit code ${result.code}\n${stdout}\n${stderr}`,
     });
   } finally {
     await Promise.all(files.map((file) => file.close()));
@@ -112,7 +112,9 @@ async function runPulumi(
   }
 }
 
-/** As the Automation API makes it: with the CLI's own folder first on the PATH, for the plugins that come with it. */
+/**
+ * Creates the same environment as the Automation API. The CLI's directory is first on the PATH, for its own plugins.
+ */
 function environmentOf(command: string, env: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const all: NodeJS.ProcessEnv = { ...process.env, ...env, PULUMI_AUTOMATION_API: "true" };
   return isAbsolute(command) ? { ...all, PATH: dirname(command) + delimiter + all.PATH } : all;

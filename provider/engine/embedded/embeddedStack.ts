@@ -41,20 +41,23 @@ import {
 } from "./passes.ts";
 import { StackFiles } from "./stackFiles.ts";
 
-// As for the Pulumi CLI, stacks of a file backend have this organization.
+// As in the Pulumi CLI, all stacks of a file backend belong to this organization.
 const ORGANIZATION = "organization";
 
-/** The name of a stack of this project in a file backend. @throws StackSelectionError where it can be none */
+/**
+ * Returns the name of a stack in a file backend.
+ * @throws StackSelectionError if the stack cannot be one of this project
+ */
 function ownName({ name: own }: Project, stack: string): string {
   const { organization = ORGANIZATION, project = own, name } = parseStackName(stack);
   if (organization !== ORGANIZATION) {
     throw new StackSelectionError(
-      `There is no stack ${stack}: a file backend has no organizations. Name the stack ${name}, or ${ORGANIZATION}/${own}/${name}.`,
+      `The stack ${stack} does not exist: a file backend has no organizations. Use ${name}, or ${ORGANIZATION}/${own}/${name}.`,
     );
   }
   if (project !== own) {
     throw new StackSelectionError(
-      `The stack ${stack} is of the project ${project}, and Pulumi.yaml is of ${own}.`,
+      `The stack ${stack} belongs to the project ${project}, but Pulumi.yaml belongs to ${own}.`,
     );
   }
   return name;
@@ -187,7 +190,7 @@ function dryRun(settings: RunSettings, options: PreviewOptions): Promise<{ plan:
   return planned(settings, (pass) => deployPass(settings, pass, true, options));
 }
 
-/** The result of work that changes neither the state nor objects. */
+/** Returns the result of work that changes neither the state nor objects. */
 async function planned(
   settings: RunSettings,
   work: (pass: Pass) => Promise<Outcome>,
@@ -215,9 +218,10 @@ const destroying =
   };
 
 /**
- * Does work that changes a stack: holds its lock, journals the work, then writes the state, even where the work failed.
- * @param prepare gives the work, or the result where there is none
- * @throws LockedError; BackendError where the state cannot be written; the errors of `prepare`, the work and `conclude`
+ * Runs work that changes a stack. Holds the stack's lock, journals the work, and then writes the state, even if the
+ * work fails.
+ * @param prepare returns the work, or the result if there is nothing to do
+ * @throws LockedError; BackendError if the state cannot be written; the errors of `prepare`, the work and `conclude`
  */
 async function lockedRun(
   settings: RunSettings,
@@ -234,7 +238,7 @@ async function lockedRun(
     const journal = await Journal.create(backend.journalFile, pass.base);
     let journalFailure: string | undefined;
     pass.snapshot.useJournal(journal, ({ message }) => {
-      journalFailure ??= `${message}. Nothing more was started; the state holds all that was done.`;
+      journalFailure ??= `${message}. The run started no more steps; the state contains all finished steps.`;
       pass.stop.stop("failed");
     });
     const startTime = seconds();
@@ -255,14 +259,14 @@ async function lockedRun(
   }
 }
 
-/** Writes the state; where that fails, the journal is left for the next run. */
+/** Writes the state. If that fails, the journal remains for the next run. */
 async function save(
   { backend, crypter }: RunSettings,
   { snapshot, metadata }: Pass,
   journal: Journal,
 ): Promise<void> {
   const { text, hash } = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
-  // A journal that cannot say so is still removed, once the state is written.
+  // Even without this line, the journal is removed after the state is written.
   await journal.append({ line: "commit", hash }).catch(() => {});
   await journal.close();
   try {
@@ -270,22 +274,25 @@ async function save(
   } catch (error) {
     const unsaved = snapshot.unsaved.map(({ urn, id }) => `\n  ${urn} (${id ?? "no id"})`);
     throw new BackendError(
-      `The state could not be written (${(error as Error).message}). What was done is in ${backend.journalFile}, ` +
-        "and the next command on this stack goes on from there." +
-        (unsaved.length > 0 ? ` Not even the journal says what became of:${unsaved.join("")}` : ""),
+      `The state could not be written (${(error as Error).message}). The finished steps are in ${backend.journalFile}, ` +
+        "and the next command on this stack merges them." +
+        (unsaved.length > 0 ? ` The journal does not contain the steps of:${unsaved.join("")}` : ""),
     );
   }
   await removeIfThere(backend.journalFile);
 }
 
-/** Adds the run to the history; where that fails, the run itself has not. */
+/** Adds the run to the history. A failure is only a warning. */
 async function record(
   { backend, config }: RunSettings,
   { log }: Pass,
   entry: Pick<HistoryEntry, "kind" | "startTime" | "result" | "resourceChanges">,
 ): Promise<void> {
   await backend.record({ ...entry, endTime: seconds(), config: config.raw }).catch(({ message }: Error) => {
-    log.diagnostic({ severity: "warning", message: `The history of the stack lacks this run: ${message}` });
+    log.diagnostic({
+      severity: "warning",
+      message: `The run could not be added to the stack's history: ${message}`,
+    });
   });
 }
 

@@ -27,9 +27,9 @@ import type { FileBackend } from "../state/fileBackend.ts";
 import {
   isProviderState,
   pendingWarning,
+  REMEDY,
   type ResourceState,
   references,
-  WAY_OUT,
   withReferences,
 } from "../state/resourceState.ts";
 import { type Entry, Snapshot } from "../state/snapshot.ts";
@@ -57,10 +57,12 @@ export interface RunSettings extends OpenedStack, ProcessSettings {
   readonly parallel: number;
   readonly emit: (event: EngineEvent) => void;
   readonly signal: AbortSignal | undefined;
-  /** When the command was given, in milliseconds. */
+  /** Start of the command, in milliseconds. */
   readonly started: number;
-  /** Set once a pass has told the notes and the pending operations; later passes have them in their results alone. */
-  told?: boolean;
+  /**
+   * True after a pass has reported the notes and the pending operations. Later passes only add them to their results.
+   */
+  notesReported?: boolean;
 }
 
 export interface Pass {
@@ -68,7 +70,7 @@ export interface Pass {
   readonly stop: StopSwitch;
   readonly snapshot: Snapshot;
   readonly metadata: unknown;
-  /** Hash of the state that was read; empty where there was none. */
+  /** Hash of the state that was read; empty if there was no state. */
   readonly base: string;
 }
 
@@ -76,7 +78,7 @@ export interface Outcome {
   readonly steps: readonly Step[];
   readonly outputs: Props;
   readonly programFailed?: string;
-  /** Why the pass failed, where neither its steps nor the program say it. */
+  /** The error of the pass, if it is neither an error of a step nor of the program. */
   readonly failed?: string;
 }
 
@@ -96,16 +98,16 @@ export async function openPass(settings: RunSettings): Promise<Pass> {
     ...notes.map((message): Diagnostic => ({ severity: "info", message })),
     ...snapshot.earlierPending.map(({ type, resource }) => pendingWarning(type, resource.urn)),
   ];
-  if (settings.told) log.diagnostics.push(...known);
+  if (settings.notesReported) log.diagnostics.push(...known);
   else for (const diagnostic of known) log.diagnostic(diagnostic);
-  settings.told = true;
+  settings.notesReported = true;
   const stop = new StopSwitch();
   if (signal?.aborted) stop.stop("cancelled");
   signal?.addEventListener("abort", () => stop.stop("cancelled"), { once: true });
   return { log, stop, snapshot, metadata, base: hash };
 }
 
-/** @throws UnsupportedError where the state has resources that the engine could not look after */
+/** @throws UnsupportedError if the state has resources that the engine cannot manage */
 function refuseForeignResources(resources: readonly StoredResource[]): void {
   const uses = resources.flatMap((stored) => {
     const state = { urn: String(stored.urn), custom: stored.custom === true, type: String(stored.type) };
@@ -126,7 +128,7 @@ export function stackOutputs(snapshot: Snapshot): Props {
   return root?.state.outputs ?? {};
 }
 
-/** @throws CancelledError, ProgramError or UpdateFailedError, each with the result, where the run failed */
+/** @throws CancelledError, ProgramError or UpdateFailedError, each with the result, if the run failed */
 export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, planned = false): Result {
   const { command, project, stack, createdStack, started } = settings;
   const { log, stop } = pass;
@@ -154,9 +156,11 @@ export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, pl
 }
 
 /**
- * Runs the program, and creates or changes its resources; a dry run only plans them. Reads objects first: all with the
- * option `refresh`, else those of operations that an earlier run left in flight.
- * @throws UnsupportedError, ProjectError; EngineError for misfit targets, a held plan, or a provider that does not start
+ * Runs the program and applies its resources. A dry run only plans the changes. Before that, reads all objects with the
+ * option `refresh`, and otherwise only the objects of pending operations of an earlier run.
+ * @throws UnsupportedError, ProjectError; EngineError if targets match no resource, the run deviates from a held
+ * plan, or
+ *   the provider does not start
  */
 export async function deployPass(
   settings: RunSettings,
@@ -170,13 +174,13 @@ export async function deployPass(
   if (stop.reason) return { steps, outputs: {} };
   return withProvider(settings, log, async (provider, server) => {
     const { held } = options;
-    const deployment = new Deployment({ ...settings, ...pass, dryRun, provider, asked: options, held });
+    const deployment = new Deployment({ ...settings, ...pass, dryRun, provider, requested: options, held });
     server.monitor = deployment;
     const ready = provider.start();
     const program = startProgram({ ...settings, dryRun }, server.address, log);
     let programFailed: string | undefined;
     try {
-      // Without its provider the program could not register anything.
+      // The program cannot register resources before its provider runs.
       await ready;
       const code = await Promise.race([program.exited, stop.stopped.then(() => undefined)]);
       await stop.settled();
@@ -204,7 +208,10 @@ const unique = (uses: readonly UnsupportedUse[]): UnsupportedUse[] => [
   ...new Map(uses.map((use) => [JSON.stringify(use), use])).values(),
 ];
 
-/** Reads the real objects into the pass's snapshot. A read that fails stops the run, unless `failed` does otherwise. */
+/**
+ * Reads the live objects into the pass's snapshot.
+ * @param failed handles a failed read; by default, it stops the run
+ */
 export async function refreshPass(
   settings: RunSettings,
   pass: Pass,
@@ -223,7 +230,7 @@ export async function refreshPass(
   });
 }
 
-/** Reads the objects of operations that an earlier run left in flight, so that this run starts from the real objects. */
+/** Reads the objects of an earlier run's pending operations, so that this run starts from their live state. */
 async function settlePass(settings: RunSettings, pass: Pass, targets: TargetOptions): Promise<void> {
   const participants = new Participants(targets);
   const { log, snapshot } = pass;
@@ -237,7 +244,7 @@ async function settlePass(settings: RunSettings, pass: Pass, targets: TargetOpti
     pass,
     { target: left.map(({ resource }) => resource.urn) },
     ({ urn }, error) => {
-      const message = `Its object could not be read (${error.message}), so that nobody knows what became of it: ${WAY_OUT}.`;
+      const message = `The object could not be read (${error.message}), so its state is unknown. ${REMEDY}.`;
       log.diagnostic({ severity: "warning", message, urn });
     },
   );
@@ -264,13 +271,15 @@ export async function deletePass(
   });
 }
 
-/** @throws EngineError (`target`) where a target is no resource in the state */
+/** @throws EngineError (`target`) if a target matches no resource in the state */
 export function requireTargets({ snapshot }: Pass, targets: TargetOptions): void {
   const urns = new Set(snapshot.entries().map(({ state }) => state.urn));
   new Participants(targets).requireKnown((urn) => urns.has(urn));
 }
 
-/** Works with the provider's process, which starts when it is needed, and the server that it and a program talk to. */
+/**
+ * Runs work with the provider's process, which starts on demand, and the server that provider and program connect to.
+ */
 async function withProvider<T>(
   settings: RunSettings,
   log: RunLog,
@@ -290,19 +299,19 @@ interface RefreshOptions extends Pass {
   readonly provider: ProviderProcess;
   readonly parallel: number;
   readonly participants: Participants;
-  /** Called where a read failed: that resource stays as it was. */
+  /** Called for a failed read. The resource in the state does not change. */
   readonly failed: (step: Writable<Step>, error: Error) => void;
 }
 
 /**
- * Reads the objects of all resources that take part into the snapshot, and drops those that are gone. That settles
- * operations that an earlier run left in flight, except creations.
+ * Reads the objects of all participating resources into the snapshot, and removes resources whose object no longer
+ * exists. This resolves pending operations of an earlier run, except creations.
  */
 async function refreshState(options: RefreshOptions): Promise<Step[]> {
   const { snapshot, log, stop, participants, failed } = options;
   const limiter = new Limiter(options.parallel);
   const steps: Step[] = [];
-  const gone = new Map<string, ResourceState>();
+  const missing = new Map<string, ResourceState>();
   const unread = new Set<string>();
   const read = async (entry: Entry, step: Writable<Step>): Promise<void> => {
     const { state } = entry;
@@ -312,8 +321,8 @@ async function refreshState(options: RefreshOptions): Promise<Step[]> {
     }
     const finish = log.start("refresh", step);
     try {
-      const isThere = await refreshOne(options, entry, step);
-      if (!isThere && !state.delete) gone.set(state.urn, state);
+      const exists = await refreshOne(options, entry, step);
+      if (!exists && !state.delete) missing.set(state.urn, state);
       finish();
     } catch (error) {
       unread.add(state.urn);
@@ -331,7 +340,7 @@ async function refreshState(options: RefreshOptions): Promise<Step[]> {
       return isObject && isDynamicType(state.type) ? limiter.run(() => read(entry, step)) : undefined;
     }),
   );
-  forget(snapshot, gone);
+  removeReferences(snapshot, missing);
   snapshot.settle(
     ({ type, resource }) =>
       type !== "creating" && !unread.has(resource.urn) && isSelected(participants, resource),
@@ -342,7 +351,7 @@ async function refreshState(options: RefreshOptions): Promise<Step[]> {
 const isSelected = (participants: Participants, state: ResourceState): boolean =>
   participants.includes(state.urn, references(state));
 
-/** False where the object is gone. */
+/** Reads one object. Returns false if it no longer exists. */
 async function refreshOne(options: RefreshOptions, entry: Entry, step: Writable<Step>): Promise<boolean> {
   const { provider, snapshot, log } = options;
   const { key, state } = entry;
@@ -372,13 +381,13 @@ async function refreshOne(options: RefreshOptions, entry: Entry, step: Writable<
   return true;
 }
 
-/** Takes references to vanished resources away; children go to the nearest parent that is still there. */
-function forget(snapshot: Snapshot, gone: ReadonlyMap<string, ResourceState>): void {
+/** Removes references to missing resources. The children of a missing parent get the nearest existing ancestor. */
+function removeReferences(snapshot: Snapshot, missing: ReadonlyMap<string, ResourceState>): void {
   for (const { key, state } of snapshot.entries()) {
-    if (!references(state).some((urn) => gone.has(urn))) continue;
+    if (!references(state).some((urn) => missing.has(urn))) continue;
     let { parent } = state;
-    while (parent && gone.has(parent)) parent = gone.get(parent)?.parent;
-    const left = withReferences(state, (urn) => (gone.has(urn) ? undefined : urn));
-    snapshot.change([{ put: key, state: { ...left, parent } }]);
+    while (parent && missing.has(parent)) parent = missing.get(parent)?.parent;
+    const rest = withReferences(state, (urn) => (missing.has(urn) ? undefined : urn));
+    snapshot.change([{ put: key, state: { ...rest, parent } }]);
   }
 }

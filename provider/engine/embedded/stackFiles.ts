@@ -20,7 +20,7 @@ export interface OpenedStack {
   readonly notes: readonly string[];
 }
 
-/** The files of one stack: its settings (Pulumi.<stack>.yaml) and its state, with the key that decrypts both. */
+/** The files of one stack: its settings (Pulumi.<stack>.yaml) and its state, and the key that decrypts both. */
 export class StackFiles {
   readonly backend: FileBackend;
   readonly #project: Project;
@@ -35,9 +35,9 @@ export class StackFiles {
   }
 
   /**
-   * Opens the files for a run, and merges a dead process's journal.
-   * @param create whether a missing stack is made
-   * @param changes whether the run changes the state
+   * Opens the files for a run, and merges the journal of a dead process.
+   * @param create true to create a missing stack
+   * @param changes true if the run changes the state
    * @throws StackSelectionError, PassphraseError, ProjectError, BackendError, UnsupportedError, LockedError or
    * JournalConflictError
    */
@@ -61,14 +61,15 @@ export class StackFiles {
   }
 
   /**
-   * The configuration as plain text by `namespace:key`. Nothing is written: neither a stack nor a salt is made.
-   * @throws StackSelectionError without state and file; PassphraseError, ProjectError, BackendError, UnsupportedError
+   * Returns the configuration as plain text by `namespace:key`. Creates neither a stack nor a salt.
+   * @throws StackSelectionError if state and settings are missing; PassphraseError, ProjectError, BackendError,
+   *   UnsupportedError
    */
   async config(): Promise<ReadonlyMap<string, string>> {
     const { file, state } = await this.#read();
     if (!file.exists && !state) {
       throw new StackSelectionError(
-        `There is no stack ${this.backend.stack} of the project ${this.#project.name}: neither ${file.path} nor a state of it.`,
+        `The project ${this.#project.name} has no stack ${this.backend.stack}: neither ${file.path} nor a state exists.`,
       );
     }
     const salt = file.encryptionSalt ?? state?.salt;
@@ -78,13 +79,13 @@ export class StackFiles {
     return new Map([...values].map(([key, { text }]) => [key, text]));
   }
 
-  /** Sets a value of the configuration in plain text; a missing stack is made. */
+  /** Sets a value of the configuration in plain text. Creates a missing stack. */
   async setConfig(key: string, text: string): Promise<void> {
     await this.backend.prepare();
     await this.#initialize(await readPassphrase(this.#env), (file) => writeConfig(file, key, text));
   }
 
-  /** @throws StackSelectionError where there is no state; PassphraseError, BackendError */
+  /** @throws StackSelectionError if there is no state; PassphraseError, BackendError */
   async crypter(): Promise<Crypter> {
     const { file, state } = await this.#read();
     const salt = state?.salt ?? file.encryptionSalt;
@@ -104,11 +105,11 @@ export class StackFiles {
     return StackSelectionError.missing(name, this.backend.stack, known);
   }
 
-  /** Writes a salt and an empty state, where they are missing. True where that made the stack. @throws LockedError */
+  /** Writes a missing salt and a missing state. Returns true if it created the stack. @throws LockedError */
   async #initialize(passphrase: string, writeMore?: (file: StackFile) => Promise<void>): Promise<boolean> {
     const lock = await takeLock(this.backend.lockFolder);
     try {
-      // Read again: until the lock was ours somebody else may have made it.
+      // The stack is read again, since another process may have created it before this process had the lock.
       const { file, state } = await this.#read();
       const { saltText } = await crypterOf(passphrase, state?.salt ?? file.encryptionSalt);
       if (file.encryptionSalt === undefined) await writeSalt(file, saltText);
@@ -133,10 +134,10 @@ const UNSALTED = {
 };
 
 /**
- * Merges the journal of a gatehouse process that died while it held the stack, and removes its lock. What was in flight
- * becomes pending.
- * @returns a text that says so; undefined where there is no such process, or another one holds the stack
- * @throws JournalConflictError where something else has changed the state since; BackendError, LockedError
+ * Merges the journal of a gatehouse process that died while it held the stack, and removes its lock. Unfinished
+ * operations become pending.
+ * @returns a message about the merge; undefined if there is no such process, or if another process holds the stack
+ * @throws JournalConflictError if another program has changed the state since then; BackendError, LockedError
  */
 export async function recover(backend: FileBackend, crypter: Crypter): Promise<string | undefined> {
   const locks = await findLocks(backend.lockFolder);
@@ -146,16 +147,16 @@ export async function recover(backend: FileBackend, crypter: Crypter): Promise<s
   if (locks.length > dead.length) return undefined;
   const lock = await takeLock(backend.lockFolder);
   try {
-    // Read again: until the lock was ours somebody else may have merged it.
+    // The journal is read again, since another process may have merged it before this process had the lock.
     const current = await readJournal(backend.journalFile);
-    const recovery = current ? await merge(backend, crypter, current) : "Nothing of it was lost.";
+    const recovery = current ? await merge(backend, crypter, current) : "No steps were lost.";
     await removeIfThere(backend.journalFile);
     await removeLocks(dead);
     const [left] = dead;
-    const what = left
+    const cause = left
       ? `An earlier run was killed (pid ${left.content.pid}, since ${left.content.timestamp}).`
-      : "An earlier run ended before it had written the state.";
-    return `${what} ${recovery}`;
+      : "An earlier run ended before it wrote the state.";
+    return `${cause} ${recovery}`;
   } finally {
     await lock.release();
   }
@@ -163,19 +164,19 @@ export async function recover(backend: FileBackend, crypter: Crypter): Promise<s
 
 async function merge(backend: FileBackend, crypter: Crypter, lines: readonly JournalLine[]): Promise<string> {
   const head = lines[0];
-  // The process was killed before the first line was on disk: it had started nothing.
-  if (!head) return "It had not begun.";
+  // The process was killed before the first line was on disk, so it had not started any step.
+  if (!head) return "It had started no steps.";
   if (head.line !== "head" || head.version !== 1) {
-    throw new BackendError(`${backend.journalFile} is not a journal this version knows.`);
+    throw new BackendError(`${backend.journalFile} has a format that this version does not support.`);
   }
   const checkpoint = await backend.read();
   const committed = lines.findLast((line) => line.line === "commit");
   if (committed?.line === "commit" && committed.hash === checkpoint?.hash)
-    return "Its state was written already.";
+    return "It had already written its state.";
   if (!checkpoint || checkpoint.hash !== head.base) {
     throw new JournalConflictError(
-      `${backend.journalFile} holds the steps of a run that was killed, but the state was changed since by ` +
-        `something else, so they cannot be merged. Compare them with the state (refresh shows what really is), ` +
+      `${backend.journalFile} contains the steps of a killed run, but another program has changed the state since ` +
+        `then, so the steps cannot be merged. Compare them with the state (refresh reads the live objects), ` +
         `then delete the file.`,
     );
   }
@@ -185,6 +186,6 @@ async function merge(backend: FileBackend, crypter: Crypter, lines: readonly Jou
   const rendered = backend.render({ salt: crypter.saltText, metadata, ...snapshot.stored() });
   await appendCommit(backend.journalFile, rendered.hash);
   await backend.write(rendered.text);
-  const pending = inFlight > 0 ? ` ${inFlight} more were in flight and are noted as pending.` : "";
+  const pending = inFlight > 0 ? ` ${inFlight} more were in flight and are now pending.` : "";
   return `Its ${finished} finished steps were merged into the state.${pending}`;
 }

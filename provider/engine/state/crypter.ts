@@ -11,7 +11,7 @@ const ROUNDS = 1_000_000;
 const PROBE = "pulumi";
 const TAG_LENGTH = 16;
 
-// Deriving a key takes most of a second, so each (passphrase, salt) is derived once in a process.
+// The derivation of a key takes most of a second, so a process derives each pair of passphrase and salt only once.
 const derivedKeys = new Map<string, Promise<Buffer>>();
 
 function deriveKey(passphrase: string, salt: Buffer): Promise<Buffer> {
@@ -24,12 +24,12 @@ function deriveKey(passphrase: string, salt: Buffer): Promise<Buffer> {
   return key;
 }
 
-/** Encrypts and decrypts with a key derived from the stack's passphrase, as Pulumi's passphrase provider does. */
+/** Encrypts and decrypts with a key derived from the stack's passphrase, like Pulumi's passphrase provider. */
 export interface Crypter {
-  /** The text that the stack's settings keep as `encryptionsalt`, and its state as `salt`. */
+  /** The value of `encryptionsalt` in the stack's settings, and of `salt` in its state. */
   readonly saltText: string;
   encrypt(plaintext: string): string;
-  /** @throws PassphraseError where the text was not encrypted with this key */
+  /** @throws PassphraseError if the text was not encrypted with this key */
   decrypt(ciphertext: string): string;
 }
 
@@ -54,21 +54,24 @@ function crypterFor(key: Buffer, saltText: string): Crypter {
         return Buffer.concat(opened).toString("utf8");
       } catch {
         throw new PassphraseError(
-          "It cannot be decrypted: it was encrypted with another key, or changed since.",
+          "The text cannot be decrypted: it was encrypted with another key, or changed afterwards.",
         );
       }
     },
   };
 }
 
-/** PULUMI_CONFIG_PASSPHRASE (may be empty), or the content of PULUMI_CONFIG_PASSPHRASE_FILE. @throws PassphraseError */
+/**
+ * Returns PULUMI_CONFIG_PASSPHRASE (which may be empty), or the content of PULUMI_CONFIG_PASSPHRASE_FILE.
+ * @throws PassphraseError if neither variable is set, or the file cannot be read
+ */
 export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
   if (env.PULUMI_CONFIG_PASSPHRASE !== undefined) return env.PULUMI_CONFIG_PASSPHRASE;
   const file = env.PULUMI_CONFIG_PASSPHRASE_FILE;
   if (!file) {
     throw new PassphraseError(
-      "Set PULUMI_CONFIG_PASSPHRASE, or PULUMI_CONFIG_PASSPHRASE_FILE to a file that holds it: " +
-        "the stack's secrets are encrypted with it.",
+      "The passphrase of the stack's secrets is missing. Set PULUMI_CONFIG_PASSPHRASE, or set " +
+        "PULUMI_CONFIG_PASSPHRASE_FILE to a file that contains the passphrase.",
     );
   }
   try {
@@ -80,7 +83,7 @@ export async function readPassphrase(env: NodeJS.ProcessEnv): Promise<string> {
   }
 }
 
-/** @throws PassphraseError where the salt was made with another passphrase */
+/** @throws PassphraseError if the salt belongs to another passphrase */
 export async function openCrypter(passphrase: string, saltText: string): Promise<Crypter> {
   const [version, salt, ...probe] = saltText.split(":");
   if (version !== "v1" || !salt || probe.length === 0) {
@@ -91,7 +94,7 @@ export async function openCrypter(passphrase: string, saltText: string): Promise
   try {
     opened = crypter.decrypt(probe.join(":"));
   } catch {
-    // It was encrypted with another key.
+    // The probe was encrypted with another key.
   }
   if (opened !== PROBE) throw PassphraseError.wrong();
   return crypter;
@@ -104,7 +107,7 @@ export async function newCrypter(passphrase: string): Promise<Crypter> {
   return crypterFor(key, saltText);
 }
 
-/** A resource as the state file holds it: every secret encrypted. */
+/** A resource in the format of the state file, with all secrets encrypted. */
 export type StoredResource = Readonly<Record<string, unknown>>;
 
 export interface StoredOperation {
@@ -113,8 +116,8 @@ export interface StoredOperation {
 }
 
 /**
- * Turns resources into the form that the state file and the journal have, and back. A secret that was read and not
- * changed keeps its ciphertext, so that an unchanged stack gives an unchanged file.
+ * Converts resources to and from the format of the state file and the journal. A secret that was read and not changed
+ * keeps its ciphertext, so that the file of an unchanged stack does not change.
  */
 export class StateCodec {
   readonly #crypter: Crypter;
@@ -131,10 +134,10 @@ export class StateCodec {
     );
   }
 
-  /** @throws PassphraseError where the key is another one; BackendError where this is no resource */
+  /** @throws PassphraseError if a secret has another key; BackendError if the value is not a resource */
   decode(stored: StoredResource): ResourceState {
     if (typeof stored.urn !== "string" || typeof stored.type !== "string") {
-      throw new BackendError("The state holds a resource without urn or type.");
+      throw new BackendError("The state contains a resource without urn or type.");
     }
     const { urn, type, inputs, outputs } = stored;
     return {
@@ -169,11 +172,11 @@ export class StateCodec {
       return opened;
     }
     if (typeof stored.plaintext === "string") return secret(JSON.parse(stored.plaintext) as Value);
-    throw new BackendError("The state holds a secret of an unknown format.");
+    throw new BackendError("The state contains a secret in an unknown format.");
   };
 }
 
-/** The value with each secret in it replaced. */
+/** Replaces all secrets in a value. */
 function replaceSecrets(value: Value, replace: (marked: Props) => Value): Value {
   if (Array.isArray(value)) return value.map((item) => replaceSecrets(item, replace));
   if (!isObject(value)) return value;
@@ -182,7 +185,7 @@ function replaceSecrets(value: Value, replace: (marked: Props) => Value): Value 
 
 const isProps = (key: string) => key === "inputs" || key === "outputs";
 
-/** False for a value that a state file leaves out: false, "", null, and empty objects and lists. */
+/** Returns false for a value that a state file omits: false, "", null, and empty objects and lists. */
 export function isStored(key: string, value: unknown): boolean {
   if (key === "custom") return true;
   if (value === undefined || value === null || value === false || value === "") return false;

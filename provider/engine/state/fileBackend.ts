@@ -18,19 +18,19 @@ import {
 } from "../files.ts";
 import type { StoredOperation, StoredResource } from "./crypter.ts";
 
-/** The content of a state file, its secrets still encrypted. */
+/** The content of a state file, with secrets encrypted. */
 export interface Checkpoint {
   readonly salt?: string;
   readonly resources: readonly StoredResource[];
   readonly pendingOperations: readonly StoredOperation[];
   readonly metadata: unknown;
-  /** SHA-256 of the file's bytes, which names this very state. */
+  /** SHA-256 of the file's bytes, which identifies the state. */
   readonly hash: string;
 }
 
 export interface HistoryEntry {
   readonly kind: "update" | "refresh" | "destroy";
-  /** In seconds, as `endTime`. */
+  /** Unix time in seconds, like `endTime`. */
   readonly startTime: number;
   readonly endTime: number;
   readonly result: "succeeded" | "failed";
@@ -38,7 +38,7 @@ export interface HistoryEntry {
   readonly resourceChanges: Readonly<Record<string, number>>;
 }
 
-/** The files of one stack in a file:// backend, laid out as the Pulumi CLI lays them out. */
+/** The files of one stack in a file:// backend, in the layout of the Pulumi CLI. */
 export class FileBackend {
   readonly root: string;
   readonly project: string;
@@ -60,7 +60,7 @@ export class FileBackend {
     return join(this.root, "locks", "organization", this.project, this.stack);
   }
 
-  /** The stacks of a project, in alphabetical order. */
+  /** Returns the stacks of a project in alphabetical order. */
   static async stacks(folder: string, project: string): Promise<string[]> {
     const files = (await ifThere(readdir(join(folder, ".pulumi", "stacks", project)))) ?? [];
     return files
@@ -69,7 +69,7 @@ export class FileBackend {
       .sort();
   }
 
-  /** Makes the folders, and meta.yaml where it is missing. @throws UnsupportedError; BackendError for a newer layout */
+  /** Creates missing directories and meta.yaml. @throws UnsupportedError; BackendError for a newer layout */
   async prepare(): Promise<void> {
     const meta = join(this.root, "meta.yaml");
     const text = await ifThere(readFile(meta, "utf8"));
@@ -81,7 +81,7 @@ export class FileBackend {
       const { version } = parseYamlMap(text, meta);
       if (version === 0) throw new UnsupportedError([unsupportedUse("legacy-layout", meta)]);
       if (version !== 1)
-        throw new BackendError(`${meta} has the version ${String(version)}; this program knows version 1.`);
+        throw new BackendError(`${meta} has version ${String(version)}; only version 1 is supported.`);
     }
     for (const suffix of [".gz", ".zst"]) {
       if (existsSync(this.stateFile + suffix)) {
@@ -99,8 +99,8 @@ export class FileBackend {
   }
 
   /**
-   * Reads the state; undefined where the stack does not exist.
-   * @throws BackendError where it cannot be read; UnsupportedError where it has another secrets provider
+   * Reads the state; undefined if the stack does not exist.
+   * @throws BackendError if the state cannot be read; UnsupportedError if it has another secrets provider
    */
   async read(): Promise<Checkpoint | undefined> {
     const text = await readIfThere(this.stateFile, BackendError);
@@ -108,12 +108,12 @@ export class FileBackend {
     const file = parseJsonFile(text, this.stateFile) as StoredCheckpoint;
     if (file.version !== 3 && file.version !== 4) {
       throw new BackendError(
-        `${this.stateFile} has the version ${file.version}; this program knows 3 and 4.`,
+        `${this.stateFile} has version ${file.version}; only versions 3 and 4 are supported.`,
       );
     }
     if (file.features && file.features.length > 0) {
       throw new BackendError(
-        `${this.stateFile} uses ${file.features.join(", ")}, which the embedded engine does not know.`,
+        `${this.stateFile} uses ${file.features.join(", ")}, which the embedded engine does not support.`,
       );
     }
     const latest = file.checkpoint?.latest ?? {};
@@ -147,14 +147,14 @@ export class FileBackend {
     return { text, hash: hashOf(text) };
   }
 
-  /** Writes the text of a state file; the former one stays as `.bak`, where there is room for both. */
+  /** Writes the text of a state file. Keeps the former file as `.bak` if there is enough disk space. */
   async write(text: string): Promise<void> {
     const former = `${this.stateFile}.bak`;
     await writeDurably(this.stateFile, text, async () => {
       if (existsSync(this.stateFile))
         await copyFile(this.stateFile, former).catch(() => removeIfThere(former));
     });
-    // The CLI's own note of size and checksum would now describe the former content.
+    // The CLI's file with size and checksum would now describe the former content.
     await removeIfThere(`${this.stateFile}.attrs`);
   }
 
@@ -175,7 +175,7 @@ export class FileBackend {
   }
 }
 
-/** A stack's state as the state file holds it, and as the CLI exports it. */
+/** A stack's state in the format of the state file and of the CLI's export. */
 export interface StoredDeployment {
   readonly secrets_providers?: { readonly type: string; readonly state?: { readonly salt?: string } };
   readonly resources?: readonly StoredResource[];
@@ -193,31 +193,33 @@ const hashOf = (text: string) => createHash("sha256").update(text).digest("hex")
 
 const PROGRAM = "gatehouse";
 
-/** Identifies a process. Systems other than Linux have the id alone. */
+/** Identifies a process. On systems other than Linux, only the id is known. */
 interface ProcessIdentity {
   readonly pid: number;
-  /** When it was started, as the system counts it: a later process may have the same id. */
+  /** Start time in the system's format, since a later process may have the same id. */
   readonly started?: string;
-  /** The boot of the machine, and the PID namespace: elsewhere the same id means another process. */
+  /** Boot id of the machine. The process id is unique only within a boot and a PID namespace. */
   readonly boot?: string;
   readonly pidNamespace?: string;
 }
 
-/** What a lock file holds. Those of other programs tell of the process its id alone. */
+/** The content of a lock file. Lock files of other programs identify the process only by its id. */
 interface LockContent extends ProcessIdentity {
   readonly username: string;
   readonly hostname: string;
   readonly timestamp: string;
-  /** The program that made the lock; other programs leave it out. */
+  /** The program that created the lock; omitted by other programs. */
   readonly program?: string;
 }
 
 interface FoundLock {
   readonly path: string;
   readonly content: LockContent;
-  /** True where a gatehouse process of this machine left the lock, and has ended. */
+  /** True if the lock belongs to a gatehouse process of this machine that has ended. */
   readonly deadOwn: boolean;
-  /** True for one of a gatehouse process that cannot be looked for from here, on a host of the same name. */
+  /**
+   * True if the lock belongs to a gatehouse process on a host with the same name that is not visible to this process.
+   */
   readonly hiddenOwn: boolean;
 }
 
@@ -244,14 +246,14 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // Containers run processes under ids without an entry among the system's users.
+    // In containers, the user id may have no entry in the user database.
     return `${process.getuid?.()}`;
   }
 }
 
 /**
- * Locks a stack. Locks of dead gatehouse processes do not stand in the way; they stay until `removeLocks`.
- * @throws LockedError where anybody else holds the stack
+ * Locks a stack. Ignores locks of dead gatehouse processes, which remain until `removeLocks`.
+ * @throws LockedError if another process holds the stack
  */
 export async function takeLock(folder: string): Promise<{ release(): Promise<void> }> {
   await refuseForeign(folder, undefined);
@@ -288,7 +290,7 @@ async function refuseForeign(folder: string, own: string | undefined): Promise<v
   throw LockedError.heldBy(
     foreign.map(({ path, content, hiddenOwn }) => {
       const hidden = hiddenOwn
-        ? "; whether it lives cannot be seen from here: it ran in another container, before a restart, or with an older release"
+        ? "; cannot check whether the process is alive: it ran in another container, before a restart, or with an older release"
         : "";
       return `${path}: ${content.username}@${content.hostname} (pid ${content.pid}) since ${content.timestamp}${hidden}`;
     }),
@@ -305,8 +307,8 @@ function ownIdentity(): ProcessIdentity {
 }
 
 /**
- * True where the id refers to the same process here. On Linux, containers may share a host's name, so a process that
- * does not say where it ran is taken to be elsewhere.
+ * Returns true if the process id refers to the same process in this PID namespace. On Linux, containers may share a
+ * host name, so a process without boot id and namespace counts as not visible.
  */
 function isVisible(other: ProcessIdentity): boolean {
   const { boot, pidNamespace } = ownIdentity();
@@ -314,7 +316,7 @@ function isVisible(other: ProcessIdentity): boolean {
   return other.boot === boot && other.pidNamespace === pidNamespace;
 }
 
-/** True where no process has this id, or the one that has it was started at another time. */
+/** Returns true if no process has this id, or if the process with this id was started at another time. */
 function isDead({ pid, started }: ProcessIdentity): boolean {
   try {
     process.kill(pid, 0);
@@ -327,7 +329,7 @@ function isDead({ pid, started }: ProcessIdentity): boolean {
 
 function processStart(pid: number): string | undefined {
   const stat = ifReadable(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  // The command's name, in brackets, may hold spaces; what follows is regular, the start time its 20th field.
+  // The command's name, in brackets, may contain spaces. The start time is the 20th field after it.
   return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
 }
 

@@ -2,7 +2,7 @@ import { makeUrn, typeName, urnName, urnOfProvider, urnQualifiedType, urnScope, 
 import type { Diagnostic } from "../model.ts";
 import type { Props } from "../value.ts";
 
-/** One resource in the state, its secrets in clear but marked (see value.ts). Fields of newer versions are kept. */
+/** One resource in the state, with secrets in plaintext but marked (see value.ts). Keeps fields of newer versions. */
 export interface ResourceState {
   readonly urn: string;
   readonly custom: boolean;
@@ -22,7 +22,7 @@ export interface ResourceState {
   readonly initErrors?: readonly string[];
   readonly additionalSecretOutputs?: readonly string[];
   readonly aliases?: readonly string[];
-  /** The id by which the program imported it. */
+  /** The id with which the program imported the object. */
   readonly importID?: string;
   readonly retainOnDelete?: boolean;
   readonly deletedWith?: string;
@@ -36,7 +36,7 @@ export interface ResourceState {
   readonly [other: string]: unknown;
 }
 
-/** How long operations on a resource may take, as the program wrote it. */
+/** Timeouts of operations on a resource, as texts from the program. */
 export interface CustomTimeouts {
   readonly create?: string;
   readonly update?: string;
@@ -44,7 +44,7 @@ export interface CustomTimeouts {
   readonly read?: string;
 }
 
-/** An operation that was in flight when a run stopped; `type` as Pulumi names it. */
+/** An operation that was in flight when a run stopped. `type` has Pulumi's value. */
 export interface PendingOperation {
   readonly resource: ResourceState;
   readonly type: "creating" | "updating" | "deleting" | "reading" | "importing";
@@ -54,7 +54,9 @@ export function isProviderState(state: Pick<ResourceState, "type">): boolean {
   return state.type.startsWith("pulumi:providers:");
 }
 
-/** The URNs of all resources that must exist before this one: parent, dependencies, provider, `deletedWith`. */
+/**
+ * Returns the URNs of all resources that must exist before a resource: parent, dependencies, provider, `deletedWith`.
+ */
 export function references(state: ResourceState): string[] {
   const urns = new Set<string>(state.dependencies ?? []);
   for (const list of Object.values(state.propertyDependencies ?? {})) for (const urn of list) urns.add(urn);
@@ -68,10 +70,10 @@ export function references(state: ResourceState): string[] {
 }
 
 /**
- * Gives resources, and references to them, their new URNs. A URN names the types of its parents, so the children of a
- * renamed resource get a new one too, even where the program has not registered them yet.
+ * Changes the URNs of resources and the references to them. A URN contains the types of the parents, so the children
+ * of a renamed resource also get new URNs, even before the program registers them.
  * @param states parents before their children
- * @param renamed new URNs by the old ones
+ * @param renamed new URNs by old URNs
  */
 export function renameAll(
   states: readonly ResourceState[],
@@ -94,7 +96,7 @@ export function renameAll(
   );
 }
 
-/** The resource with other references; those that become undefined are gone. The provider always stays. */
+/** Replaces the references of a resource. Removes undefined references, except the provider. */
 export function withReferences(state: ResourceState, to: (urn: string) => string | undefined): ResourceState {
   const each = (urns: readonly string[]): string[] => urns.flatMap((urn) => to(urn) ?? []);
   const { parent, deletedWith, dependencies, replaceWith, propertyDependencies, provider } = state;
@@ -115,8 +117,8 @@ export function withReferences(state: ResourceState, to: (urn: string) => string
 }
 
 /**
- * Orders resources so that each comes after those it refers to; otherwise the given order is kept. That goes for objects
- * that are marked for deletion as well. Circles cannot be ordered and stay as given.
+ * Orders resources so that each comes after the resources that it refers to, including objects that are marked for
+ * deletion. Otherwise keeps the given order. Resources in a cycle also keep the given order.
  */
 export function topologicalOrder(states: readonly ResourceState[]): ResourceState[] {
   const byUrn = Map.groupBy(states, ({ urn }) => urn);
@@ -144,7 +146,10 @@ export function topologicalOrder(states: readonly ResourceState[]): ResourceStat
   return ordered;
 }
 
-/** The URNs of the resources at which `start` is true, and of all that depend on them. @param ordered dependencies first */
+/**
+ * Returns the URNs of the resources for which `start` returns true, and of all their dependents.
+ * @param ordered the resources, dependencies first
+ */
 export function withDependents(
   ordered: readonly ResourceState[],
   start: (urn: string) => boolean,
@@ -156,15 +161,16 @@ export function withDependents(
   return reached;
 }
 
-/** How people get rid of the warning of an operation that nobody can settle. */
-export const WAY_OUT = "look for it, then `gatehouse refresh --clear-pending-creates` forgets the operation";
+/** The remedy for a pending operation that no run can resolve. */
+export const REMEDY =
+  "Check whether the object exists, then run `gatehouse refresh --clear-pending-creates` to remove the pending operation";
 
-/** The warning that a run was stopped while an operation was in flight, with a way out. */
+/** Returns the warning that a run was stopped while an operation was in flight, with the remedy. */
 export function pendingWarning(type: PendingOperation["type"], urn: string): Diagnostic {
   const advice =
     type === "creating"
-      ? `nobody knows whether it was made; if its next creation does not settle that, ${WAY_OUT}.`
-      : "nobody knows whether that was done; `gatehouse refresh` finds out.";
-  const message = `An earlier run was stopped while ${type} the ${typeName(urnType(urn))} ${urnName(urn)}: ${advice}`;
+      ? `It is unknown whether the object was created. If the next creation does not resolve this: ${REMEDY}.`
+      : "It is unknown whether the operation was finished. Run `gatehouse refresh` to check.";
+  const message = `An earlier run was stopped while ${type} the ${typeName(urnType(urn))} ${urnName(urn)}. ${advice}`;
   return { severity: "warning", message, urn };
 }

@@ -6,13 +6,13 @@ import { ifThere, removeIfThere, syncFolder } from "../files.ts";
 import type { StateCodec, StoredOperation, StoredResource } from "./crypter.ts";
 import { type PendingOperation, type ResourceState, renameAll, topologicalOrder } from "./resourceState.ts";
 
-/** A resource in the state, with the key that it has for the length of a run. */
+/** A resource in the state, with a key that identifies it during a run. */
 export interface Entry {
   readonly key: string;
   readonly state: ResourceState;
 }
 
-/** One change of the state: the entry of a key is set or removed. */
+/** One change of the state: sets or removes the entry of a key. */
 type Change<State> = { readonly put: string; readonly state: State } | { readonly drop: string };
 export type Mutation = Change<ResourceState>;
 type StoredMutation = Change<StoredResource>;
@@ -38,13 +38,13 @@ export class Snapshot {
     this.#earlierPending = pending.map((operation) => codec.decodeOperation(operation));
   }
 
-  /** From here on every change goes to the journal, or `onFailure` is called. */
+  /** Writes all later changes to the journal. Calls `onFailure` if a write fails. */
   useJournal(journal: Journal, onFailure: (error: Error) => void): void {
     this.#journal = journal;
     this.#onFailure = onFailure;
   }
 
-  /** Resources whose change the journal lacks. */
+  /** Resources with changes that are not in the journal. */
   get unsaved(): ResourceState[] {
     return [...this.#unsaved.values()];
   }
@@ -65,12 +65,12 @@ export class Snapshot {
     return this.#earlierPending;
   }
 
-  /** True once anything differs, or would differ, from the state that was read. */
+  /** True if the state differs, or would differ, from the state that was read. */
   get changed(): boolean {
     return this.#changed;
   }
 
-  /** Notes, in a run that changes nothing, that there is something to write. */
+  /** Records in a dry run that the state would change. */
   wouldChange(): void {
     this.#changed = true;
   }
@@ -81,14 +81,14 @@ export class Snapshot {
     this.#earlierPending = left;
   }
 
-  /** From here on references to the old URN mean the new one. */
+  /** Renames a resource. Later references to the old URN refer to the new URN. */
   rename(oldUrn: string, newUrn: string): void {
     this.#renamed.set(oldUrn, newUrn);
     this.#changed = true;
     this.#journal?.appendLater({ line: "rename", from: oldUrn, to: newUrn });
   }
 
-  /** Notes an operation before it is sent to the provider. @throws BackendError where the journal cannot be written */
+  /** Records an operation before the call of the provider. @throws BackendError if the journal cannot be written */
   async begin(type: PendingOperation["type"], resource: ResourceState): Promise<number> {
     const id = this.#nextOperation++;
     const operation = { type, resource };
@@ -102,7 +102,10 @@ export class Snapshot {
     return id;
   }
 
-  /** Notes finished changes of an operation, if any. Then the journal is on disk, or `onFailure` was called. */
+  /**
+   * Records the finished changes of an operation. Resolves when the journal is on disk, or after `onFailure` was
+   * called.
+   */
   async end(id: number | undefined, mutations: readonly Mutation[]): Promise<void> {
     const touched = mutations.flatMap((mutation) =>
       "drop" in mutation ? (this.#entries.get(mutation.drop) ?? []) : mutation.state,
@@ -127,14 +130,14 @@ export class Snapshot {
     }
   }
 
-  /** Makes changes that no provider took part in: they may reach the disk together with a later step. */
+  /** Makes changes without a call of a provider. The journal may write them together with a later step. */
   change(mutations: readonly Mutation[]): void {
     this.#apply(mutations);
     const stored = mutations.map((mutation) => this.#encode(mutation));
     this.#journal?.appendLater({ line: "end", mutations: stored });
   }
 
-  /** Applies the journal of another run; tells how many of its steps were finished, and how many in flight. */
+  /** Applies the journal of another run. Returns the numbers of its finished steps and its operations in flight. */
   replay(lines: readonly JournalLine[]): { finished: number; inFlight: number } {
     let finished = 0;
     for (const line of lines) {
@@ -149,7 +152,7 @@ export class Snapshot {
     return { finished, inFlight: this.#pending.size };
   }
 
-  /** The content of the state file: resources in order, and operations that are still in flight. */
+  /** Returns the content of the state file: ordered resources, and operations that are still in flight. */
   stored(): { resources: StoredResource[]; pendingOperations: StoredOperation[] } {
     const states = renameAll([...this.#entries.values()], this.#renamed);
     const pending = [...this.#earlierPending, ...this.#pending.values()];
@@ -159,7 +162,10 @@ export class Snapshot {
     };
   }
 
-  /** A new entry settles an earlier creation of its resource; a removed one settles all other earlier operations. */
+  /**
+   * Applies changes. A new entry resolves a pending creation of its resource. A removed entry resolves all other
+   * pending operations of its resource.
+   */
   #apply(mutations: readonly Mutation[]): void {
     this.#changed ||= mutations.length > 0;
     for (const mutation of mutations) {
@@ -191,8 +197,9 @@ export type JournalLine =
   | { readonly line: "commit"; readonly hash: string };
 
 /**
- * The journal of a run: one JSON line for each finished step, made durable at once. Lines that come together share one
- * sync to disk. A line that cannot be written ends the journal: nobody could read what came after half a line.
+ * The journal of a run: one JSON line for each finished step, which is immediately durable. Concurrent lines share
+ * one sync to disk. A line that cannot be written ends the journal, since a reader could not parse lines after a
+ * partial line.
  */
 export class Journal {
   readonly #path: string;
@@ -208,14 +215,15 @@ export class Journal {
   }
 
   /**
-   * @param base hash of the state that its lines change
-   * @throws LockedError where there is a journal already; BackendError where it cannot be written
+   * Creates the journal of a run.
+   * @param base hash of the state that the journal changes
+   * @throws LockedError if the journal already exists; BackendError if it cannot be written
    */
   static async create(path: string, base: string): Promise<Journal> {
     const file = await open(path, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
       throw new LockedError(
-        `Another run was killed just now (${path}). Run the command again to merge its steps.`,
+        `Another run was killed a moment ago. Run the command again to merge its steps (${path}).`,
       );
     });
     const journal = new Journal(path, file);
@@ -230,7 +238,10 @@ export class Journal {
     return journal;
   }
 
-  /** Adds a line; resolves once it is on disk. @throws BackendError where it, or one before it, cannot be written */
+  /**
+   * Adds a line. Resolves when it is on disk.
+   * @throws BackendError if this line or an earlier line cannot be written
+   */
   append(line: JournalLine): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#queue.push(`${JSON.stringify(line)}\n`);
@@ -239,13 +250,13 @@ export class Journal {
     });
   }
 
-  /** Adds a line that reaches the disk together with the next one of `append`. */
+  /** Adds a line that is written together with the next line of `append`. */
   appendLater(line: JournalLine): void {
     this.#queue.push(`${JSON.stringify(line)}\n`);
   }
 
   async #flush(): Promise<void> {
-    // One turn of the event loop lets lines that come together share the sync.
+    // Waiting one turn of the event loop lets concurrent lines share the sync.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0) {
       const text = this.#queue.join("");
@@ -273,20 +284,20 @@ export class Journal {
     }
   }
 
-  /** Closes the file once all lines are on disk. */
+  /** Closes the file after all lines are on disk. */
   async close(): Promise<void> {
     await this.#flushing;
     await this.#file.close();
   }
 }
 
-/** Adds to the journal of a dead process the hash of the state into which its lines are about to be merged. */
+/** Adds the hash of the merged state to the journal of a dead process, before the merged state is written. */
 export async function appendCommit(path: string, hash: string): Promise<void> {
   const file = await open(path, "r+");
   try {
     const text = await file.readFile("utf8");
     const whole = text.lastIndexOf("\n") + 1;
-    // A line cut off by a crash would make the next one unreadable.
+    // A truncated line of a crash would make the next line unreadable.
     await file.truncate(Buffer.byteLength(text.slice(0, whole)));
     const line: JournalLine = { line: "commit", hash };
     await file.write(`${JSON.stringify(line)}\n`, Buffer.byteLength(text.slice(0, whole)));
@@ -297,8 +308,8 @@ export async function appendCommit(path: string, hash: string): Promise<void> {
 }
 
 /**
- * Reads a journal, without a last line that a crash cut off: nobody was told that its step was finished.
- * @throws BackendError where another line cannot be read
+ * Reads a journal. Ignores a last line that a crash truncated, since its step was never reported as finished.
+ * @throws BackendError if another line cannot be parsed
  */
 export async function readJournal(path: string): Promise<JournalLine[] | undefined> {
   const text = await ifThere(readFile(path, "utf8"));

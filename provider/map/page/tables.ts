@@ -181,7 +181,12 @@ const factOf = ([name, value]: Fact): HTMLElement[] => [
 function tableOfKeys({ edges }: View, members: ReadonlySet<number>): HTMLElement[] {
   const own = inOrder(edges.filter(({ edge }) => members.has(edge.key)));
   const key: readonly Column[] = members.size > 1 ? ["Name"] : [];
-  return limited("Reachable devices, with reasons", ["Change", ...key, "Login", "Devices", "From"], own, true);
+  return limited(
+    "Reachable devices, with reasons",
+    ["Change", ...key, "Login", "Devices", "From"],
+    own,
+    true,
+  );
 }
 
 function tableOfDevices({ edges }: View, members: ReadonlySet<number>): HTMLElement[] {
@@ -189,7 +194,12 @@ function tableOfDevices({ edges }: View, members: ReadonlySet<number>): HTMLElem
     .map(({ edge, devices }) => ({ edge, devices: devices.filter((device) => members.has(device)) }))
     .filter(({ devices }) => devices.length > 0);
   const some: readonly Column[] = members.size > 1 ? ["Devices"] : [];
-  return limited("Keys with access, with reasons", ["Change", "Key", "Login", ...some, "From"], inOrder(own), true);
+  return limited(
+    "Keys with access, with reasons",
+    ["Change", "Key", "Login", ...some, "From"],
+    inOrder(own),
+    true,
+  );
 }
 
 function limited(

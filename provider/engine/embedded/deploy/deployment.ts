@@ -43,42 +43,44 @@ import {
   writeState,
 } from "./steps.ts";
 
-// Resources are planned side by side: one that depends on another is registered only after that one is done, so
-// plans in the making never concern each other. More at once than this only wait for the one provider process.
+// Resources are planned concurrently. A program registers a resource after its dependencies, so concurrent plans are
+// independent. More concurrent plans would only wait for the one provider process.
 const PLANNED_AT_ONCE = 8;
 
-/** The answer to a program that is about to be ended. */
+/** The response to a program that is about to be stopped. */
 const never = (): Promise<never> => new Promise(() => {});
 
 interface DeploymentOptions
   extends ProcessSettings,
     Pick<DeletionContext, "dryRun" | "snapshot" | "log" | "stop" | "provider"> {
   readonly parallel: number;
-  readonly asked: PreviewOptions;
+  readonly requested: PreviewOptions;
   readonly held: HeldPlan | undefined;
 }
 
-/** Makes the resources real that a program registers; a dry run only plans them. */
+/**
+ * Creates, updates and deletes objects for the resources that a program registers. A dry run only plans the changes.
+ */
 export class Deployment implements Monitor {
   readonly scope: Scope;
   readonly unsupportedUses: UnsupportedUse[] = [];
-  /** Why the run's options do not fit the program; nothing more was done then. */
+  /** The error if the run's options do not fit the program. The run then stops. */
   misfit: EngineError | undefined;
   readonly #options: DeploymentOptions;
   readonly #context: DeploymentContext;
   readonly #planning: Limiter;
   readonly #participants: Participants;
   readonly #replace: UrnPatterns;
-  /** URNs of new resources that take no part in this run: nothing can depend on them. */
+  /** URNs of new resources that are excluded from this run. No resource can depend on them. */
   readonly #skipped = new Set<string>();
   #finishing: Promise<void> | undefined;
 
-  /** @throws EngineError (`target`) where something is to be replaced that is not in the state */
+  /** @throws EngineError (`target`) if a resource to be replaced is not in the state */
   constructor(options: DeploymentOptions) {
-    const { snapshot, parallel, stack, project, asked } = options;
+    const { snapshot, parallel, stack, project, requested } = options;
     const taken = new TakenEntries(snapshot);
     this.#options = options;
-    this.#participants = new Participants(asked);
+    this.#participants = new Participants(requested);
     this.#context = {
       ...options,
       taken,
@@ -90,7 +92,7 @@ export class Deployment implements Monitor {
       providerRef: "",
     };
     this.#planning = new Limiter(Math.min(parallel, PLANNED_AT_ONCE));
-    this.#replace = new UrnPatterns(asked.replace);
+    this.#replace = new UrnPatterns(requested.replace);
     this.scope = { stack, project: project.name, aliasOf: (urn) => taken.formerUrn(urn) };
     requireKnown(this.#replace.urns, (urn) => taken.knows(urn));
   }
@@ -128,12 +130,15 @@ export class Deployment implements Monitor {
         stop.stop("failed");
         return undefined;
       }
-      // A preview goes on, to find everything that is wrong at once.
+      // A preview continues, to report all errors at once.
       return { urn: goal.urn, id: "", outputs: mapProps(goal.props, () => UNKNOWN) };
     }
   }
 
-  /** The entry of the provider that all dynamic resources of the stack belong to; it holds the configuration. */
+  /**
+   * Stores the entry of the provider that all dynamic resources of the stack belong to. It contains the
+   * configuration.
+   */
   async #useDefaultProvider(): Promise<void> {
     const { stack, project, config } = this.#options;
     await this.#context.provider.start();
@@ -151,12 +156,12 @@ export class Deployment implements Monitor {
     writeState(this.#context, [{ put: key, state }]);
   }
 
-  /** Answers a registration that needs no provider; gives the plan for any other. */
+  /** Returns the response to a registration that needs no provider, or the plan for another registration. */
   async #begin(goal: Goal, step: Writable<Step>): Promise<ResourcePlan | Registered> {
     const { taken, log, recreate } = this.#context;
     const old = taken.take(goal);
     const included = this.#participants.updates(goal.urn, goalReferences(goal));
-    // What this run has deleted already must come back, target or not.
+    // A resource that this run has already deleted must be created again, even if it is not a target.
     const recreating = recreate.has(goal.urn) || (old !== undefined && recreate.has(old.state.urn));
     if (!included && !recreating) return old ? this.#leave(old, step) : this.#skip(goal);
     taken.rename(goal);
@@ -166,7 +171,7 @@ export class Deployment implements Monitor {
     return this.#plan(goal, old, recreating, step);
   }
 
-  /** An existing resource that takes no part in this run stays as it is, under the URN that it has. */
+  /** Keeps an existing resource that is excluded from this run, with its URN in the state. */
   #leave(old: Entry, step: Step): Registered {
     const { urn, id = "", outputs = {} } = old.state;
     this.#context.log.step({ ...step, op: "same", urn, ...(id && { id }) });
@@ -174,7 +179,7 @@ export class Deployment implements Monitor {
     return { urn, id, outputs };
   }
 
-  /** A new resource that takes no part in this run: the program goes on with values that are not known. */
+  /** Skips a new resource that is excluded from this run. The program continues with unknown values. */
   #skip({ urn }: Goal): Registered {
     this.#skipped.add(urn);
     return { urn, id: "", outputs: {}, unknown: true };
@@ -185,7 +190,7 @@ export class Deployment implements Monitor {
     if (missing.length === 0) return;
     throw new Error(
       `it depends on ${missing.join(", ")}, which does not exist yet and is not among the targets of this run; ` +
-        "add it with --target, or take it out of --exclude",
+        "add it with --target, or remove it from --exclude",
     );
   }
 
@@ -196,8 +201,8 @@ export class Deployment implements Monitor {
     step: Writable<Step>,
   ): Promise<ResourcePlan> {
     const { replaced, recreate } = this.#context;
-    const replaceAsked = this.#replace.has(goal.urn);
-    const plan = await planResource({ ...this.#context, goal, old, recreating, replaceAsked });
+    const replaceRequested = this.#replace.has(goal.urn);
+    const plan = await planResource({ ...this.#context, goal, old, recreating, replaceRequested });
     describePlan(plan, step);
     this.#options.held?.require(step);
     if (step.op === "replace") replaced.set(goal.urn, step);
@@ -205,7 +210,7 @@ export class Deployment implements Monitor {
       const guarded = plan.deleteFirst.find((entry) => entry.state.protect);
       if (guarded) {
         const { urn } = guarded.state;
-        throw new ProtectedError(`it would be replaced, and with it ${urn}, which is protected`, urn);
+        throw new ProtectedError(`its replacement would also replace ${urn}, which is protected`, urn);
       }
       for (const entry of plan.deleteFirst) recreate.add(entry.state.urn);
     }
@@ -243,14 +248,14 @@ export class Deployment implements Monitor {
     await deleteAll(this.#context, condemned, replaced);
   }
 
-  /** Adds to every step of a dry run, which leaves the snapshot as it was, what its resource is before and after. */
+  /** Adds the resource before and after to every step of a dry run. A dry run does not change the snapshot. */
   addValues(): void {
     const { log, snapshot, taken } = this.#context;
     const left = new Map(taken.left().map(({ state }) => [objectKey(state), state]));
     for (const step of log.steps) {
       const kept = step.op === "delete" ? undefined : taken.kept(step.urn);
       const before = kept ? snapshot.get(kept.key) : left.get(objectKey(step));
-      // A resource that takes no part in the run stays as it is.
+      // A resource that is excluded from the run does not change.
       const after = kept?.state ?? (step.op === "same" ? before : undefined);
       if (before) step.before = shownValues(before);
       if (after) step.after = shownValues(after);
@@ -272,53 +277,53 @@ function describePlan(plan: ResourcePlan, step: Writable<Step>): void {
   else if (plan.old?.state.id) step.id = plan.old.state.id;
 }
 
-// An old object that its replacement has not deleted yet has the same URN as the new one.
+// An old object that is not deleted yet has the same URN as its replacement.
 const objectKey = ({ urn, id = "" }: Pick<ResourceState, "urn" | "id">) => `${urn} ${id}`;
 
-/** A plan that a run may not depart from: a program may declare something else while it runs than in its preview. */
+/** A plan that a run must follow. The program could declare other resources in the run than in its preview. */
 export class HeldPlan {
   readonly #steps = new Map<string, Step>();
 
   constructor({ steps }: Plan) {
-    // A replacement has two steps with one URN: the step that is not a deletion counts.
+    // A replacement has two steps with one URN. The step that is not a deletion has precedence.
     for (const step of steps) if (step.op !== "delete") this.#steps.set(step.urn, step);
     for (const step of steps) if (!this.#steps.has(step.urn)) this.#steps.set(step.urn, step);
   }
 
-  /** @throws EngineError (`not_planned`) where the step differs from the plan in a value that the plan knew */
+  /** @throws EngineError (`not_planned`) if the step differs from the plan in a known value */
   require(step: Step): void {
     if (step.type === STATE_IDENTITY_TYPE) return;
     const planned = this.#steps.get(step.urn);
     if (!planned) throw misfit(`${step.op} is not in the plan`);
     const isOpen = planned.fields.some((field) => hasUnknown(field.new));
     if (planned.op !== step.op && !(isOpen && (step.op === "same" || step.op === "update"))) {
-      throw misfit(`the plan has ${planned.op}, and it would be ${step.op}`);
+      throw misfit(`the plan has ${planned.op}, but the run needs ${step.op}`);
     }
     const changed = new Set(step.fields.map(({ path }) => path));
     const left = planned.fields.find(({ path }) => !changed.has(path));
     if (left && !isOpen) throw notAs(left);
-    const meant = new Map(planned.fields.map((field) => [field.path, field]));
+    const expected = new Map(planned.fields.map((field) => [field.path, field]));
     for (const field of step.fields) {
-      const other = meant.get(field.path) ?? unknownAbove(planned.fields, field.path);
+      const other = expected.get(field.path) ?? unknownAbove(planned.fields, field.path);
       if (!other || !(hasUnknown(other.new) || isDeepStrictEqual(other.new, field.new))) throw notAs(field);
     }
   }
 
-  /** @throws EngineError (`not_planned`) where the plan keeps the resource */
+  /** @throws EngineError (`not_planned`) if the plan keeps the resource */
   requireDeletion(urn: string): void {
     const planned = this.#steps.get(urn);
     if (planned && planned.op !== "delete" && planned.op !== "replace") {
-      throw misfit(`the plan has ${planned.op}, and it would be deleted`);
+      throw misfit(`the plan has ${planned.op}, but the run needs delete`);
     }
   }
 }
 
 const misfit = (what: string) =>
-  new EngineError("not_planned", `${what}: the program declares something else than in its preview`);
+  new EngineError("not_planned", `${what}: the program declares other resources than in its preview`);
 
-const notAs = ({ path }: FieldChange) => misfit(`${path} is not as planned`);
+const notAs = ({ path }: FieldChange) => misfit(`${path} differs from the plan`);
 
-/** The planned change of an object, not known yet, that a field is part of. */
+/** Returns the planned change of an object that contains a field and is not fully known yet. */
 const unknownAbove = (fields: readonly FieldChange[], path: string) =>
   fields.find((field) => path.startsWith(`${field.path}.`) && hasUnknown(field.new));
 

@@ -10,12 +10,12 @@ import {
 import type { Entry, Snapshot } from "../../state/snapshot.ts";
 import type { Goal } from "../program/monitorServer.ts";
 
-/** The resources that take part in a run. A resource must be asked about after those that it refers to. */
+/** Selects the resources that take part in a run. Call its methods for a resource after the resources it refers to. */
 export class Participants {
   readonly #options: TargetOptions;
   readonly #targets: UrnPatterns;
   readonly #excludes: UrnPatterns;
-  /** URNs of targets, or of excluded resources, and of their dependents, as far as they were asked about. */
+  /** URNs of the evaluated resources that are targets or excluded, and of their evaluated dependents. */
   readonly #found = new Set<string>();
 
   constructor(options: TargetOptions) {
@@ -24,7 +24,7 @@ export class Participants {
     this.#excludes = new UrnPatterns(options.exclude);
   }
 
-  /** True where a resource takes part. @param refs URNs that it refers to */
+  /** Returns true if a resource takes part. @param refs URNs that the resource refers to */
   includes(urn: string, refs: readonly string[]): boolean {
     const { targetDependents = false, excludeDependents = false } = this.#options;
     if (!this.#targets.empty) return this.#matches(this.#targets, targetDependents, urn, refs);
@@ -38,13 +38,19 @@ export class Participants {
     return matches;
   }
 
-  /** The same for an update, in which the stack's root and the identity of its state always take part. */
+  /**
+   * Returns true if a resource takes part in an update. The stack's root and the identity of its state always take
+   * part.
+   */
   updates(urn: string, refs: readonly string[]): boolean {
     const included = this.includes(urn, refs);
     return included || [STACK_TYPE, STATE_IDENTITY_TYPE].includes(urnQualifiedType(urn));
   }
 
-  /** Divides entries of a state by whether they may be deleted, or must be for a target to be deleted. */
+  /**
+   * Divides entries of a state into entries to delete and entries to keep. Dependents of a deleted target are
+   * deleted.
+   */
   divide(entries: readonly Entry[], all: Snapshot): { condemned: Entry[]; staying: Entry[] } {
     const deletable = this.#deletable(all.entries().map(({ state }) => state));
     const isCondemned = ({ state }: Entry) => deletable.has(state.urn);
@@ -64,31 +70,31 @@ export class Participants {
     return new Set(ordered.map((state) => state.urn).filter((urn) => !needed.has(urn)));
   }
 
-  /** Why a resource may not be deleted that must be for a target to be deleted; undefined where it may. */
+  /** Returns the reason why a dependent of a target must not be deleted; undefined if it may be deleted. */
   refusal(urn: string): string | undefined {
     if (this.#targets.empty || this.#options.targetDependents || this.#targets.has(urn)) return undefined;
     return (
       "it would be deleted, because it depends on a target, but it is not a target itself; " +
-      "add it with --target, or all that depend on targets with --target-dependents"
+      "add it with --target, or add all dependents of targets with --target-dependents"
     );
   }
 
-  /** @throws EngineError (`target`) where a URN without wildcards is no resource */
+  /** @throws EngineError (`target`) if a URN without wildcards matches no resource */
   requireKnown(known: (urn: string) => boolean): void {
     requireKnown([...this.#targets.urns, ...this.#excludes.urns], known);
   }
 }
 
-/** @throws EngineError (`target`) where a URN is no resource */
+/** @throws EngineError (`target`) if a URN matches no resource */
 export function requireKnown(urns: readonly string[], known: (urn: string) => boolean): void {
   const missing = urns.filter((urn) => !known(urn));
   if (missing.length === 0) return;
   const hint = missing.some((urn) => !urn.includes("$"))
-    ? ' Put urns in single quotes: a shell takes what follows a "$" for a variable.'
+    ? ' Put URNs in single quotes, since a shell expands "$" in them.'
     : "";
   throw new EngineError(
     "target",
-    `There is no such resource in the stack: ${missing.join(", ")}.${hint} Nothing was changed.`,
+    `The stack has no such resource: ${missing.join(", ")}.${hint} Nothing was changed.`,
   );
 }
 
@@ -101,7 +107,7 @@ function withDependencies(ordered: readonly ResourceState[], start: ReadonlySet<
   return reached;
 }
 
-/** Which entry of the state each resource of the program has taken, by its URN or a former one. */
+/** Assigns the entries of the state to the program's resources, by URN or former URN. */
 export class TakenEntries {
   readonly #snapshot: Snapshot;
   readonly #olds = new Map<string, Entry>();
@@ -109,7 +115,10 @@ export class TakenEntries {
   readonly #registered = new Set<string>();
   readonly #kept = new Map<string, Entry>();
   readonly #taken = new Set<string>();
-  /** The URNs of resources that were found by a former URN, by that one, and the other way round. */
+  /**
+   * The URNs of resources that were found by a former URN: current URNs by former ones, and former URNs by current
+   * ones.
+   */
   readonly #byFormer = new Map<string, string>();
   readonly #formerUrns = new Map<string, string>();
 
@@ -120,7 +129,7 @@ export class TakenEntries {
     for (const entry of entries) if (!entry.state.delete) this.#olds.set(entry.state.urn, entry);
   }
 
-  /** The URN that a resource has in the state, where it has another one now. */
+  /** Returns the former URN of a resource that has another URN in the state. */
   formerUrn(urn: string): string | undefined {
     return this.#formerUrns.get(urn);
   }
@@ -130,18 +139,18 @@ export class TakenEntries {
   }
 
   /**
-   * Takes the entry of a resource that is being registered; undefined where it has none.
-   * @throws Error where its URN, or a former one, belongs to another resource
+   * Takes the entry of a resource that the program registers; undefined if the state has none.
+   * @throws Error if the URN or a former URN belongs to another resource
    */
   take({ urn, aliases }: Goal): Entry | undefined {
     if (this.#registered.has(urn)) {
-      throw new Error(`two resources of the program have the urn ${urn}; give one of them another name`);
+      throw new Error(`two resources of the program have the URN ${urn}; rename one of them`);
     }
     this.#registered.add(urn);
     const other = this.#byFormer.get(urn);
     if (other) {
       throw new Error(
-        `its urn ${urn} was claimed by an alias of ${other}; give it another name, or take the alias away`,
+        `its URN ${urn} is already claimed by an alias of ${other}; rename the resource, or remove the alias`,
       );
     }
     const found = [urn, ...aliases].find((candidate) => this.#olds.has(candidate));
@@ -158,20 +167,20 @@ export class TakenEntries {
     if (other) {
       throw new Error(
         `its alias ${former} belongs to ${other === former ? "a resource of the program" : `an alias of ${other}`}; ` +
-          `take the alias away, or the other resource`,
+          `remove the alias or the other resource`,
       );
     }
     this.#byFormer.set(former, urn);
     this.#formerUrns.set(urn, former);
   }
 
-  /** Gives a resource that was found by a former URN its new one in the state. */
+  /** Renames a resource in the state if it was found by a former URN. */
   rename({ urn }: Goal): void {
     const former = this.#formerUrns.get(urn);
     if (former) this.#snapshot.rename(former, urn);
   }
 
-  /** Takes the entry of a resource that no program registers, such as the default provider. */
+  /** Takes the entry of a resource that programs do not register, such as the default provider. */
   takeUrn(urn: string): { key: string; state: ResourceState | undefined } {
     const old = this.#olds.get(urn);
     const key = old?.key ?? this.#snapshot.newKey();
@@ -179,7 +188,7 @@ export class TakenEntries {
     return { key, state: old?.state };
   }
 
-  /** Notes the new state of a resource, with a new key where it has no old entry; returns its key. */
+  /** Records the new state of a resource, with a new key if it has no old entry. Returns the key. */
   keep(urn: string, old: Pick<Entry, "key"> | undefined, state: ResourceState): string {
     const key = old?.key ?? this.#snapshot.newKey();
     this.#taken.add(key);
@@ -195,7 +204,10 @@ export class TakenEntries {
     return [...this.#kept.values()].map(({ state }) => state);
   }
 
-  /** The entries that no resource of the program has taken, and old objects of replacements: they are to be deleted. */
+  /**
+   * Returns the entries to delete: entries that no resource of the program has taken, and old objects of
+   * replacements.
+   */
   left(): Entry[] {
     return this.#snapshot
       .entries()

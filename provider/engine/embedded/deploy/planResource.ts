@@ -15,7 +15,7 @@ import type { Goal } from "../program/monitorServer.ts";
 import type { KnownObject, ProviderDiff, ProviderProcess } from "../program/providerProcess.ts";
 import type { TakenEntries } from "./participants.ts";
 
-/** The reason for a replacement where replaceOnChanges is `*` and the object was not in order. */
+/** The reason for a replacement if replaceOnChanges is `*` and the object has initialization errors. */
 const INIT_ERROR_KEY = "#initerror";
 
 export type ResourcePlan =
@@ -26,9 +26,12 @@ export type ResourcePlan =
       readonly op: "replace";
       readonly inputs: Props;
       readonly old: Entry;
-      /** The inputs that force it. */
+      /** The inputs that force the replacement. */
       readonly keys: readonly string[];
-      /** The dependents that are deleted before it, dependencies first; undefined where the new object is made first. */
+      /**
+       * Dependents that are deleted before the old object, dependencies first; undefined to create the new object
+       * first.
+       */
       readonly deleteFirst: readonly Entry[] | undefined;
     };
 
@@ -47,12 +50,12 @@ interface PlanInput {
   readonly replaced: ReadonlyMap<string, unknown>;
   readonly goal: Goal;
   readonly old: Entry | undefined;
-  /** True where this run has deleted the old object already, because it depends on a replaced one. */
+  /** True if this run has already deleted the old object, because it depends on a replaced object. */
   readonly recreating: boolean;
-  readonly replaceAsked: boolean;
+  readonly replaceRequested: boolean;
 }
 
-/** @throws Error where an input is invalid; ProtectedError */
+/** @throws Error if an input is invalid; ProtectedError */
 export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const { provider, goal, old } = input;
   if (wantsImport(goal, old)) {
@@ -65,8 +68,8 @@ export async function planResource(input: PlanInput): Promise<ResourcePlan> {
   const oldInputs = old.state.inputs ?? {};
   const wanted = ignoreChanges(goal.props, oldInputs, goal.ignoreChanges);
   const inputs = await provider.check(goal, oldInputs, wanted);
-  if (input.replaceAsked || old.state.taint === true) {
-    // Its answer does not matter: the call tells a provider which object it is about to replace.
+  if (input.replaceRequested || old.state.taint === true) {
+    // The result is unused. The call lets the provider know the object that it will replace.
     await provider.diff(goal, old.state, inputs);
     return replacement(input, old, ["id"], false);
   }
@@ -91,7 +94,7 @@ async function replacement(
   if (goal.importId !== "") {
     const why = keys.length > 0 ? ` (because of ${keys.join(", ")})` : "";
     throw new Error(
-      `it was imported and would be replaced${why}: take the option import away, or the change back`,
+      `it was imported and would be replaced${why}; remove the option import, or revert the change`,
     );
   }
   const inputs = await provider.check(goal, {}, goal.props);
@@ -101,8 +104,8 @@ async function replacement(
 }
 
 /**
- * The dependents that must be deleted before `root` is, dependencies first: each would itself be replaced if the
- * properties that it has from a deleted resource changed.
+ * Returns the dependents that must be deleted before `root`, dependencies first. A dependent must be deleted if a
+ * change of the properties that it gets from a deleted resource would replace it.
  */
 async function dependentReplacements(input: PlanInput, root: Entry): Promise<Entry[]> {
   const live = input.snapshot.entries().filter((entry) => !entry.state.delete);
@@ -112,7 +115,7 @@ async function dependentReplacements(input: PlanInput, root: Entry): Promise<Ent
   const ordered = topologicalOrder(live.map((entry) => entry.state));
   const reached = withDependents(ordered, (urn) => urn === root.state.urn);
   for (const state of ordered.filter(({ urn }) => reached.has(urn) && urn !== root.state.urn)) {
-    // A resource that this run has dealt with cannot depend on the replaced one any more.
+    // A resource that this run has already processed no longer depends on the replaced resource.
     if (!state.custom || state.external || input.taken.kept(state.urn)) continue;
     if (!(await mustBeReplaced(input.provider, state, replaced))) continue;
     replaced.add(state.urn);
@@ -140,33 +143,33 @@ async function mustBeReplaced(
   return replaceKeys(diff, state.replaceOnChanges ?? [], { inputs: state.inputs }, inputs).length > 0;
 }
 
-/** One run may take the protection away and replace. Refused are resources that were protected and still are. */
+/** Rejects the replacement of a resource that is protected in the state and in the program. */
 function refuseProtected(goal: Goal, old: Entry | undefined): void {
   if (!goal.protect || !old?.state.protect) return;
   throw new ProtectedError("it is protected and would be replaced", old.state.urn);
 }
 
-/** True where the program asks for an import, and the state does not have that object yet. */
+/** Returns true if the program imports an object that is not in the state yet. */
 function wantsImport(goal: Goal, old: Entry | undefined): boolean {
   if (!goal.custom || goal.importId === "") return false;
   return !old || (old.state.importID ?? old.state.id) !== goal.importId;
 }
 
-/** @throws Error where there is no such object, or it differs from the program */
+/** @throws Error if the object does not exist, or differs from the program */
 async function planImport(
   provider: ProviderProcess,
   goal: Goal,
   old: Entry | undefined,
 ): Promise<ImportPlan> {
   const id = goal.importId;
-  // As for every import the provider gets the id alone, and a dynamic provider's code, without which nobody could read.
+  // For an import the provider gets only the id. A dynamic provider also needs its code to read the object.
   const code: Props = { [PROVIDER_KEY]: goal.props[PROVIDER_KEY] ?? null };
   const found = await provider.read(goal, { id, inputs: goal.props, outputs: code });
-  if (!found) throw new Error(`it cannot be imported: there is no object with the id "${id}"`);
+  if (!found) throw new Error(`it cannot be imported: no object has the id "${id}"`);
   if (!found.inputs) {
     throw new Error(
-      "it cannot be imported: its provider has no read, or one that gives no inputs; " +
-        "let read return { id, props, inputs }",
+      "it cannot be imported: its provider has no method read, or read returns no inputs; " +
+        "implement read so that it returns { id, props, inputs }",
     );
   }
   const read = markSecrets(found.inputs, goal.props);
@@ -176,7 +179,7 @@ async function planImport(
   return { op: "import", inputs, old, found: { id: found.id, outputs } };
 }
 
-/** An import changes nothing: throws Error where the object would have to be updated or replaced. */
+/** Checks that an import needs no changes. @throws Error if the object would have to be updated or replaced */
 async function requireAgreement(
   provider: ProviderProcess,
   goal: Goal,
@@ -187,17 +190,18 @@ async function requireAgreement(
   if (!diff.changes) return;
   const fields = changedFields(existing, inputs).filter(({ path }) => {
     const [key = ""] = path.split(".");
-    // A preview does not know every input yet; the run itself compares them.
+    // A preview does not know all inputs yet. The run compares them.
     return key !== PROVIDER_KEY && !containsUnknown(inputs[key]);
   });
   if (fields.length === 0 && containsUnknown(inputs)) return;
   const lines = fields.map(
-    ({ path, old, new: now }) => `${path} is ${JSON.stringify(old)}, the program says ${JSON.stringify(now)}`,
+    ({ path, old, new: now }) =>
+      `${path} is ${JSON.stringify(old)}, but ${JSON.stringify(now)} in the program`,
   );
   throw new Error(
     `it cannot be imported, because the object "${goal.importId}" differs from the program: ` +
-      `${lines.length > 0 ? lines.join("; ") : "the provider does not say where"}. ` +
-      "Set these inputs to what is there (or list them in ignoreChanges), import, then change them.",
+      `${lines.length > 0 ? lines.join("; ") : "the provider does not report the difference"}. ` +
+      "Set these inputs to the object's values (or list them in ignoreChanges), import, then change them.",
   );
 }
 
@@ -215,7 +219,7 @@ export function ignoreChanges(inputs: Props, oldInputs: Props, ignored: readonly
   return result;
 }
 
-/** The properties that force a replacement: the provider names them, or the option replaceOnChanges does. */
+/** Returns the properties that force a replacement, from the provider and from the option replaceOnChanges. */
 function replaceKeys(
   diff: ProviderDiff,
   paths: readonly string[],

@@ -6,10 +6,10 @@ import type { TakenEntries } from "./participants.ts";
 
 type StopReason = "failed" | "cancelled" | "unsupported";
 
-/** Pressed once, where a run must not start anything more; what is in flight is finished. */
+/** Stops a run once: the run starts no more work, but finishes the work in flight. */
 export class StopSwitch {
   #reason: StopReason | undefined;
-  readonly #pressed = Promise.withResolvers<void>();
+  readonly #stopped = Promise.withResolvers<void>();
   readonly #inFlight = new Set<Promise<unknown>>();
 
   get reason(): StopReason | undefined {
@@ -18,14 +18,14 @@ export class StopSwitch {
 
   stop(reason: StopReason): void {
     this.#reason ??= reason;
-    this.#pressed.resolve();
+    this.#stopped.resolve();
   }
 
   get stopped(): Promise<void> {
-    return this.#pressed.promise;
+    return this.#stopped.promise;
   }
 
-  /** Keeps track of work that must be finished before the run ends. */
+  /** Tracks work that must finish before the run ends. */
   track<T>(work: Promise<T>): Promise<T> {
     this.#inFlight.add(work);
     const done = () => this.#inFlight.delete(work);
@@ -38,7 +38,7 @@ export class StopSwitch {
   }
 }
 
-/** Lets at most `size` pieces of work run at once; others wait in order. */
+/** Runs at most `size` functions at once. Others wait in order. */
 export class Limiter {
   readonly #size: number;
   #running = 0;
@@ -68,17 +68,17 @@ export interface DeletionContext {
   readonly stop: StopSwitch;
   readonly limiter: Limiter;
   readonly dryRun: boolean;
-  /** URNs deleted in this run; deleting adds to them. */
+  /** URNs of the resources that this run deletes. Deletions add their URNs. */
   readonly deleted: Set<string>;
-  /** Why a resource may not be deleted in this run; undefined where it may. */
+  /** Returns the reason why a resource must not be deleted in this run; undefined if it may be deleted. */
   readonly refuse: (urn: string) => string | undefined;
 }
 
 export interface DeploymentContext extends DeletionContext {
   readonly taken: TakenEntries;
-  /** The steps of replacements, by URN: their old objects go. */
+  /** The steps of replacements, by URN. Their old objects are deleted. */
   readonly replaced: Map<string, Step>;
-  /** URNs of resources whose object was deleted because it depends on a replaced one: they are made again. */
+  /** URNs of resources that were deleted because they depend on a replaced resource. They are created again. */
   readonly recreate: Set<string>;
   /** The reference to the default provider; empty before the first dynamic resource. */
   providerRef: string;

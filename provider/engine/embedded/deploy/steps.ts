@@ -7,11 +7,11 @@ import { isProviderState, type ResourceState, references } from "../../state/res
 import type { Entry, Mutation } from "../../state/snapshot.ts";
 import { equal, fieldDiff, markNamed, markSecrets, type Props } from "../../value.ts";
 import type { Goal, Registered } from "../program/monitorServer.ts";
-import { InitFailedError, ProviderGoneError, type ProviderProcess } from "../program/providerProcess.ts";
+import { InitFailedError, ProviderExitedError, type ProviderProcess } from "../program/providerProcess.ts";
 import type { ImportPlan, ResourcePlan } from "./planResource.ts";
 import type { DeletionContext, DeploymentContext } from "./runControl.ts";
 
-/** The step of a resource that stays as it is in the state. */
+/** Returns the step of a resource that does not change. */
 export const objectStep = ({
   urn,
   type,
@@ -25,7 +25,7 @@ export const objectStep = ({
   fields: [],
 });
 
-/** Tells of resources that stay as they are, because they take no part in this run. */
+/** Reports resources that do not change, because they take no part in this run. */
 export function reportUntouched(log: RunLog, entries: readonly Entry[]): void {
   for (const { state } of entries) {
     if (!isProviderState(state) && !state.delete && !state.pendingReplacement) log.step(objectStep(state));
@@ -33,8 +33,8 @@ export function reportUntouched(log: RunLog, entries: readonly Entry[]): void {
 }
 
 /**
- * Deletes resources, each after all that depend on it, as many at once as the limiter allows.
- * @param replaced the steps of replacements, by URN: their old objects go without steps of their own
+ * Deletes resources, each after its dependents, as many at once as the limiter allows.
+ * @param replaced the steps of replacements, by URN. The deletions of their old objects have no separate steps.
  */
 export async function deleteAll(
   context: DeletionContext,
@@ -53,14 +53,14 @@ export async function deleteAll(
     if (known) return known;
     const step = steps.get(entry) as Writable<Step>;
     const skip = (): false => {
-      // The step of a replacement stays, since its new object was made: the old one goes with the next run.
+      // The step of a replacement remains, since the new object exists. The next run deletes the old object.
       if (step.op === "delete" && step.error === undefined) log.drop(step);
       return false;
     };
     const work = (async (): Promise<boolean> => {
       const before = blockers.get(entry.state) ?? [];
-      const gone = await Promise.all(before.map((state) => remove(entryOf.get(state) as Entry)));
-      if (gone.includes(false)) return skip();
+      const results = await Promise.all(before.map((state) => remove(entryOf.get(state) as Entry)));
+      if (results.includes(false)) return skip();
       return limiter.run(async () =>
         stop.reason ? skip() : deleteEntry(context, entry, { drop: entry.key }, step),
       );
@@ -71,7 +71,7 @@ export async function deleteAll(
   await Promise.all(condemned.map(remove));
 }
 
-/** The steps of deletions. A resource that may not be deleted fails and stops the run. */
+/** Returns the steps of deletions. A resource that must not be deleted fails and stops the run. */
 function announce(
   context: DeletionContext,
   condemned: readonly Entry[],
@@ -97,7 +97,7 @@ function announce(
   return steps;
 }
 
-// The old object of a replacement was judged before the new one was made.
+// The old object of a replacement was checked before the new object was created.
 function refusal(context: DeletionContext, state: ResourceState): Error | undefined {
   if (state.protect && !state.delete && !state.pendingReplacement)
     return new ProtectedError("it is protected and would be deleted", state.urn);
@@ -105,7 +105,9 @@ function refusal(context: DeletionContext, state: ResourceState): Error | undefi
   return reason === undefined ? undefined : new Error(reason);
 }
 
-/** Deletes one object and applies the mutation. False where it failed, which `step` reports and which stops the run. */
+/**
+ * Deletes one object and applies the mutation. On failure, sets the error of `step`, stops the run and returns false.
+ */
 async function deleteEntry(
   context: DeletionContext,
   { state }: Entry,
@@ -124,7 +126,7 @@ async function deleteEntry(
   try {
     await provider.delete(state);
   } catch (error) {
-    if (!(error instanceof ProviderGoneError)) await snapshot.end(operation, []);
+    if (!(error instanceof ProviderExitedError)) await snapshot.end(operation, []);
     log.fail(step, error as Error);
     finish((error as Error).message);
     context.stop.stop("failed");
@@ -135,14 +137,14 @@ async function deleteEntry(
   return true;
 }
 
-/** True where a provider must be asked to remove an object. */
+/** Returns true if the provider must delete an object. */
 function hasObject(state: ResourceState, deleted: ReadonlySet<string>): boolean {
   if (!state.custom || state.external || state.retainOnDelete || state.pendingReplacement) return false;
   if (!isDynamicType(state.type)) return false;
   return !(state.deletedWith && deleted.has(state.deletedWith));
 }
 
-/** For each resource, those of the others that refer to it and so must be gone before it. */
+/** Returns for each resource the other resources that refer to it and must be deleted before it. */
 export function deletionBlockers(condemned: readonly ResourceState[]): Map<ResourceState, ResourceState[]> {
   const byUrn = Map.groupBy(condemned, ({ urn }) => urn);
   const blockers = new Map<ResourceState, ResourceState[]>(condemned.map((state) => [state, []]));
@@ -168,7 +170,7 @@ export function registerComponent(
   return { urn: goal.urn, id: "", outputs: goal.props };
 }
 
-/** Undefined where the plan failed, or the run stops before it. */
+/** Executes a plan. Returns undefined if the plan fails, or if the run stops before it. */
 export async function executePlan(
   context: DeploymentContext,
   goal: Goal,
@@ -199,7 +201,10 @@ export async function executePlan(
   });
 }
 
-/** Deletes an object and its dependents before its replacement is made. False where that failed, or the run stops. */
+/**
+ * Deletes an object and its dependents before its replacement. Returns false if a deletion fails, or if the run
+ * stops.
+ */
 async function deleteFirst(
   context: DeploymentContext,
   dependents: readonly Entry[],
@@ -207,7 +212,7 @@ async function deleteFirst(
   step: Writable<Step>,
 ): Promise<boolean> {
   const entries = [...dependents, old];
-  // An object that goes with another one (`deletedWith`) is asked about before that one's own turn.
+  // All URNs are added first, since an object that is deleted with another object (`deletedWith`) precedes that object.
   for (const { state } of entries) context.deleted.add(state.urn);
   for (const entry of entries) {
     if (context.stop.reason) return false;
@@ -219,7 +224,7 @@ async function deleteFirst(
   return true;
 }
 
-/** Notes a resource in the state without asking its provider: its object stays, or this is a dry run. */
+/** Records a resource in the state without a call of its provider, for an unchanged object or in a dry run. */
 function settle(context: DeploymentContext, goal: Goal, plan: ResourcePlan): Registered {
   const { id, outputs } = expected(goal, plan);
   const found = { inputs: plan.inputs, outputs, id };
@@ -228,7 +233,7 @@ function settle(context: DeploymentContext, goal: Goal, plan: ResourcePlan): Reg
   return { urn: goal.urn, id, outputs };
 }
 
-/** The id and the outputs, as far as they are known before the provider does anything. */
+/** Returns the id and the outputs that are known before the provider is called. */
 function expected(goal: Goal, plan: ResourcePlan): { id: string; outputs: Props } {
   const { id = "", outputs = {} } = plan.op === "import" ? plan.found : (plan.old?.state ?? {});
   if (plan.op === "same" || plan.op === "import")
@@ -252,7 +257,7 @@ async function importObject(
   return { urn: goal.urn, id, outputs };
 }
 
-/** @throws the provider's error, once the state has what the provider made */
+/** @throws the provider's error, after the state contains the object that the provider created or changed */
 async function createOrUpdate(
   context: DeploymentContext,
   goal: Goal,
@@ -266,14 +271,14 @@ async function createOrUpdate(
   const before = { inputs, outputs: old?.outputs ?? {}, id: old?.id };
   const pending = newState(goal, providerRef, before, old, true);
   const operation = await snapshot.begin(old ? "updating" : "creating", pending);
-  const found = await askProvider(provider, goal, inputs, updated).catch(async (error: unknown) => {
-    // Without an answer nobody knows what the operation did: it stays pending.
-    if (!(error instanceof ProviderGoneError)) await snapshot.end(operation, []);
+  const result = await callProvider(provider, goal, inputs, updated).catch(async (error: unknown) => {
+    // Without a response the result of the operation is unknown, so it remains pending.
+    if (!(error instanceof ProviderExitedError)) await snapshot.end(operation, []);
     throw error;
   });
-  const outputs = markNamed(markSecrets(found.outputs, inputs), goal.additionalSecretOutputs);
+  const outputs = markNamed(markSecrets(result.outputs, inputs), goal.additionalSecretOutputs);
   log.hide(outputs);
-  const { id, failure } = found;
+  const { id, failure } = result;
   const initErrors = failure && (failure.reasons.length > 0 ? failure.reasons : [failure.message]);
   const state = newState(goal, providerRef, { inputs, outputs, id, initErrors }, old, true);
   const put = { put: taken.keep(goal.urn, updated, state), state };
@@ -283,18 +288,18 @@ async function createOrUpdate(
   return { urn: goal.urn, id, outputs };
 }
 
-interface Answer {
+interface ProviderResult {
   readonly id: string;
   readonly outputs: Props;
   readonly failure?: InitFailedError;
 }
 
-async function askProvider(
+async function callProvider(
   provider: ProviderProcess,
   goal: Goal,
   inputs: Props,
   updated: Entry | undefined,
-): Promise<Answer> {
+): Promise<ProviderResult> {
   try {
     if (!updated) return await provider.create(goal, inputs);
     return { id: updated.state.id ?? "", ...(await provider.update(goal, updated.state, inputs)) };
@@ -311,18 +316,18 @@ function retired({ snapshot }: DeploymentContext, old: Entry | undefined): Mutat
 }
 
 /** An object as the provider or the program describes it. */
-interface Found {
+interface ObjectState {
   readonly id?: string;
   readonly inputs: Props;
   readonly outputs: Props;
   readonly initErrors?: readonly string[];
 }
 
-/** The new state of a resource. @param changed whether the object is another one than before */
+/** Returns the new state of a resource. @param changed true if the object was created or changed */
 export function newState(
   goal: Goal,
   provider: string,
-  { id, inputs, outputs, initErrors }: Found,
+  { id, inputs, outputs, initErrors }: ObjectState,
   old: ResourceState | undefined,
   changed: boolean,
 ): ResourceState {
@@ -363,7 +368,7 @@ export function keepState(
   if (!old || !equal(asValue(old.state), asValue(state))) writeState(context, [{ put, state }]);
 }
 
-/** Makes changes that no provider took part in; a dry run only notes that there are some. */
+/** Makes changes of the state that need no provider. A dry run only records that the state would change. */
 export function writeState({ snapshot, dryRun }: DeploymentContext, mutations: readonly Mutation[]): void {
   if (dryRun) snapshot.wouldChange();
   else snapshot.change(mutations);

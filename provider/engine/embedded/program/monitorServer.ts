@@ -16,7 +16,7 @@ import type { CustomTimeouts } from "../../state/resourceState.ts";
 import { containsAsset, type Props } from "../../value.ts";
 import { fromStruct, MESSAGE_LIMITS, toStruct } from "./providerProcess.ts";
 
-/** What a program wants one resource to be. */
+/** The desired state of one resource, as the program declares it. */
 export interface Goal {
   readonly urn: string;
   readonly type: string;
@@ -34,16 +34,16 @@ export interface Goal {
   readonly retainOnDelete: boolean;
   readonly deletedWith: string;
   readonly customTimeouts: CustomTimeouts;
-  /** Id of an object that is there already and is to be taken over; empty for none. */
+  /** Id of an existing object to import; empty for none. */
   readonly importId: string;
-  /** Former URNs, in the order in which they are looked up. */
+  /** Former URNs, in the order of their lookup. */
   readonly aliases: readonly string[];
 }
 
 export interface Scope {
   readonly stack: string;
   readonly project: string;
-  /** The former URN of a resource that was registered before and was found by an alias. */
+  /** Returns the former URN of a registered resource that was found by an alias. */
   aliasOf(urn: string): string | undefined;
 }
 
@@ -91,7 +91,10 @@ function customTimeouts(given: RegisterResourceRequest.CustomTimeouts | undefine
 
 type Named = Pick<Goal, "type" | "name" | "parent">;
 
-/** The URNs of the aliases; then, where the parent was found by an alias, those that follow from its former URN. */
+/**
+ * Returns the URNs of the aliases. If the parent was found by an alias, also the URNs that result from its former
+ * URN.
+ */
 function aliasUrns(request: RegisterResourceRequest, scope: Scope, own: Named): string[] {
   const given = [
     ...request.getAliasurnsList(),
@@ -101,7 +104,7 @@ function aliasUrns(request: RegisterResourceRequest, scope: Scope, own: Named): 
   if (!parentAlias) return [...new Set(given)];
   const inherited = (type: string, name: string): string => {
     const parentName = urnName(own.parent);
-    // A child whose name begins with its parent's is taken to have changed its name with it.
+    // If the child's name begins with the parent's name, it presumably changed together with the parent's name.
     const oldName = name.startsWith(parentName) ? urnName(parentAlias) + name.slice(parentName.length) : name;
     return makeUrn(scope.stack, scope.project, parentAlias, type, oldName);
   };
@@ -147,7 +150,7 @@ function unsupportedUses(request: RegisterResourceRequest, goal: Goal): Unsuppor
   return [...found].map((id) => unsupportedUse(id, `${goal.name} (${urnQualifiedType(goal.urn)})`));
 }
 
-/** The URNs of all resources that must exist before this one. */
+/** Returns the URNs of all resources that must exist before a resource. */
 export function goalReferences(goal: Goal): string[] {
   const urns = [goal.parent, goal.deletedWith, ...goal.dependencies];
   return [...new Set([...urns, ...Object.values(goal.propertyDependencies).flat()])].filter(Boolean);
@@ -155,33 +158,33 @@ export function goalReferences(goal: Goal): string[] {
 
 const isNested = (path: string): boolean => path !== "*" && /[.[\]*"]/.test(path);
 
-/** What a program is told about a resource that it registered. */
+/** The response to a program about a registered resource. */
 export interface Registered {
   readonly urn: string;
   readonly id: string;
   readonly outputs: Props;
-  /** True for a resource that takes no part in the run: nobody knows its values. */
+  /** True for a resource that is excluded from the run. Its values are unknown. */
   readonly unknown?: boolean;
 }
 
 export interface Monitor {
   readonly scope: Scope;
-  /** Resolves once the resource is there; never, where the run is being stopped. */
+  /** Resolves when the resource exists, and never if the run is stopping. */
   register(goal: Goal, uses: readonly UnsupportedUse[]): Promise<Registered>;
   registerOutputs(urn: string, outputs: Props): void;
   finished(): Promise<void>;
   unsupported(uses: readonly UnsupportedUse[]): void;
 }
 
-/** The gRPC server that a program and the provider's process talk to. */
+/** The gRPC server that a program and the provider's process connect to. */
 export interface MonitorServer {
   readonly address: string;
-  /** Takes the registrations from here on. Without one the server takes messages alone. */
+  /** Handles the registrations. If undefined, the server accepts only log messages. */
   monitor: Monitor | undefined;
   close(): void;
 }
 
-// Features that are only refused are announced too: otherwise the SDK would tell users to update their CLI.
+// The list includes features that this engine rejects. Otherwise the SDK would advise users to update their CLI.
 const FEATURES = [
   "secrets",
   "resourceReferences",
@@ -202,9 +205,9 @@ const FEATURE_NUMBERS = FEATURES.map((name) => {
 });
 
 /**
- * How many requests of one connection are taken at once beside those that are worked on. A program sends ten thousand
- * of them at once, which would be a gigabyte here. Of those that are taken, none waits for one that is not: a program
- * registers a resource after those it depends on.
+ * Maximum number of waiting requests of one connection, in addition to the requests in progress. A program can send ten
+ * thousand requests at once, which would need a gigabyte. No accepted request waits for a request that is not accepted,
+ * since a program registers a resource after its dependencies.
  */
 const REQUESTS_WAITING = 100;
 
@@ -301,7 +304,7 @@ function engineService(log: RunLog): object {
   return {
     log({ request }: Call<LogRequest>, done: Done<unknown>) {
       const severity = (["debug", "info", "warning", "error"] as const)[request.getSeverity()] ?? "info";
-      // The SDK's own debug messages hold whole resources, which nobody asked to see.
+      // Debug messages of the SDK contain whole resources, so they are not logged.
       if (!request.getEphemeral() && severity !== "debug") {
         log.diagnostic({ severity, message: request.getMessage(), urn: request.getUrn() || undefined });
       }
@@ -320,7 +323,7 @@ function engineService(log: RunLog): object {
       done(null, empty());
     },
     requirePulumiVersion(_call: unknown, done: Done<unknown>) {
-      // The program can ask for no newer version than that of the SDK that it runs with.
+      // All versions are accepted, since a program cannot require a newer version than its SDK.
       done(null, new engineProto.RequirePulumiVersionResponse());
     },
   };

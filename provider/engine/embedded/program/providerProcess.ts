@@ -11,16 +11,16 @@ import type { RunLog } from "../../runLog.ts";
 import { equal, type Known, markSecrets, type Props, plainProps } from "../../value.ts";
 import { type ProcessSettings, type SdkProcess, startSdkProcess } from "./sdkProcess.ts";
 
-/** Larger than any message that a program should send; the default of 4 MB is not. */
+/** Limits for messages, in bytes. The default of 4 MB is too small for large programs. */
 export const MESSAGE_LIMITS = {
   "grpc.max_receive_message_length": 400 * 1024 * 1024,
   "grpc.max_send_message_length": 400 * 1024 * 1024,
 };
 
-/** How many lines an error quotes. */
+/** Maximum number of output lines in an error. */
 const LAST_LINES = 50;
 
-/** Thrown where a provider has made or changed the object, but the object is not in order. */
+/** Thrown if a provider created or changed an object, but the initialization of the object failed. */
 export class InitFailedError extends Error {
   readonly id: string;
   readonly props: Props;
@@ -33,10 +33,10 @@ export class InitFailedError extends Error {
   }
 }
 
-/** Thrown where the process ended during a call: nobody knows what became of the object. */
-export class ProviderGoneError extends Error {
+/** Thrown if the process exits during a call. The state of the object is then unknown. */
+export class ProviderExitedError extends Error {
   constructor() {
-    super("The dynamic provider's process ended before it answered.");
+    super("The dynamic provider's process exited before it responded.");
   }
 }
 
@@ -45,7 +45,7 @@ export interface Target {
   readonly type: string;
 }
 
-/** An object as the state, or the program, knows it. */
+/** An object in the state or in the program. */
 export interface KnownObject extends Known {
   readonly id?: string;
 }
@@ -66,8 +66,8 @@ type Client = InstanceType<typeof rpc.ResourceProviderClient>;
 type Done<Answer> = (error: grpc.ServiceError | null, answer: Answer) => void;
 
 /**
- * The SDK's process that runs the dynamic providers of a program. The first call starts it, where `start` has not.
- * Properties go to it without their marks of secrets, and come back so, except from `check`.
+ * The SDK's process that runs the dynamic providers of a program. `start` or the first call starts it. Properties
+ * have no secret markers in requests and responses, except in the result of `check`.
  */
 export class ProviderProcess {
   readonly #settings: ProcessSettings;
@@ -76,17 +76,17 @@ export class ProviderProcess {
   #process: SdkProcess | undefined;
   #client: Promise<Client> | undefined;
 
-  /** @param address of the monitor server */
+  /** @param address address of the monitor server */
   constructor(settings: ProcessSettings, address: string, log: RunLog) {
     this.#settings = settings;
     this.#address = address;
     this.#log = log;
   }
 
-  /** Starts the process once. @throws EngineError (`provider`) where it does not come up; ProjectError without an SDK */
+  /** Starts the process once. @throws EngineError (`provider`) if it does not start; ProjectError without an SDK */
   start(): Promise<Client> {
     this.#client ??= this.#startClient();
-    // A run that ends before it is up need not wait for it.
+    // A run can end before the process is ready, so the rejection needs a handler.
     this.#client.catch(() => {});
     return this.#client;
   }
@@ -97,7 +97,7 @@ export class ProviderProcess {
     await this.#process?.stop();
   }
 
-  /** Validates and completes inputs, whose secrets stay marked. @throws Error naming each input that is refused */
+  /** Validates and completes inputs. Secrets keep their markers. @throws Error with all invalid inputs */
   async check(target: Target, oldInputs: Props, news: Props): Promise<Props> {
     const request = named(new proto.CheckRequest(), target);
     request.setOlds(sent(oldInputs));
@@ -111,21 +111,21 @@ export class ProviderProcess {
     return markSecrets(fromStruct(answer.getInputs()), news);
   }
 
-  /** Compares an object with the inputs that a program wants; the inputs alone, where the provider does not say. */
+  /** Compares an object with the inputs of a program. If the provider reports no result, compares only the inputs. */
   async diff(target: Target, old: KnownObject, news: Props): Promise<ProviderDiff> {
     const request = changing(new proto.DiffRequest(), target, old, news);
     const answer = await this.#call<wire.DiffResponse>((client, done) => client.diff(request, done));
     const { DIFF_NONE, DIFF_SOME } = proto.DiffResponse.DiffChanges;
     const isSame = () => equal(plainProps(old.inputs ?? {}), plainProps(news));
-    const said = answer.getChanges();
+    const reported = answer.getChanges();
     return {
-      changes: said === DIFF_SOME || (said !== DIFF_NONE && !isSame()),
+      changes: reported === DIFF_SOME || (reported !== DIFF_NONE && !isSame()),
       replaces: answer.getReplacesList(),
       deleteBeforeReplace: answer.getDeletebeforereplace(),
     };
   }
 
-  /** @throws InitFailedError where it was made but is not in order; ProviderGoneError */
+  /** @throws InitFailedError if the object was created but its initialization failed; ProviderExitedError */
   async create(target: Target, inputs: Props): Promise<{ id: string; outputs: Props }> {
     const request = named(new proto.CreateRequest(), target);
     request.setProperties(sent(inputs));
@@ -134,14 +134,14 @@ export class ProviderProcess {
     return { id: answer.getId(), outputs: fromStruct(answer.getProperties()) };
   }
 
-  /** @throws as `create` */
+  /** @throws the errors of `create` */
   async update(target: Target, old: KnownObject, news: Props): Promise<{ outputs: Props }> {
     const request = changing(new proto.UpdateRequest(), target, old, news);
     const answer = await this.#call<wire.UpdateResponse>((client, done) => client.update(request, done));
     return { outputs: fromStruct(answer.getProperties()) };
   }
 
-  /** Undefined where the object is gone. */
+  /** Reads an object; undefined if it no longer exists. */
   async read(target: Target, old: KnownObject): Promise<ReadResult | undefined> {
     const request = named(new proto.ReadRequest(), target);
     request.setId(old.id ?? "");
@@ -174,7 +174,7 @@ export class ProviderProcess {
     const client = new rpc.ResourceProviderClient(
       `127.0.0.1:${await this.#port()}`,
       grpc.credentials.createInsecure(),
-      // The provider runs on this machine: no proxy leads to it.
+      // The provider runs on this machine, so the connection must not use a proxy.
       { ...MESSAGE_LIMITS, "grpc.enable_http_proxy": 0 },
     );
     const { config } = this.#settings;
@@ -189,7 +189,7 @@ export class ProviderProcess {
     return client;
   }
 
-  /** Starts the process, whose first line says the port at which it listens. */
+  /** Starts the process, which prints its port on the first line. */
   async #port(): Promise<string> {
     const { project, env } = this.#settings;
     const log = this.#log;
@@ -213,7 +213,10 @@ export class ProviderProcess {
       },
     });
     const ended = this.#process.exited.then(() => {
-      throw new EngineError("provider", `The dynamic provider's process ended at once.\n${last.join("\n")}`);
+      throw new EngineError(
+        "provider",
+        `The dynamic provider's process exited during its start.\n${last.join("\n")}`,
+      );
     });
     ended.catch(() => {});
     return Promise.race([listening.promise, ended]);
@@ -265,7 +268,7 @@ function meaning(error: grpc.ServiceError): Error {
     }
   }
   if (error.code === grpc.status.UNAVAILABLE || error.code === grpc.status.CANCELLED) {
-    return new ProviderGoneError();
+    return new ProviderExitedError();
   }
   return new Error(error.details || error.message);
 }

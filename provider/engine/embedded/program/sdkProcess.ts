@@ -9,13 +9,13 @@ import { signalGroup, startInGroup } from "../../processes.ts";
 import type { Project, StackConfig } from "../../project.ts";
 import type { RunLog } from "../../runLog.ts";
 
-/** Milliseconds from SIGTERM to SIGKILL. */
+/** Delay between SIGTERM and SIGKILL, in milliseconds. */
 const GRACE = 2000;
 
 export interface SdkProcess {
-  /** Resolves with the exit code, 128 for a signal, once the process is gone and its output was read. */
+  /** Resolves with the exit code, 128 for a signal, after the process has exited and its output was read. */
   readonly exited: Promise<number>;
-  /** Ends the process and all that it started: by SIGTERM, then by SIGKILL. Resolves when it is gone. */
+  /** Ends the process and its descendants with SIGTERM, then with SIGKILL. Resolves after the exit. */
   stop(): Promise<void>;
 }
 
@@ -27,9 +27,9 @@ export interface ProcessSettings {
 }
 
 interface SdkProcessOptions {
-  /** Folder of the program, whose SDK is meant. */
+  /** Directory of the program whose SDK to use. */
   readonly programFolder: string;
-  /** A path in the SDK's folder. */
+  /** Path of the script in the SDK's directory. */
   readonly script: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
@@ -38,14 +38,14 @@ interface SdkProcessOptions {
   readonly onStderr: (line: string) => void;
 }
 
-// As they were built, even where this module was not: each process would have to strip the types again.
+// Compiled modules, even if this module is not compiled. Otherwise each process would have to strip the types.
 const LOADED_FIRST = ["watchdog", "unseenWork"].map(
   (name) => `--import=${pathToFileURL(packageFile(`dist/engine/embedded/program/${name}.js`)).href}`,
 );
 
 /**
- * Starts a script of the SDK in a process group of its own. The script ends when this process does, even by SIGKILL.
- * @throws ProjectError where the program's folder has no SDK installed
+ * Starts a script of the SDK in a separate process group. The script ends when this process ends, even by SIGKILL.
+ * @throws ProjectError if no SDK is installed in the program's directory
  */
 export function startSdkProcess(options: SdkProcessOptions): SdkProcess {
   const { programFolder, script, args, env, nodeArgs = [], onStdout, onStderr } = options;
@@ -58,7 +58,7 @@ export function startSdkProcess(options: SdkProcessOptions): SdkProcess {
     child.on("error", reject);
     child.on("exit", (code) => {
       signalGroup(child, "SIGKILL");
-      // A process that left the group may hold the pipes open for as long as it likes.
+      // A process that left the group can keep the pipes open indefinitely.
       const late = setTimeout(() => resolve(code ?? 128), 1000);
       void Promise.all(ended).then(() => {
         clearTimeout(late);
@@ -86,11 +86,14 @@ function sdkPath(programFolder: string, script: string): string {
     manifest = resolver.resolve("@pulumi/pulumi/package.json");
   } catch {
     throw new ProjectError(
-      `@pulumi/pulumi is not installed for the program in ${programFolder}: run npm install.`,
+      `@pulumi/pulumi is not installed for the program in ${programFolder}. Run npm install.`,
     );
   }
   const found = join(dirname(manifest), script);
-  if (!existsSync(found)) throw new ProjectError(`${found} is missing: @pulumi/pulumi is not complete.`);
+  if (!existsSync(found))
+    throw new ProjectError(
+      `${found} is missing: the installation of @pulumi/pulumi is incomplete. Run npm install.`,
+    );
   return found;
 }
 
@@ -106,13 +109,13 @@ interface ProgramSettings extends ProcessSettings {
   readonly parallel: number;
 }
 
-/** The exit code of a program that has reported its error by the engine's log. */
+/** The exit code of a program that reported its error in the engine's log. */
 export const REPORTED = 32;
 
 /**
- * Starts the program with the SDK's own runner, as the language host of the CLI does.
- * @param address of the monitor server
- * @throws ProjectError where no SDK is installed, or `nodeargs` cannot be understood
+ * Starts the program with the SDK's runner, like the language host of the CLI.
+ * @param address address of the monitor server
+ * @throws ProjectError if no SDK is installed, or `nodeargs` is invalid
  */
 export function startProgram(settings: ProgramSettings, address: string, log: RunLog): SdkProcess {
   const { project, config } = settings;
@@ -145,7 +148,7 @@ export function startProgram(settings: ProgramSettings, address: string, log: Ru
 }
 
 /**
- * Splits a command line into words as a shell does: with quotes and backslashes.
+ * Splits a command line into words like a shell, with quotes and backslashes.
  * @throws ProjectError for a quote that is not closed
  */
 export function splitWords(text: string): string[] {
@@ -167,7 +170,7 @@ export function splitWords(text: string): string[] {
       word = undefined;
     } else word = (word ?? "") + char;
   }
-  if (quote !== "") throw new ProjectError(`A quote is not closed in nodeargs: ${text}`);
+  if (quote !== "") throw new ProjectError(`The option nodeargs has an unclosed quote: ${text}`);
   if (word !== undefined) words.push(word);
   return words;
 }

@@ -2,34 +2,35 @@ import type { Session } from "node:inspector";
 import { createRequire, Module } from "node:module";
 import { isMainThread } from "node:worker_threads";
 
-// Loaded into the SDK's processes before their own code, to spare them work that nobody sees.
-// At its start the SDK loads a TypeScript compiler and npm's resolver, which it needs only to write functions down as
-// text, its own way to run the Pulumi CLI, and a debugger. Without this, `gatehouse preview` of two resources takes
-// 2.0 s instead of 1.6 s, and 2.9 s of CPU instead of 2.1 s.
-// The SDK also takes stack traces, which source maps translate: one at each promise, fifty for a public key, to print it
-// if the promise never ends and PULUMI_DEBUG_PROMISE_LEAKS is set; and one at each resource, to tell the engine where the
-// program declares it. It sends its debug messages to the engine, four for a resource, one after the other. This engine
-// uses neither. Without this, `gatehouse up` of 1,000 public keys takes 30 s of CPU instead of 11 s.
+// The SDK's processes load this module first. It removes work of the SDK that this engine does not need.
+// At its start the SDK loads a TypeScript compiler and npm's resolver, which it needs only to serialize functions. It
+// also loads its Automation API and a debugger. Without this module, `gatehouse preview` of two resources takes 2.0 s
+// instead of 1.6 s, and 2.9 s of CPU instead of 2.1 s.
+// The SDK also takes stack traces and translates them with source maps. It takes a trace for each promise, fifty for a
+// public key, to print it if the promise never settles and PULUMI_DEBUG_PROMISE_LEAKS is set. It takes a trace for each
+// resource, to report the position of its declaration to the engine. It sends its debug messages to the engine, four
+// for a resource, one after the other. This engine uses neither traces nor debug messages. Without this module,
+// `gatehouse up` of 1,000 public keys takes 30 s of CPU instead of 11 s.
 
-/** Modules that the SDK loads at its start and most runs never use, as one file below its folder would name them. */
+/** Modules that the SDK loads at its start but rarely uses, as paths relative to its directory of entry points. */
 export const RARELY_USED = [
   "../../typescript-shim.js",
   "../../automation/index.js",
   "@npmcli/arborist",
 ] as const;
 
-/** Its own entry points. Processes that these start inherit the flags of Node.js, and are left alone. */
+/** Entry points of the SDK. Other processes inherit the Node.js flags from them, but are not changed. */
 const OF_THE_SDK = /[\\/]@pulumi[\\/]pulumi[\\/]cmd[\\/][\w-]+[\\/]index\.js$/;
 
-for (const name of RARELY_USED) inPlaceOf(name, standIn);
-inPlaceOf("../../runtime/closure/v8Hooks.js", lateHooks);
+for (const name of RARELY_USED) replaceModule(name, standIn);
+replaceModule("../../runtime/closure/v8Hooks.js", lateHooks);
 
 /**
- * Puts something else in the place of a module of the SDK, in the SDK's processes alone.
- * @param name as a file one below the SDK's folder of entry points would name it
- * @param stand makes what takes its place; `load` gives the exports of the module itself
+ * Replaces the exports of a module of the SDK, only in the SDK's processes.
+ * @param name path of the module, relative to the SDK's directory of entry points
+ * @param create returns the new exports; its argument `load` returns the original exports
  */
-function inPlaceOf(name: string, stand: (load: () => object) => object): void {
+function replaceModule(name: string, create: (load: () => object) => object): void {
   const [, script] = process.argv;
   if (!isMainThread || script === undefined || !OF_THE_SDK.test(script)) return;
   const require = createRequire(script);
@@ -37,15 +38,15 @@ function inPlaceOf(name: string, stand: (load: () => object) => object): void {
   if (file === undefined || require.cache[file]) return;
   const entry = new Module(file);
   entry.loaded = true;
-  entry.exports = stand(() => {
-    // While it is being loaded, modules in a circle with it may look at it once more.
+  entry.exports = create(() => {
+    // While the module is loading, modules in an import cycle with it may require it again.
     if (require.cache[file] === entry) delete require.cache[file];
     return require(file);
   });
   require.cache[file] = entry;
 }
 
-/** Undefined where this version of the SDK has no such module. */
+/** Returns the path of a module; undefined if this version of the SDK does not have it. */
 function resolved(require: NodeJS.Require, name: string): string | undefined {
   try {
     return require.resolve(name);
@@ -55,8 +56,8 @@ function resolved(require: NodeJS.Require, name: string): string | undefined {
 }
 
 /**
- * Stands for a module's exports before the module is loaded: `load` is called when they are first looked at. Only a
- * comparison by identity sees a difference.
+ * Returns a proxy of a module's exports that calls `load` at the first access. Only a comparison by identity reveals
+ * the proxy.
  */
 export function standIn(load: () => object): object {
   let loaded: object | undefined;
@@ -64,10 +65,10 @@ export function standIn(load: () => object): object {
     loaded ??= load();
     return loaded;
   };
-  // A bound function can be called and made with `new`, and has no property that a proxy would have to show.
+  // A bound function can be called and used with `new`, and has no property that the proxy would have to report.
   const target = Object.bind(undefined);
   return new Proxy(target, {
-    // Compiled imports ask for this mark at once, and copy all properties of a module that lacks it.
+    // Compiled imports read this marker immediately, and copy all properties of a module without it.
     get: (_target, key) => (key === "__esModule" && !loaded ? true : Reflect.get(real(), key)),
     set: (_target, key, value) => Reflect.set(real(), key, value),
     has: (_target, key) => Reflect.has(real(), key),
@@ -75,32 +76,32 @@ export function standIn(load: () => object): object {
     ownKeys: () => Reflect.ownKeys(real()),
     getOwnPropertyDescriptor(_target, key) {
       const found = Reflect.getOwnPropertyDescriptor(real(), key);
-      // A proxy may say of no property that it stays, unless its target has it.
+      // A proxy must not report a property as non-configurable unless its target has the property.
       return found && { ...found, configurable: true };
     },
     defineProperty: (_target, key, descriptor) => Reflect.defineProperty(real(), key, descriptor),
     getPrototypeOf: () => Reflect.getPrototypeOf(real()),
     apply: (_target, self, args) => Reflect.apply(real() as never, self, args),
-    construct: (_target, args, made) => Reflect.construct(real() as never, args, made),
+    construct: (_target, args, newTarget) => Reflect.construct(real() as never, args, newTarget),
   });
 }
 
 /**
- * In place of the SDK's module v8Hooks, which keeps a debugger on from the start, to learn for messages in which file a
- * function was written. This one begins when it is asked for: V8 then tells of the scripts that were loaded before too.
+ * Replaces the SDK's module v8Hooks, which enables a debugger at the start to find the file of a function for messages.
+ * This version enables the debugger on demand. V8 then also reports the scripts that were loaded earlier.
  */
 function lateHooks(load: () => object): object {
   const urls = new Map<string, string>();
   let session: Promise<Session> | undefined;
   const begin = async (): Promise<Session> => {
-    // Loaded here: most runs need none.
-    const begun = new (process.getBuiltinModule("node:inspector").Session)();
-    begun.connect();
-    begun.on("Debugger.scriptParsed", ({ params }) => urls.set(params.scriptId, params.url));
+    // The module is loaded here, since most runs do not need it.
+    const started = new (process.getBuiltinModule("node:inspector").Session)();
+    started.connect();
+    started.on("Debugger.scriptParsed", ({ params }) => urls.set(params.scriptId, params.url));
     await new Promise<void>((resolve, reject) => {
-      begun.post("Debugger.enable", (error) => (error ? reject(error) : resolve()));
+      started.post("Debugger.enable", (error) => (error ? reject(error) : resolve()));
     });
-    return begun;
+    return started;
   };
   const hooks = {
     __esModule: true,
@@ -111,29 +112,29 @@ function lateHooks(load: () => object): object {
     },
     getScriptUrl: (id: string) => urls.get(id),
   };
-  // Exports that other versions of the module have come from itself.
+  // Additional exports in other versions of the module come from the original module.
   return Object.setPrototypeOf(hooks, standIn(load)) as object;
 }
 
-/** The modules of the SDK that are changed, as a file one below the folder of its entry points would name them. */
+/** Modules of the SDK that are patched, as paths relative to its directory of entry points. */
 export const CHANGED = {
   messages: "../../log/index.js",
   promises: "../../runtime/debuggable.js",
   resources: "../../resource.js",
 } as const;
 
-inPlaceOf(CHANGED.messages, (load) => standIn(() => withoutDebugMessages(load())));
-inPlaceOf(CHANGED.resources, (load) => standIn(() => withoutPositions(load())));
+replaceModule(CHANGED.messages, (load) => standIn(() => withoutDebugMessages(load())));
+replaceModule(CHANGED.resources, (load) => standIn(() => withoutPositions(load())));
 if (!process.env.PULUMI_DEBUG_PROMISE_LEAKS) {
-  inPlaceOf(CHANGED.promises, (load) => standIn(() => withoutTraces(load())));
+  replaceModule(CHANGED.promises, (load) => standIn(() => withoutTraces(load())));
 }
 
-/** Patches the SDK's module of messages: debug messages are not sent. */
+/** Patches the SDK's log module, so that it does not send debug messages. */
 export function withoutDebugMessages<M extends object>(messages: M): M {
   return Object.assign(messages, { debug: async () => {} });
 }
 
-/** Patches the SDK's module of resources: it does not look for the lines that declare them. */
+/** Patches the SDK's resource module, so that it does not search the lines that declare resources. */
 export function withoutPositions<M extends { Resource?: { stackTrace?(skip: number): unknown } }>(
   resources: M,
 ): M {
@@ -142,7 +143,7 @@ export function withoutPositions<M extends { Resource?: { stackTrace?(skip: numb
   return resources;
 }
 
-/** Patches the SDK's module of watched promises: it records no stack trace. The SDK still knows which never end. */
+/** Patches the SDK's promise module, so that it records no stack traces. The SDK still detects unsettled promises. */
 export function withoutTraces<M extends { debuggablePromise?(promise: unknown): unknown }>(promises: M): M {
   const { debuggablePromise } = promises;
   if (!debuggablePromise) return promises;

@@ -1,5 +1,5 @@
-// Loaded into every child process before its own code. The parent holds the other end of descriptor 3: when that
-// closes the parent is gone, however it ended, and this process must not outlive it.
+// All child processes load this module before their own code. The parent holds the other end of descriptor 3. When that
+// end closes, the parent has exited for any reason, and this process must exit too.
 import { Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
 
