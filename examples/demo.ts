@@ -1,4 +1,5 @@
-// `npm run demo`: a policy in TypeScript is previewed, applied, changed behind its back, found out, reviewed, repaired.
+// `npm run demo`: previews and applies a policy in TypeScript, changes it out of band, reports the drift, reviews it,
+// and repairs it.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -9,16 +10,19 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type Client, createClient, passwordCredential } from "@gatehouse-access/sdk";
 import picocolors from "picocolors";
-import { changeBehindTheBack } from "./demo/changes.ts";
+import { changeOutOfBand } from "./demo/changes.ts";
 import { copyProgram, logIn, startAgent, withoutSsh } from "./demo/logins.ts";
 import { createUser, enroll, type Login, macOf, type Service, setUp, startService } from "./demo/service.ts";
 
 const GATEHOUSE = fileURLToPath(new URL("../provider/bin/gatehouse.js", import.meta.url));
-/** The picture that the demo leaves behind. */
+/** The access map that the demo writes to the current directory. */
 const MAP = "access-map.html";
-/** The device that an agent of its own serves. */
+/** The only device with an agent. */
 const SERVED = "edge-01";
-/** Where the contractor logs in, and how `gatehouse access --explain` ends: let in; refused by filter; by rule. */
+/**
+ * The devices of the contractor's logins, and the exit codes of `gatehouse access --explain`: allowed, refused by the
+ * key's filter, refused by a rule.
+ */
 const LOGINS = [
   [SERVED, 0],
   ["web-01", 2],
@@ -27,21 +31,21 @@ const LOGINS = [
 
 const HELP = `npm run demo -- [--engine cli|embedded] [--destroy] [--keep]
 
-  --engine   the engine that runs the program (default: cli where pulumi is on the PATH, else embedded)
-  --destroy  destroy what the policy made, at the end
-  --keep     leave the service running, and print its address and login`;
+  --engine   the engine that runs the program (default: cli if pulumi is on the PATH, otherwise embedded)
+  --destroy  destroy the policy's objects at the end
+  --keep     keep the service running, and print its address and login`;
 
-// Not the library's own guess: on CI it colors although nobody looks.
+// The library's default would color the output on CI.
 const pc = picocolors.createColors(process.stdout.isTTY === true && !process.env.NO_COLOR);
 const options = readOptions();
 
 const engine = options.engine ?? (pulumiOnPath() ? "cli" : "embedded");
 const started = Date.now();
 let step = 0;
-/** Rejects when the service or the agent ends before the demo does. */
+/** Rejects if the service or the agent exits before the end of the demo. */
 const childDeath = Promise.withResolvers<never>();
 childDeath.promise.catch(() => {});
-/** Folder of the program: a copy of `examples/fleet-access`. */
+/** Directory of the program: a copy of `examples/fleet-access`. */
 let program = "";
 let running: ChildProcess | undefined;
 let agent: Awaited<ReturnType<typeof startAgent>> | undefined;
@@ -75,7 +79,7 @@ function readOptions() {
   }
 }
 
-/** Runs the gatehouse command as a user would, its output going to this terminal. */
+/** Runs the gatehouse command like a user, with output to this terminal. */
 async function gatehouse(
   env: NodeJS.ProcessEnv,
   expected: number,
@@ -86,7 +90,7 @@ async function gatehouse(
   await run(env, expected, [command, program, ...flags], [command, "examples/fleet-access", ...flags]);
 }
 
-/** @param shown the arguments as they are printed */
+/** @param shown the arguments to print */
 async function run(
   env: NodeJS.ProcessEnv,
   expected: number,
@@ -104,7 +108,7 @@ async function run(
   running = undefined;
   if (code !== expected) {
     throw new Error(
-      `gatehouse ${args[0]} ended with exit code ${code}, expected ${expected}. Its output above has the reason.`,
+      `gatehouse ${args[0]} failed with exit code ${code}, expected ${expected}. See its output above.`,
     );
   }
 }
@@ -131,7 +135,7 @@ async function prepareFleet(client: Client, service: Service, folder: string): P
     ...Array.from({ length: 5 }, (_, i) => `db-${String(i + 1).padStart(2, "0")}`),
     ...Array.from({ length: 8 }, (_, i) => `edge-${String(i + 1).padStart(2, "0")}`),
   ];
-  // One of them is served by an agent of its own; see the logins at the end.
+  // One device is served by a real agent, for the logins at the end.
   const served = names.indexOf(SERVED);
   await Promise.all(names.map((name, index) => index !== served && enroll(client, tenant, name, index)));
   await enrollServed(client, service, { folder, tenant, mac: macOf(served) });
@@ -139,7 +143,7 @@ async function prepareFleet(client: Client, service: Service, folder: string): P
   return { tenant, bob, carla };
 }
 
-/** Starts the agent of the device that the logins reach, and accepts it. */
+/** Starts the agent for the logins at the end, and accepts its device. */
 async function enrollServed(client: Client, service: Service, device: ServedDevice): Promise<void> {
   agent = await startAgent(device.folder, service, { ...device, name: SERVED });
   agent.died.catch(childDeath.reject);
@@ -148,8 +152,8 @@ async function enrollServed(client: Client, service: Service, device: ServedDevi
   await client.acceptDevice({ params: { uid: pending.uid } });
 }
 
-/** Three logins with the contractor's key, each beside what the policy says of it. */
-async function logInThrice(env: NodeJS.ProcessEnv, service: Service, folder: string): Promise<void> {
+/** Logs in three times with the contractor's key, and explains the policy's decision for each login. */
+async function logInThreeTimes(env: NodeJS.ProcessEnv, service: Service, folder: string): Promise<void> {
   if (withoutSsh)
     console.log(`Skipped the logins: ${withoutSsh}. The policy's decision for each login follows.`);
   for (const [device, code] of LOGINS) {
@@ -158,13 +162,13 @@ async function logInThrice(env: NodeJS.ProcessEnv, service: Service, folder: str
       console.log(pc.dim(`$ ssh -p ${service.sshPort} -i contractor ${target}@127.0.0.1`));
       console.log(logIn(folder, service, target));
     }
-    const asked = ["--key", "Contractor*", "--login", "support", "--from", "127.0.0.1", "--device", device];
-    await run(env, code, ["access", "--explain", ...asked]);
+    const flags = ["--key", "Contractor*", "--login", "support", "--from", "127.0.0.1", "--device", device];
+    await run(env, code, ["access", "--explain", ...flags]);
   }
 }
 
-/** Bob and Carla do theirs with logins of their own, as members that the policy made them. */
-async function changeByHand(
+/** Makes changes out of band. Bob and Carla use their own logins and their roles from the policy. */
+async function changeManually(
   ana: Client,
   { tenant, ...others }: PreparedFleet,
   { url }: Service,
@@ -173,8 +177,8 @@ async function changeByHand(
   const clients = [clientOf(others.bob), clientOf(others.carla)] as const;
   try {
     const [bob, carla] = clients.map((client) => client.forTenant(tenant));
-    if (!bob || !carla) throw new Error("two clients were made");
-    for (const change of await changeBehindTheBack({ ana, bob, carla }, tenant)) console.log(`  ${change}`);
+    if (!bob || !carla) throw new Error("a client is missing");
+    for (const change of await changeOutOfBand({ ana, bob, carla }, tenant)) console.log(`  ${change}`);
   } finally {
     await Promise.all(clients.map((client) => client.close()));
   }
@@ -194,33 +198,33 @@ async function story(service: Service, folder: string): Promise<Login> {
       GATEHOUSE_USERNAME: login.username,
       GATEHOUSE_PASSWORD: login.password,
       PULUMI_BACKEND_URL: `file://${folder}`,
-      // What the TypeScript compiler caches goes with the rest.
+      // The cache of the TypeScript compiler is deleted together with this directory.
       TMPDIR: folder,
       PULUMI_CONFIG_PASSPHRASE: randomBytes(12).toString("base64url"),
     };
-    heading("Preview: what would the policy make?");
+    heading("Preview the policy");
     await gatehouse(env, 0, "preview", "--create");
-    heading("Apply it");
+    heading("Apply the policy");
     await gatehouse(env, 0, "up", "--yes");
-    heading("Apply it again: nothing to do");
+    heading("Apply the policy again: no changes");
     await gatehouse(env, 0, "up", "--yes");
-    heading("Three people change six things by hand, through the API");
-    await changeByHand(client, fleet, service);
-    heading("Drift: what is no longer as declared, what is in no program, and who did it?");
+    heading("Three users make six changes manually, through the API");
+    await changeManually(client, fleet, service);
+    heading("Drift: changed objects, unmanaged objects, and the users who changed them");
     await gatehouse(env, 2, "drift", "--html", MAP);
-    heading("Review: what would the next up mean for who can reach what, and what stands against it?");
+    heading("Review: the effect of the next up on access, and blocking findings");
     await gatehouse(env, 2, "review");
-    heading("Repair it, and remove what is in no program");
+    heading("Revert the drift and delete unmanaged objects");
     await gatehouse(env, 0, "drift", "--repair", "--yes");
-    heading("Drift again: none");
+    heading("Check the drift again: no drift");
     await gatehouse(env, 0, "drift");
-    heading("The team's own policy tests hold");
+    heading("Run the policy tests");
     await gatehouse(env, 0, "test");
-    heading("Log in on three devices by SSH: the policy decides, and says why");
-    await logInThrice({ ...env, GATEHOUSE_TENANT: fleet.tenant }, service, folder);
+    heading("Log in to three devices by SSH, and explain the policy's decisions");
+    await logInThreeTimes({ ...env, GATEHOUSE_TENANT: fleet.tenant }, service, folder);
     console.log(`\nThe access map of the drift: ${MAP}`);
     if (options.destroy) {
-      heading("Destroy what the policy made");
+      heading("Destroy the policy's objects");
       await gatehouse(env, 0, "destroy", "--yes");
     }
     return login;
@@ -237,7 +241,7 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-demo-"));
   let service: Service | undefined;
   let kept = false;
-  // The command under way finishes its steps and writes its state first.
+  // The running command first finishes its steps and writes its state.
   const stop = async (signal: NodeJS.Signals) => {
     if (running && running.exitCode === null && running.signalCode === null) {
       running.kill(signal);
@@ -255,15 +259,17 @@ async function main(): Promise<void> {
     heading("Start the bundled service");
     service = await startService(folder);
     service.died.catch(childDeath.reject);
-    console.log(`${service.url}, data in a temporary folder`);
+    console.log(`${service.url}, data in a temporary directory`);
     const login = await Promise.race([story(service, folder), childDeath.promise]);
     const seconds = ((Date.now() - started) / 1000).toFixed(1);
     console.log(`\n${pc.green(`Done in ${seconds} s.`)}`);
     if (options.keep) {
       kept = true;
       service.release();
-      console.log(`The service goes on at ${service.url}; log in as ${login.username} / ${login.password}`);
-      console.log(`Data: ${folder}. End it with: kill ${service.pid}; rm -r ${folder}`);
+      console.log(
+        `The service is still running at ${service.url}. Log in as ${login.username} / ${login.password}`,
+      );
+      console.log(`Data: ${folder}. To stop the service, run: kill ${service.pid}; rm -r ${folder}`);
     }
   } finally {
     await stop("SIGTERM");
@@ -275,7 +281,7 @@ if (options.help) {
 } else {
   main().catch((error: unknown) => {
     console.error(pc.red(`\nThe demo failed: ${error instanceof Error ? error.message : String(error)}`));
-    // After the death of a child, the steps that wait for it would go on.
+    // If a child has exited, steps that wait for it would continue otherwise.
     process.exit(1);
   });
 }

@@ -1,15 +1,15 @@
 import { generateKeyPairSync } from "node:crypto";
 import { type Client, where } from "@gatehouse-access/sdk";
 
-/** Who changes things by hand, each with a login of their own. */
-export interface People {
+/** The users who make changes, each with a separate login. */
+export interface Users {
   readonly ana: Client;
   readonly bob: Client;
   readonly carla: Client;
 }
 
-/** Six things that three people in a hurry would do by hand; each line says one in words. */
-export async function changeBehindTheBack({ ana, bob, carla }: People, tenant: string): Promise<string[]> {
+/** Makes six changes out of band, and returns a description of each change. */
+export async function changeOutOfBand({ ana, bob, carla }: Users, tenant: string): Promise<string[]> {
   const keys = await ana.getPublicKeys({ query: { perPage: 100 } });
   const key = (name: string) => {
     const found = keys.find((candidate) => candidate.name.startsWith(name));
@@ -39,15 +39,15 @@ export async function changeBehindTheBack({ ana, bob, carla }: People, tenant: s
   });
   return [
     "Ana: the contractor's key now admits every login on every device",
-    "Ana: Bob's key is gone",
-    "Ana: Carla is an administrator",
-    "Bob: edge-03 is tagged prod",
-    'Carla: a new key "backdoor", for every login on every device',
-    "Carla: a new rule that allows everything, at priority 999",
+    "Ana: deleted Bob's key",
+    "Ana: made Carla an administrator",
+    "Bob: tagged edge-03 with prod",
+    'Carla: created the key "backdoor" for every login on every device',
+    "Carla: created a rule that allows everything, with priority 999",
   ];
 }
 
-/** A new ed25519 key as the service takes it: an OpenSSH line in base64. Nobody keeps the other half. */
+/** Returns a new ed25519 public key in the service's format: an OpenSSH line in base64. Discards the private key. */
 function newKey(): string {
   const { x = "" } = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
   const part = (data: Buffer) => Buffer.concat([Buffer.from([0, 0, 0, data.length]), data]);

@@ -1,4 +1,4 @@
-// The logins at the end of the demo: OpenSSH's own client, the service, and an agent of a device.
+// The logins at the end of the demo, with the OpenSSH client, the service, and the agent of a device.
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -9,20 +9,20 @@ import { type Child, startChild } from "./startChild.ts";
 const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("../fleet-access", import.meta.url));
 const PACKAGES = fileURLToPath(new URL("../../node_modules", import.meta.url));
-/** Whom the agent serves logins as, where the demo is root's. */
+/** The user for logins on the agent's device, if root runs the demo. */
 const UNPRIVILEGED = "nobody";
 
-/** Why OpenSSH's client cannot be used; undefined where it can. */
+/** The reason why the OpenSSH client cannot be used; undefined if it can. */
 export const withoutSsh: string | undefined = (() => {
   const { error, status, stderr } = spawnSync("ssh", ["-V"], { encoding: "utf8" });
-  if (error) return "there is no ssh on the PATH";
-  return status === 0 ? undefined : `ssh ended with exit code ${status}: ${stderr.trim()}`;
+  if (error) return "ssh is not on the PATH";
+  return status === 0 ? undefined : `ssh failed with exit code ${status}: ${stderr.trim()}`;
 })();
 
 /**
- * Copies the program with a new key for the contractor, whose private key stays in the folder. A run of the demo then
- * writes nothing into the repository, and several can run at once.
- * @returns the copy's folder
+ * Copies the program with a new key for the contractor. The private key is stored in the directory. A run of the demo
+ * then writes nothing to the repository, and several demos can run at once.
+ * @returns the directory of the copy
  */
 export function copyProgram(folder: string): string {
   const program = join(folder, "fleet-access");
@@ -35,7 +35,7 @@ export function copyProgram(folder: string): string {
   return program;
 }
 
-/** Logs in with the contractor's key; what came of it in a line. */
+/** Logs in with the contractor's key. Returns the output of the login or its error. */
 export function logIn(folder: string, { sshPort }: Service, target: string): string {
   const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "IdentitiesOnly=yes"];
   const quiet = ["LogLevel=ERROR", "BatchMode=yes", "IdentityAgent=none"];
@@ -56,7 +56,7 @@ export function logIn(folder: string, { sshPort }: Service, target: string): str
   return (stdout || stderr).trim();
 }
 
-/** Runs the agent of a device. @throws ChildError with the agent's last lines when it opens no tunnel */
+/** Runs the agent of a device. @throws ChildError with the agent's last lines if it opens no tunnel */
 export function startAgent(
   folder: string,
   { url }: Service,

@@ -1,5 +1,5 @@
-// Starts the bundled service for the demo and makes what a fleet has before its policy is code: a first user,
-// more users, and devices that enrolled themselves.
+// Starts the bundled service for the demo, and creates a fleet without a policy: a first user, more users, and enrolled
+// devices.
 import { execFile } from "node:child_process";
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -12,22 +12,22 @@ const COMMAND = fileURLToPath(new URL("../../server/bin/gatehouse-server.js", im
 
 export interface Service {
   readonly url: string;
-  /** Port of SSH to devices. */
+  /** Port for SSH to devices. */
   readonly sshPort: string;
   readonly pid: number;
-  /** Rejects with the service's last lines when it ends before `stop`. */
+  /** Rejects with the service's last lines if it exits before `stop`. */
   readonly died: Promise<never>;
   admin(...args: string[]): Promise<string>;
   adminWithPassword(password: string, ...args: string[]): Promise<string>;
-  /** Ends the service and waits for its end. */
+  /** Stops the service and waits for its exit. */
   stop(): Promise<void>;
-  /** Lets the service go on after the demo. */
+  /** Lets the service run after the end of the demo. */
   release(): void;
 }
 
 /**
  * Runs `gatehouse-server serve` on a free loopback port, with its data in `folder`.
- * @throws ChildError with the service's last lines when it does not start
+ * @throws ChildError with the service's last lines if it does not start
  */
 export async function startService(folder: string): Promise<Service> {
   const dataFolder = join(folder, "data");
@@ -76,7 +76,7 @@ export interface Login {
   readonly password: string;
 }
 
-/** Does the first-user set-up with the sign that only the service's operator can get. */
+/** Sets up the first user with the signature that only the service's operator can get. */
 export async function setUp(service: Service, username: string): Promise<Login> {
   const password = newPassword();
   const sign = await service.admin("setup-link", "--sign-only");
@@ -89,7 +89,7 @@ export async function setUp(service: Service, username: string): Promise<Login> 
   return { username, password };
 }
 
-/** Makes a user, without a namespace. */
+/** Creates a user without a namespace. */
 export async function createUser(service: Service, username: string, name: string): Promise<Login> {
   const email = `${username}@example.org`;
   const password = newPassword();
@@ -102,10 +102,10 @@ export async function createUser(service: Service, username: string, name: strin
 
 const newPassword = () => randomBytes(12).toString("base64url");
 
-/** The MAC of a device of the fleet. */
+/** Returns the MAC address of a device of the fleet. */
 export const macOf = (index: number): string => `02:00:00:00:00:${index.toString(16).padStart(2, "0")}`;
 
-/** Enrolls a device as its agent does, and accepts it. */
+/** Enrolls a device like its agent, and accepts it. */
 export async function enroll(client: Client, tenant: string, hostname: string, index: number): Promise<void> {
   const { publicKey } = generateKeyPairSync("rsa", {
     modulusLength: 1024,

@@ -2,29 +2,29 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
-/** Milliseconds that a process has to get ready. */
+/** Timeout for the start of a process, in milliseconds. */
 const READY_WITHIN = 120_000;
-/** Lines of a process's output that an error shows. */
+/** Maximum number of output lines in an error. */
 const LAST_LINES = 20;
 
 /** A process that the demo runs in the background. */
 export interface Child<Ready> {
   readonly process: ChildProcess;
-  /** What the line that reported readiness holds. */
+  /** The value of the line that reported readiness. */
   readonly ready: Ready;
-  /** Rejects with a {@link ChildError} when the process ends before `stop`. It never resolves. */
+  /** Rejects with a {@link ChildError} if the process exits before `stop`. Never resolves. */
   readonly died: Promise<never>;
-  /** Ends the process and waits for its end. */
+  /** Stops the process and waits for its exit. */
   stop(): Promise<void>;
 }
 
-/** A process of the demo ended, or never got ready. The message has its last lines and the remedy. */
+/** A process of the demo exited, or was not ready in time. The message contains its last lines and the remedy. */
 export class ChildError extends Error {
-  constructor(name: string, happened: string, lines: readonly string[]) {
+  constructor(name: string, problem: string, lines: readonly string[]) {
     const output = lines.length === 0 ? "It printed nothing." : `Its last lines:\n  ${lines.join("\n  ")}`;
     super(
-      `${name} ${happened}. ${output}\nFix what its output reports, then run the demo again. ` +
-        "If the output does not help, report it with the versions of the system and of Node.",
+      `${name} ${problem}. ${output}\nFix the problem that the output reports, then run the demo again. ` +
+        "If the output does not help, report it together with the versions of the system and of Node.js.",
     );
     this.name = "ChildError";
   }
@@ -42,7 +42,7 @@ interface StartOptions<Ready> {
 
 /**
  * Starts a Node.js program and waits until it is ready.
- * @throws ChildError it ends first, or is not ready in time
+ * @throws ChildError if the program exits first, or is not ready in time
  */
 export async function startChild<Ready>(
   args: readonly string[],
@@ -52,11 +52,11 @@ export async function startChild<Ready>(
   const lines: string[] = [];
   let stopped = false;
   const died = new Promise<never>((_, reject) => {
-    const fail = (happened: string) => reject(new ChildError(name, happened, lines));
+    const fail = (problem: string) => reject(new ChildError(name, problem, lines));
     child.once("error", (error) => fail(`could not be started: ${error.message}`));
-    // "close" comes after the last line of the output.
+    // The event "close" follows the last line of the output.
     child.once("close", (code, signal) => {
-      if (!stopped) fail(`ended with ${signal === null ? `exit code ${code}` : `signal ${signal}`}`);
+      if (!stopped) fail(`exited with ${signal === null ? `exit code ${code}` : `signal ${signal}`}`);
     });
   });
   died.catch(() => {});
@@ -78,8 +78,8 @@ export async function startChild<Ready>(
   };
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const happened = `is not ready after ${READY_WITHIN / 1000} s`;
-    timer = setTimeout(() => reject(new ChildError(name, happened, lines)), READY_WITHIN);
+    const problem = `is not ready after ${READY_WITHIN / 1000} s`;
+    timer = setTimeout(() => reject(new ChildError(name, problem, lines)), READY_WITHIN);
   });
   try {
     return { process: child, ready: await Promise.race([isReady, died, late]), died, stop };

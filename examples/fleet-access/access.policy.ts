@@ -1,11 +1,11 @@
-// What must hold about access, whoever changes it: `gatehouse test examples/fleet-access`.
+// Tests of the access policy. Run them with: `gatehouse test examples/fleet-access`.
 import { expect, policyTest } from "@gatehouse-access/provider/policy";
 
 policyTest("contractors stay out of production", ({ access }) => {
   expect(access).not.toAllow({ key: "Contractor*", device: { tag: "prod" } });
 });
 
-policyTest("databases are for Ana alone", ({ access }) => {
+policyTest("only Ana can access databases", ({ access }) => {
   expect(access).not.toAllow({
     device: { tag: "database" },
     where: ({ key }) => !key.name.startsWith("Ana,"),
@@ -13,16 +13,16 @@ policyTest("databases are for Ana alone", ({ access }) => {
   expect(access).toAllow({ key: "Ana,*", login: "root", device: { tag: "database" } });
 });
 
-policyTest("nobody but Ana is root", ({ access }) => {
+policyTest("only Ana can log in as root", ({ access }) => {
   expect(access).not.toAllow({ login: "root", where: ({ key }) => !key.name.startsWith("Ana,") });
 });
 
-policyTest("deployments reach web servers", ({ access }) => {
+policyTest("deployments reach web servers but no databases", ({ access }) => {
   expect(access).toAllow({ key: "Deployment", login: "deploy", device: { name: "web-*" } });
   expect(access).not.toAllow({ key: "Deployment", device: { name: "db-*" } });
 });
 
-policyTest("the basics", ({ members, apiKeys, policy }) => {
+policyTest("basic rules hold", ({ members, apiKeys, policy }) => {
   expect(members).exactlyOneOwner();
   expect(members.filter(({ role }) => role === "administrator")).toSatisfy(
     (some) => some.length === 0,

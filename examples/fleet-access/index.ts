@@ -6,7 +6,7 @@ const key = (owner: string) => readFileSync(join(__dirname, "keys", `${owner}.pu
 const hosts = (role: string, count: number) =>
   Array.from({ length: count }, (_, index) => `${role}-${String(index + 1).padStart(2, "0")}`);
 
-// Devices are chosen by tag, so that a new one gets its access by getting its tags.
+// Keys select devices by tag, so that a new device gets its access from its tags.
 const tagged = (names: string[], tags: string[]) =>
   names.map((device) => new DeviceTags(device, { device, tags }));
 
@@ -57,7 +57,7 @@ new PublicKey("deploy", {
   filter: { hostname: "^(web|edge)-[0-9]+$" },
 });
 
-// Whatever its key says, nobody logs in on the device that is being looked into.
+// Denies all logins on a device under investigation, regardless of the keys.
 new FirewallRule("frozen", {
   action: "deny",
   priority: 100,
@@ -66,7 +66,7 @@ new FirewallRule("frozen", {
   filter: { hostname: "^edge-08$" },
 });
 
-// A namespace of its own for trials: whoever works there sees nothing of production.
+// A separate namespace for experiments. Its members do not see production.
 const staging = new Namespace("staging", {
   name: "fleet-staging",
   settings: { sessionRecord: true, connectionAnnouncement: "Staging. Break things here." },

@@ -95,7 +95,7 @@ it("kept, the service goes on and takes the login that was printed", SLOW, async
   const folder = temporaryFolder();
   const { code, output } = await demo(folder, "--keep");
   expect(code, output).toBe(0);
-  const [, url, username, password] = /goes on at (\S+); log in as (\S+) \/ (\S+)/.exec(output) ?? [];
+  const [, url, username, password] = /still running at (\S+)\. Log in as (\S+) \/ (\S+)/.exec(output) ?? [];
   const pid = Number(/kill (\d+);/.exec(output)?.[1]);
   try {
     const answer = await fetch(`${url}/api/login`, {
@@ -114,9 +114,9 @@ it("shows the last lines of an agent that does not start, and the remedy", SLOW,
   const { code, output } = await runDemo({ TMPDIR: folder, GATEHOUSE_AGENT_ALLOW_FORWARDING: "perhaps" });
   expect(code, output).toBe(1);
   expect(output).toContain(
-    "The demo failed: The agent of edge-01 ended with exit code 2. Its last lines:\n" +
+    "The demo failed: The agent of edge-01 exited with exit code 2. Its last lines:\n" +
       "  gatehouse-agent: --allow-forwarding: must be on or off\n" +
-      "Fix what its output reports, then run the demo again.",
+      "Fix the problem that the output reports, then run the demo again.",
   );
   expect(readdirSync(folder)).toEqual([]);
 });
@@ -138,7 +138,7 @@ it.runIf(process.platform === "linux")(
     });
     expect(code, output).toBe(1);
     expect(output).toMatch(
-      /The demo failed: The service ended with signal SIGKILL\. Its last lines:\n {2}\{/,
+      /The demo failed: The service exited with signal SIGKILL\. Its last lines:\n {2}\{/,
     );
     expect(readdirSync(folder)).toEqual([]);
   },

@@ -424,7 +424,7 @@ describe("a lock that a process left on a host of our name", () => {
       const refused = await (await ws.open()).up().catch((error: unknown) => error);
       expect(refused).toBeInstanceOf(LockedError);
       const { message } = refused as LockedError;
-      expect(message).toMatch(/pulumi cancel.*delete the file.*cannot be seen from here/s);
+      expect(message).toMatch(/pulumi cancel.*delete the file.*cannot check whether the process is alive/s);
       expect(message).toContain(path);
       expect(locks()).toHaveLength(1);
     }

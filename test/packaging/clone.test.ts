@@ -138,7 +138,7 @@ describe.skipIf(!gitOnPath || process.platform === "win32")(
           env: { ...env, PATH: pathWithoutSsh(join(folder, "programs")) },
         });
         expectDone(demo);
-        expect(demo.output).toContain("Skipped the logins: there is no ssh on the PATH.");
+        expect(demo.output).toContain("Skipped the logins: ssh is not on the PATH.");
       });
 
       it("npm run demo passes for an ordinary user, with a proxy and a HOME that is no folder", async ({

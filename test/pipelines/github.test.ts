@@ -134,7 +134,7 @@ describe.runIf(gitOnPath)(
       change(7, { ana: "^(root|deploy)$" });
       const first = await pushed(7);
       expect([first.code, first.log]).toEqual([0, expect.any(String)]);
-      expect(first.steps).toContain("Keep what was reviewed");
+      expect(first.steps).toContain("Upload the reviewed plan");
       expect(ours()).toHaveLength(1);
       expect(ours()[0]?.body).toMatch(
         /^<!-- gatehouse review access\/prod -->\n[\s\S]*gains login `deploy` on web-1/,
@@ -168,11 +168,11 @@ describe.runIf(gitOnPath)(
       expect(ours().find(({ number }) => number === 8)?.body).toContain(
         'the policy test "nobody is guest" fails',
       );
-      expect(run.steps).not.toContain("Keep what was reviewed");
+      expect(run.steps).not.toContain("Upload the reviewed plan");
       const apply = await merged(8);
       expect([apply.code, apply.log]).toEqual([
         1,
-        expect.stringContaining("with success; start this workflow by hand"),
+        expect.stringContaining("; start this workflow manually"),
       ]);
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
     });
@@ -197,7 +197,7 @@ describe.runIf(gitOnPath)(
 
     it("applies no push that was no pull request", async () => {
       const run = await job("apply", credentials.administrator, { event: "push", sha: "0".repeat(40) });
-      expect([run.code, run.log]).toEqual([1, expect.stringContaining("no pull request was merged as 000")]);
+      expect([run.code, run.log]).toEqual([1, expect.stringContaining("cannot find a pull request that was merged as 000")]);
     });
 
     it("opens one issue for drift, leaves it while nothing changes, and closes it", async () => {
@@ -217,7 +217,7 @@ describe.runIf(gitOnPath)(
       expect(issue).toMatchObject({
         login: BOT,
         state: "open",
-        title: "Access of policy/prod is not as declared",
+        title: "Drift of the access policy of policy/prod",
       });
       expect(issue?.body).toContain("backdoor");
 
@@ -246,7 +246,7 @@ describe.runIf(gitOnPath)(
     it("leaves the comment of an earlier push, and fails with 1, where nothing can be reviewed", async () => {
       change(10, { ana: "^(root|deploy)$" });
       const run = await pushed(10, { GATEHOUSE_API_KEY: "00000000-0000-4000-8000-000000000000" });
-      expect([run.code, run.steps]).toEqual([1, ["Name what is kept", "Review", "End as gatehouse did"]]);
+      expect([run.code, run.steps]).toEqual([1, ["Set the artifact's name", "Review", "Exit with the code of gatehouse"]]);
     });
   },
 );

@@ -94,12 +94,12 @@ describe("github.mjs", () => {
   it("has an issue for each program: one without drift closes no other's", async () => {
     const night = (program: string, code: string) => run(["issue", fileWith("## Drift"), program, code]);
     expect(await night("policy/prod", "2")).toMatchObject({ code: 0 });
-    expect(await night("lab/prod", "0")).toMatchObject({ code: 0, stdout: "No drift, and no issue.\n" });
+    expect(await night("lab/prod", "0")).toMatchObject({ code: 0, stdout: "No drift and no open issue.\n" });
     expect(await night("lab/prod", "2")).toMatchObject({ code: 0 });
     expect(await night("policy/prod", "0")).toMatchObject({ code: 0 });
     expect(github.issues.map(({ title, state }) => [title, state])).toEqual([
-      ["Access of policy/prod is not as declared", "closed"],
-      ["Access of lab/prod is not as declared", "open"],
+      ["Drift of the access policy of policy/prod", "closed"],
+      ["Drift of the access policy of lab/prod", "open"],
     ]);
   });
 });
@@ -128,14 +128,14 @@ describe("gitlab.mjs", () => {
 
   it("tries again what may be tried again, and says what the token needs", async () => {
     gitlab.refusals.push(503, 429);
-    expect(await note()).toMatchObject({ code: 0, stdout: "Made the note on !7\n", stderr: "" });
+    expect(await note()).toMatchObject({ code: 0, stdout: "Created the note on !7\n", stderr: "" });
     expect(await note()).toMatchObject({ code: 0, stdout: "Updated the note on !7\n" });
     expect(gitlab.notes).toEqual([
-      expect.objectContaining({ body: expect.stringContaining("_Of commit abc, by ") }),
+      expect.objectContaining({ body: expect.stringContaining("_Review of commit abc by ") }),
     ]);
     expect(await note({ CI_MERGE_REQUEST_SOURCE_BRANCH_SHA: "def" })).toMatchObject({ code: 0 });
     expect(gitlab.notes).toEqual([
-      expect.objectContaining({ body: expect.stringContaining("_Of commit def, by ") }),
+      expect.objectContaining({ body: expect.stringContaining("_Review of commit def by ") }),
     ]);
     gitlab.refusals.push(403);
     const refused = await note();

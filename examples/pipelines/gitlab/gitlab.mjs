@@ -1,5 +1,5 @@
-// Writes the note on a merge request. Needs Node.js 22, and nothing else. The token comes from GITLAB_TOKEN, and goes
-// nowhere but into the head of requests to CI_API_V4_URL.
+// Writes the note on a merge request. Requires only Node.js 22. The token comes from GITLAB_TOKEN, and is only sent
+// in the headers of requests to CI_API_V4_URL.
 import { readFileSync } from "node:fs";
 
 const { env } = process;
@@ -7,33 +7,34 @@ const [TRIES, TIME_LIMIT_MS, LONGEST_WAIT_S] = [4, 30_000, 60];
 const [command, file = ""] = process.argv.slice(2);
 
 try {
-  if (command !== "note") throw new Error(`there is no command ${command}`);
+  if (command !== "note") throw new Error(`unknown command ${command}`);
   await note();
 } catch (error) {
   console.error(`gitlab.mjs ${command}: ${error.message}`);
   process.exitCode = 1;
 }
 
-/** Makes the note, or updates the one that an earlier job made. */
+/** Creates the note, or updates the note of an earlier job. */
 async function note() {
-  if (!env.GITLAB_TOKEN) throw new Error("GITLAB_TOKEN is missing: a CI_JOB_TOKEN may write no notes");
+  if (!env.GITLAB_TOKEN)
+    throw new Error("GITLAB_TOKEN is missing. Set it, since a CI_JOB_TOKEN cannot write notes.");
   const review = readFileSync(file, "utf8");
   const [marker] = review.split("\n", 1);
-  // Of a pipeline for the merged result, CI_COMMIT_SHA is a commit that nobody finds.
+  // In a merged results pipeline, CI_COMMIT_SHA is an internal commit that users cannot find.
   const commit = env.CI_MERGE_REQUEST_SOURCE_BRANCH_SHA || env.CI_COMMIT_SHA;
-  const body = `${review}\n_Of commit ${commit}, by [this job](${env.CI_JOB_URL})._\n`;
+  const body = `${review}\n_Review of commit ${commit} by [this job](${env.CI_JOB_URL})._\n`;
   const { body: self } = await request("GET", "/user");
   const notes = `/projects/${env.CI_MERGE_REQUEST_PROJECT_ID}/merge_requests/${env.CI_MERGE_REQUEST_IID}/notes`;
-  // Anybody may write a note with the marker, and change it later: only one's own counts.
+  // Other users can copy the marker, so the author must match.
   const earlier = (await all(notes)).find(
     (one) => one.author.id === self.id && one.body.split(/\r?\n/, 1)[0] === marker,
   );
   if (earlier) await request("PUT", `${notes}/${earlier.id}`, { body });
   else await request("POST", notes, { body });
-  console.log(`${earlier ? "Updated" : "Made"} the note on !${env.CI_MERGE_REQUEST_IID}`);
+  console.log(`${earlier ? "Updated" : "Created"} the note on !${env.CI_MERGE_REQUEST_IID}`);
 }
 
-/** All pages of a list. */
+/** Returns all pages of a list. */
 async function all(path) {
   const found = [];
   for (let page = "1"; page !== ""; ) {
@@ -48,7 +49,7 @@ async function request(method, path, body) {
   for (let tried = 1; ; tried++) {
     const answer = await attempt(method, path, body);
     if (answer.status >= 200 && answer.status < 300) return answer;
-    // A POST whose answer was lost may have been done: the next one would do it twice.
+    // A POST without a response may have succeeded, so a retry could create a duplicate.
     const again =
       answer.status === 429 || (method !== "POST" && (answer.status >= 500 || answer.status === 0));
     if (!again || tried === TRIES) throw new Error(`${method} ${path}: ${reasonOf(answer)}`);
@@ -77,7 +78,7 @@ async function attempt(method, path, body) {
 }
 
 function reasonOf({ status, body }) {
-  const needs = "GITLAB_TOKEN needs the scope api, and the role Reporter or more in this project";
+  const needs = "GITLAB_TOKEN needs the scope api, and at least the role Reporter in this project";
   const isRefused = status === 401 || status === 403 || status === 404;
-  return [`${status || "no answer"}`, ...(isRefused ? [needs] : []), body].join("; ");
+  return [`${status || "no response"}`, ...(isRefused ? [needs] : []), body].join("; ");
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Looks for drift in a clone of the policy's repository, as it is on its main branch now. For a timer: it says nothing
-# unless the run itself fails; what was found, the webhook is told.
+# Checks for drift with the latest main branch in a clone of the policy's repository. For a timer: prints nothing unless
+# the run fails, and notifies the webhook of findings.
 #
 #   gatehouse-drift.sh [<file with settings>]
 #
-# Exit codes are those of gatehouse drift: 0 nothing, 2 something, 1 an error.
+# Exit codes, as of gatehouse drift: 0 = no drift, 2 = drift found, 1 = error.
 set -eu
 if [ $# -gt 0 ]; then
   set -a
@@ -12,10 +12,10 @@ if [ $# -gt 0 ]; then
   . "$1"
   set +a
 fi
-: "${POLICY:?is the folder of the clone}"
-[ -n "${TERRAFORM:-}" ] || : "${STACK:?is the name of the stack}"
+: "${POLICY:?is not set. Set it to the directory of the clone}"
+[ -n "${TERRAFORM:-}" ] || : "${STACK:?is not set. Set it to the name of the stack}"
 
-# systemd says where credentials are; cron does not.
+# systemd sets the directory of the credentials; cron does not.
 secrets=${CREDENTIALS_DIRECTORY:-/etc/gatehouse-drift/credentials}
 
 umask 077
@@ -23,7 +23,7 @@ temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
 log=$temporary/log
 
-# Where the secrets are, programs are told that need them, and no other command.
+# Passes the paths of the secrets only to the commands that need them.
 with_secrets() {
   GATEHOUSE_API_KEY_FILE="$secrets/api-key" GATEHOUSE_NOTIFY_URL_FILE="$secrets/webhook" \
     PULUMI_CONFIG_PASSPHRASE_FILE="$secrets/passphrase" "$@"
@@ -31,7 +31,7 @@ with_secrets() {
 
 drift() {
   cd "$POLICY"
-  # A run may have changed what Terraform, OpenTofu and gatehouse keep in the repository, which a pull would stop at.
+  # An earlier run may have changed files of Terraform, OpenTofu or gatehouse in the repository, which would block a pull.
   git reset --quiet --hard
   git clean --quiet --force -- .terraform.lock.hcl
   git pull --quiet --ff-only
@@ -44,16 +44,16 @@ drift() {
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
     set -- npx --no-install gatehouse drift . --stack "$STACK"
   fi
-  # Flags are several words.
+  # FLAGS contains several words.
   # shellcheck disable=SC2086
   with_secrets "$@" --notify "${NOTIFY:-slack}" ${FLAGS:-}
 }
 
 code=0
-# In a shell of its own, which set -e ends: in a function before || it would go on.
+# The function runs in a subshell, so that set -e is effective. In a function before ||, the shell ignores set -e.
 (set -eu; drift) >"$log" 2>&1 &
 child=$!
-# No other step begins, and no plan stays behind.
+# On a signal, starts no further step and deletes the plan.
 trap 'kill "$child" 2>/dev/null; exit 143' HUP INT TERM
 wait "$child" || code=$?
 case $code in

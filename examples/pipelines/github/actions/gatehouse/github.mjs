@@ -1,15 +1,15 @@
-// What the action asks of GitHub's API. Needs Node.js 22, and nothing else. The token comes from GITHUB_TOKEN, and goes
-// nowhere but into the head of requests to GITHUB_API_URL.
+// The action's requests to GitHub's API. Requires only Node.js 22. The token comes from GITHUB_TOKEN, and is only
+// sent in the headers of requests to GITHUB_API_URL.
 import { appendFileSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 
 const { env } = process;
 const [TRIES, TIME_LIMIT_MS, LONGEST_WAIT_S] = [4, 30_000, 60];
-/** How often, and after which seconds, GitHub is asked again for what it may not know yet. */
+/** Delays in seconds between repeated requests for a pull request that GitHub may not list yet. */
 const AGAIN_S = (env.GATEHOUSE_AGAIN_S ?? "2 4 8 16 30").split(" ").map(Number);
-const BY_HAND = "start this workflow by hand, which reviews and applies the branch as it is";
+const START_MANUALLY = "start this workflow manually to review and apply the branch";
 
-/** What a job must have under `permissions`, for the requests that it makes. */
+/** The permissions that a job needs for the requests of each command. */
 const NEEDS = {
   comment: "pull-requests: write",
   issue: "issues: write",
@@ -20,76 +20,85 @@ const commands = { comment, issue, "find-review": findReview };
 const [command = "", ...words] = process.argv.slice(2);
 
 try {
-  if (!Object.hasOwn(commands, command)) throw new Error(`there is no command ${command}`);
+  if (!Object.hasOwn(commands, command)) throw new Error(`unknown command ${command}`);
   await commands[command](...words);
 } catch (error) {
   console.error(`::error::github.mjs ${command}: ${error.message}`);
   process.exitCode = 1;
 }
 
-/** Makes the comment on the pull request, or updates the one that an earlier run of this job made. */
+/** Creates the comment on the pull request, or updates the comment of an earlier run of this job. */
 async function comment(file) {
   const { pull_request: pull } = JSON.parse(readFileSync(env.GITHUB_EVENT_PATH, "utf8"));
   const review = readFileSync(file, "utf8");
   const [marker] = review.split("\n", 1);
-  const body = `${review}\n_Of commit ${pull.head.sha}, by [this run](${runUrl()})._\n`;
+  const body = `${review}\n_Review of commit ${pull.head.sha} by [this run](${runUrl()})._\n`;
   const comments = await all(`/issues/${pull.number}/comments`);
   const earlier = comments.find((one) => isOurs(one, marker));
-  const made = earlier
-    ? await ask("PATCH", `/issues/comments/${earlier.id}`, { body })
-    : await ask("POST", `/issues/${pull.number}/comments`, { body });
-  console.log(`${earlier ? "Updated" : "Made"} ${made.html_url}`);
+  const saved = earlier
+    ? await send("PATCH", `/issues/comments/${earlier.id}`, { body })
+    : await send("POST", `/issues/${pull.number}/comments`, { body });
+  console.log(`${earlier ? "Updated" : "Created"} ${saved.html_url}`);
 }
 
-/** Opens an issue where there is drift and none is open, updates it when the drift is another, closes it when it is gone. */
+/**
+ * Opens an issue if there is drift, updates the open issue if the drift has changed, and closes it if there is no
+ * drift.
+ */
 async function issue(file, program, code) {
   const marker = `<!-- gatehouse drift ${program.replaceAll(/[^\w./-]/g, "_").replaceAll("--", "__")} -->`;
   const open = (await all("/issues?state=open")).find((one) => !one.pull_request && isOurs(one, marker));
   if (code === "0") {
-    if (!open) return console.log("No drift, and no issue.");
-    await ask("POST", `/issues/${open.number}/comments`, {
-      body: `The drift is gone, as [this run](${runUrl()}) saw.`,
+    if (!open) return console.log("No drift and no open issue.");
+    await send("POST", `/issues/${open.number}/comments`, {
+      body: `[This run](${runUrl()}) found no drift.`,
     });
-    await ask("PATCH", `/issues/${open.number}`, { state: "closed", state_reason: "completed" });
+    await send("PATCH", `/issues/${open.number}`, { state: "closed", state_reason: "completed" });
     return console.log(`Closed ${open.html_url}`);
   }
   const found = `${marker}\n${readFileSync(file, "utf8")}\n`;
   if (open && undated(open.body.replaceAll("\r\n", "\n")).startsWith(undated(found)))
-    return console.log(`As ${open.html_url} says.`);
-  const body = `${found}_Found by [this run](${runUrl()}). Where a policy test fails, its log says which._\n`;
-  const made = open
-    ? await ask("PATCH", `/issues/${open.number}`, { body })
-    : await ask("POST", "/issues", { title: `Access of ${program} is not as declared`, body });
-  console.log(`${open ? "Updated" : "Opened"} ${made.html_url}`);
+    return console.log(`The drift is unchanged: ${open.html_url}`);
+  const body = `${found}_Found by [this run](${runUrl()}). If a policy test fails, see the log of the run._\n`;
+  const saved = open
+    ? await send("PATCH", `/issues/${open.number}`, { body })
+    : await send("POST", "/issues", { title: `Drift of the access policy of ${program}`, body });
+  console.log(`${open ? "Updated" : "Opened"} ${saved.html_url}`);
 }
 
 /**
- * What of a report is of its run alone: where the service does not say who changed something, when it was first seen, which on
- * a new runner is now; and the number of the request that asked for it.
+ * Removes the parts of a report that differ in each run: the request id, and the time when a change was first seen. A
+ * report has this time if the service does not report the user, and on a new runner it is the current time.
  */
 function undated(report) {
   return report.replaceAll(/first seen [\d-]+ [\d:]+ UTC|request id [\w-]+/g, "");
 }
 
-/** Which run reviewed what is to be applied: that of the merged pull request's last commit, or, started by hand, this one. */
+/**
+ * Finds the run with the reviewed plan: the run for the merged pull request's last commit, or this run if started
+ * manually.
+ */
 async function findReview() {
   let id = env.GITHUB_RUN_ID;
   if (env.GITHUB_EVENT_NAME === "push") {
     const pull = await mergedPull();
-    if (!pull) throw new Error(`no pull request was merged as ${env.GITHUB_SHA}; ${BY_HAND}`);
+    if (!pull)
+      throw new Error(`cannot find a pull request that was merged as ${env.GITHUB_SHA}; ${START_MANUALLY}`);
     const workflow = basename(env.GITHUB_WORKFLOW_REF.split("@", 1)[0]);
     const query = `event=pull_request&status=success&head_sha=${pull.head.sha}`;
     const runs = await all(`/actions/workflows/${workflow}/runs?${query}`, "workflow_runs");
     const [latest] = runs.toSorted((one, other) => other.id - one.id);
     if (!latest)
-      throw new Error(`no run has reviewed ${pull.head.sha} of #${pull.number} with success; ${BY_HAND}`);
+      throw new Error(
+        `cannot find a successful review of ${pull.head.sha} of #${pull.number}; ${START_MANUALLY}`,
+      );
     console.log(`#${pull.number} was reviewed by ${latest.html_url}`);
     id = latest.id;
   }
   appendFileSync(env.GITHUB_OUTPUT, `run-id=${id}\n`);
 }
 
-/** The pull request that was merged as this commit; GitHub knows it only some time after the push. */
+/** Returns the pull request that was merged as this commit. GitHub lists it only some time after the push. */
 async function mergedPull() {
   for (const seconds of [...AGAIN_S, undefined]) {
     const pulls = await all(`/commits/${env.GITHUB_SHA}/pulls`);
@@ -99,7 +108,7 @@ async function mergedPull() {
   }
 }
 
-/** Anybody may write a comment with the marker, and change it later: only one's own counts. */
+/** Returns true for a comment or issue of this action. Other users can copy the marker, so the author must match. */
 function isOurs({ user, body }, marker) {
   return user?.login === env.AUTHOR && body?.split(/\r?\n/, 1)[0] === marker;
 }
@@ -108,7 +117,7 @@ function runUrl() {
   return `${env.GITHUB_SERVER_URL}/${env.GITHUB_REPOSITORY}/actions/runs/${env.GITHUB_RUN_ID}`;
 }
 
-/** All pages of a list. */
+/** Returns all pages of a list. */
 async function all(path, field) {
   const found = [];
   const next = new URL(repositoryUrl(path));
@@ -121,7 +130,7 @@ async function all(path, field) {
   }
 }
 
-async function ask(method, path, body) {
+async function send(method, path, body) {
   return (await request(method, repositoryUrl(path), body)).body;
 }
 
@@ -132,7 +141,8 @@ function repositoryUrl(path) {
 async function request(method, url, body) {
   for (let tried = 1; ; tried++) {
     const answer = await attempt(method, url, body);
-    // A POST whose answer was lost may have been done: the next one would do it twice. A limit has done nothing.
+    // A POST without a response may have succeeded, so a retry could create a duplicate. A rate limit rejects the
+    // request.
     const isLimit = answer.status === 429 || (answer.status === 403 && answer.retryAfter);
     const again = isLimit || (method !== "POST" && (answer.status >= 500 || answer.status === 0));
     if (answer.status >= 200 && answer.status < 300) return answer;
@@ -172,5 +182,7 @@ async function attempt(method, url, body) {
 
 function reasonOf({ status, body }) {
   const needs = `the job needs the permissions ${NEEDS[command]}`;
-  return [`${status || "no answer"}`, ...(status === 403 || status === 404 ? [needs] : []), body].join("; ");
+  return [`${status || "no response"}`, ...(status === 403 || status === 404 ? [needs] : []), body].join(
+    "; ",
+  );
 }
