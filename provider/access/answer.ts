@@ -187,7 +187,7 @@ export interface AccessGrant {
   readonly addresses: readonly string[];
   /** Id of the rule that allows the access; null if no rule matches, since the default is to allow. */
   readonly rule: string | null;
-  /** Uids. */
+  /** Uids of the devices. */
   readonly devices: readonly string[];
 }
 

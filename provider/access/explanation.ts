@@ -130,7 +130,7 @@ function aspects({ action, username, sourceIp, filter }: AccessRule): string {
 
 const mark = (admits: boolean) => (admits ? "admits" : "refuses");
 
-/** The part of all logins that an invalid pattern matches. */
+/** The number of logins, addresses or devices that an invalid pattern matches: all or none. */
 type Quantifier = "every" | "no";
 
 const isForAll = (pattern: string) => pattern === "" || pattern === ".*";

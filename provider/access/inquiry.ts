@@ -219,9 +219,9 @@ export interface AccessView {
   readonly inquiry: AccessInquiry;
   /** Evaluates only {@link devices}, since a decision about one device does not depend on other devices. */
   readonly access: Access;
-  /** By name. */
+  /** Sorted by name. */
   readonly devices: readonly AccessDevice[];
-  /** By name. */
+  /** Sorted by name. */
   readonly keys: readonly AccessKey[];
   /** Sorted. If the inquiry has login names or addresses, only these are evaluated. */
   readonly domain: AccessDomain;

@@ -221,7 +221,7 @@ function alternativesIn(pattern: string): string[] | undefined {
     const isOuter = (index === 0 && token === "(") || (isLast && token === ")");
     if (token === "(" || token === "[") depth += 1;
     if (token === ")" || token === "]") depth -= 1;
-    // The first group ends before the pattern does.
+    // The first group ends before the pattern ends, so the pattern is not a single group of alternatives.
     if (depth === 0 && !isLast) return [inner];
     if (isOuter) continue;
     if (depth === 1 && token === "|") parts.push("");

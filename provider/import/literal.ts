@@ -35,7 +35,7 @@ const WIDTH = 110;
  */
 export const quoted = (text: string): string => escaped(JSON.stringify(text));
 
-/** Escapes such characters in JSON, each UTF-16 code unit as `\uXXXX`. */
+/** Escapes characters that can hide or reorder text in JSON, as `\uXXXX` for each UTF-16 code unit. */
 const escaped = (json: string): string =>
   escaping(json, (char) =>
     char
@@ -44,7 +44,10 @@ const escaped = (json: string): string =>
       .join(""),
   );
 
-/** Returns a value as the text of a JSON file, with the same escapes. @param indent number of spaces for each level */
+/**
+ * Returns a value as the text of a JSON file, escaped like {@link quoted}.
+ * @param indent number of spaces for each level
+ */
 export const jsonText = (value: unknown, indent: number): string =>
   `${JSON.stringify(value, null, indent).split("\n").map(escaped).join("\n")}\n`;
 

@@ -83,8 +83,8 @@ export function named(
 }
 
 /**
- * Names resources of all kinds like {@link named}. @param takenOf returns the names of the program's resources of a
- * kind
+ * Names resources of all kinds like {@link named}.
+ * @param takenOf returns the names of the program's resources of a kind
  */
 export const namedByKind = (
   objects: readonly Declarable[],

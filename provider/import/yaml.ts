@@ -18,7 +18,7 @@ export function yamlFiles(
 ): ProgramFile[] {
   const objects = kinds.flatMap((kind) => kind.objects.map((object) => ({ ...object, kind })));
   const shared = sharedValues(objects.map(({ inputs }) => inputs));
-  // Resources and variables of a program share one namespace of names.
+  // Resources and variables of a program must have different names.
   const uniqueKey = uniqueNames({ taken: [...shared.values()].map(({ name }) => name) });
   const resources = objects.map(({ kind, resource, inputs }) => {
     const properties = withShared(inputs, shared, ({ name }) => new Code(`\${${name}}`));

@@ -23,7 +23,7 @@ interface Judgment {
   readonly counterexamples?: readonly PolicyCounterexample[];
   readonly cases?: number;
   readonly lookedAt?: LookedAt;
-  /** Why the assertion holds for every policy; undefined if it does not. */
+  /** The reason if the assertion holds for every policy; otherwise undefined. */
   readonly vacuous?: string | undefined;
 }
 

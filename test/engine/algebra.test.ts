@@ -188,7 +188,7 @@ test("nodeargs are split like a shell does", () => {
     "e f",
     "",
   ]);
-  expect(() => splitWords("'open")).toThrow(/not closed/);
+  expect(() => splitWords("'open")).toThrow(/unclosed quote/);
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1 })), (words) => {
       const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");

@@ -40,10 +40,10 @@ test.each<[string, Step, Step, string]>([
     "a field less",
     step("update", login("^root$"), filter({})),
     step("update", filter({})),
-    "username is not",
+    "username differs",
   ],
   ["a change", step("same"), step("update", login("^.*$")), "the plan has same, but the run needs update"],
-  ["a replacement", step("update", login(UNKNOWN)), step("replace", login("a")), "it would be replace"],
+  ["a replacement", step("update", login(UNKNOWN)), step("replace", login("a")), "the run needs replace"],
   [
     "another value beside what was not known",
     step("update", filter(UNKNOWN), login("^root$")),

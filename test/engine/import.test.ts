@@ -74,7 +74,7 @@ describe("the option import, with the embedded engine", () => {
     ws.place("x-1", { label: "x", size: 1, password: "old" });
     declare("x-1", { label: "x", size: 2, password: "old" });
     const why = await failure();
-    expect(why).toContain("size is 1, the program says 2");
+    expect(why).toContain("size is 1, but 2 in the program");
     expect(why).not.toContain("label is");
     expect(ws.names()).toEqual([]);
     expect(ws.calls()).toEqual([]);
@@ -102,10 +102,10 @@ describe("the option import, with the embedded engine", () => {
 
   test("fails where there is no such object, or it cannot be read for an import", async () => {
     declare("nowhere-1", {});
-    expect(await failure()).toContain('there is no object with the id "nowhere-1"');
+    expect(await failure()).toContain('no object has the id "nowhere-1"');
     ws.place("a-1", { label: "a", blind: true });
     declare("a-1", {});
-    expect(await failure()).toContain("or one that gives no inputs");
+    expect(await failure()).toContain("or read returns no inputs");
     expect(ws.names()).toEqual([]);
   });
 

@@ -51,9 +51,11 @@ describe.each(engines)(
         const reads = command === "preview" || command === "drift";
         const output = await run(command, ...(reads ? [] : ["--yes"]));
         expect(output.match(/while updating the Thing a/g)).toHaveLength(1);
-        expect(output).toMatch(/while updating the Thing a: .*gatehouse refresh/);
+        expect(output).toMatch(/while updating the Thing a\. .*gatehouse refresh/);
         expect(output.match(/while creating the Thing ghost/g)).toHaveLength(1);
-        expect(output).toMatch(/while creating the Thing ghost: .*gatehouse refresh --clear-pending-creates/);
+        expect(output).toMatch(
+          /while creating the Thing ghost\. .*gatehouse refresh --clear-pending-creates/,
+        );
         expect(left()).toEqual(reads ? ["updating a", "creating ghost"] : ["creating ghost"]);
       }
       await run("refresh", "--yes", "--clear-pending-creates");

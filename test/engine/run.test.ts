@@ -316,7 +316,7 @@ test("the embedded engine refuses a state with resources of a plugin, and says w
     ...["package", "explicit-provider", "package"],
   ]);
   expect((error as UnsupportedError).message).toMatch(
-    /ana \(gatehouse:index:PublicKey, in the state\): resources of plugins[\s\S]*install the Pulumi CLI: https:/,
+    /ana \(gatehouse:index:PublicKey, in the state\): resources of plugins[\s\S]*install the Pulumi CLI, see https:/,
   );
 });
 

@@ -170,10 +170,7 @@ describe.runIf(gitOnPath)(
       );
       expect(run.steps).not.toContain("Upload the reviewed plan");
       const apply = await merged(8);
-      expect([apply.code, apply.log]).toEqual([
-        1,
-        expect.stringContaining("; start this workflow manually"),
-      ]);
+      expect([apply.code, apply.log]).toEqual([1, expect.stringContaining("; start this workflow manually")]);
       expect(await usernames()).toEqual({ ana: "^(root|ops)$" });
     });
 
@@ -197,7 +194,10 @@ describe.runIf(gitOnPath)(
 
     it("applies no push that was no pull request", async () => {
       const run = await job("apply", credentials.administrator, { event: "push", sha: "0".repeat(40) });
-      expect([run.code, run.log]).toEqual([1, expect.stringContaining("cannot find a pull request that was merged as 000")]);
+      expect([run.code, run.log]).toEqual([
+        1,
+        expect.stringContaining("cannot find a pull request that was merged as 000"),
+      ]);
     });
 
     it("opens one issue for drift, leaves it while nothing changes, and closes it", async () => {
@@ -246,7 +246,10 @@ describe.runIf(gitOnPath)(
     it("leaves the comment of an earlier push, and fails with 1, where nothing can be reviewed", async () => {
       change(10, { ana: "^(root|deploy)$" });
       const run = await pushed(10, { GATEHOUSE_API_KEY: "00000000-0000-4000-8000-000000000000" });
-      expect([run.code, run.steps]).toEqual([1, ["Set the artifact's name", "Review", "Exit with the code of gatehouse"]]);
+      expect([run.code, run.steps]).toEqual([
+        1,
+        ["Set the artifact's name", "Review", "Exit with the code of gatehouse"],
+      ]);
     });
   },
 );

@@ -63,7 +63,7 @@ describe("the table", () => {
     expect(stdout).toContain(
       "4 login names (from patterns and 1 recent session): deploy, root, seen, someone; ",
     );
-    expect(stdout).toContain("192.0.2.1, 198.51.100.4, 203.0.113.1; 192.0.2.1 stands for every address");
+    expect(stdout).toContain("192.0.2.1, 198.51.100.4, 203.0.113.1; 192.0.2.1 represents all addresses");
   });
 
   test("is of the devices, keys, login names and addresses that are asked about", () => {
@@ -158,7 +158,7 @@ describe("--explain", () => {
       "admits the device web-5 (tagged prod, web): the key allows devices tagged prod",
     );
     const rules = stdout.split("\n").filter((line) => /^ {2}\d/.test(line));
-    expect(rules.map((line) => line.slice(0, line.indexOf(". It is")))).toEqual([
+    expect(rules.map((line) => line.slice(0, line.indexOf(". Conditions:")))).toEqual([
       "  1 (deny, priority 100) does not match: address differs (everything else matches)",
       "  4 (deny, priority 90) does not match: inactive (everything else matches)",
       "  2 (allow, priority 50) does not match: login differs (everything else matches)",
@@ -250,7 +250,7 @@ test.each<[AccessFlags, AccessFormat, RegExp]>([
   [{ from: ["fe80::1%eth0"] }, "text", /^--from: must be/],
   [{ login: [""] }, "text", /^--login: must not be empty/],
   [{ explain: true }, "csv", /^--explain: cannot be combined with --csv/],
-  [{ explain: true, login: ["a", "b"] }, "text", /^--explain: takes one --login/],
+  [{ explain: true, login: ["a", "b"] }, "text", /^--explain: allows at most one --login/],
 ])("%j as %s is an error that names the flag", (flags, format, message) => {
   expect(() => ask(flags, format)).toThrow(message);
 });

@@ -158,9 +158,8 @@ export function conclude(settings: RunSettings, pass: Pass, outcome: Outcome, pl
 /**
  * Runs the program and applies its resources. A dry run only plans the changes. Before that, reads all objects with the
  * option `refresh`, and otherwise only the objects of pending operations of an earlier run.
- * @throws UnsupportedError, ProjectError; EngineError if targets match no resource, the run deviates from a held
- * plan, or
- *   the provider does not start
+ * @throws UnsupportedError, ProjectError; EngineError if targets match no resource, the run deviates from a held plan,
+ *   or the provider does not start
  */
 export async function deployPass(
   settings: RunSettings,
@@ -244,7 +243,7 @@ async function settlePass(settings: RunSettings, pass: Pass, targets: TargetOpti
     pass,
     { target: left.map(({ resource }) => resource.urn) },
     ({ urn }, error) => {
-      const message = `The object could not be read (${error.message}), so its state is unknown. ${REMEDY}.`;
+      const message = `The object could not be read (${error.message}), so its state is unknown; ${REMEDY}.`;
       log.diagnostic({ severity: "warning", message, urn });
     },
   );

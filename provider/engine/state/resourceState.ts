@@ -163,13 +163,13 @@ export function withDependents(
 
 /** The remedy for a pending operation that no run can resolve. */
 export const REMEDY =
-  "Check whether the object exists, then run `gatehouse refresh --clear-pending-creates` to remove the pending operation";
+  "check whether the object exists, then run `gatehouse refresh --clear-pending-creates` to remove the pending operation";
 
 /** Returns the warning that a run was stopped while an operation was in flight, with the remedy. */
 export function pendingWarning(type: PendingOperation["type"], urn: string): Diagnostic {
   const advice =
     type === "creating"
-      ? `It is unknown whether the object was created. If the next creation does not resolve this: ${REMEDY}.`
+      ? `It is unknown whether the object was created. If the next creation does not resolve this, ${REMEDY}.`
       : "It is unknown whether the operation was finished. Run `gatehouse refresh` to check.";
   const message = `An earlier run was stopped while ${type} the ${typeName(urnType(urn))} ${urnName(urn)}. ${advice}`;
   return { severity: "warning", message, urn };

@@ -129,7 +129,7 @@ export class TakenEntries {
     for (const entry of entries) if (!entry.state.delete) this.#olds.set(entry.state.urn, entry);
   }
 
-  /** Returns the former URN of a resource that has another URN in the state. */
+  /** Returns the URN in the state of a resource that has a new URN in the program. */
   formerUrn(urn: string): string | undefined {
     return this.#formerUrns.get(urn);
   }
