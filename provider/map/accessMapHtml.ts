@@ -162,7 +162,7 @@ ${column("devices", "Devices by tag", "+ − keys", "No device matches the filte
 group or to go to the first device of a key, and Left to go back. Press Enter to select, and Escape to clear the
 selection.</p>
 <section class="list" aria-labelledby="list-head">
-<h2 id="list-head">As a table</h2>
+<h2 id="list-head">Table</h2>
 <div id="list-body"></div>
 <button type="button" id="list-more" hidden>Show 100 more</button>
 </section>

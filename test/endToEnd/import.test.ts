@@ -198,7 +198,7 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
       const refused = await run(["import", "--out", outFolder(), ...flags]);
       expect([refused.code, refused.stderr]).toEqual([
         1,
-        expect.stringMatching(/^error: .*--?stack|cannot be/),
+        expect.stringMatching(/^error: .*--?stack|is not a valid stack name/),
       ]);
     }
   });

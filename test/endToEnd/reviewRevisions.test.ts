@@ -239,7 +239,7 @@ describe.each(engines)(
       ["no commit", ["--base", "mian"], '--base: git cannot find the commit "mian"'],
       ["a file", ["--base", "main:readme.txt"], '--base: git cannot find the commit "main:readme.txt"'],
       ["an option of git", ["--base=--output=x"], '--base must be a commit, branch or tag, not "--output=x"'],
-      ["no commit as head", ["--base", "main", "--head", ""], "--head is a commit, branch or tag"],
+      ["no commit as head", ["--base", "main", "--head", ""], "--head must be a commit, branch or tag"],
       ["a head alone", ["--head", "main"], "--head is the revision to compare with --base"],
       ["a base that fails", ["--base", "broken"], "In the base revision broken ("],
       ["a base without the program", ["--base", "nothing"], "infra/policy does not exist in this revision"],

@@ -65,7 +65,10 @@ describe("github.mjs", () => {
       code: 0,
       stdout: expect.stringMatching(/^Opened/),
     });
-    expect(await night("2026-11-25 03:17")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^As/) });
+    expect(await night("2026-11-25 03:17")).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^The drift is unchanged/),
+    });
     expect(github.issues).toHaveLength(1);
   });
 

@@ -212,7 +212,7 @@ interface LockContent extends ProcessIdentity {
   readonly program?: string;
 }
 
-interface FoundLock {
+interface LockFile {
   readonly path: string;
   readonly content: LockContent;
   /** True if the lock belongs to a gatehouse process of this machine that has ended. */
@@ -223,9 +223,9 @@ interface FoundLock {
   readonly hiddenOwn: boolean;
 }
 
-export async function findLocks(folder: string): Promise<FoundLock[]> {
+export async function findLocks(folder: string): Promise<LockFile[]> {
   const names = (await ifThere(readdir(folder))) ?? [];
-  const found: FoundLock[] = [];
+  const found: LockFile[] = [];
   for (const name of names.filter((entry) => entry.endsWith(".json"))) {
     const path = join(folder, name);
     let content: LockContent;
@@ -277,7 +277,7 @@ export async function takeLock(folder: string): Promise<{ release(): Promise<voi
   return { release: () => removeIfThere(path) };
 }
 
-export async function removeLocks(locks: readonly FoundLock[]): Promise<void> {
+export async function removeLocks(locks: readonly LockFile[]): Promise<void> {
   for (const lock of locks) {
     await removeIfThere(lock.path);
     await removeIfThere(`${lock.path}.attrs`);
