@@ -238,7 +238,7 @@ describe.runIf(gitOnPath)(
       expect(issue).toMatchObject({ state: "closed" });
       expect(github.comments.at(-1)).toMatchObject({
         number: issue?.number,
-        body: expect.stringContaining("gone"),
+        body: expect.stringContaining("found no drift"),
       });
       expect(planted).toMatchObject({ state: "open", body: expect.stringMatching(/hm$/) });
     });

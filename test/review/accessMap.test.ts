@@ -79,7 +79,7 @@ describe("what it shows", { tags: ["long"] }, () => {
   it("a change of nothing", async () => {
     const page = await shown(accessMapData(example.after, example.after, meta));
     expect(await page.locator("#card-gained").textContent()).toBe("No key gains access");
-    expect(await details(page)).toContain("Nobody gains or loses anything");
+    expect(await details(page)).toContain("No key gains or loses access");
   });
 
   it("an estate without anything", async () => {
