@@ -5,15 +5,15 @@ import { dirname, join } from "node:path";
 const folder = dirname(createRequire(import.meta.url).resolve("@gatehouse-access/provider/package.json"));
 
 /**
- * The absolute path of a file of this package, the same whether the calling module runs compiled or from its source.
- * @param path below the package's folder
+ * Returns the absolute path of a file of this package. The path is the same for compiled code and sources.
+ * @param path relative to the package's folder
  */
 export const packageFile = (path: string): string => join(folder, path);
 
-/** What this package says of itself. */
+/** The fields of this package's `package.json` that are used. */
 interface Manifest {
   readonly version: string;
-  /** The packages that programs need beside it, and the releases of them. */
+  /** The packages that programs need in addition, and their versions. */
   readonly peerDependencies: Readonly<Record<string, string>>;
 }
 

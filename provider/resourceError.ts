@@ -1,28 +1,28 @@
 import { errorText, type FieldPath, GatehouseError } from "@gatehouse-access/sdk/errors";
 import type { ResourceErrorCode } from "./errorCodes.ts";
 
-/** A part of a message that each front end writes in its own words. */
+/** A part of a message that each front end writes with its own terms. */
 export type Term =
-  /** An input or output, and the value that the program gives it. */
+  /** An input or output, and the value that the program sets. */
   { readonly field: string; readonly value?: unknown } | { readonly phrase: keyof typeof PHRASES };
 
-/** A message as data: text that stays as it is, such as a user's, and terms. */
+/** A message as data: literal text and terms. */
 export type Message = readonly (string | Term)[];
 
-/** How a front end writes terms. */
+/** The function that writes a term for a front end. */
 export type Words = (term: Term) => string;
 
 const PHRASES = {
-  elsewhere: "made by hand or by another program",
-  inTurn: "by an up of its own",
-  takeOver: "to take it over",
+  elsewhere: "created manually or by another program",
+  inTurn: "in a separate up",
+  adopt: "to adopt it",
   refresh: "run with --refresh",
   ofThisProgram: "resource of this program",
   ofTheProgram: "resource of the program",
   dependsOn: "dependsOn",
 } as const;
 
-/** The phrases of a front end, in place of Pulumi's. */
+/** The phrases of a front end, which replace Pulumi's. */
 export type Phrases = Readonly<Record<keyof typeof PHRASES, string>>;
 
 const pulumiWords: Words = (term) => {
@@ -30,7 +30,7 @@ const pulumiWords: Words = (term) => {
   return term.value === undefined ? term.field : `${term.field}: ${JSON.stringify(term.value)}`;
 };
 
-/** A template as a message. */
+/** Creates a message from a template. */
 export const said = (
   strings: TemplateStringsArray,
   ...values: readonly (string | number | Term | Message)[]
@@ -46,7 +46,7 @@ const textOf = (message: Message, words: Words): string =>
 /** An error of a resource as data. */
 export interface ResourceFault {
   readonly code: ResourceErrorCode;
-  /** The input that is at fault, with the path inside its value; undefined where no input is. */
+  /** The invalid input, with the path inside its value. Undefined if no input is invalid. */
   readonly field?: FieldPath | undefined;
   /** The value of the field, unless it is secret. */
   readonly value?: unknown;
@@ -54,18 +54,18 @@ export interface ResourceFault {
   readonly remedy?: Message | undefined;
 }
 
-/** Thrown when a resource cannot be created, changed or found as declared. Its own text is in Pulumi's words. */
+/** Thrown when a resource cannot be created, changed or found as declared. The error's own text uses Pulumi's terms. */
 export class ResourceError extends GatehouseError {
   override readonly name: string = "ResourceError";
   readonly fault: ResourceFault;
 
-  /** @param resource name of the definition */
+  /** @param resource the name of the definition */
   constructor(resource: string, fault: ResourceFault, options?: ErrorOptions) {
     super({ ...written(fault, pulumiWords), code: fault.code, resource }, options);
     this.fault = fault;
   }
 
-  /** Detail and remedy in the words of a front end. */
+  /** Returns the detail and the remedy with the terms of a front end. */
   textIn(words: Words): string {
     return errorText({ ...written(this.fault, words), code: this.code, field: undefined });
   }

@@ -7,30 +7,30 @@ export const DYNAMIC_PROVIDER_TYPE = "pulumi:providers:pulumi-nodejs";
 /** The type of the plugin's provider instances. */
 export const OWN_PROVIDER_TYPE = "pulumi:providers:gatehouse";
 
-/** How the types of this package's dynamic resources begin. */
+/** The prefix of the types of this package's dynamic resources. */
 export const OWN_DYNAMIC = "pulumi-nodejs:dynamic/gatehouse:";
 
-/** How the types of the plugin's resources, which are the same ones, and its functions begin. */
+/** The prefix of the types of the plugin's resources and functions. The resources are the same as the dynamic ones. */
 export const OWN_PLUGIN = "gatehouse:index:";
 
 /**
- * The type of the resource by which the dynamic provider tells states apart: the plugin has its instances for that.
- * Programs do not declare it themselves.
+ * The type of the resource with which the dynamic provider distinguishes states. The plugin uses its provider
+ * instances instead. Programs do not declare this resource.
  */
 export const STATE_IDENTITY_TYPE = `${OWN_DYNAMIC}StateIdentity`;
 
-/** The resource's name: the last part of its URN. */
+/** Returns the resource's name: the last part of its URN. */
 export function urnName(urn: string): string {
   const parts = urn.split("::");
   return parts.slice(3).join("::");
 }
 
-/** The types of the resource's parents and its own, divided by `$`. */
+/** Returns the types of the resource's parents and its own type, separated by `$`. */
 export function urnQualifiedType(urn: string): string {
   return urn.split("::")[2] ?? "";
 }
 
-/** The resource's own type. */
+/** Returns the resource's own type. */
 export function urnType(urn: string): string {
   return urnQualifiedType(urn).split("$").at(-1) ?? "";
 }
@@ -40,7 +40,10 @@ export function urnScope(urn: string): { stack: string; project: string } {
   return { stack: head.slice("urn:pulumi:".length), project };
 }
 
-/** The URN of a resource. @param parent URN of its parent; empty, or that of the stack itself, for none */
+/**
+ * Returns the URN of a resource.
+ * @param parent URN of its parent; empty or the URN of the stack for no parent
+ */
 export function makeUrn(stack: string, project: string, parent: string, type: string, name: string): string {
   const parentType = parent === "" ? "" : urnQualifiedType(parent);
   const prefix = parentType === "" || parentType === STACK_TYPE ? "" : `${parentType}$`;
@@ -51,28 +54,29 @@ export function isDynamicType(type: string): boolean {
   return type.startsWith("pulumi-nodejs:");
 }
 
-/** Which of this package's resources a type is, dynamic or of the plugin; undefined for types of other packages. */
+/** Returns the name of this package's resource for a dynamic or plugin type. Undefined for types of other packages. */
 export function ownTypeName(type: string): string | undefined {
   const own = [OWN_DYNAMIC, OWN_PLUGIN].find((prefix) => type.startsWith(prefix));
   return own && type.slice(own.length);
 }
 
-/** A type as people know it: that of a dynamic or own resource is the name of its class, others stay whole. */
+/** Returns the display form of a type: the class name for dynamic and own resources, the full type for others. */
 export function typeName(type: string): string {
   const isDynamic = type.startsWith("pulumi-nodejs:dynamic") || type === STACK_TYPE;
   return ownTypeName(type) ?? (isDynamic ? type.slice(type.lastIndexOf(":") + 1) : type);
 }
 
-/** The URN in a reference to a provider instance, which is `urn::id`. */
+/** Returns the URN in a reference to a provider instance, which has the form `urn::id`. */
 export const urnOfProvider = (reference: string): string => reference.slice(0, reference.lastIndexOf("::"));
 
 /**
- * True where a URN names the provider instance of resources whose program names none. Engines call it `default`, with
- * the version of the plugin behind it; any other name is of an instance that a program makes.
+ * Returns true if a URN refers to the default provider instance, which resources without an explicit provider use.
+ * Engines call it `default`, followed by the version of the plugin. Any other name belongs to an instance that a
+ * program creates.
  */
 export const isDefaultInstance = (urn: string): boolean => /^default(_\d+_\d+_\d+.*)?$/.test(urnName(urn));
 
-/** A set of URNs, some of them given by wildcards. */
+/** A set of URNs and URN patterns with wildcards. */
 export class UrnPatterns {
   readonly #urns: ReadonlySet<string>;
   readonly #globs: RegExp[];

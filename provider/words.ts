@@ -1,44 +1,44 @@
 import type { AccessKey, AccessRule } from "@gatehouse-access/sdk/policy";
 
-/** Most names or addresses that {@link listText} shows. */
+/** The maximum number of names or addresses that {@link listText} shows. */
 const LIST_MAX = 4;
-/** Characters of a fingerprint that are enough to tell keys apart. */
+/** The number of characters of a fingerprint that distinguish keys. */
 const FINGERPRINT_WIDTH = 11;
 
-/** The first few texts, and how many more there are, for a table: `a, b, c, d, 3 more`. */
+/** Returns the first few texts and the number of further ones, for a table: `a, b, c, d, 3 more`. */
 export function listText(texts: readonly string[]): string {
   const more = texts.length - LIST_MAX;
   return [...texts.slice(0, LIST_MAX), ...(more > 0 ? [`${more} more`] : [])].join(", ");
 }
 
-/** The first texts, and how many more there are, for a sentence: `a, b and 3 more`. */
+/** Returns the first texts and the number of further ones, for a sentence: `a, b and 3 more`. */
 export function firstOf(texts: readonly string[], most: number): string {
   const more = texts.length - most;
   return `${texts.slice(0, most).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** `1 key`, `2 keys`. */
+/** Returns a count with its noun: `1 key`, `2 keys`. */
 export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
-/** A key's name with the beginning of its fingerprint, since several keys may have one name. */
+/** Returns a key's name with the first characters of its fingerprint, since several keys may share a name. */
 export const keyText = ({ name, fingerprint }: AccessKey): string =>
   `${name} (${fingerprint.slice(0, FINGERPRINT_WIDTH)}…)`.trimStart();
 
-/** `12 (allow, priority 7)`. */
+/** Returns the text of a rule: `12 (allow, priority 7)`. */
 export const ruleText = ({ id, action, priority }: Pick<AccessRule, "id" | "action" | "priority">): string =>
   `${id} (${action}, priority ${priority})`;
 
-/** Made by the first comparison: that takes 20 ms, for which commands that order nothing need not wait. */
+/** Created by the first comparison. The creation takes 20 ms, which commands that sort nothing do not need. */
 let collator: Intl.Collator | undefined;
 
-/** Orders texts as people do, with numbers in them by value, and in the same way on every machine. */
+/** Compares texts in natural order: numbers in them are compared by value. The order is the same on every machine. */
 export function byText(left: string, right: string): number {
   collator ??= new Intl.Collator("en", { numeric: true });
-  // The collator takes some different texts as equal.
+  // The collator treats some different texts as equal.
   return collator.compare(left, right) || (left < right ? -1 : left > right ? 1 : 0);
 }
 
-/** Orders things by their texts: by the first one, and where that is equal, by the next one. */
+/** Returns a comparison of items by several texts: the first text that differs decides. */
 export const byTexts =
   <T>(...textsOf: readonly ((item: T) => string)[]) =>
   (left: T, right: T): number => {
@@ -50,24 +50,27 @@ export const byTexts =
   };
 
 /**
- * What has no shape of its own: control and format characters, which could move the cursor or turn the direction of
- * writing, separators of lines, what has no width, halves of characters, and what is no character.
+ * The characters without a visible shape: control and format characters, which can move the cursor or change the
+ * writing direction, line separators, zero-width characters, unpaired surrogates and noncharacters.
  */
 const UNSEEN =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu;
 
-/** The text with an escape in place of each character that a reader would not see, or that could steer an editor. */
+/**
+ * Replaces each invisible character in a text with an escape. Such characters can mislead a reader or control an
+ * editor.
+ */
 export const escaping = (text: string, escaped: (character: string) => string): string =>
   text.replaceAll(UNSEEN, escaped);
 
-/** The number of a character in base 16. */
+/** Returns the code point of a character in hexadecimal. */
 export const codeOf = (character: string): string => (character.codePointAt(0) ?? 0).toString(16);
 
 /**
- * A text that others chose, such as a key's name, in a form that cannot steer a terminal: what no reader would see becomes
- * `\u{1b}`.
+ * Returns a text from an untrusted source, such as a key's name, in a form that cannot control a terminal. Invisible
+ * characters become `\u{1b}`.
  */
 export const printable = (text: string): string => escaping(text, (character) => `\\u{${codeOf(character)}}`);
 
-/** The same for a text of several lines. */
+/** Applies {@link printable} to each line of a text. */
 export const printableLines = (text: string): string => text.split("\n").map(printable).join("\n");

@@ -16,63 +16,69 @@ async function connect(): Promise<Connection> {
   return newConnection((key) => settings.get(key.slice("gatehouse:".length)), { tell: console.log });
 }
 
-/** Asks the service of the run. What asks is loaded by the first lookup: it would slow the start of most programs. */
-async function ask<T>(question: (all: typeof lookups, service: Connection) => Promise<T>): Promise<T> {
+/**
+ * Runs a lookup on the service of the run. The lookup code is loaded by the first call, because it would slow the
+ * start of most programs.
+ */
+async function query<T>(lookup: (all: typeof lookups, service: Connection) => Promise<T>): Promise<T> {
   const [all, service] = await Promise.all([import("../service/lookups.ts"), serviceOfRun() ?? connect()]);
-  return service.telling(console.log, () => question(all, service));
+  return service.telling(console.log, () => lookup(all, service));
 }
 
 /**
- * The devices of a namespace. Like every lookup it asks the service while the program runs: it sees what was there
- * before this run, and not what the run itself makes or changes.
+ * Returns the devices of a namespace. Like every lookup, it queries the service while the program runs. The result
+ * contains the objects from before this run, without the changes that the run makes.
  */
 export async function getDevices(lookup: DeviceLookup = {}): Promise<Device[]> {
-  return ask(({ devicesOf }, service) => devicesOf(service, lookup));
+  return query(({ devicesOf }, service) => devicesOf(service, lookup));
 }
 
 /**
- * A namespace with its members, by tenant or by name; without either, the stack's namespace.
- * @throws Error when there is none
+ * Returns a namespace with its members, by tenant or by name. Defaults to the stack's namespace.
+ * @throws Error if there is no such namespace
  */
 export async function getNamespace(lookup: NamespaceLookup = {}): Promise<Namespace> {
-  return ask(({ namespaceOf }, service) => namespaceOf(service, lookup));
+  return query(({ namespaceOf }, service) => namespaceOf(service, lookup));
 }
 
-/** The members of a namespace, the owner among them. */
+/** Returns the members of a namespace, including the owner. */
 export async function getMembers(lookup: LookupOptions = {}): Promise<Namespace["members"]> {
-  return ask(({ membersOf }, service) => membersOf(service, lookup));
+  return query(({ membersOf }, service) => membersOf(service, lookup));
 }
 
-/** The public keys of a namespace, oldest first; `data` is the OpenSSH line, as the resource PublicKey takes it. */
+/**
+ * Returns the public keys of a namespace, oldest first. `data` is the OpenSSH line in the form that PublicKey
+ * accepts.
+ */
 export async function getPublicKeys(lookup: LookupOptions = {}): Promise<PublicKey[]> {
-  return ask(({ publicKeysOf }, service) => publicKeysOf(service, lookup));
+  return query(({ publicKeysOf }, service) => publicKeysOf(service, lookup));
 }
 
-/** The firewall rules of a namespace, the lowest priority first. */
+/** Returns the firewall rules of a namespace, lowest priority first. */
 export async function getFirewallRules(lookup: LookupOptions = {}): Promise<FirewallRule[]> {
-  return ask(({ firewallRulesOf }, service) => firewallRulesOf(service, lookup));
+  return query(({ firewallRulesOf }, service) => firewallRulesOf(service, lookup));
 }
 
-/** The API keys of a namespace, without their secrets. */
+/** Returns the API keys of a namespace, without their secrets. */
 export async function getApiKeys(lookup: LookupOptions = {}): Promise<ApiKey[]> {
-  return ask(({ apiKeysOf }, service) => apiKeysOf(service, lookup));
+  return query(({ apiKeysOf }, service) => apiKeysOf(service, lookup));
 }
 
-/** The tags that devices, keys or rules of a namespace carry. */
+/** Returns the tags of all devices, keys and rules of a namespace. */
 export async function getTags(lookup: LookupOptions = {}): Promise<string[]> {
-  return ask(({ tagsOf }, service) => tagsOf(service, lookup));
+  return query(({ tagsOf }, service) => tagsOf(service, lookup));
 }
 
 type Given<T> = T extends readonly (infer Item)[] ? readonly pulumi.Input<Item>[] : T;
 
-/** What a lookup takes, in which each part may also be an output. */
+/** The arguments of a lookup, each of which may also be an output. */
 export type LookupInputs<Lookup> = { readonly [Part in keyof Lookup]: pulumi.Input<Given<Lookup[Part]>> };
 
-/** The form of a lookup for outputs: it asks once all that it is given is known. */
+/** Returns the variant of a lookup that accepts outputs. It queries the service once all arguments are known. */
 const withOutputs =
-  <Lookup extends object, Found>(ask: (lookup?: Lookup) => Promise<Found>) =>
+  <Lookup extends object, Found>(query: (lookup?: Lookup) => Promise<Found>) =>
   (lookup?: LookupInputs<Lookup>): pulumi.Output<Found> =>
-    pulumi.output(lookup ?? {}).apply((known) => ask(known as Lookup));
+    pulumi.output(lookup ?? {}).apply((known) => query(known as Lookup));
 
 /** {@link getDevices} for outputs. */
 export const getDevicesOutput = withOutputs(getDevices);

@@ -1,17 +1,17 @@
 import { isIP } from "node:net";
 
 /**
- * A pattern that admits exactly these login names: `login("root")` is `^root$`, `login("root", "ana")` is
- * `^(root|ana)$`. Patterns of the service are not anchored: `root` alone admits `notroot` too.
- * @throws TypeError when there is no name, or an empty one
+ * Returns a pattern that matches exactly these login names: `login("root")` is `^root$`, `login("root", "ana")` is
+ * `^(ana|root)$`. Patterns of the service are not anchored: `root` alone also matches `notroot`.
+ * @throws TypeError if there is no name, or an empty name
  */
 export function login(...names: readonly string[]): string {
   return exactly("login", names);
 }
 
 /**
- * A pattern that matches exactly these device names.
- * @throws TypeError when there is no name, or an empty one
+ * Returns a pattern that matches exactly these device names.
+ * @throws TypeError if there is no name, or an empty name
  */
 export function hostname(...names: readonly string[]): string {
   return exactly(
@@ -22,22 +22,23 @@ export function hostname(...names: readonly string[]): string {
 
 function exactly(helper: string, names: readonly string[]): string {
   if (names.length === 0 || names.some((name) => typeof name !== "string" || name === "")) {
-    throw new TypeError(`${helper}(): needs one name or more, none of them empty`);
+    throw new TypeError(`${helper}(): needs at least one name, and no name can be empty`);
   }
   const [first = "", ...more] = [...new Set(names)].sort().map(quoted);
   return more.length === 0 ? `^${first}$` : `^(${[first, ...more].join("|")})$`;
 }
 
-/** The pattern in RE2 syntax that is found in this text only. */
+/** Escapes a text for RE2, so that the pattern matches the text literally. */
 const quoted = (text: string) => text.replaceAll(/[\\^$.|?*+()[\]{}]/g, "\\$&");
 
 /**
- * A pattern that matches exactly the addresses of these ranges, written as the service sees them: IPv4 in dotted decimals,
- * IPv6 as RFC 5952 has it. `cidr("10.0.0.0/8")`, `cidr("192.0.2.7")`, `cidr("10.0.0.0/8", "2001:db8::/32")`.
- * @throws TypeError when a range is not in CIDR notation, or has bits set outside its prefix
+ * Returns a pattern that matches exactly the addresses of these ranges, in the service's notation: IPv4 in dotted
+ * decimal form, IPv6 as in RFC 5952. Examples: `cidr("10.0.0.0/8")`, `cidr("192.0.2.7")`, `cidr("10.0.0.0/8",
+ * "2001:db8::/32")`.
+ * @throws TypeError if a range is not in CIDR notation, or has host bits set
  */
 export function cidr(...ranges: readonly string[]): string {
-  if (ranges.length === 0) throw new TypeError("cidr(): needs one range or more");
+  if (ranges.length === 0) throw new TypeError("cidr(): needs at least one range");
   const patterns = ranges.flatMap(rangePatterns);
   return patterns.length === 1 ? `^${patterns[0]}$` : `^(${patterns.join("|")})$`;
 }
@@ -53,9 +54,9 @@ function rangePatterns(range: string): string[] {
   }
   const isMapped = family === 6 && bits >= 96 && groupsOf(address).slice(0, 6).join() === "0,0,0,0,0,65535";
   if (isMapped) {
-    throw new TypeError(`cidr("${range}"): the service writes these addresses as IPv4; give an IPv4 range`);
+    throw new TypeError(`cidr("${range}"): the service writes these addresses as IPv4; use an IPv4 range`);
   }
-  // One address has one text.
+  // A single address has exactly one text.
   if (family === 6)
     return bits === 128 ? [canonicalText(address)] : ipv6Patterns(range, groupsOf(address), bits);
   const octets = address
@@ -64,10 +65,10 @@ function rangePatterns(range: string): string[] {
   return [octets.join("\\.")];
 }
 
-/** The URL standard writes addresses as RFC 5952 does, with no dotted decimals at their end. */
+/** The URL standard writes addresses as in RFC 5952, without dotted decimals at the end. */
 const canonicalText = (address: string) => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
-/** The eight groups of an IPv6 address. */
+/** Returns the eight groups of an IPv6 address. */
 function groupsOf(address: string): number[] {
   const [head = "", tail] = canonicalText(address).split("::");
   const [before = [], after = []] = [head, tail].map((part) => (part ? part.split(":") : []));
@@ -78,8 +79,8 @@ function groupsOf(address: string): number[] {
 const ANY_GROUP = "[0-9a-f]{1,4}";
 
 /**
- * Patterns for the texts of the addresses that begin with these bits. Two or more groups of zeros in a row may be left out
- * of a text, as `::`: within what the prefix fixes, at its end, or after it.
+ * Returns patterns for the texts of the addresses with these leading bits. A text may abbreviate two or more
+ * consecutive groups of zeros as `::`. The groups can lie inside the prefix, at its end, or after it.
  */
 function ipv6Patterns(range: string, groups: readonly number[], bits: number): string[] {
   const fixed = Math.ceil(bits / 16);
@@ -94,7 +95,8 @@ function ipv6Patterns(range: string, groups: readonly number[], bits: number): s
   const shortened: string[] = [];
   for (let from = 0; from < fixed; from += 1) {
     const head = `${text(0, from)}::`;
-    // The zeros reach to the end of the prefix at least, and over a group or more after it, or to the end of the address.
+    // The zeros extend at least to the end of the prefix. They may also cover one or more groups after it, up to the
+    // end of the address.
     const rest = 8 - Math.max(fixed, from + 2);
     if (isZero(from, fixed) && from + 2 <= 8) {
       shortened.push(rest > 0 ? `${head}(${ANY_GROUP}(:${ANY_GROUP}){0,${rest - 1}})?` : head);
@@ -106,12 +108,13 @@ function ipv6Patterns(range: string, groups: readonly number[], bits: number): s
   return [whole, ...shortened];
 }
 
-/** A pattern for the groups that have the first `fixed` bits of this one. */
+/** Returns a pattern for the groups that share the first `fixed` bits with this group. */
 function groupPattern(range: string, group: number, fixed: number): string {
   const size = 2 ** (16 - fixed);
   if (group % size !== 0) throw bitsAfter(range);
   if (size === 65_536) return ANY_GROUP;
-  // Groups have no leading zeros: those of one length share all digits but the first that differs, and what follows it.
+  // Groups have no leading zeros. Groups of the same length share all digits before the first different digit, and
+  // the digits after it are free.
   const last = group + size - 1;
   const parts: string[] = [];
   for (let low = group; low <= last; ) {
@@ -123,7 +126,10 @@ function groupPattern(range: string, group: number, fixed: number): string {
   return parts.length === 1 ? (parts[0] ?? "") : `(${parts.join("|")})`;
 }
 
-/** A pattern for the numbers of one length between two, of which the digits after the first that differs are free. */
+/**
+ * Returns a pattern for the numbers of one length from `low` to `high`. The digits after the first different digit
+ * are free.
+ */
 function digitsPattern(low: string, high: string): string {
   const at = [...low].findIndex((digit, index) => digit !== high[index]);
   if (at < 0) return low;
@@ -133,9 +139,9 @@ function digitsPattern(low: string, high: string): string {
 }
 
 const bitsAfter = (range: string) =>
-  new TypeError(`cidr("${range}"): bits are set after the prefix; its first address is meant`);
+  new TypeError(`cidr("${range}"): the range has host bits set; use the first address of the range`);
 
-/** A pattern for the octets that have the first `fixed` bits of this one. */
+/** Returns a pattern for the octets that share the first `fixed` bits with this octet. */
 function octetPattern(range: string, octet: number, fixed: number): string {
   const size = 2 ** (8 - fixed);
   if (octet % size !== 0) {
@@ -144,7 +150,7 @@ function octetPattern(range: string, octet: number, fixed: number): string {
   return numbers(octet, octet + size - 1);
 }
 
-/** A pattern for the numbers from `low` to `high`, which are from 0 to 255 and have no leading zeros. */
+/** Returns a pattern for the numbers from `low` to `high`. They are from 0 to 255 and have no leading zeros. */
 function numbers(low: number, high: number): string {
   if (low === high) return String(low);
   if (low === 0 && high === 255) return "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";

@@ -4,30 +4,31 @@ import type * as contract from "@gatehouse-access/sdk/contract";
 
 const require = createRequire(import.meta.url);
 
-/** Most characters of a public key's file; a longer one is some other file. */
+/** The maximum length of a public key file, in characters. A longer file is not a public key. */
 const MAX_SIZE = 64 * 1024;
 
 /**
- * The public key in a file, as `ssh-keygen` writes it. Empty lines and comments in the file are skipped. A relative
- * path begins at the working directory, which in a Pulumi program is the program's folder.
- * @throws Error naming the file when it cannot be read, or holds no public key, several, or a private one
+ * Reads the public key in a file that `ssh-keygen` wrote. Empty lines and comments are skipped. A relative path
+ * starts at the working directory, which is the program's folder in a Pulumi program.
+ * @throws Error with the file's name if the file cannot be read, or does not contain exactly one public key, or
+ * contains a private key
  */
 export function sshKeyFile(path: string): string {
   const text = readFileSync(path, "utf8");
   if (text.length > MAX_SIZE)
-    throw new Error(`${path}: is no file of a public key, it has ${text.length} characters`);
+    throw new Error(`${path}: not a public key file: it has ${text.length} characters`);
   const lines = text
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "" && !line.startsWith("#"));
   const [line] = lines;
   if (line?.includes("PRIVATE KEY")) {
-    throw new Error(`${path}: holds a private key; give the file of the public one, which ends in .pub`);
+    throw new Error(`${path}: contains a private key; use the file of the public key, which ends in .pub`);
   }
   if (line === undefined || lines.length > 1) {
-    throw new Error(`${path}: must hold one public key, and has ${lines.length} lines`);
+    throw new Error(`${path}: must contain exactly one public key, but has ${lines.length} lines`);
   }
-  // Loaded here, since it would slow the start of every program.
+  // Loaded here because loading it at the top would slow the start of every program.
   const { parseSshPublicKey } = require("@gatehouse-access/sdk/contract") as typeof contract;
   try {
     parseSshPublicKey(line);

@@ -4,13 +4,13 @@ import { hasUnknown } from "../resources/values.ts";
 
 interface Holder {
   readonly resource: string;
-  /** Name of the definition whose other resources may claim the same; undefined: none may. */
+  /** The name of the definition whose other resources may share the claim. Undefined if the claim is exclusive. */
   readonly shared: string | undefined;
 }
 
 /**
- * Which resource of a program manages which object. Two resources on one object would undo each other's changes in
- * every run, so the second one gets an error that names both.
+ * The claims of a program's resources on objects. Two resources that manage one object would revert each other's
+ * changes in every run. The second resource therefore gets an error with the names of both.
  */
 export class Claims {
   readonly #holders = new Map<string, Holder[]>();
@@ -18,8 +18,8 @@ export class Claims {
   readonly #held = new Map<string, readonly string[]>();
 
   /**
-   * Claims the object that the inputs describe, in place of what the resource declared before.
-   * @throws DuplicateDeclarationError when another resource has it
+   * Claims the object that the inputs declare, and drops the resource's earlier declared claims.
+   * @throws DuplicateDeclarationError if another resource has the object
    */
   declare(definition: ResourceDefinition, resource: string, inputs: Readonly<Record<string, unknown>>): void {
     this.#releaseAll(this.#declared, resource);
@@ -35,7 +35,7 @@ export class Claims {
 
   /**
    * Claims an object by its id.
-   * @throws DuplicateDeclarationError when another resource has it
+   * @throws DuplicateDeclarationError if another resource has the object
    */
   hold(definition: ResourceDefinition, resource: string, id: string): void {
     const claims = claimsOfId(definition, id);
@@ -45,8 +45,8 @@ export class Claims {
   }
 
   /**
-   * Claims the object of a resource's state where the id does not tell which one it is, and the others that must stay
-   * because of the state. Several resources may claim one.
+   * Claims the object of a resource's state if its id does not identify it, and the other objects that must not be
+   * deleted because of the state. Several resources may have such a claim on one object.
    */
   keep(definition: ResourceDefinition, resource: string, state: Readonly<Record<string, unknown>>): void {
     const keys = [...(definition.objectKeys?.(state) ?? []), ...(definition.keeps?.(state) ?? [])];
@@ -56,19 +56,20 @@ export class Claims {
     this.#held.set(resource, [...(this.#held.get(resource) ?? []), ...keys]);
   }
 
-  /** Drops the claims of a resource by id and state: it is about to get another object. */
-  letGo(resource: string): void {
+  /** Drops the claims of a resource by id and state, because it is about to get another object. */
+  releaseObject(resource: string): void {
     this.#releaseAll(this.#held, resource);
   }
 
   /**
-   * True when a resource of the program, other than `except`, has the object of this id, or the whole it is part of.
+   * Returns true if a resource of the program, other than `except`, has the object with this id, or an object that
+   * contains it.
    */
   isHeld(definition: ResourceDefinition, id: string, except?: string): boolean {
     return claimsOfId(definition, id).some((claim) => this.isHeldAlone(claim.key, except));
   }
 
-  /** True when a resource of the program, other than `except`, claims the key for itself alone. */
+  /** Returns true if a resource of the program, other than `except`, has an exclusive claim with this key. */
   isHeldAlone(key: string, except?: string): boolean {
     const holders = this.#holders.get(key) ?? [];
     return holders.some((holder) => holder.shared === undefined && holder.resource !== except);
@@ -106,14 +107,14 @@ export class Claims {
 }
 
 /**
- * Thrown when two resources of one program manage one object. When the object was there before the program, the error
- * says how to adopt it, and is a plain {@link ResourceError}.
+ * Thrown when two resources of one program manage one object. For objects that existed before the program, the error
+ * is a plain {@link ResourceError} that explains how to adopt the object.
  */
 export class DuplicateDeclarationError extends ResourceError {
   override readonly name = "DuplicateDeclarationError";
 }
 
-/** The claims of a resource that has the object of this id. */
+/** Returns the claims of a resource on the object with this id. */
 export function claimsOfId(definition: ResourceDefinition, id: string): readonly Claim[] {
   const identity: Identity | undefined = definition.identity;
   return (
@@ -121,7 +122,7 @@ export function claimsOfId(definition: ResourceDefinition, id: string): readonly
   );
 }
 
-/** `urn:…::project::…PublicKey::ana` as `PublicKey "ana"`. */
+/** Converts `urn:…::project::…PublicKey::ana` to `PublicKey "ana"`. */
 function nameOf(resource: string): string {
   const [name = "", type = ""] = resource.split("::").reverse();
   return `${type.split(/[:$]/).at(-1)} "${name}"`;

@@ -18,59 +18,62 @@ export interface Creation {
   readonly inputs: Record<string, unknown>;
   readonly origin: Origin;
   /**
-   * Names of inputs whose values no error may show.
+   * Names of inputs whose values must not appear in errors.
    * @default none
    */
   readonly secretInputs?: readonly string[] | undefined;
-  /** Takes note of an object that was taken over. */
+  /** Called with the id of an adopted object. */
   readonly adopted: (id: string) => void;
 }
 
 /**
- * Makes the object that the inputs declare. It may be done again after any failure:
- * - when an answer was lost, the request is sent again where the service knows idempotency keys; elsewhere an equal
- *   object is looked for first;
- * - when an earlier try made the object under the same idempotency key, that object is changed to the inputs;
- * - when the object was there before, it is taken over only if `adopt` says so.
- * @throws Error naming the object that exists already, what differs, and how to adopt it
- * @throws UnfinishedError when the object is there, but could not be changed to the inputs
+ * Creates or adopts the object that the inputs declare. The call can be repeated after any failure:
+ * - If an answer was lost, the request is repeated on services with idempotency keys. On other services, an equal
+ *   existing object is used instead.
+ * - If an earlier attempt created the object under the same idempotency key, that object is updated to match the
+ *   inputs.
+ * - If the object existed before, it is adopted only if `adopt` allows it.
+ * @throws Error with the existing object, the differences and the way to adopt it
+ * @throws UnfinishedError if the object exists, but could not be updated to match the inputs
  */
 export async function createOrAdopt(creation: Creation): Promise<Existing<Values>> {
   const { definition, connection, inputs, origin } = creation;
   const adopt = inputs.adopt as Adopt;
-  const mayTakeOver = adopt || definition.overwrites;
-  if (mayTakeOver || mayDouble(definition, origin)) {
+  const mayAdopt = adopt || definition.overwrites;
+  if (mayAdopt || mayDuplicate(definition, origin)) {
     const existing = await definition.find?.(connection, inputs, origin.isOthers);
-    if (existing && !mayTakeOver) throw existsAlready(creation, existing.id, []);
+    if (existing && !mayAdopt) throw existsAlready(creation, existing.id, []);
     if (existing) return adoptExisting(creation, existing, adopt);
   }
   try {
-    return await make(creation);
+    return await create(creation);
   } catch (error) {
     const unclear = error instanceof RequestError && error.outcome !== "none";
-    if (!unclear) throw await explained(creation, error);
+    if (!unclear) throw await withConflict(creation, error);
   }
   await connection.forget();
-  // A service that knows the key answers with what it made for it. A search might find the equal object of another.
+  // A service with idempotency keys returns the object that it created for the key. A search might find an equal
+  // object of another resource.
   if (!(await connection.knowsIdempotencyKeys(inputs.tenant as string | undefined))) {
     const existing = await definition.find?.(connection, inputs, origin.isOthers);
     if (existing) return adoptExisting(creation, existing, true);
   }
   try {
-    return await make(creation);
+    return await create(creation);
   } catch (error) {
-    throw await explained(creation, error);
+    throw await withConflict(creation, error);
   }
 }
 
 /**
- * True where an interrupted run may have made the object, nothing tells so, and the service would make another one: it
- * refuses no second object without an identity.
+ * Returns true if an interrupted run may have created the object without a trace, and the service would create a
+ * second one. The service does not reject a second object without an identity.
  */
-const mayDouble = ({ identity }: ResourceDefinition, { isNamed }: Origin): boolean => !isNamed && !identity;
+const mayDuplicate = ({ identity }: ResourceDefinition, { isNamed }: Origin): boolean =>
+  !isNamed && !identity;
 
-/** The error to throw: for a conflict, one that names the object in the way, and what to do. */
-async function explained(creation: Creation, error: unknown): Promise<unknown> {
+/** Returns the error to throw. For a conflict, the error contains the existing object and a remedy. */
+async function withConflict(creation: Creation, error: unknown): Promise<unknown> {
   const { definition, connection, inputs } = creation;
   if (!(error instanceof ConflictError)) return error;
   await connection.forget();
@@ -80,18 +83,19 @@ async function explained(creation: Creation, error: unknown): Promise<unknown> {
 }
 
 /**
- * Creates the object. The service may answer with one that an earlier try made under the same key: that is changed to
- * the inputs, unless a change would replace it. If it is another resource's by now, another one is made.
+ * Creates the object. The service may return an object that an earlier attempt created under the same key. That
+ * object is updated to match the inputs, unless a change requires a replacement. If the object belongs to another
+ * resource by now, a further object is created.
  */
-async function make(creation: Creation): Promise<Existing<Values>> {
+async function create(creation: Creation): Promise<Existing<Values>> {
   const { definition, connection, inputs, origin } = creation;
-  const made = await definition.create(connection, inputs, origin);
-  if (origin.isOthers(made.id)) return make({ ...creation, origin: origin.after(made.id) });
-  origin.claim(made.id);
-  const changes = diff(definition, made.state, inputs);
-  if (changes.length === 0) return made;
-  if (changes.some((change) => change.replaces)) throw existsAlready(creation, made.id, changes);
-  return changed(creation, made);
+  const created = await definition.create(connection, inputs, origin);
+  if (origin.isOthers(created.id)) return create({ ...creation, origin: origin.after(created.id) });
+  origin.claim(created.id);
+  const changes = diff(definition, created.state, inputs);
+  if (changes.length === 0) return created;
+  if (changes.some((change) => change.replaces)) throw existsAlready(creation, created.id, changes);
+  return updated(creation, created);
 }
 
 async function adoptExisting(
@@ -100,33 +104,36 @@ async function adoptExisting(
   adopt: Adopt,
 ): Promise<Existing<Values>> {
   const { definition, inputs, origin, adopted } = creation;
-  // Resources that are made at the same time find the same one of several equal objects.
+  // Resources that are created concurrently find the same one of several equal objects.
   if (!definition.identity && origin.isOthers(existing.id)) return createOrAdopt(creation);
   const changes = diff(definition, existing.state, inputs);
   if (changes.length > 0 && adopt !== "overwrite") throw existsAlready(creation, existing.id, changes);
   origin.claim(existing.id);
   adopted(existing.id);
-  return changes.length === 0 ? existing : changed(creation, existing, true);
+  return changes.length === 0 ? existing : updated(creation, existing, true);
 }
 
-async function changed(
+async function updated(
   { definition, connection, inputs }: Creation,
   { id, state }: Existing<Values>,
-  wasThere = false,
+  existedBefore = false,
 ): Promise<Existing<Values>> {
   try {
     return { id, state: await definition.update(connection, id, state, inputs) };
   } catch (error) {
-    throw new UnfinishedError(id, state, error, wasThere);
+    throw new UnfinishedError(id, state, error, existedBefore);
   }
 }
 
-/** What to do when resources of one program exchange their objects. */
-const ANOTHER = said`another ${{ phrase: "ofThisProgram" }} has had it (then change that one first, ${{ phrase: "inTurn" }})`;
+/** The origin of an object that no resource of the program manages now. */
+const ORIGIN = said`${{ phrase: "elsewhere" }}, or previously managed by another ${{ phrase: "ofThisProgram" }}`;
+
+/** The remedy if resources of one program exchange their objects. */
+const EXCHANGED = said`if another ${{ phrase: "ofThisProgram" }} managed it, change that resource first, ${{ phrase: "inTurn" }}`;
 
 /**
- * The error for an object that is there already.
- * @param changes the inputs in which it differs from what is declared
+ * Returns the error for an object that already exists.
+ * @param changes the inputs in which the object differs from its declaration
  */
 export function existsAlready(
   { definition, secretInputs = [] }: Pick<Creation, "definition" | "secretInputs">,
@@ -135,24 +142,23 @@ export function existsAlready(
 ): ResourceError {
   const { name } = definition;
   if (!definition.inputs.adopt) {
-    const detail = said`${id} exists already, and cannot be taken over`;
-    const remedy = said`remove it, or choose another name`;
+    const detail = said`${id} already exists and cannot be adopted`;
+    const remedy = said`delete the object, or choose another name`;
     return new ResourceError(name, { code: "already_exists", detail, remedy });
   }
-  const elsewhere = { phrase: "elsewhere" } as const;
   const adopt = (value: Adopt) => ({ field: "adopt", value });
   if (changes.length === 0) {
-    const detail = said`${id} exists already, equal to what is declared: ${elsewhere}, or ${ANOTHER}`;
-    const remedy = said`set ${adopt(true)} ${{ phrase: "takeOver" }}`;
+    const detail = said`${id} already exists (${ORIGIN}) and equals the declaration`;
+    const remedy = said`set ${adopt(true)} ${{ phrase: "adopt" }}; ${EXCHANGED}`;
     return new ResourceError(name, { code: "already_exists", field: ["adopt"], detail, remedy });
   }
   const differences = changes.map(({ field, before, after }, index) => {
     const separator = index === 0 ? "" : "; ";
     return secretInputs.includes(field)
-      ? said`${separator}${{ field }}, which is secret`
+      ? said`${separator}${{ field }} (secret)`
       : said`${separator}${{ field }} is ${JSON.stringify(before) ?? "nothing"}, declared ${JSON.stringify(after)}`;
   });
-  const detail = said`${id} exists already, ${elsewhere}, or ${ANOTHER}, and differs: ${differences.flat()}`;
-  const remedy = said`declare it as it is, or set ${adopt("overwrite")} to change it`;
+  const detail = said`${id} already exists (${ORIGIN}) and differs: ${differences.flat()}`;
+  const remedy = said`declare the object as it is, or set ${adopt("overwrite")} to update it; ${EXCHANGED}`;
   return new ResourceError(name, { code: "already_exists", field: ["adopt"], detail, remedy });
 }

@@ -2,7 +2,7 @@ import { UNKNOWN } from "../engineMarks.ts";
 import type { InputField, ResourceDefinition } from "../resources/definition.ts";
 import { canonical, hasUnknown, sameValue } from "../resources/values.ts";
 
-/** One input whose value differs between state and program. */
+/** An input whose value differs between state and program. */
 export interface InputChange {
   readonly field: string;
   readonly before: unknown;
@@ -11,8 +11,8 @@ export interface InputChange {
 }
 
 /**
- * What would change if the program's inputs were applied to the state. No request is made. A value that is not known
- * yet counts as a change, and in an input that replaces as a replacement: a plan must not promise less than may happen.
+ * Returns the changes that the program's inputs cause to the state. No request is sent. An unknown value counts as a
+ * change, and as a replacement if its input replaces. A plan must not promise less than may happen.
  */
 export function diff(
   definition: ResourceDefinition,
@@ -29,7 +29,7 @@ export function diff(
     )
     .map(([name, field]) => ({
       field: name,
-      // States of older versions lack members that were added since.
+      // States of older versions lack members of newer versions.
       before: canonical(field, state[name]),
       after: canonical(field, inputs[name]),
       replaces: stale.get(name) ?? field.replaces,
@@ -37,8 +37,8 @@ export function diff(
 }
 
 /**
- * The inputs with the state's value where the program's means the same in other words. An update gets these, and its
- * preview promises them: a value stays as the state has it until it means something else.
+ * Returns the inputs, with the state's value for each input that equals it in another notation. An update gets these
+ * inputs, and its preview shows them. A value keeps the state's notation until its meaning changes.
  */
 export function settled(
   { inputs: fields }: Pick<ResourceDefinition, "inputs">,
@@ -61,19 +61,19 @@ function differs(
 ): boolean {
   if (hasUnknown(value)) return true;
   const after = canonical(field, value);
-  // It is left out and has no default: the service's own choice stays.
+  // An omitted input without a default keeps the value that the service chose.
   if (after === undefined) return false;
   return !sameValue(field, state[name], after) && !(field.sameAs?.(state, after) ?? false);
 }
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** The state that a create will lead to, as far as it is known before. */
+/** Returns the state after a create, as far as it is known in advance. */
 export function plannedCreate(definition: ResourceDefinition, inputs: Values): Record<string, unknown> {
   return { ...declared(definition, inputs, {}), ...each(Object.keys(definition.outputs), () => UNKNOWN) };
 }
 
-/** The state that an update will lead to, as far as it is known before. */
+/** Returns the state after an update, as far as it is known in advance. */
 export function plannedUpdate(
   definition: ResourceDefinition,
   state: Values,
@@ -86,16 +86,16 @@ export function plannedUpdate(
   };
 }
 
-/** The outputs that no update changes. One that the service has not said yet is none of them. */
+/** Returns the outputs that no update changes. Outputs that the service has not returned yet are excluded. */
 export function lastingOutputs({ outputs }: ResourceDefinition, state: Values): Record<string, unknown> {
   const names = Object.entries(outputs).flatMap(([name, { volatile, mutable }]) => {
-    const isSaid = state[name] !== undefined && !(volatile && state[name] === "");
-    return isSaid && !mutable?.(state) ? [name] : [];
+    const isKnown = state[name] !== undefined && !(volatile && state[name] === "");
+    return isKnown && !mutable?.(state) ? [name] : [];
   });
   return each(names, (name) => state[name]);
 }
 
-/** The inputs of the state to come: the service decides those that are left out, and keeps what it decided before. */
+/** Returns the inputs of the future state. The service chooses the omitted ones, and keeps its earlier choices. */
 function declared({ inputs: fields }: ResourceDefinition, inputs: Values, state: Values): Values {
   const lasting = Object.keys(fields).filter((name) => !fields[name]?.transient);
   return each(lasting, (name) => {

@@ -25,9 +25,9 @@ import type { Creator, RunRecord } from "./runRecord.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** What whoever runs the program should know. */
+/** A message to the user who runs the program. */
 export interface Notice {
-  /** The resource that it is about: the name of its definition, and its own in the program. */
+  /** The resource that the message refers to: the name of its definition and its name in the program. */
   readonly about?: { readonly type: string; readonly name: string };
   readonly text: string;
 }
@@ -35,47 +35,53 @@ export interface Notice {
 export const noticeText = ({ about, text }: Notice): string =>
   about ? `${about.type} "${about.name}": ${text}` : text;
 
-/** What the resources of one process share. */
+/** The state that the resources of one process share. */
 export interface Runtime {
   readonly run: RunRecord;
-  /** The namespace of resources that name none, as far as settings tell; the mark of the unknown before they do. */
+  /**
+   * Returns the namespace of resources without `tenant`, if a setting defines it. Returns the mark of unknown values
+   * while the setting is unknown.
+   */
   defaultTenant(): string | undefined;
   /**
-   * The program's declaration of an object, which writes of the object carry.
-   * @param resource the resource's name for the engine, where the engine gives one
+   * Returns the program's declaration of an object, which is sent with writes of the object.
+   * @param resource the resource's name in the engine, if the engine passes one
    */
   declaration(definition: ResourceDefinition, resource: string | undefined): Declaration | undefined;
-  /** True when `gatehouse` was told to replace the resource of this URN. */
-  isReplacementAsked(urn: string): boolean;
+  /** Returns true if a replacement of the resource with this URN was requested from `gatehouse`. */
+  isReplacementRequested(urn: string): boolean;
   /**
-   * The connection of the run, opened when the first resource needs the service.
-   * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
+   * Returns the connection of the run. It opens when the first resource needs the service.
+   * @throws ConfigurationError with the missing or wrong variable and its allowed values
    */
   connection(): Connection;
-  /** Tells whoever runs the program something about a resource. */
+  /** Sends a message about a resource to the user who runs the program. */
   tell(notice: Notice, resource: string | undefined): void;
 }
 
-/** What a diff found. */
+/** The result of a diff. */
 export interface Compared {
   readonly changes: readonly InputChange[];
-  /** The inputs that make it a replacement; `id` where somebody asked for one. */
+  /** The inputs that require a replacement. Contains `id` if the user requested a replacement. */
   readonly replaces: readonly string[];
 }
 
 interface ReadObject extends Existing<Values> {
   /**
-   * The inputs that declare the object as it is. Undefined where those in the state still do, or where nobody knows
-   * which of them the program gave.
+   * The inputs that declare the object in its current state. Undefined if the inputs in the state still do, or if the
+   * program's inputs are unknown.
    */
   readonly inputs?: Values;
 }
 
-/** True for inputs that an object does not tell: what a run is told by them, and what a program may leave open. */
+/**
+ * Returns true for inputs that the object does not determine: instructions to the run, and omitted inputs without a
+ * default.
+ */
 const isOpen = ({ transient, required, default: fallback }: InputField): boolean =>
   transient || (!required && fallback === undefined);
 
-/** What a program's inputs say beside what the object shows: those that are open, null for a value that it shows. */
+/** Returns the open inputs of a program. The value is null for an input whose value the object shows. */
 export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(declared).flatMap(([name, value]) => {
@@ -85,8 +91,8 @@ export const openInputs = ({ inputs }: ResourceDefinition, declared: Values): Re
   );
 
 /**
- * What engines ask of one declarative resource, whichever way they ask. Values have nothing of an engine in them but
- * the mark of what is unknown; resources are named by their URNs.
+ * The operations of engines on one declarative resource, independent of the front end. Values contain no
+ * engine-specific data except the mark of unknown values. Resources are identified by their URNs.
  */
 export class ResourceLifecycle {
   readonly definition: ResourceDefinition;
@@ -98,8 +104,8 @@ export class ResourceLifecycle {
   }
 
   /**
-   * Checks inputs without any request.
-   * @param olds the inputs in the state; empty where there are none
+   * Checks inputs without sending a request.
+   * @param olds the inputs in the state; empty if there are none
    */
   check(
     resource: string | undefined,
@@ -109,23 +115,32 @@ export class ResourceLifecycle {
     const { definition } = this;
     const { inputs, failures } = check(definition, this.#withTenant(news, olds));
     if (failures.length > 0) return { inputs, failures };
-    return { inputs, failures: this.#twins(resource, inputs, olds) };
+    return { inputs, failures: this.#duplicates(resource, inputs, olds) };
   }
 
   /**
-   * Compares the state with inputs that were checked, without any request.
-   * @param isAsked true where the program asks for a new object by what no definition knows
+   * Compares the state with checked inputs, without sending a request.
+   * @param isRequested true if the program requests a new object with an attribute that no definition has
    */
-  diff(resource: string | undefined, id: string, state: Values, inputs: Values, isAsked = false): Compared {
-    const { run, isReplacementAsked } = this.#runtime;
+  diff(
+    resource: string | undefined,
+    id: string,
+    state: Values,
+    inputs: Values,
+    isRequested = false,
+  ): Compared {
+    const { run, isReplacementRequested } = this.#runtime;
     const changes = diff(this.definition, state, inputs);
     const replaces = changes.filter((change) => change.replaces).map((change) => change.field);
-    if (isAsked || (resource !== undefined && isReplacementAsked(resource))) replaces.push("id");
+    if (isRequested || (resource !== undefined && isReplacementRequested(resource))) replaces.push("id");
     run.compared(this.definition, resource, { id, state }, replaces.length > 0);
     return { changes, replaces };
   }
 
-  /** @throws UnfinishedError when the object is there, but not as declared */
+  /**
+   * Creates or adopts the object.
+   * @throws UnfinishedError if the object exists, but not as declared
+   */
   async create(creator: Creator, inputs: Record<string, unknown>): Promise<Existing<Values>> {
     const { definition } = this;
     const { run, tell } = this.#runtime;
@@ -134,20 +149,20 @@ export class ResourceLifecycle {
     const about = { type: definition.name, name: origin.name };
     const adopted = (id: string) => tell({ about, text: adoptionText(id) }, resource);
     try {
-      const made = await this.#writing(resource, (connection) =>
+      const created = await this.#writing(resource, (connection) =>
         createOrAdopt({ definition, connection, inputs, origin, secretInputs, adopted }),
       );
-      run.created(definition, resource, made);
-      const warning = definition.warning?.(made.state);
+      run.created(definition, resource, created);
+      const warning = definition.warning?.(created.state);
       if (warning !== undefined) tell({ about, text: warning }, resource);
-      return made;
+      return created;
     } catch (error) {
       if (error instanceof UnfinishedError) origin.claim(error.id);
       throw error;
     }
   }
 
-  /** Gives the state after the update, which is as {@link plannedUpdate} says. */
+  /** Updates the object and returns its new state, which matches {@link plannedUpdate}. */
   async update(resource: string | undefined, id: string, state: Values, inputs: Values): Promise<Values> {
     const { definition } = this;
     try {
@@ -155,13 +170,13 @@ export class ResourceLifecycle {
       const after = await this.#writing(resource, (service) => definition.update(service, id, state, wanted));
       return { ...after, ...lastingOutputs(definition, state) };
     } catch (error) {
-      throw isMissingObject(error) ? gone(definition, id, error) : error;
+      throw isMissingObject(error) ? deletedError(definition, id, error) : error;
     }
   }
 
   /**
-   * The object as it is now; undefined when it is gone.
-   * @param given the state; for an import, what the program says at most
+   * Returns the current object, or undefined if it no longer exists.
+   * @param given the state; for an import, at most the program's inputs
    * @param open the program's inputs, or its {@link openInputs}
    */
   async read(
@@ -174,13 +189,14 @@ export class ResourceLifecycle {
     const isImport = !isState(definition, given);
     const state = isImport ? {} : given;
     const found = await this.#onService(resource, (service) =>
-      goneIsUndefined(service, state.tenant, () => definition.read(service, id, state)),
+      undefinedIfDeleted(service, state.tenant, () => definition.read(service, id, state)),
     );
     if (!found) return undefined;
     const kept = keepText(definition, state, found);
     if (isImport) return { ...kept, inputs: canonicalInputs(definition.inputs, kept.state) };
     if (!open) return kept;
-    // Engines put the inputs of the state in the place of those that a program ignores: they must be what is there.
+    // Engines use the inputs in the state for the inputs that a program ignores, so they must match the current
+    // object.
     const { inputs } = definition;
     const declared = Object.entries(inputs).flatMap(([name, field]) =>
       isOpen(field) && !(name in open) ? [] : [[name, open[name] ?? canonical(field, state[name])] as const],
@@ -199,23 +215,23 @@ export class ResourceLifecycle {
     if (run.isHeld(definition, id)) return;
     await this.#writing(resource, (service) => {
       const step = () => definition.delete(service, id, state, (key) => run.isClaimed(key));
-      const isThere = async () => {
+      const exists = async () => {
         await service.forget();
         return (await definition.read(service, id, state))?.id === id;
       };
-      return goneIsUndefined(service, state.tenant, step, isThere);
+      return undefinedIfDeleted(service, state.tenant, step, exists);
     });
   }
 
-  // An input that is left out is never compared. Filled in, the namespace is.
+  // An omitted input is never compared. The namespace is filled in, so that it is compared.
   #withTenant(given: Values, { tenant: before }: Values): Values {
     if (!this.definition.inputs.tenant || given.tenant) return given;
     const tenant = this.#runtime.defaultTenant();
-    // An object that is there is not replaced because nobody knows yet where it will be.
+    // An existing object is not replaced because its future namespace is unknown.
     return before !== undefined && hasUnknown(tenant) ? given : { ...given, tenant };
   }
 
-  #twins(resource: string | undefined, inputs: Values, olds: Values): readonly ResourceError[] {
+  #duplicates(resource: string | undefined, inputs: Values, olds: Values): readonly ResourceError[] {
     const { definition } = this;
     try {
       const before = Object.keys(olds).length === 0 ? undefined : olds;
@@ -227,7 +243,7 @@ export class ResourceLifecycle {
     }
   }
 
-  /** Does work that may write, and then says of which resource it is. */
+  /** Runs work that may write, and sends the declaration of the resource with the writes. */
   #writing<T>(resource: string | undefined, step: (service: Connection) => Promise<T>): Promise<T> {
     const declaration = this.#runtime.declaration(this.definition, resource);
     if (!declaration) return this.#onService(resource, step);
@@ -243,7 +259,7 @@ export class ResourceLifecycle {
   }
 }
 
-/** True for the values of a state; for an import, an engine gives the program's inputs at most. */
+/** Returns true for the values of a state. For an import, an engine passes at most the program's inputs. */
 function isState({ outputs }: ResourceDefinition, given: Values): boolean {
   const decided = Object.keys(outputs);
   return decided.length === 0
@@ -252,47 +268,48 @@ function isState({ outputs }: ResourceDefinition, given: Values): boolean {
 }
 
 /**
- * Reads or deletes an object; undefined when somebody else removed it, or the namespace that it was in.
- * @param isThere called after a 404 without a message, which may come from a proxy: true when the object is there
- * @throws Error when the credential's user is no member of the namespace, so that nothing is known of the object
+ * Reads or deletes an object. Returns undefined if the object or its namespace was deleted out of band.
+ * @param exists called after a 404 without a message, which a proxy may have sent; returns true if the object exists
+ * @throws Error if the credential's user is not a member of the namespace, so that the object's state is unknown
  */
-async function goneIsUndefined<T>(
+async function undefinedIfDeleted<T>(
   connection: Connection,
   tenant: unknown,
   step: () => Promise<T>,
-  isThere: () => Promise<boolean> = async () => true,
+  exists: () => Promise<boolean> = async () => true,
 ): Promise<T | undefined> {
   try {
     return await step();
   } catch (error) {
     if (isMissingObject(error)) {
-      if (isSilent(error) && (await isThere())) throw error;
+      if (isSilent(error) && (await exists())) throw error;
       return undefined;
     }
     const isRefused = isNoToken(error) || error instanceof AuthenticationError;
     if (!isRefused || typeof tenant !== "string") throw error;
-    // When the namespace was deleted, the object is gone too; when the user's membership was ended, it is not.
-    if (await isGone(connection, tenant)) return undefined;
+    // If the namespace was deleted, the object no longer exists. If only the membership was ended, the object still
+    // exists.
+    if (await isDeleted(connection, tenant)) return undefined;
     throw isNoToken(error) ? noMember(tenant, error) : error;
   }
 }
 
 function noMember(tenant: string, cause: unknown): Error {
-  const detail = `its user is no member of the namespace ${tenant}, so that nothing is known of what is in it`;
-  const remedy = "make it one (again), or use another credential";
+  const detail = `the user of the credential is not a member of the namespace ${tenant}, so its objects cannot be read`;
+  const remedy = "add the user to the namespace, or use another credential";
   return new ConfigurationError(detail, { field: ["credential"], remedy, cause });
 }
 
-function gone({ name }: ResourceDefinition, id: string, cause: unknown): ResourceError {
+function deletedError({ name }: ResourceDefinition, id: string, cause: unknown): ResourceError {
   const fault: ResourceFault = {
     code: "object_deleted",
-    detail: said`${id}, or what it belongs to, is gone: somebody removed it since the state was written`,
-    remedy: said`${{ phrase: "refresh" }}, so that it is made again`,
+    detail: said`${id}, or the object that it belongs to, no longer exists: it was deleted after the state was written`,
+    remedy: said`${{ phrase: "refresh" }} to create it again`,
   };
   return new ResourceError(name, fault, { cause });
 }
 
-async function isGone({ client, namespaces }: Connection, tenant: string): Promise<boolean> {
+async function isDeleted({ client, namespaces }: Connection, tenant: string): Promise<boolean> {
   try {
     await client.getNamespace({ params: { tenant } });
     return false;
@@ -302,15 +319,17 @@ async function isGone({ client, namespaces }: Connection, tenant: string): Promi
       namespaces.forget();
       return (await namespaces.all()).every(({ tenantId }) => tenantId !== tenant);
     }
-    // With 403 it is there, and others' own. Without a token nothing is known, so nothing counts as gone.
+    // A 403 shows that the namespace exists and belongs to others. Without a token nothing is known, so the namespace
+    // does not count as deleted.
     if (error instanceof PermissionError || isNoToken(error)) return false;
     throw error;
   }
 }
 
 /**
- * The object as found, but with the state's text for inputs that did not change, and the state's volatile outputs where
- * no input changed: such changes are no drift. States of older versions lack members that have their default.
+ * Returns the object, with the state's notation for unchanged inputs. If no input changed, the state's volatile
+ * outputs are kept too, because such changes are not drift. States of older versions lack members that have their
+ * default.
  */
 function keepText(
   { inputs, outputs }: ResourceDefinition,
@@ -329,22 +348,22 @@ function keepText(
   };
 }
 
-/** Canonical inputs; or inputs as they were given, and what is wrong with them. */
+/** The canonical inputs. If there are failures, the inputs are unchanged. */
 export interface Checked {
   readonly inputs: Record<string, unknown>;
   readonly failures: readonly ResourceError[];
 }
 
 /**
- * Checks a program's inputs without any request, so that a preview refuses what the service would refuse. Values that
- * are not known yet are checked once they are.
+ * Checks a program's inputs without sending a request, so that a preview rejects inputs that the service would
+ * reject. Unknown values are checked once they are known.
  */
 export function check(definition: ResourceDefinition, given: Readonly<Record<string, unknown>>): Checked {
   const failures = [...unknownNames(definition, given)];
   for (const [name, field] of Object.entries(definition.inputs)) {
     failures.push(...checkField(name, field, given[name]));
   }
-  // Only valid values have a canonical form. No engine takes undefined values.
+  // Only valid values have a canonical form. No engine accepts undefined values.
   const inputs = failures.length > 0 ? defined(given) : canonicalInputs(definition.inputs, given);
   if (failures.length === 0 && !hasUnknown(inputs)) failures.push(...(definition.rules?.(inputs) ?? []));
   const { name } = definition;
@@ -364,8 +383,8 @@ function unknownNames(definition: ResourceDefinition, given: Readonly<Record<str
     .map((name) => ({
       code: "unknown_input",
       field: [name],
-      detail: said`is not an input`,
-      remedy: said`inputs are ${allowed.join(", ")}`,
+      detail: said`is not an input of this resource`,
+      remedy: said`valid inputs: ${allowed.join(", ")}`,
     }));
 }
 

@@ -6,36 +6,39 @@ import { Claims } from "./claims.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** The resource that makes an object. */
+/** The resource that creates an object. */
 export interface Creator {
-  /** Its URN. */
+  /** The URN of the resource. */
   readonly resource: string | undefined;
-  /** The id of the state that it is in. */
+  /** The id of the state that contains the resource. */
   readonly state: string | undefined;
-  /** Names of inputs whose values no error may show, where the engine tells. */
+  /** Names of inputs whose values must not appear in errors, if the engine provides them. */
   readonly secretInputs?: readonly string[];
-  /** Values of outputs that the program chose itself. */
+  /** Values of outputs that the program chose. */
   readonly chosen?: Values;
-  /** The object that is replaced, where the engine names no resource but shows it. */
+  /** The replaced object, if the engine passes it without a resource name. */
   readonly replaced?: Existing<Values>;
 }
 
 /**
- * What this process learns of the run that it serves. Checks and diffs may not ask the service, so all of it comes from
- * the program and the state. Resources are named by their URNs.
+ * The data that this process collects about its run. Checks and diffs must not send requests, so all of it comes from
+ * the program and the state. Resources are identified by their URNs.
  */
 export class RunRecord {
   readonly #claims = new Claims();
-  /** The resources of the program: those that were checked. A refresh compares others too, which are only in the state. */
+  /**
+   * The resources of the program, which are the checked ones. A refresh also compares resources that exist only in
+   * the state.
+   */
   readonly #checked = new Set<string>();
   #creations = 0;
-  /** By resource: the inputs that the state holds, and the object if the engine showed it. */
+  /** The inputs in the state by resource, and the object if the engine passed it. */
   readonly #inState = new Map<string, { readonly inputs: Values; readonly existing?: Existing<Values> }>();
 
   /**
-   * Takes note of a check.
-   * @param before the inputs in the state; undefined where the resource is not in it
-   * @throws DuplicateDeclarationError when another resource of the program declares the same object
+   * Records a check.
+   * @param before the inputs in the state; undefined if the resource is not in the state
+   * @throws DuplicateDeclarationError if another resource of the program declares the same object
    */
   checked(
     definition: ResourceDefinition,
@@ -46,15 +49,15 @@ export class RunRecord {
     if (!resource) return;
     this.#checked.add(resource);
     if (before && !this.#inState.has(resource)) this.#inState.set(resource, { inputs: before });
-    // Before a replacement engines check once more, without the inputs in the state.
-    if (!before) this.#claims.letGo(resource);
+    // Before a replacement, engines check again without the inputs in the state.
+    if (!before) this.#claims.releaseObject(resource);
     this.#claims.declare(definition, resource, inputs);
   }
 
   /**
-   * Takes note of a diff: the object stays the resource's, unless it is replaced. What is only in the state claims
-   * nothing, as it may be deleted next.
-   * @throws DuplicateDeclarationError when another resource of the program has this object
+   * Records a diff: the resource keeps its object unless the object is replaced. Resources that exist only in the
+   * state claim nothing, because they may be deleted next.
+   * @throws DuplicateDeclarationError if another resource of the program has this object
    */
   compared(
     definition: ResourceDefinition,
@@ -65,29 +68,29 @@ export class RunRecord {
     if (!resource) return;
     this.#inState.set(resource, { inputs: existing.state, existing });
     if (!this.#checked.has(resource)) return;
-    this.#claims.letGo(resource);
+    this.#claims.releaseObject(resource);
     if (isReplaced) return;
     this.#claims.hold(definition, resource, existing.id);
     this.#claims.keep(definition, resource, existing.state);
   }
 
-  /** Takes note of a create. */
-  created(definition: ResourceDefinition, resource: string | undefined, made: Existing<Values>): void {
-    this.#claims.keep(definition, resource ?? made.id, made.state);
+  /** Records a create. */
+  created(definition: ResourceDefinition, resource: string | undefined, object: Existing<Values>): void {
+    this.#claims.keep(definition, resource ?? object.id, object.state);
   }
 
-  /** What the create of a resource must know beside its inputs. */
+  /** Returns the data that the create of a resource needs in addition to its inputs. */
   origin(definition: ResourceDefinition, creator: Creator, inputs: Values): Origin {
     const { resource, state, chosen = {} } = creator;
     const before = resource === undefined ? undefined : this.#inState.get(resource);
-    if (resource) this.#claims.letGo(resource);
-    const isSeen = before === undefined || before.existing !== undefined;
+    if (resource) this.#claims.releaseObject(resource);
+    const isKnown = before === undefined || before.existing !== undefined;
     const start =
-      resource && state && isSeen
+      resource && state && isKnown
         ? [state, ...creation(definition, resource, inputs, before?.existing)]
         : undefined;
     const replaced = creator.replaced ?? before?.existing;
-    const unseen = isSeen ? undefined : before.inputs;
+    const unseen = isKnown ? undefined : before.inputs;
     const name = resource?.split("::").at(-1) ?? definition.name;
     this.#creations += 1;
     const owner = resource ?? `::${definition.name}::creation ${this.#creations}`;
@@ -103,7 +106,7 @@ export class RunRecord {
   ): Origin {
     const claims = this.#claims;
     return {
-      // Without anything that a later run would know too, the key is for this run alone.
+      // Without data that a later run also has, the key is valid for this run only.
       idempotencyKey: creation ? digestOf(creation) : randomUUID(),
       ...before,
       claim: (id) => claims.hold(definition, owner, id),
@@ -113,24 +116,24 @@ export class RunRecord {
   }
 
   /**
-   * True when a resource of the program has the object of this id, so that it must not be deleted for another resource
-   * that had it before: objects may pass from one resource to another, and engines delete after all else is done.
+   * Returns true if a resource of the program has the object with this id. Such an object must not be deleted for its
+   * previous resource: objects can move between resources, and engines run deletions last.
    */
   isHeld(definition: ResourceDefinition, id: string): boolean {
     return this.#claims.isHeld(definition, id);
   }
 
-  /** True when a resource of the program claims this key for itself alone. */
+  /** Returns true if a resource of the program has an exclusive claim with this key. */
   isClaimed(key: string): boolean {
     return this.#claims.isHeldAlone(key);
   }
 }
 
 /**
- * What is the same for every try to make one object from one state. The object's identity and the id of the object that
- * it replaces are part of it: otherwise the service would answer the creation of the new object with the old one. So is
- * the old object's time of creation, because API keys that follow each other may have the same name, and so the same
- * id.
+ * Returns the values that all attempts to create one object from one state share. They include the object's identity
+ * and the id of the replaced object. Otherwise the service would answer the creation of the new object with the old
+ * one. They also include the old object's time of creation, because successive API keys can have the same name and
+ * therefore the same id.
  */
 function creation(
   { identity }: ResourceDefinition,
@@ -144,19 +147,22 @@ function creation(
 
 const digestOf = (parts: readonly string[]) => createHash("sha256").update(parts.join("\n")).digest("hex");
 
-/** The part of a lifecycle's runtime that the two Pulumi front ends share: resources have URNs. */
+/** Returns the part of a lifecycle's runtime that the two Pulumi front ends share. Their resources have URNs. */
 export const pulumiRun = (env: NodeJS.ProcessEnv = process.env) => ({
   run: new RunRecord(),
   declaration: (_: unknown, urn: string | undefined): Declaration | undefined =>
     urn === undefined ? undefined : { ...urnScope(urn), resource: urnName(urn) },
-  isReplacementAsked: replacementsAsked(env),
+  isReplacementRequested: requestedReplacements(env),
 });
 
-/** The resources that `gatehouse` replaces on request: its environment names them, since no engine tells a provider. */
-function replacementsAsked(env: NodeJS.ProcessEnv): (urn: string) => boolean {
-  let asked: UrnPatterns | undefined;
+/**
+ * Returns a test for the resources whose replacement was requested from `gatehouse`. Their URNs are in an environment
+ * variable because no engine passes them to a provider.
+ */
+function requestedReplacements(env: NodeJS.ProcessEnv): (urn: string) => boolean {
+  let requested: UrnPatterns | undefined;
   return (urn) => {
-    asked ??= new UrnPatterns(JSON.parse(env.GATEHOUSE_REPLACE ?? "[]") as string[]);
-    return asked.has(urn);
+    requested ??= new UrnPatterns(JSON.parse(env.GATEHOUSE_REPLACE ?? "[]") as string[]);
+    return requested.has(urn);
   };
 }

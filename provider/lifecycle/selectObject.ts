@@ -5,25 +5,25 @@ import type { Connection } from "../service/connection.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Most objects that an error names. */
+/** The maximum number of objects that an error lists. */
 const NAMED = 5;
 
 /**
- * The object that a text means: by its id, by its id without the namespace, or by the name that people know it by.
- * @throws Error where there is none, or several have the name, with what may be given
+ * Returns the object that a selector matches: by its id, by its id without the namespace, or by its name.
+ * @throws Error with the allowed selectors if no object matches, or if several have the name
  */
-export async function objectMeant(
+export async function selectObject(
   definition: ResourceDefinition,
   connection: Connection,
   text: string,
 ): Promise<Existing<Values>> {
   const { name, id: form } = definition;
   const parts = form.text.split("/");
-  // The parts of a namespace's id are the namespace alone.
+  // The id of a namespace has a single part.
   if (parts.length === 1) {
     const found = await definition.read(connection, text, {});
     if (found) return found;
-    const detail = said`there is no "${text}" that the credential's user is a member of`;
+    const detail = said`the user of the credential is not a member of a namespace "${text}"`;
     throw new ResourceError(name, { code: "object_not_found", detail });
   }
   const [first = "", ...others] = text.split("/");
@@ -38,8 +38,8 @@ export async function objectMeant(
   if (named) return named;
   throw new ResourceError(name, {
     code: "object_not_found",
-    detail: said`the namespace ${tenant} has none "${rest}"`,
-    remedy: said`give its id (${form.text}), that without the namespace, or its name`,
+    detail: said`the namespace ${tenant} has no such object: "${rest}"`,
+    remedy: said`use the id (${form.text}), the id without the namespace, or the name`,
   });
 }
 
@@ -56,7 +56,7 @@ async function idNamed(
   const more = ids.length > NAMED ? `, and ${ids.length - NAMED} more` : "";
   throw new ResourceError(definition.name, {
     code: "ambiguous_object",
-    detail: said`${ids.length} have the name "${name}"`,
-    remedy: said`give the id of one: ${ids.slice(0, NAMED).join(", ")}${more}`,
+    detail: said`${ids.length} objects have the name "${name}"`,
+    remedy: said`use an id instead: ${ids.slice(0, NAMED).join(", ")}${more}`,
   });
 }

@@ -16,29 +16,31 @@ import {
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** A function of the plugin: it asks the service, and changes nothing. */
+/** A function of the plugin. It reads from the service and changes nothing. */
 export interface PluginFunction {
   readonly name: string;
   readonly description: string;
-  /** What it takes; each argument has a description. */
+  /** The arguments, each with a description. */
   readonly args: z.ZodObject;
   /**
-   * What it gives: the fields of an object of the service, in one property or as they are; or what a schema file of the
-   * package describes.
+   * The result: either the fields of a service object, directly or in one property, or an object that a schema file
+   * of the package describes.
    */
   readonly result: { readonly property?: string; readonly schema: z.ZodType } | { readonly file: string };
-  ask(service: Connection, args: Values): Promise<Values>;
+  run(service: Connection, args: Values): Promise<Values>;
 }
 
-interface FunctionOf<Args extends z.ZodObject> extends Omit<PluginFunction, "ask" | "args"> {
+interface FunctionOf<Args extends z.ZodObject> extends Omit<PluginFunction, "run" | "args"> {
   readonly args: Args;
-  ask(service: Connection, args: z.output<Args>): Promise<Values>;
+  run(service: Connection, args: z.output<Args>): Promise<Values>;
 }
 
 const define = <Args extends z.ZodObject>(definition: FunctionOf<Args>): PluginFunction =>
   definition as unknown as PluginFunction;
 
-const tenant = tenantId.optional().describe("Id of the namespace. Left out: that of the provider.");
+const tenant = tenantId
+  .optional()
+  .describe("The ID of the namespace. Defaults to the namespace in the provider configuration.");
 const text = z.string().min(1);
 const ofNamespace = z.strictObject({ tenant });
 const namespace = operations.getNamespace.success.body;
@@ -46,96 +48,101 @@ const namespace = operations.getNamespace.success.body;
 export const functions: readonly PluginFunction[] = [
   define({
     name: "getDevices",
-    description: "The devices of a namespace that meet all conditions.",
+    description: "The devices of a namespace that match all given arguments.",
     args: z.strictObject({
       tenant,
-      tags: z.array(text).optional().describe("Devices that carry all of these tags."),
-      status: operations.getDevices.query.shape.status.optional().describe("Devices of this status."),
-      name: text.optional().describe("The device with this name."),
+      tags: z.array(text).optional().describe("Only devices that have all of these tags."),
+      status: operations.getDevices.query.shape.status.optional().describe("Only devices with this status."),
+      name: text.optional().describe("Only the device with this name."),
       online: z
         .boolean()
         .optional()
-        .describe("True for devices that reported within two minutes, false for those that did not."),
+        .describe("Only devices that reported within two minutes (`true`), or only the others (`false`)."),
     }),
     result: { property: "devices", schema: operations.getDevices.success.body },
-    ask: async (service, args) => ({ devices: await devicesOf(service, args) }),
+    run: async (service, args) => ({ devices: await devicesOf(service, args) }),
   }),
   define({
     name: "getNamespace",
-    description: "A namespace with its members, by tenant or by name; without either, that of the provider.",
-    args: z.strictObject({ tenant, name: text.optional().describe("Name of the namespace.") }),
+    description:
+      "A namespace with its members, selected by ID or by name. Defaults to the namespace in the provider configuration.",
+    args: z.strictObject({ tenant, name: text.optional().describe("The name of the namespace.") }),
     result: { schema: namespace },
-    ask: async (service, args) => ({ ...(await namespaceOf(service, args)) }),
+    run: async (service, args) => ({ ...(await namespaceOf(service, args)) }),
   }),
   define({
     name: "getMembers",
-    description: "The members of a namespace, the owner among them.",
+    description: "The members of a namespace, including the owner.",
     args: ofNamespace,
     result: { property: "members", schema: namespace.shape.members },
-    ask: async (service, args) => ({ members: await membersOf(service, args) }),
+    run: async (service, args) => ({ members: await membersOf(service, args) }),
   }),
   define({
     name: "getPublicKeys",
     description:
-      "The public keys of a namespace, oldest first; `data` is the OpenSSH line, as PublicKey takes it.",
+      "The public keys of a namespace, oldest first. `data` is the OpenSSH line in the form that `PublicKey` accepts.",
     args: ofNamespace,
     result: { property: "publicKeys", schema: operations.getPublicKeys.success.body },
-    ask: async (service, args) => ({ publicKeys: await publicKeysOf(service, args) }),
+    run: async (service, args) => ({ publicKeys: await publicKeysOf(service, args) }),
   }),
   define({
     name: "getFirewallRules",
-    description: "The firewall rules of a namespace, the lowest priority first.",
+    description: "The firewall rules of a namespace, lowest priority first.",
     args: ofNamespace,
     result: { property: "firewallRules", schema: operations.getFirewallRules.success.body },
-    ask: async (service, args) => ({ firewallRules: await firewallRulesOf(service, args) }),
+    run: async (service, args) => ({ firewallRules: await firewallRulesOf(service, args) }),
   }),
   define({
     name: "getApiKeys",
     description: "The API keys of a namespace, without their secrets.",
     args: ofNamespace,
     result: { property: "apiKeys", schema: operations.listApiKeys.success.body },
-    ask: async (service, args) => ({ apiKeys: await apiKeysOf(service, args) }),
+    run: async (service, args) => ({ apiKeys: await apiKeysOf(service, args) }),
   }),
   define({
     name: "getTags",
-    description: "The tags that devices, keys or rules of a namespace carry.",
+    description: "The tags of all devices, public keys and firewall rules of a namespace.",
     args: ofNamespace,
     result: { property: "tags", schema: operations.getTags.success.body },
-    ask: async (service, args) => ({ tags: await tagsOf(service, args) }),
+    run: async (service, args) => ({ tags: await tagsOf(service, args) }),
   }),
   define({
     name: "getAccess",
     description:
-      "Who can reach which devices of a namespace, by which key and rule: what `gatehouse access` says.",
+      "The access to the devices of a namespace: for each device, the public keys, logins, client addresses and firewall rules that allow a login. Equals the output of `gatehouse access --json`.",
     args: z.strictObject({
       tenant,
       devices: z
         .array(text)
         .optional()
-        .describe("Only these devices: name (* stands for any text, ? for one character), uid or tag."),
+        .describe(
+          "Only these devices, by UID, tag or name. In a name, `*` matches any text and `?` matches one character.",
+        ),
       keys: z
         .array(text)
         .optional()
-        .describe("Only these keys: fingerprint, its beginning, or name (* stands for any text)."),
+        .describe(
+          "Only these keys, by fingerprint, the beginning of a fingerprint, or name. In a name, `*` matches any text.",
+        ),
       logins: z.array(text).optional().describe("Only these login names."),
       addresses: z
         .array(z.union([z.ipv4(), z.ipv6()], { error: "must be an IPv4 or IPv6 address" }))
         .optional()
-        .describe("Only from these IP addresses."),
+        .describe("Only these client IP addresses."),
     }),
     result: { file: "access.schema.json" },
-    async ask(service, { tenant, devices = [], keys = [], logins = [], addresses = [] }) {
+    async run(service, { tenant, devices = [], keys = [], logins = [], addresses = [] }) {
       const { accessAnswer } = await import("../access/answer.ts");
       const { AccessInquiryError, accessInquiry } = await import("../access/inquiry.ts");
       const { readEstate } = await import("../estate/namespaceState.ts");
       const inquiry = accessInquiry({ device: devices, key: keys, login: logins, from: addresses }, "json");
-      // A program may ask for what it has changed before.
+      // The data is read again, because a program may query its own changes.
       const estate = await readEstate(service.fresh(), tenant);
       try {
         return JSON.parse([...accessAnswer(estate, inquiry).output].join("")) as Values;
       } catch (error) {
         if (!(error instanceof AccessInquiryError)) throw error;
-        // The function's arguments are the command's flags in the plural.
+        // The function's arguments have the names of the command's flags in the plural.
         throw new GatehouseError(
           { ...error.toJSON(), field: ["getAccess", `${error.flag}s`] },
           { cause: error },
@@ -145,26 +152,26 @@ export const functions: readonly PluginFunction[] = [
   }),
 ];
 
-/** What is wrong with an argument. */
+/** A fault of an argument. */
 export interface ArgumentFailure {
-  /** Its name, and the path inside its value. */
+  /** The argument's name, and the path inside its value. */
   readonly path: readonly string[];
   readonly reason: string;
 }
 
 /**
- * Asks what a function answers.
- * @param service opened once the arguments are right
- * @returns what is wrong with the arguments, or the result
+ * Calls a function.
+ * @param service opens the connection once the arguments are valid
+ * @returns the faults of the arguments, or the result
  */
 export async function callFunction(
-  { args, ask }: PluginFunction,
+  { args, run }: PluginFunction,
   service: () => Connection,
   given: Values,
 ): Promise<{ readonly failures: readonly ArgumentFailure[]; readonly result: Values }> {
   const known = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
   const checked = args.safeParse(known, { error: issueText });
-  if (checked.success) return { failures: [], result: await ask(service(), checked.data) };
+  if (checked.success) return { failures: [], result: await run(service(), checked.data) };
   const failures = checked.error.issues.map(({ path, message }) => {
     return { path: path.map(String), reason: message };
   });
@@ -172,8 +179,8 @@ export async function callFunction(
 }
 
 /**
- * What a function gives, as an object.
- * @param schemaFile gives the JSON Schema in a file of the package
+ * Returns the schema of a function's result, which is an object.
+ * @param schemaFile returns the JSON Schema in a file of the package
  */
 export function resultSchema(result: PluginFunction["result"], schemaFile: (file: string) => Schema): Schema {
   if ("file" in result) return schemaFile(result.file);
@@ -185,7 +192,7 @@ export function resultSchema(result: PluginFunction["result"], schemaFile: (file
   return { type: "object", properties: { [property]: answered }, required: [property] };
 }
 
-/** The schema of a value of the wire, as the client gives it. */
+/** Converts the schema of a wire value to the client's camel case names. */
 function inCamelCase(schema: Schema): Schema {
   const { properties, items, anyOf, required } = schema;
   return {

@@ -2,7 +2,7 @@ import { ConfigurationError, credentialsFromEnvironment } from "@gatehouse-acces
 import { UNKNOWN } from "../engineMarks.ts";
 import type { InputChange } from "../lifecycle/diff.ts";
 import { hasUnknown } from "../resources/values.ts";
-import { type Connection, isSameService } from "../service/connection.ts";
+import { type Connection, type FrontEnd, isSameService } from "../service/connection.ts";
 import {
   CREDENTIALS,
   defaultTenant,
@@ -15,24 +15,28 @@ import {
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Inputs of every provider instance, which the engine gives and reads. */
+/** Inputs of every provider instance that the engine sets and reads. */
 const OF_ENGINE: readonly string[] = ["version", "pluginDownloadURL", "__internal"];
 
 const all = Object.entries(SETTINGS) as readonly (readonly [string, Setting])[];
 
-/** A provider instance of a program: the default one, or one that the program makes. */
+/** A provider instance of a program: the default instance, or an explicit one. */
 export interface Instance {
-  /** True for the one of resources whose program names none; stack configurations are for it. */
+  /**
+   * True for the default instance, which resources without an explicit provider use. Stack configurations apply to
+   * it.
+   */
   readonly isDefault: boolean;
-  /** Its inputs; unknown ones only in previews. */
+  /** The inputs. They contain unknown values only in previews. */
   readonly inputs: Values;
 }
 
 /**
- * The settings of an instance as environment variables. For the default one the environment wins over the stack's
- * configuration, as for dynamic resources. One that a program makes is as its program says: the environment only fills
- * in what it leaves open, and what belongs to another service not even that, so that no credential goes where it does
- * not belong. What is not known yet is not open.
+ * Returns the settings of an instance as environment variables. For the default instance, the environment takes
+ * precedence over the stack's configuration, as for dynamic resources. For an explicit instance, the program's inputs
+ * take precedence, and the environment only adds settings that the program omits. If the program sets another
+ * service, the environment's credential and namespace are not used, so that no credential is sent to the wrong
+ * service. An unknown input does not count as omitted.
  */
 export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
   const textOf = (name: string) => {
@@ -40,35 +44,45 @@ export function settingsOf({ isDefault, inputs }: Instance, env: NodeJS.ProcessE
     return typeof value === "string" && !hasUnknown(value) ? value : undefined;
   };
   if (isDefault) return settings((key) => textOf(key.slice("gatehouse:".length)), env);
-  const own = all.flatMap(([name, { variable }]) => {
+  const ownSettings = all.flatMap(([name, { variable }]) => {
     const text = textOf(name);
     return text ? [[variable, text] as const] : [];
   });
-  const later = all.filter(([name]) => hasUnknown(inputs[name]));
-  const given = new Set([...own.map(([variable]) => variable), ...later.map(([, { variable }]) => variable)]);
-  const { GATEHOUSE_URL: url } = Object.fromEntries(own);
-  const elsewhere = hasUnknown(inputs.url) || (url !== undefined && isElsewhere(url, env));
-  const isOpen = (variable: string) => {
+  const unknownSettings = all.filter(([name]) => hasUnknown(inputs[name]));
+  const given = new Set([
+    ...ownSettings.map(([variable]) => variable),
+    ...unknownSettings.map(([, { variable }]) => variable),
+  ]);
+  const { GATEHOUSE_URL: url } = Object.fromEntries(ownSettings);
+  const isOtherService = hasUnknown(inputs.url) || (url !== undefined && isElsewhere(url, env));
+  const isOmitted = (variable: string) => {
     const isCredential = CREDENTIALS.includes(variable);
     const isTenant = variable === "GATEHOUSE_TENANT";
-    if ((elsewhere && (isCredential || isTenant)) || (isTenant && hasUnknown(inputs.tenant))) return false;
+    if ((isOtherService && (isCredential || isTenant)) || (isTenant && hasUnknown(inputs.tenant)))
+      return false;
     return isCredential ? !CREDENTIALS.some((part) => given.has(part)) : !given.has(variable);
   };
   const rest = Object.entries(settings(() => undefined, env)).filter(([name]) =>
-    isOpen(name.replace(/_FILE$/, "")),
+    isOmitted(name.replace(/_FILE$/, "")),
   );
-  return Object.fromEntries([...rest, ...own]);
+  return Object.fromEntries([...rest, ...ownSettings]);
 }
 
 /**
- * Opens the connection of an instance; the caller closes its client.
- * @throws ConfigurationError naming the setting that is missing or wrong, with what is allowed
+ * Opens the connection of an instance. The caller closes its client.
+ * @throws ConfigurationError with the missing or wrong setting and its allowed values
  */
-export function connectionOf(instance: Instance, waiting: Waiting, env: NodeJS.ProcessEnv): Connection {
+export function connectionOf(
+  instance: Instance,
+  waiting: Waiting,
+  env: NodeJS.ProcessEnv,
+  frontEnd: FrontEnd = "pulumi",
+): Connection {
   const effective = settingsOf(instance, env);
   const { url: stated } = instance.inputs;
   const { url: usual } = credentialsFromEnvironment(addressIn(effective));
-  // A check fills in the address. Only a run without one has another: it is from the state, as destroy and refresh are.
+  // A check fills in the address. Only a run without a check, such as destroy or refresh, has another address: the
+  // one from the state.
   if (
     instance.isDefault &&
     typeof stated === "string" &&
@@ -76,34 +90,40 @@ export function connectionOf(instance: Instance, waiting: Waiting, env: NodeJS.P
     !isSameService(stated, usual)
   ) {
     throw new ConfigurationError(
-      `the objects of this state are on ${stated}, and GATEHOUSE_URL is ${usual}`,
+      `the objects of this state are on ${stated}, but GATEHOUSE_URL is ${usual}`,
       {
         field: ["url"],
-        remedy: "set it to that address, or leave it out",
+        remedy: "set GATEHOUSE_URL to the address of the state, or unset it",
       },
     );
   }
   const hasCredential = CREDENTIALS.some((name) => effective[name] ?? effective[`${name}_FILE`]);
   if (!instance.isDefault && !hasCredential && typeof stated === "string" && isElsewhere(stated, env)) {
     throw new ConfigurationError(
-      `the provider is for ${stated}, and the environment does not say that its credential is for that service (GATEHOUSE_URL), so it is not sent there`,
-      { field: ["credential"], remedy: "give the provider apiKey, token, or username and password" },
+      `cannot send the credential in the environment to ${stated}: GATEHOUSE_URL does not confirm that it is for this service`,
+      {
+        field: ["credential"],
+        remedy: `set GATEHOUSE_URL to this address, or set the provider's arguments ${frontEnd === "terraform" ? "api_key" : "apiKey"}, token, or username and password`,
+      },
     );
   }
-  return newConnection(() => undefined, waiting, effective);
+  return newConnection(() => undefined, waiting, effective, frontEnd);
 }
 
 /**
- * The namespace of an instance's resources that name none, as far as settings tell; the mark of the unknown where the
- * program gives it later.
- * @throws ConfigurationError when it is no id of a namespace
+ * Returns the default namespace of an instance, if a setting defines it. Returns the mark of unknown values if the
+ * program sets it later.
+ * @throws ConfigurationError if the setting is not the id of a namespace
  */
 export function tenantOf(instance: Instance, env: NodeJS.ProcessEnv): string | undefined {
-  const isLater = !instance.isDefault && hasUnknown(instance.inputs.tenant);
-  return isLater ? UNKNOWN : defaultTenant(() => undefined, settingsOf(instance, env));
+  const isUnknown = !instance.isDefault && hasUnknown(instance.inputs.tenant);
+  return isUnknown ? UNKNOWN : defaultTenant(() => undefined, settingsOf(instance, env));
 }
 
-/** True unless the environment says that it is for this service: what it has may be for another one. */
+/**
+ * Returns true unless the environment's GATEHOUSE_URL is this service. Its other settings may belong to another
+ * service.
+ */
 function isElsewhere(url: string, env: NodeJS.ProcessEnv): boolean {
   const { url: usual } = credentialsFromEnvironment(addressIn(env));
   return usual === undefined || !isSameService(usual, url);
@@ -115,10 +135,10 @@ const addressIn = ({ GATEHOUSE_URL, GATEHOUSE_URL_FILE }: NodeJS.ProcessEnv) => 
 });
 
 /**
- * Checks the inputs of an instance, without any request. The service and the namespace are filled in from the
- * environment, so that the state says where its objects are; a credential of the environment never gets into it. Where
- * nobody says it any more, the default instance stays where it was.
- * @param olds its inputs in the state
+ * Checks the inputs of an instance, without sending a request. The service and the namespace are filled in from the
+ * environment, so that the state records where its objects are. A credential of the environment is never stored. If
+ * the settings no longer define the service or the namespace, the default instance keeps the former ones.
+ * @param olds the inputs in the state
  */
 export function checkInstance(
   instance: Instance,
@@ -132,10 +152,13 @@ export function checkInstance(
     const field = [name];
     if (!names.includes(name)) {
       return [
-        new ConfigurationError("is not a setting", { field, remedy: `settings are ${names.join(", ")}` }),
+        new ConfigurationError("is not a setting of the provider", {
+          field,
+          remedy: `valid settings: ${names.join(", ")}`,
+        }),
       ];
     }
-    return typeof value === "string" ? [] : [new ConfigurationError("must be a text", { field })];
+    return typeof value === "string" ? [] : [new ConfigurationError("must be a string", { field })];
   });
   if (failures.length > 0) return { inputs, failures };
   try {
@@ -147,7 +170,7 @@ export function checkInstance(
   }
 }
 
-/** Where the objects of the default instance were, unless it is on another service now. */
+/** Returns the former service and namespace of the default instance, unless the instance moves to another service. */
 function formerPlace({ isDefault }: Instance, olds: Values, place: Values): Values {
   const { url, tenant } = olds;
   const moves = typeof place.url === "string" && typeof url === "string" && !isSameService(url, place.url);
@@ -155,12 +178,12 @@ function formerPlace({ isDefault }: Instance, olds: Values, place: Values): Valu
   return { ...(url !== undefined && { url }), ...(tenant !== undefined && { tenant }) };
 }
 
-/** Where the objects of an instance are, as far as that is known. */
+/** Returns the service and namespace of an instance, as far as they are known. */
 function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, string> {
   const { inputs } = instance;
   const effective = settingsOf(instance, env);
   const isKnown = !hasUnknown(inputs);
-  // With a part unknown, a credential would look incomplete.
+  // A partly unknown credential would be rejected as incomplete.
   const { url } = isKnown
     ? credentialsFromEnvironment(effective)
     : credentialsFromEnvironment(addressIn(effective));
@@ -177,17 +200,17 @@ function placeOf(instance: Instance, env: NodeJS.ProcessEnv): Record<string, str
 }
 
 /**
- * What changes between the inputs of an instance in the state and those of the program. Another service has other
- * objects, so it replaces the instance and all that is in it. Another namespace replaces what is in the old one, which
- * each resource tells by its input `tenant`; what names its own namespace, and namespaces themselves, stay. A
- * credential is used from then on.
+ * Returns the changes between the inputs of an instance in the state and those of the program. Another service has
+ * other objects, so a change of the service replaces the instance and all its resources. A change of the namespace
+ * replaces only the resources in the old namespace, through their input `tenant`. Resources that set `tenant`, and
+ * namespaces themselves, stay. A new credential is used from then on.
  */
 export function diffInstance(before: Values, after: Values): InputChange[] {
   return all.flatMap(([name]): InputChange[] => {
     const old = before[name] ?? undefined;
     const now = after[name] ?? undefined;
     if (old === now) return [];
-    // An address that is not known yet may be another one: a plan must not promise less than may happen.
+    // An unknown address may belong to another service, and a plan must not promise less than may happen.
     const replaces =
       name === "url" &&
       typeof old === "string" &&
@@ -197,7 +220,10 @@ export function diffInstance(before: Values, after: Values): InputChange[] {
   });
 }
 
-/** A text without the secrets in it, also as JSON writes them. @param secrets the longest first */
+/**
+ * Replaces the secrets in a text, also in their JSON notation.
+ * @param secrets the longest first
+ */
 export function masked(text: string, secrets: readonly string[]): string {
   const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
   return written.reduce((shown, secret) => shown.replaceAll(secret, "[secret]"), text);

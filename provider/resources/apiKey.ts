@@ -31,11 +31,11 @@ const MAX_NAME = 20;
 const days = z.int().min(0);
 
 const previous = z.object({
-  tenant: tenantId.describe("Its namespace."),
-  name: z.string().describe("Its name when it was replaced."),
-  createdAt: dateTime.describe("When it was made."),
-  createdBy: userId.describe("Who made it."),
-  until: dateTime.describe("The first run after this time revokes it."),
+  tenant: tenantId.describe("The ID of the namespace of the key."),
+  name: z.string().describe("The name of the key when it was replaced."),
+  createdAt: dateTime.describe("The time when the key was created."),
+  createdBy: userId.describe("The ID of the user who created the key."),
+  until: dateTime.describe("The time after which the next run revokes the key."),
 });
 
 const hasReplaced = ({ previous }: Readonly<Record<string, unknown>>): boolean =>
@@ -45,26 +45,28 @@ const inputs = {
   tenant: tenantInput,
   name: optional(apiKeys.createApiKey.body.shape.name, {
     description:
-      "Name, unique in the namespace: 3 to 20 characters without white space. Left out: generated.",
+      "The name of the key. Must be unique in the namespace and contain 3 to 20 characters without white space. Defaults to a generated name.",
   }),
   role: optional(roleSchema, {
-    description: "What the key may do; at most what its maker may. Left out: what its maker may.",
+    description:
+      "The role of the key. Must not exceed the role of the user who creates the key. Defaults to the role of that user.",
   }),
   validDays: required(z.literal(API_KEY_DAYS), {
-    description: "Days until it expires: 30, 60, 90 or 365; -1: never.",
+    description: "The number of days until the key expires. Must be `30`, `60`, `90`, `365` or `-1` (never).",
     replaces: true,
   }),
   rotateBefore: optional(days.max(364), {
-    description: "The first run in this many days before it expires replaces it by a new one.",
+    description:
+      "The number of days before expiration in which the next run replaces the key with a new one.",
     default: 0,
   }),
   overlap: optional(days.max(90), {
     description:
-      "Days for which a replaced key goes on working; the first run after them revokes it. 0: it ends with the run that replaces it.",
+      "The number of days that a replaced key keeps working. The first run after this period revokes the replaced key. If `0`, the run that replaces a key also revokes it.",
     default: 0,
   }),
   keepers: optional(z.record(z.string(), z.string()), {
-    description: "Any values; a change of one makes a new key.",
+    description: "Arbitrary values. Changing any of them replaces the key.",
     replaces: true,
     default: {},
   }),
@@ -72,25 +74,25 @@ const inputs = {
 
 const outputs = {
   key: output(z.string(), {
-    description: "The secret; empty when the key was imported.",
+    description: "The secret of the key. Empty if the key was imported.",
     secret: true,
     choice: z.uuidv4({ error: "must be a UUID of version 4" }),
   }),
   previousKey: output(z.string(), {
-    description: "The secret of the key that this one replaced, while that one goes on working; else empty.",
+    description: "The secret of the replaced key while that key keeps working. Otherwise empty.",
     secret: true,
     mutable: hasReplaced,
   }),
   previous: output(z.array(previous), {
-    description: "The keys that this one replaced, while they go on working.",
+    description: "The replaced keys that still work.",
     mutable: hasReplaced,
   }),
   expiresAt: output(z.string(), {
     description:
-      "When it expires; empty: never. Of a key that somebody revoked while keys that it replaced go on working: when a refresh found that out.",
+      "The time when the key expires. Empty if the key never expires. If the key was revoked out of band while replaced keys still work, this is the time when a refresh detected the revocation.",
   }),
-  createdBy: output(userId, { description: "Id of the user who made it." }),
-  createdAt: output(dateTime, { description: "When it was made." }),
+  createdBy: output(userId, { description: "The ID of the user who created the key." }),
+  createdAt: output(dateTime, { description: "The time when the key was created." }),
 };
 
 type Inputs = InputValues<typeof inputs>;
@@ -102,7 +104,7 @@ const ids = new IdForm("ApiKey", "tenant", "name");
 export const apiKey = defineResource({
   name: "ApiKey",
   description:
-    "An API key of a namespace. Its secret is known only here; it can be rotated before it expires, the old one going on for a while.",
+    "An API key of a namespace. The service does not return the secret of an existing key. A key can be rotated before it expires, and the old key can keep working for a number of days.",
   id: ids,
   idNote: "the name at creation",
   inputs,
@@ -111,11 +113,11 @@ export const apiKey = defineResource({
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) =>
       name === undefined ? [] : [{ key: `api key ${tenant ?? ""} ${name}`, property: "name" }],
-    // A key and the one that replaces it may have had the same name.
+    // A key and its replacement may have had the same name.
     ofId: () => [],
   },
 
-  // The engine deletes a replaced key itself, perhaps in a later run.
+  // The engine deletes the replaced key itself, possibly in a later run.
   keeps: (state) => state.previous.map(claimOfKey),
 
   objectKeys: (state) => [claimOfKey(state)],
@@ -168,7 +170,7 @@ export const apiKey = defineResource({
       await revokeUnanswered(connection, opened, old);
       await refuseTaken(opened, name, olds);
     }
-    const made = await makeKey(
+    const created = await createKey(
       connection,
       opened,
       { ...inputs, name: old ? unansweredName(old) : name },
@@ -176,12 +178,12 @@ export const apiKey = defineResource({
     );
     const kept = overlapOf(replaced, inputs.overlap ?? 0);
     const previousKey = kept.length > 0 ? (replaced?.key ?? "") : "";
-    const secrets = { key: made.id, previousKey, previous: kept };
-    const state = { ...toState(opened.tenant, made, inputs), ...secrets };
+    const secrets = { key: created.id, previousKey, previous: kept };
+    const state = { ...toState(opened.tenant, created, inputs), ...secrets };
     if (!replaced) return { id, state };
     try {
       await giveUpName(opened, olds, name, generatedName(name));
-      await rename(opened, made, name);
+      await rename(opened, created, name);
       return { id, state: { ...state, name } };
     } catch (error) {
       throw new UnfinishedError(id, state, clearer(error, name));
@@ -210,7 +212,7 @@ export const apiKey = defineResource({
     const { tenant } = ids.split(id);
     const opened = await connection.tenant(tenant);
     const { name = state.name, role = state.role } = inputs;
-    // A rotation that was not completed may have left the name to the key before.
+    // After an incomplete rotation, the previous key may still have the name.
     if (name !== state.name) await giveUpName(opened, state.previous, name, generatedName(name));
     if (name !== state.name || role !== state.role) {
       const body = { ...(name !== state.name && { name }), ...(role !== state.role && { role }) };
@@ -230,12 +232,12 @@ export const apiKey = defineResource({
   },
 });
 
-/** What only the maker of a key knows. */
+/** The values that only the creator of a key knows. */
 const UNKNOWN_SECRETS = { key: "", previousKey: "", previous: [] };
 
 /**
- * The name of a key that is to replace this one, until the service has answered: by it, a later run finds the key whose
- * answer was lost, although no state has it.
+ * Returns the temporary name of the key that replaces this one. The name applies until the service has answered. If
+ * the answer is lost, a later run finds the key by this name, although no state contains it.
  */
 function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): string {
   const digest = createHash("sha256")
@@ -244,7 +246,7 @@ function unansweredName({ id, state: { createdAt } }: Existing<KeyState>): strin
   return `rotation-${digest}`.slice(0, MAX_NAME);
 }
 
-/** Revokes the key that was to replace this one, and whose answer was lost, if there is one. */
+/** Revokes the replacement of this key whose answer was lost, if there is one. */
 async function revokeUnanswered(
   connection: Connection,
   { tenant, apiKeys }: TenantClient,
@@ -252,13 +254,16 @@ async function revokeUnanswered(
   isClaimed?: IsClaimed,
 ): Promise<void> {
   const name = unansweredName(replaced);
-  // A name that is not in the list would be looked for once more.
+  // The check avoids an extra request: `find` requests the list again for a name that is not in it.
   const isListed = (await apiKeys.all()).some((key) => key.name === name);
   const found = isListed ? await apiKeys.find(name) : undefined;
   if (found && !isClaimed?.(claimOfKey(found))) await revoke(connection, { ...found, tenant });
 }
 
-/** @throws Error when a key other than these has the name, so that the new one could not have it */
+/**
+ * Rejects a name that another key has.
+ * @throws Error if a key other than `olds` has the name, so that the new key cannot have it
+ */
 async function refuseTaken(opened: TenantClient, name: string, olds: readonly HeldKey[]): Promise<void> {
   const today = await Promise.all(olds.map((key) => listed(opened, key)));
   const isOwn = today.some((key) => key?.name === name);
@@ -267,20 +272,23 @@ async function refuseTaken(opened: TenantClient, name: string, olds: readonly He
 
 const claimOfKey = (key: KeyIdentity) => `api key made ${apiKeyIdentity(key)}`;
 
-/** @throws Error when the replaced key is to go on working, but the engine does not show which one it is */
+/**
+ * Rejects an overlap for a replaced key that the engine did not pass.
+ * @throws Error if the replaced key should keep working, but the engine does not identify it
+ */
 function refuseUnseen({ tenant, overlap = 0 }: Inputs, { unseen }: Origin): void {
   if (!unseen || overlap === 0) return;
-  // A namespace that is left out is the same one.
+  // An omitted namespace is the same namespace.
   if (tenant !== undefined && unseen.tenant !== undefined && tenant !== unseen.tenant) return;
   throw new ResourceError("ApiKey", {
     code: "unsupported_change",
     field: ["overlap"],
-    detail: said`the engine replaces this key without showing it to its provider, so that it could not go on working`,
-    remedy: said`change keepers, which replaces it as well, or use gatehouse up --replace`,
+    detail: said`cannot keep the old key working: the engine replaces this key without passing it to the provider`,
+    remedy: said`change keepers, which also replaces the key, or use gatehouse up --replace`,
   });
 }
 
-/** A name that no other key has, and that begins with the resource's name. */
+/** Returns a unique name that begins with the resource's name. */
 function generatedName(resource: string): string {
   const suffix = `-${randomBytes(4).toString("hex")}`;
   const readable = resource.replaceAll(/[^A-Za-z0-9._-]+/g, "-").slice(0, MAX_NAME - suffix.length);
@@ -288,8 +296,9 @@ function generatedName(resource: string): string {
 }
 
 /**
- * The secret of a new key: the program's, or one that is chosen here, so that a key whose answer was lost can be recognized.
- * @throws Error when another key has the program's
+ * Returns the secret of a new key: the program's choice or a random one. With a known secret, a key whose answer was
+ * lost can be recognized.
+ * @throws Error if another key has the secret that the program chose
  */
 async function secretOf(
   { tenant }: TenantClient,
@@ -301,16 +310,16 @@ async function secretOf(
   throw new ResourceError("ApiKey", {
     code: "already_exists",
     field: ["key"],
-    detail: said`a key of the namespace ${tenant} or another one has this secret already: choose a new one`,
-    remedy: said`where a run was interrupted after it had made that key, import the key by its name, or revoke it`,
+    detail: said`an existing key, in the namespace ${tenant} or another one, already has this secret`,
+    remedy: said`choose a new secret; if an interrupted run created that key, import the key by its name or revoke it`,
   });
 }
 
 /**
- * Makes a key. The idempotency key is
- * for this try alone: somebody with a stack of the same name may use the key that an earlier run made.
+ * Creates a key. The idempotency key is random, so that it is valid for this call only: a user with a stack of the
+ * same name may already use the key that an earlier run created.
  */
-async function makeKey(
+async function createKey(
   connection: Connection,
   opened: TenantClient,
   { name, validDays, role }: Inputs & { readonly name: string },
@@ -318,37 +327,41 @@ async function makeKey(
 ) {
   const idempotencyKey = randomUUID();
   const body = { name, expiresAt: validDays, key, ...(role && { role }) };
-  const make = async () => whole(opened, await opened.client.createApiKey({ body }, { idempotencyKey }));
+  const create = async () =>
+    withIdentity(opened, await opened.client.createApiKey({ body }, { idempotencyKey }));
   try {
-    return await make();
+    return await create();
   } catch (error) {
     if (!(error instanceof RequestError) || error.outcome === "none") throw clearer(error, name);
   }
   try {
-    return await make();
+    return await create();
   } catch (error) {
-    // A service that knows no idempotency keys refuses the second: then the first one was made.
+    // A service without idempotency keys rejects the second request if the first one created the key.
     if (!(error instanceof ConflictError) || !(await connection.opens(key))) throw clearer(error, name);
     await opened.client.deleteApiKey({ params: { key: name } });
-    return make();
+    return create();
   }
 }
 
 type CreatedKey = Awaited<ReturnType<TenantClient["client"]["createApiKey"]>>;
 
-/** The new key with its identity: not every service says in this answer who made it, and when. */
-async function whole({ apiKeys }: TenantClient, made: CreatedKey): Promise<ApiKey & { readonly id: string }> {
-  const createdBy = made.createdBy ?? made.userId;
-  if (createdBy !== undefined && made.createdAt) return { ...made, createdBy };
+/** Returns the new key with its identity. Some services omit the creator and the time of creation from this answer. */
+async function withIdentity(
+  { apiKeys }: TenantClient,
+  created: CreatedKey,
+): Promise<ApiKey & { readonly id: string }> {
+  const createdBy = created.createdBy ?? created.userId;
+  if (createdBy !== undefined && created.createdAt) return { ...created, createdBy };
   apiKeys.forget();
-  const listed = await apiKeys.find(made.name);
+  const listed = await apiKeys.find(created.name);
   if (!listed)
     throw new ResourceError("ApiKey", {
       code: "incomplete_answer",
-      detail: said`the service made "${made.name}" but does not list it`,
-      remedy: said`revoke it by hand`,
+      detail: said`the service created "${created.name}" but does not list it`,
+      remedy: said`revoke the key manually`,
     });
-  return { ...listed, id: made.id };
+  return { ...listed, id: created.id };
 }
 
 const clearer = (error: unknown, name: string): unknown =>
@@ -360,19 +373,19 @@ const nameTaken = (name: string, cause?: unknown): ResourceError =>
     {
       code: "already_exists",
       field: ["name"],
-      detail: said`the namespace has an API key "${name}" already, and its secret cannot be read`,
-      remedy: said`remove it, choose another name, or leave the name out`,
+      detail: said`the namespace already has an API key "${name}", and the secret of an existing key cannot be read`,
+      remedy: said`delete that key, choose another name, or omit the name`,
     },
     { cause },
   );
 
-/** The replaced key, and those that it had replaced: the state must name every key that goes on working. */
+/** Returns the replaced key and the keys that it had replaced. The state must list every key that keeps working. */
 function overlapOf(replaced: KeyState | undefined, overlap: number): Previous[] {
   if (!replaced || overlap === 0) return [];
   return carriedOn(replaced, new Date(Date.now() + overlap * DAY));
 }
 
-/** The keys that a replaced one had replaced, and itself, which is to be revoked after a time. */
+/** Returns the keys that a replaced key had replaced, followed by the replaced key, which is revoked after `until`. */
 function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, until: Date): Previous[] {
   return [...previous, { tenant, name, createdAt, createdBy, until: until.toISOString() }];
 }
@@ -380,9 +393,9 @@ function carriedOn({ previous, tenant, name, createdAt, createdBy }: KeyState, u
 const hasEnded = (old: Previous, now: Date) => Date.parse(old.until) <= now.getTime();
 
 /**
- * The state of a key that somebody revoked, while keys that it replaced go on working; undefined where none of them
- * does. If the key went out of the state, nobody would ever revoke those. So it stays as one that has expired, and the
- * next up makes a new one.
+ * Returns the state of a key that was revoked out of band while replaced keys still work. Undefined if none of them
+ * works. The state must keep the key, because otherwise no run would revoke the replaced keys. The key therefore
+ * counts as expired, and the next run creates a new one.
  */
 async function endedAlone(connection: Connection, id: string, state: Readonly<Partial<KeyState>>) {
   const find = async (old: Previous) => listed(await connection.tenant(old.tenant), old);
@@ -393,7 +406,7 @@ async function endedAlone(connection: Connection, id: string, state: Readonly<Pa
   return { id, state: { ...(state as KeyState), expiresAt: hasExpired ? state.expiresAt : now } };
 }
 
-/** Revokes the keys whose time is over, and gives the others. */
+/** Revokes the keys whose overlap has ended, and returns the others. */
 async function revokeEnded(connection: Connection, keys: readonly Previous[]): Promise<Previous[]> {
   const now = new Date();
   for (const old of keys) if (hasEnded(old, now)) await revoke(connection, old);

@@ -10,34 +10,40 @@ export interface InputField<S extends z.ZodType = z.ZodType, Required extends bo
   readonly schema: S;
   readonly description: string;
   readonly required: Required;
-  /** What null, "" and leaving it out mean. */
+  /** The value that an omitted input, null and "" stand for. */
   readonly default?: z.output<S>;
-  /** True when a change replaces the object by a new one. */
+  /** True if a change replaces the object with a new one. */
   readonly replaces: boolean;
-  /** True for an input that says what a run does, and is no part of the object: it is never compared. */
+  /** True for an instruction to the run, such as `adopt`. It is not part of the object and is never compared. */
   readonly transient: boolean;
-  /** The canonical form of a value. Two values with one canonical form count as the same. */
+  /** Returns the canonical form of a value. Two values with the same canonical form are equal. */
   readonly canonical?: (value: z.output<S>) => z.output<S>;
-  /** True when a value means the object that the state holds, although the two texts differ. */
+  /** True if a value refers to the object in the state, although the two texts differ. */
   readonly sameAs?: (state: Readonly<Record<string, unknown>>, value: z.output<S>) => boolean;
 }
 
-/** An output of a resource: what the service decides. */
+/** An output of a resource: a value that the service decides. */
 export interface OutputField<S extends z.ZodType = z.ZodType> {
   readonly schema: S;
   readonly description: string;
-  /** True for what changes by itself, such as a counter: updates, and reads that find no other change, keep the state's. */
+  /**
+   * True for a value that changes by itself, such as a counter. Updates keep the state's value, and so do reads that
+   * find no other change.
+   */
   readonly volatile: boolean;
   /**
-   * True in states where an update of the inputs may change it, so that a preview does not promise it.
+   * True in states where an update of the inputs may change the output. A preview then shows it as unknown.
    * @default never: an update keeps the state's value
    */
   readonly mutable?: (state: Readonly<Record<string, unknown>>) => boolean;
-  /** True for the output that is the resource's id, which stays known while a preview plans an update. */
+  /** True for the output that equals the resource's id. It stays known while a preview plans an update. */
   readonly isId: boolean;
-  /** True for what is encrypted in the state, and never shown. */
+  /** True for a secret: it is encrypted in the state and never printed. */
   readonly secret: boolean;
-  /** What a program may choose it to be where the engine keeps states in clear, so that no state holds it. */
+  /**
+   * The schema of values that a program may choose for the output. It applies where the engine keeps states in
+   * plaintext, so that no state contains the secret.
+   */
   readonly choice?: z.ZodType<z.output<S>>;
 }
 
@@ -50,12 +56,12 @@ type RequiredKeys<I extends Inputs> = {
   [K in keyof I]: I[K] extends InputField<z.ZodType, true> ? K : never;
 }[keyof I];
 
-/** The values of inputs, in their canonical form and with defaults, as `check` makes them. */
+/** The values of inputs, in their canonical form and with defaults, as `check` returns them. */
 export type InputValues<I extends Inputs> = { -readonly [K in RequiredKeys<I>]: z.output<I[K]["schema"]> } & {
   -readonly [K in Exclude<keyof I, RequiredKeys<I>>]?: z.output<I[K]["schema"]>;
 };
 
-/** An object as it is on the service: the values of all inputs and outputs. */
+/** The state of an object on the service: the values of all inputs and outputs. */
 export type State<I extends Inputs, O extends Outputs> = {
   -readonly [K in keyof I]: z.output<I[K]["schema"]>;
 } & { -readonly [K in keyof O]: z.output<O[K]["schema"]> };
@@ -66,70 +72,84 @@ export interface Existing<S> {
   readonly state: S;
 }
 
-/** An object of a namespace, as a program could declare it. */
+/** An object of a namespace, in the form in which a program could declare it. */
 export interface Listed<S = Readonly<Record<string, unknown>>> {
   readonly id: string;
-  /** By what people know the object: a key's name, a member's e-mail address. Any text, perhaps empty. */
+  /**
+   * The name that people use for the object: a key's name, a member's e-mail address. It can be any text, even empty.
+   */
   readonly name: string;
-  /** Undefined where no program can declare the object, as {@link reason} then says. */
+  /** Undefined if no program can declare the object. {@link reason} then contains the cause. */
   readonly state: S | undefined;
   readonly reason?: string;
-  /** The resource that declared the object last, by what the service was told; undefined where nothing is known. */
+  /**
+   * The resource that declared the object last, according to the service. Undefined if the service has no
+   * declaration.
+   */
   readonly declaredBy?: Declaration | undefined;
 }
 
-/** What is wrong with an input. */
+/** A fault of an input. */
 export type Failure = ResourceFault;
 
-/** An input that needs a change although the program did not change it. */
+/** An input that requires a change although the program did not change it. */
 export interface Stale {
   readonly field: string;
   readonly replaces: boolean;
 }
 
-/** What a create must know of the resource beside its inputs. */
+/** The data that a create needs in addition to the inputs. */
 export interface Origin {
   /** The resource's name in the program. */
   readonly name: string;
   /**
-   * The same for every try to make this object, also of later runs; where those could not know it, for every try of
-   * this run. When the object passes to another resource afterwards, its key does too.
+   * The key that all attempts to create this object share, including those of later runs. If later runs cannot know
+   * the key, only the attempts of this run share it. If another resource takes the object, it takes the key too.
    */
   readonly idempotencyKey: string;
-  /** True where the engine names the resource, so that later runs know it again, and {@link idempotencyKey}. */
+  /**
+   * True if the engine passes the resource's name, so that later runs recognize the resource and its {@link
+   * idempotencyKey}.
+   */
   readonly isNamed: boolean;
-  /** The object that is replaced, as the state holds it. */
+  /** The replaced object, as the state contains it. */
   readonly replaced: Existing<Readonly<Record<string, unknown>>> | undefined;
-  /** Values of outputs that the program chose itself; see {@link OutputField.choice}. */
+  /** The values of outputs that the program chose. See {@link OutputField.choice}. */
   readonly chosen: Readonly<Record<string, unknown>>;
-  /** The inputs of the object that is replaced, where the engine did not show the object itself. */
+  /** The inputs of the replaced object, if the engine did not pass the object itself. */
   readonly unseen: Readonly<Record<string, unknown>> | undefined;
   /**
-   * Makes the object with this id this resource's, so that no deletion in this run removes it.
-   * @throws DuplicateDeclarationError when another resource of this program has it already
+   * Claims the object with this id for this resource, so that no deletion in this run removes it.
+   * @throws DuplicateDeclarationError if another resource of this program has the object
    */
   claim(id: string): void;
-  /** True when another resource of this program has the object with this id. */
+  /** True if another resource of this program has the object with this id. */
   isOthers(id: string): boolean;
-  /** The same under another idempotency key, for when the service answered this one with the object `id`. */
+  /**
+   * Returns the same origin with another idempotency key. It is used when the service answered the current key with
+   * the object `id`.
+   */
   after(id: string): Origin;
 }
 
-/** A claim of a resource on something that no other resource of the program may manage. */
+/** A claim of a resource on an object that no other resource of the program may manage. */
 export interface Claim {
   readonly key: string;
-  /** The input that errors name. */
+  /** The input that errors refer to. */
   readonly property: string;
-  /** True when several resources of one definition may claim it. */
+  /** True if several resources of one definition may have this claim. */
   readonly shared?: boolean;
 }
 
-/** True when a resource of this program claims this for itself alone; `key` is that of a {@link Claim}. */
+/** Returns true if a resource of this program has an exclusive claim. `key` is the key of a {@link Claim}. */
 export type IsClaimed = (key: string) => boolean;
 
-/** Which claims a resource has: before its object is made by its inputs, afterwards by the object's id. */
+/**
+ * The claims of a resource. They derive from the inputs before the object exists, and from the object's id
+ * afterwards.
+ */
 export interface Identity<I extends Inputs = Inputs> {
-  /** The inputs that decide about the claims. */
+  /** The inputs that determine the claims. */
   readonly fields: readonly (keyof I & string)[];
   ofInputs(inputs: InputValues<I>): readonly Claim[];
   /** @default a claim on the id itself */
@@ -137,50 +157,60 @@ export interface Identity<I extends Inputs = Inputs> {
 }
 
 /**
- * One declarative resource. Pulumi classes, schemas, replacement rules and the reference derive from its data; its
- * functions talk to the service.
+ * A declarative resource. Pulumi classes, schemas, replacement rules and the reference derive from its data. Its
+ * functions call the service.
  */
 export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs = Outputs> {
   readonly name: string;
   readonly description: string;
   readonly inputs: I;
   readonly outputs: O;
-  /** The form of the ids, which an import takes too. */
+  /** The form of the ids. Imports accept the same form. */
   readonly id: Pick<IdForm<never>, "text" | "example">;
-  /** What {@link id} does not say of the ids. */
+  /** A note on the ids that {@link id} does not cover. */
   readonly idNote?: string;
   readonly identity?: Identity<I>;
-  /** The input with tags that the resource gives to devices, or with a filter whose tags must be there before it. */
+  /**
+   * The input with tags: either tags that the resource adds to devices, or a filter whose tags must exist before the
+   * resource.
+   */
   readonly tags?: { readonly gives: keyof I & string } | { readonly needs: keyof I & string };
-  /** Keys of claims on other objects, which must stay as long as they are in this state. */
+  /** Returns the keys of claims on other objects. Those objects must not be deleted while they are in this state. */
   keeps?(state: Readonly<State<I, O>>): readonly string[];
   /**
-   * Keys of claims on the object itself, where its id does not tell which one it is.
-   * @default the keys of the claims by its id
+   * Returns the keys of claims on the object itself, for resources whose id does not identify the object.
+   * @default the keys of the claims by the id
    */
   objectKeys?(state: Readonly<State<I, O>>): readonly string[];
-  /** All objects of a namespace that are of this kind, in any order; left out where a program declares none as such. */
+  /**
+   * Returns all objects of this kind in a namespace, in any order. Undefined for resources whose objects a program
+   * cannot declare separately.
+   */
   list?(connection: Connection, tenant: string): Promise<readonly Listed<State<I, O>>[]>;
   /**
-   * The id of the object that people know by this name; undefined where there is none.
-   * @default the one of that name in {@link list}
-   * @throws Error where several have it
+   * Returns the id of the object with this name, or undefined if no object has it.
+   * @default the id of the object with that name in {@link list}
+   * @throws Error if several objects have the name
    */
   named?(connection: Connection, tenant: string, name: string): Promise<string | undefined>;
   /**
-   * The state with the object that it replaced, where that could not be removed yet: the next update removes it. A kind
-   * that has this carries on from what it replaces. Engines that show a create nothing of that object make the new one
-   * in an update.
+   * Returns the state together with the replaced object, if that object could not be removed yet. The next update
+   * removes it. A resource with this function continues its replaced object, as API keys do. Engines that do not pass
+   * the replaced object to a create run the create in an update.
    */
   withReplaced?(state: Readonly<State<I, O>>, replaced: Readonly<State<I, O>>): State<I, O>;
-  /** What is wrong with several inputs together. All values are known and canonical. */
+  /** Returns the faults of combinations of inputs. All values are known and canonical. */
   rules?(inputs: InputValues<I>): readonly Failure[];
-  /** Inputs that need a change although the program did not change them, such as one that sends an invitation again. */
+  /**
+   * Returns the inputs that require a change although the program did not change them. An example is an expired
+   * invitation, which is sent again.
+   */
   stale?(state: Readonly<State<I, O>>, inputs: InputValues<I>, now: Date): readonly Stale[];
   /**
-   * The object that is in the way of a create with these inputs, if there is one. Such objects can be adopted.
-   * @param isOthers true for an object that another resource of the program has; without an identity there may be several
-   * equal ones, of which it is none of those
+   * Returns the existing object that conflicts with a create of these inputs, if there is one. Such objects can be
+   * adopted.
+   * @param isOthers true for an object that another resource of the program has. Resources without an identity can
+   * have several equal objects. The result is never an object of another resource.
    */
   find?(
     connection: Connection,
@@ -188,11 +218,12 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
     isOthers?: (id: string) => boolean,
   ): Promise<Existing<State<I, O>> | undefined>;
   /**
-   * True when a create overwrites the object that it meets, and the service does not refuse: it is looked for first.
+   * True if a create overwrites an existing object instead of failing. The lifecycle then searches for an existing
+   * object first.
    */
   readonly overwrites?: boolean;
   create(connection: Connection, inputs: InputValues<I>, origin: Origin): Promise<Existing<State<I, O>>>;
-  /** The object as it is now; undefined when it is gone. For an import, `state` is empty. */
+  /** Returns the current object, or undefined if it no longer exists. For an import, `state` is empty. */
   read(
     connection: Connection,
     id: string,
@@ -204,9 +235,9 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
     state: Readonly<State<I, O>>,
     inputs: InputValues<I>,
   ): Promise<State<I, O>>;
-  /** What whoever runs the program should know of an object that was made, as a sentence. */
+  /** Returns a warning to the user about a created object, as a sentence. */
   warning?(state: Readonly<State<I, O>>): string | undefined;
-  /** Removes the object, without the parts that other resources of the program claim. */
+  /** Deletes the object, except the parts that other resources of the program claim. */
   delete(
     connection: Connection,
     id: string,
@@ -215,16 +246,16 @@ export interface ResourceDefinition<I extends Inputs = Inputs, O extends Outputs
   ): Promise<void>;
 }
 
-/** What an input is made of beside its schema; `replaces` and `transient` are false where they are left out. */
+/** The options of an input in addition to its schema. `replaces` and `transient` default to false. */
 type InputOptions<S extends z.ZodType> = Pick<InputField<S>, "description" | "canonical" | "sameAs"> &
   Partial<Pick<InputField<S>, "replaces" | "transient">>;
 
-/** An input that a program must give. */
+/** Defines an input that a program must set. */
 export function required<S extends z.ZodType>(schema: S, options: InputOptions<S>): InputField<S, true> {
   return { replaces: false, transient: false, ...options, schema, required: true };
 }
 
-/** An input that a program may leave out. */
+/** Defines an input that a program may omit. */
 export function optional<S extends z.ZodType>(
   schema: S,
   options: InputOptions<S> & { readonly default?: z.output<S> },
@@ -232,7 +263,7 @@ export function optional<S extends z.ZodType>(
   return { replaces: false, transient: false, ...options, schema, required: false };
 }
 
-/** An output of a resource. */
+/** Defines an output of a resource. */
 export function output<S extends z.ZodType>(
   schema: S,
   options: {
@@ -247,7 +278,10 @@ export function output<S extends z.ZodType>(
   return { volatile: false, isId: false, secret: false, ...options, schema };
 }
 
-/** An object as a program could declare it; where its state cannot be made of what the service says, with the reason. */
+/**
+ * Returns an object in the form in which a program could declare it. If the service's data gives no valid state, the
+ * result contains the reason instead.
+ */
 export function listed<S>(
   id: string,
   name: string,
@@ -263,7 +297,7 @@ export function listed<S>(
   }
 }
 
-/** Defines a resource. One that can find existing objects gets the input `adopt`. */
+/** Defines a resource. Resources that can find existing objects get the input `adopt`. */
 export function defineResource<I extends Inputs, O extends Outputs>(
   definition: ResourceDefinition<I, O>,
 ): ResourceDefinition<I, O> {
@@ -276,32 +310,33 @@ export type Adopt = boolean | "overwrite" | undefined;
 
 const adoptInput = optional(z.union([z.boolean(), z.literal("overwrite")]), {
   description:
-    'What to do when the object is there already: true takes it over if it is equal in every input, "overwrite" also changes it. Left out, that is an error. Never a change by itself.',
+    'Whether to adopt an existing object. `true` adopts the object if every input is equal. `"overwrite"` adopts the object and updates it to match the inputs. By default, an existing object is an error. Changing only `adopt` does not change the resource.',
   transient: true,
 });
 
 /**
- * Thrown when an object is there, but a later step of its create failed: the engine then keeps id and state, and the
- * next run updates the object instead of making another one. When nothing was made, the error of the request is thrown.
+ * Thrown when the object exists, but a later step of its create failed. The engine keeps the id and state, and the
+ * next run updates the object instead of creating another one. If no object was created, the error of the request is
+ * thrown instead.
  */
 export class UnfinishedError extends Error {
   override readonly name = "UnfinishedError";
   readonly id: string;
   readonly state: Readonly<Record<string, unknown>>;
   readonly reason: string;
-  /** True for an object that was there before, and was taken over. */
-  readonly wasThere: boolean;
+  /** True for an adopted object: it existed before the run. */
+  readonly existedBefore: boolean;
 
-  constructor(id: string, state: Readonly<Record<string, unknown>>, cause: unknown, wasThere = false) {
-    super("made, but not completed", { cause });
-    this.wasThere = wasThere;
+  constructor(id: string, state: Readonly<Record<string, unknown>>, cause: unknown, existedBefore = false) {
+    super("created, but incomplete", { cause });
+    this.existedBefore = existedBefore;
     this.reason = printedError(cause);
     this.id = id;
     this.state = state;
   }
 }
 
-/** A value of each part that ids have, for examples. */
+/** An example value for each part of an id. */
 const EXAMPLES = {
   tenant: "3dd0d1f8-8246-4519-b11a-a3dd33717f65",
   userId: "507f1f77bcf86cd799439011",
@@ -312,14 +347,14 @@ const EXAMPLES = {
   name: "staging",
 } as const;
 
-/** A part of an id. Only a name may hold slashes; it comes last. */
+/** A part of an id. Only a name may contain slashes, so it comes last. */
 type Part = keyof typeof EXAMPLES;
 
-/** The form of a resource's ids: parts with slashes between them. */
+/** The form of a resource's ids: parts separated by slashes. */
 export class IdForm<P extends Part> {
   /** The parts, as in `tenant/uid`. */
   readonly text: string;
-  /** An id of this form. */
+  /** An example id of this form. */
   readonly example: string;
   readonly #resource: string;
   readonly #pattern: RegExp;
@@ -333,8 +368,8 @@ export class IdForm<P extends Part> {
   }
 
   /**
-   * The parts of an id.
-   * @throws Error naming the form that is expected
+   * Splits an id into its parts.
+   * @throws Error with the expected form
    */
   split(id: string): { readonly [Name in P]: string } {
     const groups = this.#pattern.exec(id)?.groups;
@@ -346,42 +381,49 @@ export class IdForm<P extends Part> {
   }
 }
 
-/** The input for the namespace that an object is in. */
+/** The input for the namespace that contains an object. */
 export const tenantInput = optional(tenantId, {
-  description: "Namespace id. Default: the namespace of the stack, or of the provider block.",
+  description: "The ID of the namespace. Defaults to the namespace in the provider configuration.",
   replaces: true,
 });
 
-/** A pattern that is no CIDR, no range of addresses and no glob: as regular expressions, these match something else. */
+/**
+ * Returns a schema that rejects CIDR ranges, address ranges and globs. As regular expressions, these would match
+ * other texts than the user intends.
+ */
 export const patternOn = (schema: z.ZodString, subject: Subject): z.ZodString =>
   schema.superRefine((text, context) => {
     const mistaken = mistakenFor(text, subject);
     if (mistaken) context.addIssue({ code: "custom", message: mistakenText(mistaken) });
   });
 
-const notBeside = (other: string) => z.never().optional().describe(`Not beside ${other}.`);
+const notWith = (other: string) => z.never().optional().describe(`Cannot be combined with \`${other}\`.`);
 
-/** The input for the devices that a key or rule is for. */
+/** The input that selects the devices of a key or rule. */
 export const filterInput = required(
   z.union(
     [
       z.strictObject({
         hostname: patternOn(filterSchema.shape.hostname.unwrap(), "device").describe(
-          "Pattern (RE2, not anchored) on the device's name.",
+          "An RE2 pattern that matches the device name. The pattern is not anchored: `web` also matches `web-01`. Must not be set together with `tags`.",
         ),
-        tags: notBeside("hostname"),
+        tags: notWith("hostname"),
       }),
       z.strictObject({
-        tags: filterSchema.shape.tags.unwrap().describe("Tags of which a device has at least one; 1 to 3."),
-        hostname: notBeside("tags"),
+        tags: filterSchema.shape.tags
+          .unwrap()
+          .describe(
+            "The tags to match. A device matches if it has at least one of them. Must contain 1 to 3 tags. Must not be set together with `hostname`.",
+          ),
+        hostname: notWith("tags"),
       }),
     ],
     { error: "must have exactly one of hostname and tags" },
   ),
-  { description: "Which devices: by name or by tags, one of the two." },
+  { description: "The devices to match. Must contain exactly one of `hostname` and `tags`." },
 );
 
-/** A filter that the service sent, as a state holds it. */
+/** Converts a filter from the service to the form in states. */
 export function filterState({
   hostname,
   tags,
@@ -389,11 +431,11 @@ export function filterState({
   hostname?: string | undefined;
   tags?: string[] | undefined;
 }) {
-  // Newer servers send empty tags beside a pattern.
+  // Newer servers send empty tags together with a pattern.
   return hostname || tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() };
 }
 
-/** A JSON Schema, as far as the fields of resources and functions have it. */
+/** The subset of JSON Schema that the fields of resources and functions use. */
 export interface Schema {
   readonly type?: string;
   readonly enum?: readonly (string | number)[];
@@ -409,5 +451,5 @@ export interface Schema {
   readonly definitions?: Readonly<Record<string, Schema>>;
 }
 
-/** The JSON Schema of what a program may give for a field. */
+/** Returns the JSON Schema of the values that a program may set for a field. */
 export const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: "input" }) as Schema;

@@ -12,11 +12,11 @@ const status = z.enum(["accepted", "rejected"]);
 type Status = z.output<typeof status>;
 
 const info = z.object({
-  id: z.string().describe("Operating system id."),
-  prettyName: z.string().describe("Operating system."),
-  version: z.string().describe("Version of the agent."),
-  arch: z.string().describe("Processor architecture."),
-  platform: z.string().describe("How the agent runs."),
+  id: z.string().describe("The ID of the operating system."),
+  prettyName: z.string().describe("The name of the operating system."),
+  version: z.string().describe("The version of the agent."),
+  arch: z.string().describe("The processor architecture."),
+  platform: z.string().describe("The platform of the agent, such as `native` or `docker`."),
 });
 
 const ids = new IdForm("Device", "tenant", "uid");
@@ -24,38 +24,43 @@ const ids = new IdForm("Device", "tenant", "uid");
 export const device = defineResource({
   name: "Device",
   description:
-    "Name and status of a device. Devices enroll by themselves: declaring one changes it, and makes none.",
+    "The name and status of an enrolled device. Devices enroll themselves: this resource updates an existing device and does not create one.",
   id: ids,
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
     name: optional(devices.deviceName, {
-      description: "Name, unique among the namespace's accepted devices. Left out: as it is.",
+      description:
+        "The name of the device. Must be unique among the accepted devices of the namespace. Defaults to the current name.",
       canonical: (name) => name.toLowerCase(),
     }),
     status: optional(status, {
-      description: "accepted or rejected; an accepted device cannot be rejected. Left out: as it is.",
+      description:
+        "The status of the device. Must be `accepted` or `rejected`. An accepted device cannot be rejected. Defaults to the current status.",
     }),
     onDestroy: optional(z.enum(["keep", "remove"]), {
-      description: "What destroying the resource does to the device.",
+      description: "The action on the device when the resource is destroyed. Must be `keep` or `remove`.",
       default: "keep",
     }),
   },
   outputs: {
-    uid: output(uidSchema, { description: "The device's uid." }),
-    mac: output(z.string(), { description: "The device's MAC address." }),
-    info: output(info, { description: "What the agent says of its machine.", volatile: true }),
+    uid: output(uidSchema, { description: "The UID of the device." }),
+    mac: output(z.string(), { description: "The MAC address of the device." }),
+    info: output(info, {
+      description: "Information about the machine, as the agent reports it.",
+      volatile: true,
+    }),
     online: output(z.boolean(), {
       description:
-        "It had reported within two minutes when the resource was created, or last read after a change made elsewhere.",
+        "Whether the device had reported within two minutes. Recorded at creation and at each refresh that finds another change.",
       volatile: true,
     }),
     lastSeen: output(dateTime, {
       description:
-        "Its last report when the resource was created, or last read after a change made elsewhere.",
+        "The time of the last report of the device. Recorded at creation and at each refresh that finds another change.",
       volatile: true,
     }),
-    createdAt: output(dateTime, { description: "When it enrolled." }),
+    createdAt: output(dateTime, { description: "The time when the device enrolled." }),
   },
   identity: {
     fields: ["tenant", "device"],
@@ -71,9 +76,9 @@ export const device = defineResource({
     origin.claim(id);
     const settings = { device: inputs.device, onDestroy: inputs.onDestroy ?? "keep" };
     try {
-      return { id, state: toState(opened.tenant, settings, await bringTo(opened, found, inputs)) };
+      return { id, state: toState(opened.tenant, settings, await applyTo(opened, found, inputs)) };
     } catch (error) {
-      // Name and status are two requests, of which the first may have succeeded.
+      // Name and status are separate requests, and the first one may have succeeded.
       throw new UnfinishedError(id, toState(opened.tenant, settings, found), error, true);
     }
   },
@@ -89,7 +94,7 @@ export const device = defineResource({
   async update(connection, id, state, inputs) {
     const { tenant, uid } = ids.split(id);
     const opened = await connection.tenant(tenant);
-    const { name, status } = await bringTo(opened, { uid, name: state.name, status: state.status }, inputs);
+    const { name, status } = await applyTo(opened, { uid, name: state.name, status: state.status }, inputs);
     return { ...state, name, status, device: inputs.device, onDestroy: inputs.onDestroy ?? "keep" };
   },
 
@@ -107,8 +112,8 @@ interface Declared {
   readonly status?: Status | undefined;
 }
 
-/** Gives a device the declared name and status, by at most one request for each. */
-async function bringTo<D extends { uid: string; name: string; status: string }>(
+/** Sets the declared name and status of a device, with at most one request for each. */
+async function applyTo<D extends { uid: string; name: string; status: string }>(
   { client }: TenantClient,
   found: D,
   { name = found.name, status }: Declared,
@@ -128,8 +133,8 @@ async function reject(client: TenantClient["client"], found: { uid: string; stat
     const fault: ResourceFault = {
       code: "unsupported_change",
       field: ["status"],
-      detail: said`the device is accepted, and the service rejects none that is`,
-      remedy: said`remove it instead`,
+      detail: said`cannot reject the device: it is already accepted`,
+      remedy: said`remove the device instead`,
     };
     throw new ResourceError("Device", fault, { cause: error });
   }
@@ -140,7 +145,7 @@ function toState(tenant: string, settings: { device: string; onDestroy: "keep" |
     tenant,
     ...settings,
     name: found.name,
-    // The service has other statuses too; they differ from every declared one.
+    // The service has other statuses too, and all of them differ from the declared ones.
     status: found.status as Status,
     uid: found.uid,
     mac: found.identity.mac.toLowerCase(),

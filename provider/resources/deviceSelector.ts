@@ -5,12 +5,13 @@ import type { Connection, TenantClient } from "../service/connection.ts";
 import { type Device, deviceKey, devicesByKey } from "../service/listings.ts";
 import { output, required } from "./definition.ts";
 
-/** The input for the device that a resource is about. */
+/** The input that selects the device of a resource. */
 export const deviceInput = required(z.string().min(1).max(64), {
-  description: "The device: its uid, MAC address or name. A MAC or name follows a device that enrolls again.",
+  description:
+    "The UID, MAC address or name of the device. A MAC address or name also selects the device after it has enrolled again.",
   replaces: true,
   canonical: (selector) => selector.toLowerCase(),
-  // A name or MAC address of a device that waits for its acceptance means another one, once one is accepted.
+  // The name or MAC address of a pending device refers to another device as soon as one with that name is accepted.
   sameAs: (state, selector) =>
     (state.deviceStatus ?? state.status ?? "accepted") === "accepted" &&
     deviceKeys({
@@ -20,17 +21,18 @@ export const deviceInput = required(z.string().min(1).max(64), {
     }).includes(deviceKey(selector)),
 });
 
-/** The outputs of a resource that is about a part of a device. */
+/** The outputs of a resource that manages a part of a device. */
 export const deviceOutputs = {
-  uid: output(uid, { description: "The device's uid." }),
-  mac: output(z.string(), { description: "The device's MAC address." }),
-  deviceName: output(devices.deviceName, { description: "The device's name." }),
+  uid: output(uid, { description: "The UID of the device." }),
+  mac: output(z.string(), { description: "The MAC address of the device." }),
+  deviceName: output(devices.deviceName, { description: "The name of the device." }),
   deviceStatus: output(z.string(), {
-    description: "Whether the device is accepted, pending or rejected: logins reach accepted ones alone.",
+    description:
+      "The status of the device: `accepted`, `pending` or `rejected`. Users can log in to accepted devices only.",
   }),
 };
 
-/** The values of namespace, {@link deviceInput} and {@link deviceOutputs} in a state. */
+/** Returns the state values for the namespace, {@link deviceInput} and {@link deviceOutputs}. */
 export const deviceState = (
   tenant: string,
   selector: string,
@@ -50,7 +52,7 @@ const deviceKeys = ({ uid, mac, name }: { uid: string; mac: string; name: string
   deviceKey(name.toLowerCase()),
 ];
 
-/** Warns of a name or a MAC address that means a device which waits for its acceptance. */
+/** Returns a warning if a name or MAC address selects a pending device. */
 export const pendingWarning = ({
   device,
   uid,
@@ -58,13 +60,13 @@ export const pendingWarning = ({
 }: Readonly<Record<string, unknown>>): string | undefined =>
   deviceStatus !== "pending" || device === uid ? undefined : pendingText(String(device));
 
-/** What to know of a selector that means a device which nobody has accepted. */
+/** Returns the warning about a selector that matches a pending device. */
 export const pendingText = (selector: string): string =>
-  `"${selector}" means a device that nobody has accepted, and anybody who knows the namespace can enroll one that says so; when one is accepted, the next run that reads the devices moves to it`;
+  `"${selector}" matches a device that is not accepted yet. Any client that knows the namespace ID can enroll a device with this name or MAC address. When such a device is accepted, the next run that reads the devices switches to it`;
 
 /**
- * The device that a selector means.
- * @throws Error naming the resource, when the namespace has none
+ * Returns the device that a selector matches.
+ * @throws Error with the resource's name if the namespace has no such device
  */
 export async function deviceOf(opened: TenantClient, selector: string, resource: string): Promise<Device> {
   const device = await opened.devices.find(deviceKey(selector));
@@ -74,11 +76,11 @@ export async function deviceOf(opened: TenantClient, selector: string, resource:
     field: ["device"],
     value: selector,
     detail: said`the namespace ${opened.tenant} has no device "${selector}"`,
-    remedy: said`give a uid, a MAC address or a name`,
+    remedy: said`set a UID, a MAC address or a name`,
   });
 }
 
-/** The id, as tenant/uid, of the device that a selector means; undefined where the namespace has none. */
+/** Returns the id (`tenant/uid`) of the device that a selector matches, or undefined if the namespace has none. */
 export async function idOfDevice(
   connection: Connection,
   tenant: string,
@@ -90,30 +92,30 @@ export async function idOfDevice(
 }
 
 /**
- * All devices of a namespace, each with the shortest selector that means it: its name, else its MAC address, else its
- * uid. Several devices may have one name or MAC address, or none.
+ * Returns all devices of a namespace, each with the most readable selector that matches it: the name, the MAC address
+ * or the uid. Several devices can share a name or MAC address, or have none.
  */
 export function selectorsOf(devices: readonly Device[]): Followed[] {
   const byKey = devicesByKey(devices);
   return devices.map((device) => {
-    const means = (selector: string) =>
+    const isUnique = (selector: string) =>
       deviceInput.schema.safeParse(selector).success && byKey.get(deviceKey(selector))?.uid === device.uid;
-    const selector = [device.name.toLowerCase(), device.identity.mac.toLowerCase()].find(means);
+    const selector = [device.name.toLowerCase(), device.identity.mac.toLowerCase()].find(isUnique);
     return { device, selector: selector ?? device.uid };
   });
 }
 
-/** A device, and the selector that a state holds for it. */
+/** A device and the selector for it in a state. */
 export interface Followed {
   readonly device: Device;
   readonly selector: string;
 }
 
 /**
- * The device with this uid, or if that is gone, the one that the selector means today. If the selector means another
- * accepted device by now, the device is held by its uid instead: then the program, which still has the selector,
- * differs from the state, and the next up moves to the other device. A device that waits for its acceptance may have any
- * name and MAC address, so that an accepted one of them comes first.
+ * Returns the device with this uid. If that device no longer exists, returns the device that the selector matches
+ * now. If the selector matches another accepted device, the result has the uid as its selector. The program's
+ * selector then differs from the state, and the next up switches to the other device. A pending device can have any
+ * name and MAC address, so accepted devices take precedence.
  */
 export async function followDevice(
   { devices }: TenantClient,
@@ -121,12 +123,12 @@ export async function followDevice(
   selector: string = uid,
 ): Promise<Followed | undefined> {
   const same = await devices.find(uid);
-  if (same?.status === "accepted" && isMeant(same, selector)) return { device: same, selector };
-  const meant = selector === uid ? undefined : await devices.find(deviceKey(selector));
-  if (!same) return meant && { device: meant, selector };
-  const isAnother = meant !== undefined && meant.uid !== uid && meant.status === "accepted";
+  if (same?.status === "accepted" && matchesSelector(same, selector)) return { device: same, selector };
+  const selected = selector === uid ? undefined : await devices.find(deviceKey(selector));
+  if (!same) return selected && { device: selected, selector };
+  const isAnother = selected !== undefined && selected.uid !== uid && selected.status === "accepted";
   return { device: same, selector: isAnother ? uid : selector };
 }
 
-const isMeant = ({ uid, identity: { mac }, name }: Device, selector: string) =>
+const matchesSelector = ({ uid, identity: { mac }, name }: Device, selector: string) =>
   deviceKeys({ uid, mac, name }).includes(deviceKey(selector));

@@ -19,12 +19,15 @@ const ids = new IdForm("DeviceTagAttachment", "tenant", "uid", "tag");
 export const deviceTagAttachment = defineResource({
   name: "DeviceTagAttachment",
   description:
-    "One tag of a device. The resource changes no other tag of the device. Do not combine it with `DeviceTags` on one device.",
+    "One tag of a device. The resource does not change other tags of the device. Do not use it together with `DeviceTags` on the same device.",
   id: ids,
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
-    tag: required(tagSchema, { description: "The tag: 3 to 255 letters and digits.", replaces: true }),
+    tag: required(tagSchema, {
+      description: "The name of the tag. Must contain 3 to 255 letters and digits.",
+      replaces: true,
+    }),
   },
   outputs: deviceOutputs,
   tags: { gives: "tag" },
@@ -60,7 +63,7 @@ export const deviceTagAttachment = defineResource({
 
   warning: pendingWarning,
 
-  // As device/tag.
+  // The name has the form `device/tag`.
   async named(connection, tenant, name) {
     const slash = name.lastIndexOf("/");
     const device = await idOfDevice(connection, tenant, name.slice(0, Math.max(0, slash)));
@@ -70,12 +73,12 @@ export const deviceTagAttachment = defineResource({
   async create(connection, inputs, origin) {
     const opened = await connection.tenant(inputs.tenant);
     const device = await deviceOf(opened, inputs.device, "DeviceTagAttachment");
-    const made = existing(opened.tenant, inputs.device, device, inputs.tag);
-    origin.claim(made.id);
-    if (wasRenamed(device, inputs.tag, origin)) return made;
+    const created = existing(opened.tenant, inputs.device, device, inputs.tag);
+    origin.claim(created.id);
+    if (wasRenamed(device, inputs.tag, origin)) return created;
     await opened.tagWork.during(() => attach(opened, device.uid, inputs.tag, origin));
     opened.devices.put({ ...device, tags: [...device.tags, inputs.tag] });
-    return made;
+    return created;
   },
 
   async read(connection, id, state) {
@@ -84,7 +87,7 @@ export const deviceTagAttachment = defineResource({
     return found?.device.tags.includes(tag) ? existing(tenant, found.selector, found.device, tag) : undefined;
   },
 
-  // A change of any input replaces. Only another selector of the same device is an update.
+  // Every input replaces the object, except a new selector for the same device, which is an update.
   async update(_connection, _id, state, inputs) {
     return { ...state, device: inputs.device };
   },
@@ -95,7 +98,7 @@ export const deviceTagAttachment = defineResource({
   },
 });
 
-/** Removes a tag from a device, if the device is there and has it. */
+/** Removes a tag from a device, if the device exists and has the tag. */
 export async function removeTag({ client, devices }: TenantClient, uid: string, tag: string): Promise<void> {
   await undefinedIfMissing(client.deleteDeviceTag({ params: { uid, tag } }), async () => {
     devices.forget();
@@ -104,12 +107,12 @@ export async function removeTag({ client, devices }: TenantClient, uid: string, 
 }
 
 /**
- * The key of the claim on one tag of a device.
- * @param id tenant/uid/tag
+ * Returns the key of the claim on one tag of a device.
+ * @param id `tenant/uid/tag`
  */
 export const claimOfTag = (id: string) => `tag of ${id}`;
 
-/** True when the replaced tag became the new one on the device by itself, as it does when a Tag is renamed. */
+/** Returns true if the device already has the new tag instead of the replaced one, as after the renaming of a Tag. */
 function wasRenamed(device: Device, tag: string, { replaced }: Origin): boolean {
   const old = replaced?.state;
   return old?.uid === device.uid && device.tags.includes(tag) && !device.tags.includes(String(old.tag));
@@ -123,7 +126,7 @@ async function attach(opened: TenantClient, uid: string, tag: string, origin: Or
   } catch (error) {
     const old = replaced?.state;
     if (!(error instanceof PermissionError) || old?.uid !== uid) throw error;
-    // A device may have three tags at most: the replaced one must go first.
+    // A device can have at most three tags, so the replaced tag must be removed first.
     await removeTag(opened, uid, String(old.tag));
     await send();
   }

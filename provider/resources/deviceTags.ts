@@ -18,13 +18,14 @@ const ids = new IdForm("DeviceTags", "tenant", "uid");
 export const deviceTags = defineResource({
   name: "DeviceTags",
   description:
-    "All tags of a device: what it carries besides is removed. Keys and rules choose devices by tag. Tags that are equal already are taken over also without adopt, and go with the resource.",
+    "All tags of a device. Other tags of the device are removed. Public keys and firewall rules select devices by tag. Existing tags that equal `tags` are adopted even without `adopt`, and are removed when the resource is deleted.",
   id: ids,
   inputs: {
     tenant: tenantInput,
     device: deviceInput,
     tags: required(devices.updateDeviceTags.body.shape.tags, {
-      description: "One to three tags: 3 to 255 letters and digits each. Their order does not matter.",
+      description:
+        "The tags of the device, in any order. Must contain 1 to 3 tags of 3 to 255 letters and digits.",
     }),
   },
   outputs: deviceOutputs,
@@ -36,7 +37,7 @@ export const deviceTags = defineResource({
     ofId: (id) => [{ key: `tags of ${id}`, property: "device" }],
   },
 
-  // What is adopted are the tags that the device carries.
+  // A create adopts the current tags of the device.
   async find(connection, inputs) {
     const opened = await connection.tenant(inputs.tenant);
     const device = await deviceOf(opened, inputs.device, "DeviceTags");
@@ -95,7 +96,7 @@ export const deviceTags = defineResource({
   async delete(connection, id, state, isClaimed) {
     const { tenant, uid } = ids.split(id);
     const opened = await connection.tenant(tenant);
-    // In one run a program may replace DeviceTags by DeviceTagAttachments, which keep their tags.
+    // In one run, a program may replace DeviceTags with DeviceTagAttachments, which keep their tags.
     for (const tag of state.tags.filter((tag) => !isClaimed(claimOfTag(`${id}/${tag}`)))) {
       await removeTag(opened, uid, tag);
     }

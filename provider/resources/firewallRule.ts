@@ -23,31 +23,36 @@ const wire = firewall.createFirewallRule.body.shape;
 const inputs = {
   tenant: tenantInput,
   action: required(wire.action, {
-    description: "What happens to a connection that the rule matches: allow or deny.",
+    description: "The action for connections that match the rule. Must be `allow` or `deny`.",
   }),
   priority: required(wire.priority, {
     description:
-      "Of the rules that match, the one of the highest number decides; without any, access is allowed.",
+      "The priority of the rule. If several rules match, the rule with the highest number applies. If no rule matches, access is allowed.",
   }),
   sourceIp: required(patternOn(wire.source_ip, "address"), {
-    description: "Pattern (RE2, not anchored) on the client's address; cidr() makes one from a range.",
+    description:
+      "An RE2 pattern that matches the client's IP address. The pattern is not anchored. Use the function `cidr` to create a pattern from an address range.",
   }),
   username: required(patternOn(wire.username, "login"), {
-    description: "Pattern (RE2, not anchored) on the login name: `^root$` is for root only.",
+    description:
+      "An RE2 pattern that matches the login name. The pattern is not anchored: use `^root$` to match only `root`.",
   }),
   filter: filterInput,
-  active: optional(z.boolean(), { description: "False: the rule is skipped.", default: true }),
+  active: optional(z.boolean(), {
+    description: "Whether the rule is active. Inactive rules are skipped.",
+    default: true,
+  }),
 };
 
 const ids = new IdForm("FirewallRule", "tenant", "ruleId");
 
 export const firewallRule = defineResource({
   name: "FirewallRule",
-  description: "A rule that allows or denies connections by address, login name and device.",
+  description: "A firewall rule that allows or denies connections by client address, login name and device.",
   id: ids,
   inputs,
   outputs: {
-    ruleId: output(z.string(), { description: "Id of the rule." }),
+    ruleId: output(z.string(), { description: "The ID of the rule." }),
   },
   tags: { needs: "filter" },
 
@@ -69,16 +74,16 @@ export const firewallRule = defineResource({
         code: "invalid_input",
         field,
         value: pattern,
-        detail: said`${JSON.stringify(pattern)} matches no ${what}, so the rule would never deny a login`,
+        detail: said`${JSON.stringify(pattern)} matches no ${what}, so the rule never denies a login`,
       }));
   },
 
-  // Rules have no name: any rule that says the same can be adopted.
+  // Rules have no name, so any equal rule can be adopted.
   async find(connection, inputs, isOthers) {
     const { tenant, rules } = await connection.tenant(inputs.tenant);
     return (await rules.all())
       .map((rule) => existing(tenant, rule))
-      .find(({ id, state }) => !isOthers?.(id) && saysTheSame(state, inputs));
+      .find(({ id, state }) => !isOthers?.(id) && isEqualRule(state, inputs));
   },
 
   async list(connection, tenant) {
@@ -96,11 +101,11 @@ export const firewallRule = defineResource({
   async create(connection, inputs, { idempotencyKey }) {
     const opened = await connection.tenant(inputs.tenant);
     const { tenant, client, rules } = opened;
-    const made = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
+    const created = await opened.tagWork.needing(inputs.filter.tags, "FirewallRule", () =>
       client.createFirewallRule({ body: bodyOf(inputs) }, { idempotencyKey }),
     );
-    rules.put(made);
-    return existing(tenant, made);
+    rules.put(created);
+    return existing(tenant, created);
   },
 
   async read(connection, id) {
@@ -133,7 +138,7 @@ function bodyOf({ action, priority, sourceIp, username, filter, active = true }:
   return { action, priority, sourceIp, username, filter, active };
 }
 
-function saysTheSame(state: ReturnType<typeof toState>, declared: InputValues<typeof inputs>): boolean {
+function isEqualRule(state: ReturnType<typeof toState>, declared: InputValues<typeof inputs>): boolean {
   return Object.entries(inputs).every(
     ([name, field]) =>
       name === "tenant" ||

@@ -3,7 +3,7 @@ import { type Declaration, dateTime, email, ROLES } from "@gatehouse-access/sdk/
 import { z } from "zod";
 import { ResourceError, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
-import { hasStatus, type Invitation, isNotTold, withdrawInvitation } from "../service/invitations.ts";
+import { hasStatus, type Invitation, isNotReturned, withdrawInvitation } from "../service/invitations.ts";
 import type { Namespace } from "../service/listings.ts";
 import { defineResource, IdForm, listed, output, required, tenantInput } from "./definition.ts";
 
@@ -18,39 +18,44 @@ const isInvitation = ({ status }: Readonly<Record<string, unknown>>): boolean =>
 export const member = defineResource({
   name: "Member",
   description:
-    "A user's membership of a namespace, or the invitation to it: if the service requires an invitation, it sends one, and the run continues. The owner is not a Member: ownership comes with the namespace.",
+    "A user's membership of a namespace. If the service requires an invitation, it sends one, and the run continues without waiting for an answer. The owner is not a `Member`: ownership belongs to the namespace.",
   id: ids,
   idNote:
-    "an import may name the e-mail address instead; it stands in the id where a service does not tell the id of whom it invited, until a refresh finds it",
+    "an import also accepts `tenant/email`; if the service does not return the ID of an invited user, the ID contains the e-mail address until a refresh finds the user's ID",
   inputs: {
     tenant: tenantInput,
     email: required(email, {
-      description: "E-mail address of the user's account when the membership is made.",
+      description:
+        "The e-mail address of the user's account. If the user changes the address later, both the old and the new address are valid values.",
       replaces: true,
       canonical: (address) => address.toLowerCase(),
-      // The user changed the address, and the program follows: it is still the same user.
+      // The user changed the address, and the program uses the new one. The user is the same.
       sameAs: (state, address) => String(state.accountEmail).toLowerCase() === address,
     }),
-    role: required(role, { description: "What the member may do: observer, operator or administrator." }),
+    role: required(role, {
+      description: "The role of the member. Must be `observer`, `operator` or `administrator`.",
+    }),
   },
   outputs: {
     userId: output(z.string(), {
-      description: "Id of the user; empty where the service does not tell that of an invited person.",
+      description: "The ID of the user. Empty if the service does not return the ID of an invited user.",
     }),
     accountEmail: output(z.string(), {
-      description: "The account's address today; users may change theirs, which changes no membership.",
+      description:
+        "The current e-mail address of the user's account. Users can change it without affecting their memberships.",
     }),
     status: output(z.enum(STATUSES), {
       description:
-        "State of the invitation; `accepted` also if the service adds members without one. An expired one is sent again by the next run. One that was declined is not, unless the role changes or the resource is replaced.",
+        "The status of the membership: `invited`, `accepted`, `expired` or `declined`. It is `accepted` if the service adds members without an invitation. The next run resends an expired invitation. A declined invitation is resent only if the role changes or the resource is replaced.",
       mutable: isInvitation,
     }),
     addedAt: output(dateTime, {
-      description: "When the membership was made, or the invitation sent.",
+      description: "The time when the membership was created or the invitation was sent.",
       mutable: isInvitation,
     }),
     expiresAt: output(z.string(), {
-      description: "End of an invitation; empty without one, or where the service does not tell it.",
+      description:
+        "The time when the invitation expires. Empty if there is no invitation, or if the service does not return the time.",
       mutable: isInvitation,
     }),
   },
@@ -62,7 +67,7 @@ export const member = defineResource({
 
   stale: (state, _inputs, now) => (isExpired(state, now) ? [{ field: "role", replaces: false }] : []),
 
-  // What expired or was declined is in the way of no new invitation.
+  // Expired and declined invitations do not conflict with a new invitation.
   async find(connection, inputs) {
     const { tenant } = await connection.tenant(inputs.tenant);
     const found = await lookUp(connection, tenant, (person) => hasEmail(person, inputs.email));
@@ -91,8 +96,8 @@ export const member = defineResource({
   },
 
   async read(connection, id, state) {
-    const { tenant, userId: named } = ids.split(id);
-    const found = await lookUp(connection, tenant, ...whoIs(named, state));
+    const { tenant, userId: idOrEmail } = ids.split(id);
+    const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
     if (found === "not shown") {
       const wasMember = state.status === undefined || state.status === "accepted";
       return wasMember ? undefined : { id, state: state as Required<typeof state> };
@@ -101,51 +106,51 @@ export const member = defineResource({
   },
 
   async update(connection, id, state, inputs) {
-    const { tenant, userId: named } = ids.split(id);
+    const { tenant, userId: idOrEmail } = ids.split(id);
     const { client } = await connection.tenant(tenant);
     const body = { role: inputs.role };
     if (state.status === "accepted") {
-      await client.updateMember({ params: { tenant, uid: named }, body });
+      await client.updateMember({ params: { tenant, uid: idOrEmail }, body });
       return { ...state, ...body };
     }
-    // A preview promised that these stay; a read brings what has changed of them.
+    // The preview showed these as unchanged. The next read updates them.
     const promised = { userId: state.userId, accountEmail: state.accountEmail };
-    const found = await lookUp(connection, tenant, ...whoIs(named, state));
+    const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
     if (found && found !== "not shown") {
-      // An expired invitation is sent again: a change of role alone would leave it expired.
-      if (found.status === "accepted" || (found.status === "invited" && !found.isApart)) {
+      // An expired invitation is sent again because a change of the role alone would leave it expired.
+      if (found.status === "accepted" || (found.status === "invited" && !found.isSeparate)) {
         await client.updateMember({ params: { tenant, uid: found.id }, body });
         return { ...toState(tenant, inputs.email, { ...found, ...body }), ...promised };
       }
-      // Services that keep invitations apart refuse a second one, and are not known to change one.
-      if (found.isApart && found.status !== "declined") await withdrawInvitation(client, tenant, found.id);
+      // Services with separate invitations reject a second invitation, and are not known to support changes of one.
+      if (found.isSeparate && found.status !== "declined") await withdrawInvitation(client, tenant, found.id);
     }
     return { ...(await invite(connection, tenant, inputs)).state, ...promised };
   },
 
   async delete(connection, id, state) {
-    const { tenant, userId: named } = ids.split(id);
+    const { tenant, userId: idOrEmail } = ids.split(id);
     const { client } = await connection.tenant(tenant);
     if (state.status === "accepted") {
-      await client.removeMember({ params: { tenant, uid: named } });
+      await client.removeMember({ params: { tenant, uid: idOrEmail } });
       return;
     }
-    const found = await lookUp(connection, tenant, ...whoIs(named, state));
+    const found = await lookUp(connection, tenant, ...matchersOf(idOrEmail, state));
     if (found === "not shown") {
       throw new ResourceError("Member", {
         code: "incomplete_answer",
         field: ["email"],
-        detail: said`the service does not show the invitation of ${state.email} to the namespace ${tenant}, so it cannot be withdrawn`,
-        remedy: said`withdraw it in the service's console, and remove the resource from the state`,
+        detail: said`cannot withdraw the invitation of ${state.email} to the namespace ${tenant}: the service does not return it`,
+        remedy: said`withdraw the invitation in the service's console, and remove the resource from the state`,
       });
     }
-    if (!found || (found.isApart && found.status === "declined")) return;
-    if (found.isApart) await withdrawInvitation(client, tenant, found.id);
+    if (!found || (found.isSeparate && found.status === "declined")) return;
+    if (found.isSeparate) await withdrawInvitation(client, tenant, found.id);
     else await client.removeMember({ params: { tenant, uid: found.id } });
   },
 });
 
-/** A member, or somebody who was invited. */
+/** A member or an invited user. */
 interface Person {
   readonly id: string;
   readonly email: string;
@@ -153,19 +158,25 @@ interface Person {
   readonly status: (typeof STATUSES)[number];
   readonly addedAt: string;
   readonly expiresAt: string;
-  /** True for an invitation that the service keeps apart from its members. */
-  readonly isApart: boolean;
-  /** The resource that declared the membership or the invitation last, by what the service was told. */
+  /** True for an invitation that the service lists separately from members. */
+  readonly isSeparate: boolean;
+  /** The resource that declared the membership or the invitation last, according to the service. */
   readonly declaredBy?: Declaration | undefined;
 }
 
 interface People {
   readonly members: readonly Person[];
-  /** Invitations beside the members; undefined where the service has them and does not show them. */
+  /**
+   * Returns the invitations that are listed separately from members. Undefined if the service has them but does not
+   * return them.
+   */
   invited(): Promise<readonly Person[] | undefined>;
 }
 
-/** States of earlier versions say `pending`, whether the invitation has expired or not. */
+/**
+ * Returns true for an invitation without an answer. States of earlier versions contain `pending` for open and expired
+ * invitations.
+ */
 const isUnanswered = ({ status }: { readonly status?: string }): boolean =>
   status === "invited" || status === "expired" || status === "pending";
 
@@ -174,7 +185,9 @@ function isExpired(state: { readonly status: string; readonly expiresAt: string 
   return state.status === "expired" || (state.expiresAt !== "" && new Date(state.expiresAt) < now);
 }
 
-/** Sends the invitation, or makes the membership. Once it was sent, no failure to read it back is an error. */
+/**
+ * Sends the invitation or creates the membership. After the invitation is sent, a failed read of it is not an error.
+ */
 async function invite(
   connection: Connection,
   tenant: string,
@@ -189,47 +202,51 @@ async function invite(
   if (member) return existing(tenant, inputs.email, fromMember(member));
   invitations.forget();
   const invited = await invitedTo(connection, tenant).catch((error: unknown) => {
-    // The invitation is on its way: a failed run would leave it behind. The next read finds it.
+    // The invitation was sent, and a failed run would lose track of it. The next read finds it.
     if (error instanceof RequestError) return undefined;
     throw error;
   });
   const sent = invited?.find((person) => person.status === "invited" && hasEmail(person, inputs.email));
   if (sent) return existing(tenant, inputs.email, sent);
   const addedAt = new Date().toISOString();
-  const person = { ...body, id: "", status: "invited", addedAt, expiresAt: "", isApart: true } as const;
+  const person = { ...body, id: "", status: "invited", addedAt, expiresAt: "", isSeparate: true } as const;
   return { id: `${tenant}/${inputs.email}`, state: toState(tenant, inputs.email, person) };
 }
 
 const hasEmail = (person: { readonly email: string }, email: string) =>
   person.email.toLowerCase() === email.toLowerCase();
 
-type IsMeant = (person: Person) => boolean;
+type Matcher = (person: Person) => boolean;
 
 /**
- * How to tell the person of an id, the surest way first. An import may name an e-mail address; no user id looks like
- * one. Whoever has not answered is still the one with the address, if an account of another id came of the invitation.
+ * Returns matchers for the person with an id, the most reliable first. An import may contain an e-mail address, and
+ * no user id looks like one. An unanswered invitation is also matched by address, because the invitation can lead to
+ * an account with another id.
  */
-function whoIs(named: string, state: { readonly status?: string; readonly email?: string }): IsMeant[] {
+function matchersOf(
+  idOrEmail: string,
+  state: { readonly status?: string; readonly email?: string },
+): Matcher[] {
   const { email } = state;
-  const byEmail: IsMeant[] =
+  const byEmail: Matcher[] =
     email !== undefined && state.status !== "accepted" ? [(person) => hasEmail(person, email)] : [];
-  return [(person) => person.id === named || hasEmail(person, named), ...byEmail];
+  return [(person) => person.id === idOrEmail || hasEmail(person, idOrEmail), ...byEmail];
 }
 
-/** The person, unless it is the owner; "not shown" where the service does not show who is invited. */
+/** Returns the person, except the owner. Returns "not shown" if the service does not return invited users. */
 async function lookUp(
   connection: Connection,
   tenant: string,
-  ...ways: readonly IsMeant[]
+  ...ways: readonly Matcher[]
 ): Promise<Person | "not shown" | undefined> {
   const people = await peopleOf(connection, tenant);
   if (!people) return undefined;
-  const among = (persons: readonly Person[]) =>
-    ways.map((isMeant) => persons.find(isMeant)).find((person) => person !== undefined);
-  const member = among(people.members);
+  const findIn = (persons: readonly Person[]) =>
+    ways.map((matches) => persons.find(matches)).find((person) => person !== undefined);
+  const member = findIn(people.members);
   if (member) return member.role === "owner" ? undefined : member;
   const invited = await people.invited();
-  return invited ? among(invited) : "not shown";
+  return invited ? findIn(invited) : "not shown";
 }
 
 async function peopleOf(connection: Connection, tenant: string): Promise<People | undefined> {
@@ -242,7 +259,7 @@ async function peopleOf(connection: Connection, tenant: string): Promise<People 
   };
 }
 
-/** The newest invitation of each person, without those that somebody withdrew or that led to a membership. */
+/** Returns the newest invitation of each person, except withdrawn and accepted ones. */
 async function invitedTo(connection: Connection, tenant: string): Promise<Person[] | undefined> {
   const { invitations } = await connection.tenant(tenant);
   try {
@@ -253,7 +270,7 @@ async function invitedTo(connection: Connection, tenant: string): Promise<Person
     }
     return [...newest.values()].flatMap(fromInvitation);
   } catch (error) {
-    if (isNotTold(error)) return undefined;
+    if (isNotReturned(error)) return undefined;
     throw error;
   }
 }
@@ -264,32 +281,32 @@ function fromMember(member: Namespace["members"][number]): Person {
   const { id, email, role, status, addedAt, expiresAt, declaredBy } = member;
   const isPending = status === "pending";
   return {
-    ...{ id, email, role, addedAt, declaredBy, isApart: false },
+    ...{ id, email, role, addedAt, declaredBy, isSeparate: false },
     status: isPending ? invitedUntil(expiresAt) : "accepted",
     expiresAt: isPending ? expiresAt : "",
   };
 }
 
 function fromInvitation({ user, role, status, createdAt, expiresAt }: Invitation): Person[] {
-  const person = { ...user, role, addedAt: createdAt, expiresAt, isApart: true };
+  const person = { ...user, role, addedAt: createdAt, expiresAt, isSeparate: true };
   if (status === "pending") return [{ ...person, status: invitedUntil(expiresAt) }];
   return status === "rejected" ? [{ ...person, status: "declined" }] : [];
 }
 
 /**
- * The namespace with its members, which lists of newer services leave out.
- * @throws Error when the service does not say who they are, so that nobody counts as removed
+ * Returns the namespace with its members, which lists of newer services omit.
+ * @throws Error if the service does not return the members, so that no member counts as removed
  */
 async function withMembers(
   connection: Connection,
   listed: Namespace | undefined,
 ): Promise<Namespace | undefined> {
-  // Every namespace has its owner as a member.
+  // The owner of a namespace is always a member.
   if (!listed || listed.members.length > 0) return listed;
   const { tenant, client } = await connection.tenant(listed.tenantId);
   const namespace = await client.getNamespace({ params: { tenant } });
   if (namespace.members.length === 0) {
-    const detail = said`the service does not say who the members of the namespace ${tenant} are`;
+    const detail = said`the service does not return the members of the namespace ${tenant}`;
     throw new ResourceError("Member", { code: "incomplete_answer", field: ["tenant"], detail });
   }
   connection.namespaces.put(namespace);

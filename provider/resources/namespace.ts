@@ -20,36 +20,38 @@ const wireSettings = namespaces.editNamespace.body.shape.settings.unwrap().shape
 const wireRule = wireSettings.ssh_forwarding.unwrap().element.shape;
 
 const forwardingRule = z.strictObject({
-  login: patternOn(wireRule.login, "login").describe("Pattern (RE2) that must match the whole login name."),
+  login: patternOn(wireRule.login, "login").describe("An RE2 pattern that must match the whole login name."),
   target: patternOn(wireRule.target, "device").describe(
-    "Pattern (RE2) that must match the whole target, `host:port`; `[address]:port` for IPv6.",
+    "An RE2 pattern that must match the whole target. Targets have the form `host:port`, or `[address]:port` for IPv6.",
   ),
 });
 
 const settings = z.strictObject({
-  sessionRecord: wireSettings.session_record.describe("Record what happens in sessions."),
+  sessionRecord: wireSettings.session_record.describe("Whether to record sessions."),
   connectionAnnouncement: wireSettings.connection_announcement.describe(
-    "Text shown to clients when they connect, at most 4096 characters.",
+    "The text that clients see when they connect. Must be at most 4096 characters long.",
   ),
   deviceProof: wireSettings.device_proof.describe(
-    "Whether devices must prove their private key when they enroll and report.",
+    "Whether devices must prove possession of their private key when they enroll and report. Must be `optional` or `required`.",
   ),
-  sessionMaxMinutes: wireSettings.session_max_minutes.describe("Longest session, in minutes; 0: no limit."),
+  sessionMaxMinutes: wireSettings.session_max_minutes.describe(
+    "The maximum duration of a session, in minutes. Set to `0` for no limit.",
+  ),
   sessionIdleMinutes: wireSettings.session_idle_minutes.describe(
-    "Minutes without input or output after which a session ends; 0: no limit.",
+    "The number of minutes without input or output after which a session ends. Set to `0` for no limit.",
   ),
   sessionRecordMode: wireSettings.session_record_mode.describe(
-    "Which sessions are recorded: all shells and commands (all), the same without file transfers (default), or only terminals (terminals).",
+    "The sessions to record. Must be `all` (all shells and commands), `default` (all shells and commands except file transfers) or `terminals` (terminals only).",
   ),
   sessionRecordMegabytes: wireSettings.session_record_megabytes.describe(
-    "Largest recording of a session, in MiB; 0: the limit of the server.",
+    "The maximum size of the recording of a session, in MiB. Set to `0` for the limit of the server.",
   ),
   sshForwarding: z
     .array(forwardingRule)
     .max(namespaces.FORWARDING_RULES_MAX)
     .optional()
     .describe(
-      "Logins that may forward connections through devices, and their targets: patterns `login` and `target` that must match the whole text. Empty: no forwarding.",
+      "The rules for SSH port forwarding through devices. Each rule allows the logins that match `login` to connect to the targets that match `target`. An empty list disables forwarding.",
     ),
 });
 
@@ -68,10 +70,13 @@ const DEFAULT_SETTINGS: FullSettings = {
 };
 const SETTING_NAMES = Object.keys(DEFAULT_SETTINGS) as (keyof FullSettings)[];
 
-/** Settings that servers of 0.19 do not have. A service leaves out those that have their default. */
+/**
+ * Returns true for settings that servers of version 0.19 do not have. Services omit them from answers if they have
+ * the default.
+ */
 const isNew = (name: keyof FullSettings) => name !== "sessionRecord" && name !== "connectionAnnouncement";
 
-/** All declared settings, with defaults for missing ones; forwarding rules as a sorted set. */
+/** Returns all declared settings, with defaults for missing ones. The forwarding rules become a sorted set. */
 function settingsOf(given: Settings = {}): FullSettings {
   const all = Object.fromEntries(
     SETTING_NAMES.map((name) => [name, given[name] ?? DEFAULT_SETTINGS[name]]),
@@ -84,32 +89,35 @@ function settingsOf(given: Settings = {}): FullSettings {
 export const namespace = defineResource({
   name: "Namespace",
   description:
-    "A tenant of the service: its members, keys and devices live in it. Made by a user, who owns it.",
+    "A namespace: a tenant of the service that contains members, public keys, firewall rules, API keys and devices. The user who creates the namespace owns it.",
   id: new IdForm("Namespace", "tenant"),
-  idNote: "an import also takes the name",
+  idNote: "an import also accepts the name",
   inputs: {
     name: required(namespaces.namespaceName, {
-      description: "Name, unique on the service: one host-name label, stored in lower case.",
+      description:
+        "The name of the namespace. Must be unique on the service and a valid host name label. Stored in lowercase.",
       canonical: (name) => name.toLowerCase(),
     }),
     settings: optional(settings, {
-      description: "Settings of the namespace.",
+      description: "The settings of the namespace.",
       default: DEFAULT_SETTINGS,
       canonical: settingsOf,
     }),
     forceDestroy: optional(z.boolean(), {
-      description: "Delete the namespace although it has devices.",
+      description: "Whether to delete the namespace even if it has devices.",
       default: false,
     }),
   },
   outputs: {
-    tenant: output(tenantId, { description: "Id of the namespace.", isId: true }),
-    owner: output(userId, { description: "Id of the user who owns it." }),
-    createdAt: output(dateTime, { description: "When it was made." }),
-    maxDevices: output(z.int(), { description: "How many devices may be accepted; -1: no limit." }),
+    tenant: output(tenantId, { description: "The ID of the namespace.", isId: true }),
+    owner: output(userId, { description: "The ID of the user who owns the namespace." }),
+    createdAt: output(dateTime, { description: "The time when the namespace was created." }),
+    maxDevices: output(z.int(), {
+      description: "The maximum number of accepted devices. `-1` means no limit.",
+    }),
     deviceCount: output(z.int(), {
       description:
-        "Accepted devices when the resource was created, or last read after a change made elsewhere.",
+        "The number of accepted devices. Recorded at creation and at each refresh that finds another change.",
       volatile: true,
     }),
   },
@@ -126,17 +134,18 @@ export const namespace = defineResource({
 
   async create(connection, inputs, { idempotencyKey }) {
     const body = { name: inputs.name };
-    // Settled before this namespace is made: the one of resources that name none must not depend on it.
+    // The default namespace is resolved before this namespace is created, so that it does not depend on the new
+    // namespace.
     await connection.home().catch(() => undefined);
-    const made = await connection.client.createNamespace({ body }, { idempotencyKey });
-    connection.namespaces.put(made);
-    const state = toState(made, inputs.forceDestroy);
-    if (sameSettings(state.settings, inputs.settings)) return { id: made.tenantId, state };
+    const created = await connection.client.createNamespace({ body }, { idempotencyKey });
+    connection.namespaces.put(created);
+    const state = toState(created, inputs.forceDestroy);
+    if (sameSettings(state.settings, inputs.settings)) return { id: created.tenantId, state };
     try {
-      const { client } = await connection.tenant(made.tenantId);
-      return { id: made.tenantId, state: await edit(client, made.tenantId, inputs, state.settings) };
+      const { client } = await connection.tenant(created.tenantId);
+      return { id: created.tenantId, state: await edit(client, created.tenantId, inputs, state.settings) };
     } catch (error) {
-      throw new UnfinishedError(made.tenantId, state, error);
+      throw new UnfinishedError(created.tenantId, state, error);
     }
   },
 
@@ -146,7 +155,7 @@ export const namespace = defineResource({
   },
 
   async read({ client, namespaces }, id, state) {
-    // An import may give the name instead of the id.
+    // An import may use the name instead of the id.
     const isId = tenantId.safeParse(id).success;
     const found = isId ? await namespaces.find(id) : await byName(client, id.toLowerCase());
     return found && { id: found.tenantId, state: toState(found, state.forceDestroy) };
@@ -176,9 +185,10 @@ const sameSettings = (left: Settings | undefined, right: Settings | undefined) =
   isDeepStrictEqual(settingsOf(left), settingsOf(right));
 
 /**
- * Changes name and settings. New settings are sent only if they are not the default, or if they differ from `before`.
- * @param before the settings as last read
- * @throws ResourceError naming a setting that the service ignored
+ * Updates the name and settings. Settings that 0.19 does not have are sent only if they are not the default or differ
+ * from `before`.
+ * @param before the settings of the last read
+ * @throws ResourceError with the setting that the service ignored
  */
 async function edit(
   client: Client,
@@ -201,11 +211,11 @@ async function edit(
     throw new ResourceError("Namespace", {
       code: "unsupported_change",
       field: ["settings", ignored],
-      detail: said`the service ignored this setting, because it does not support it`,
+      detail: said`the service does not support this setting and ignored it`,
       remedy: said`remove the setting, or upgrade the service`,
     });
   }
-  // Settings that are not sent may have changed since `before` was read.
+  // Settings that were not sent may have changed since `before` was read.
   return missed.length > 0 ? edit(client, tenant, inputs, after.settings) : after;
 }
 
@@ -218,8 +228,8 @@ async function refuseWithDevices(connection: Connection, tenant: string): Promis
     throw new ResourceError("Namespace", {
       code: "unsupported_change",
       field: ["forceDestroy"],
-      detail: said`the namespace has ${total} devices, so it is not deleted`,
-      remedy: said`remove them, or set ${force} and apply that first`,
+      detail: said`cannot delete the namespace: it has ${total} devices`,
+      remedy: said`remove the devices, or set ${force} and apply that change first`,
     });
   }
 }
@@ -233,7 +243,7 @@ function toState(wire: Wire, forceDestroy: boolean | undefined) {
     owner: wire.owner,
     createdAt: wire.createdAt,
     maxDevices: wire.maxDevices,
-    // Servers of 0.19 have only the other spelling.
+    // Servers of version 0.19 send only `devicesCount`.
     deviceCount: wire.deviceCount ?? wire.devicesCount,
   };
 }

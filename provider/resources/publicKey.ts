@@ -27,26 +27,32 @@ const ids = new IdForm("PublicKey", "tenant", "fingerprint");
 
 export const publicKey = defineResource({
   name: "PublicKey",
-  description: "An SSH public key, the logins it may use and the devices it opens.",
+  description: "An SSH public key, with the logins and devices that it gives access to.",
   id: ids,
   inputs: {
     tenant: tenantInput,
-    name: required(wire.name, { description: "Name of the key, for people." }),
+    name: required(wire.name, {
+      description: "The display name of the key. Several keys can have the same name.",
+    }),
     data: required(line, {
-      description: "The key: one OpenSSH public key line. Comment and white space are not part of it.",
+      description:
+        "The public key, as one line in OpenSSH format. The comment and extra white space are ignored.",
       replaces: true,
       canonical: (text) => sshPublicKeyLine(parseSshPublicKey(text)),
     }),
     username: required(patternOn(wire.username, "login"), {
-      description: "Pattern (RE2, not anchored) on the login name: `^root$` admits root only.",
+      description:
+        "An RE2 pattern that matches the login name. The pattern is not anchored: use `^root$` to allow only `root`.",
     }),
     filter: filterInput,
   },
   outputs: {
-    fingerprint: output(fingerprint, { description: "MD5 fingerprint, 16 hex pairs." }),
+    fingerprint: output(fingerprint, {
+      description: "The MD5 fingerprint of the key, as 16 hexadecimal pairs separated by colons.",
+    }),
     createdAt: output(z.string(), {
-      description: "When the key was registered; empty while the service has not said it.",
-      // Servers of 0.19 leave it out of the answer to a creation.
+      description: "The time when the key was registered. Empty until the service has returned it.",
+      // Servers of version 0.19 omit the time from the answer to a create.
       volatile: true,
     }),
   },
@@ -77,11 +83,11 @@ export const publicKey = defineResource({
     const { tenant, client, keys } = opened;
     const { name, username, filter, data } = inputs;
     const body = { data: toBase64(data), name, username, filter };
-    const made = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
+    const created = await opened.tagWork.needing(filter.tags, "PublicKey", () =>
       client.createPublicKey({ body }, { idempotencyKey }),
     );
-    keys.put(made);
-    return existing(tenant, made);
+    keys.put(created);
+    return existing(tenant, created);
   },
 
   async read(connection, id) {

@@ -10,18 +10,20 @@ const ids = new IdForm("Tag", "tenant", "name");
 export const tag = defineResource({
   name: "Tag",
   description:
-    "The name of a tag, for other resources to refer to. Changing it renames the tag at once on every device, key and rule of the namespace, so that no filter misses a device meanwhile. A tag exists while something carries it: declaring one makes nothing, and removing the declaration removes nothing.",
+    "The name of a tag, for references from other resources. Changing the name renames the tag on all devices, public keys and firewall rules of the namespace in one step, so that every filter keeps matching. A tag exists while a device, key or rule uses it. Creating or deleting this resource does not change anything on the service.",
   id: ids,
   idNote: "the name at creation",
   inputs: {
     tenant: tenantInput,
-    name: required(tagSchema, { description: "The tag: 3 to 255 letters and digits." }),
+    name: required(tagSchema, {
+      description: "The name of the tag. Must contain 3 to 255 letters and digits.",
+    }),
   },
   outputs: {},
   identity: {
     fields: ["tenant", "name"],
     ofInputs: ({ tenant, name }) => [{ key: `tag ${tenant ?? ""} ${name}`, property: "name" }],
-    // A renamed tag keeps its id, and another one may be declared under the old name.
+    // A renamed tag keeps its id, and another tag may be declared under the old name.
     ofId: () => [],
   },
 
@@ -32,7 +34,7 @@ export const tag = defineResource({
 
   async read(_connection, id, state) {
     const { tenant, name } = ids.split(id);
-    // A tag that nothing carries is still declared.
+    // An unused tag is still declared.
     return { id, state: { tenant, name: state.name ?? name } };
   },
 
@@ -61,12 +63,12 @@ async function rename(
       const fault: ResourceFault = {
         code: "already_exists",
         field: ["name"],
-        detail: said`"${to}" is carried already, so "${from}" cannot become it`,
-        remedy: said`declare "${to}" where it is meant instead`,
+        detail: said`cannot rename "${from}" to "${to}": the tag "${to}" is already in use`,
+        remedy: said`use "${to}" in the resources that need it, instead of renaming "${from}"`,
       };
       throw new ResourceError("Tag", fault, { cause: error });
     }
-    // Nothing carries the old name: there is nothing to rename, or an earlier try has done it.
+    // No object uses the old name. There is nothing to rename, or an earlier attempt renamed it.
     if (!isMissingObject(error) || (isSilent(error) && (await client.getTags()).includes(from))) throw error;
   }
   for (const listing of [devices, keys, rules]) listing.forget();

@@ -2,29 +2,29 @@ import { isDeepStrictEqual } from "node:util";
 import { UNKNOWN } from "../engineMarks.ts";
 import type { InputField, Inputs } from "./definition.ts";
 
-/** True when the value, or anything inside it, is not known yet. */
+/** Returns true if the value, or any value inside it, is unknown. */
 export function hasUnknown(value: unknown): boolean {
   if (value === UNKNOWN) return true;
   if (Array.isArray(value)) return value.some(hasUnknown);
   return typeof value === "object" && value !== null && Object.values(value).some(hasUnknown);
 }
 
-const isLeftOut = (value: unknown): boolean => value === undefined || value === null || value === "";
+const isOmitted = (value: unknown): boolean => value === undefined || value === null || value === "";
 
 /**
- * The form that all equal values of an input have: null, "" and a missing value become the default, lists become sorted
- * sets, objects lose empty members, and the field's own rule comes last. What has anything unknown in it only gets
- * the defaults of its members.
+ * Returns the canonical form of a value, which all equal values of an input share. Null, "" and a missing value
+ * become the default. Lists become sorted sets, and objects lose their empty members. The field's own rule is applied
+ * last. A value that contains unknowns only gets the defaults of its members.
  */
 export function canonical(field: InputField, value: unknown): unknown {
-  const filled = isLeftOut(value) ? field.default : value;
+  const filled = isOmitted(value) ? field.default : value;
   if (filled === undefined) return filled;
   if (hasUnknown(filled)) return withDefaults(filled, field.default);
   const plain = withoutEmpty(withDefaults(filled, field.default));
   return field.canonical ? field.canonical(plain) : plain;
 }
 
-/** An object with the defaults of the members that it leaves out. */
+/** Returns the object with defaults for its omitted members. */
 function withDefaults(value: unknown, fallback: unknown): unknown {
   if (!isObject(value) || !isObject(fallback)) return value;
   const given = Object.entries(value).filter(([, member]) => member !== undefined && member !== null);
@@ -42,7 +42,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The canonical values of inputs, without those that have no value and no default. */
+/** Returns the canonical values of inputs, without inputs that have neither a value nor a default. */
 export function canonicalInputs(
   inputs: Inputs,
   values: Readonly<Record<string, unknown>>,
@@ -53,14 +53,14 @@ export function canonicalInputs(
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
-/** True when two values of an input have the same canonical form. */
+/** Returns true if two values of an input have the same canonical form. */
 export function sameValue(field: InputField, left: unknown, right: unknown): boolean {
   return left === right || isDeepStrictEqual(canonical(field, left), canonical(field, right));
 }
 
 /**
- * The inputs by which a program declares an object as it is: without the namespace, which the stack has, without what a
- * run is told by them, and without defaults.
+ * Returns the inputs with which a program declares an object in its current state. The namespace is omitted because
+ * the stack has it. Instructions to a run and defaults are omitted too.
  */
 export function declaringInputs(
   inputs: Inputs,
@@ -75,7 +75,7 @@ export function declaringInputs(
   return Object.fromEntries(entries);
 }
 
-/** What of a value its default does not say already; undefined for nothing. */
+/** Returns the part of a value that differs from its default, or undefined if nothing differs. */
 function beyondDefault(value: unknown, fallback: unknown): unknown {
   if (isDeepStrictEqual(value, fallback)) return undefined;
   if (!isObject(value) || !isObject(fallback)) return value;
@@ -84,5 +84,5 @@ function beyondDefault(value: unknown, fallback: unknown): unknown {
   );
 }
 
-/** The part of an id after the namespace: a fingerprint, a rule's id, `uid/tag`. */
+/** Returns the part of an id after the namespace: a fingerprint, a rule's id, or `uid/tag`. */
 export const idWithin = ({ id }: { readonly id: string }): string => id.slice(id.indexOf("/") + 1);

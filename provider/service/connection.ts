@@ -16,7 +16,7 @@ import {
 } from "./listings.ts";
 import { type Release, releaseNote, releaseOf } from "./release.ts";
 
-/** True where two addresses are of one service. */
+/** Returns true if two addresses belong to one service. */
 export function isSameService(left: string, right: string): boolean {
   const normal = (url: string) => (URL.canParse(url) ? new URL(url).href.replace(/\/$/, "") : url);
   return normal(left) === normal(right);
@@ -24,63 +24,84 @@ export function isSameService(left: string, right: string): boolean {
 
 /** One namespace, as all resources of a run see it. */
 export interface TenantClient {
-  /** Id of the namespace. */
+  /** The id of the namespace. */
   readonly tenant: string;
-  /** A client whose calls are for this namespace. */
+  /** A client for calls to this namespace. */
   readonly client: Client;
   readonly devices: Listing<Device>;
   readonly keys: Listing<PublicKey>;
   readonly rules: Listing<FirewallRule>;
   readonly apiKeys: Listing<ApiKey>;
-  /** Those of services that keep them apart from members. */
+  /** The invitations of services that list them separately from members. */
   readonly invitations: Listing<Invitation>;
   readonly tagWork: TagWork;
 }
 
-/** Most namespaces that an error lists. */
+/** The maximum number of namespaces that an error lists. */
 const LISTED = 20;
 
-/** The namespace of resources that name none. */
+/** The default namespace, which resources without `tenant` use. */
 export interface Home {
-  /** Its id; undefined where there is no such namespace. */
+  /** The id of the namespace. Undefined if there is no default namespace. */
   readonly tenant: string | undefined;
-  /** Why there is none. */
+  /** The error that explains why there is no default namespace. */
   readonly unsettled: Error | undefined;
 }
 
-/** What a {@link Connection} needs beside its client. */
+/** The front end that a connection serves. The remedies in errors use its settings. */
+export type FrontEnd = "pulumi" | "terraform";
+
+/** The options of a {@link Connection}. */
 export interface ConnectionOptions {
+  /** @default "pulumi" */
+  readonly frontEnd?: FrontEnd;
   /**
-   * The namespace of resources that name none.
-   * @default the only one that the credential is for
+   * The id of the default namespace.
+   * @default the only namespace of the credential
    */
   readonly defaultTenant?: string | undefined;
   /**
-   * True when the service takes this secret as an API key.
+   * Returns true if the service accepts this secret as an API key.
    * @default always false
    */
   readonly opens?: (secret: string) => Promise<boolean>;
 }
 
-/** What all views of a connection have in common. */
+/** The remedy if the user is not a member of any namespace. */
+const CREATE_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
+  pulumi:
+    "create one with gatehouse up --create-namespace <name>, or set tenant in each resource of the program",
+  terraform:
+    "declare a gatehouse_namespace, and set tenant in each other resource to the tenant of that namespace",
+};
+
+/** The remedy if the user is a member of several namespaces. */
+const SELECT_NAMESPACE: Readonly<Record<FrontEnd, string>> = {
+  pulumi:
+    "set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of one, or set tenant in each resource of the program",
+  terraform:
+    "set the provider's argument tenant or GATEHOUSE_TENANT to the id of one, or set tenant in each resource",
+};
+
+/** The state that all views of a connection share. */
 interface Shared {
   readonly namespaces: Listing<Namespace>;
   readonly tenants: Map<string, Promise<TenantClient>>;
   readonly options: ConnectionOptions;
   home: Promise<string> | undefined;
   release: Promise<Release | undefined> | undefined;
-  releaseTold: boolean;
+  isReleaseReported: boolean;
 }
 
 /**
- * The service, as all resources of a run see it: they share one login, one token for each namespace and one listing of
- * each kind of object. Nothing is requested before a resource needs it.
+ * A connection to the service, which all resources of a run share. They share one login, one token for each namespace
+ * and one listing of each kind of object. No request is sent before a resource needs it.
  */
 export class Connection {
   readonly client: Client;
   readonly #shared: Shared;
 
-  /** @param shared of the connection that this is a view of; by default it is one of its own */
+  /** @param shared the state of the connection that this connection is a view of; default: a new state */
   constructor(client: Client, options: ConnectionOptions = {}, shared?: Shared) {
     this.client = client;
     this.#shared = shared ?? {
@@ -89,40 +110,43 @@ export class Connection {
       options,
       home: undefined,
       release: undefined,
-      releaseTold: false,
+      isReleaseReported: false,
     };
   }
 
-  /** Those that the credential's user is a member of. */
+  /** The namespaces of the credential's user. */
   get namespaces(): Listing<Namespace> {
     return this.#shared.namespaces;
   }
 
-  /** The same connection, whose writes say which resource of a program they are of: a hint for people. */
+  /**
+   * Returns a view of this connection whose writes carry a resource's declaration. The service stores it as
+   * information for people.
+   */
   declaring(declaration: Declaration): Connection {
     return new Connection(this.client.declaring(declaration), this.#shared.options, this.#shared);
   }
 
-  /** The same service, of which nothing was read yet: for what must see what this run has changed. */
+  /** Returns a connection to the same service without cached reads. Use it to see the changes of this run. */
   fresh(): Connection {
     return new Connection(this.client, this.#shared.options);
   }
 
-  /** The namespace of resources that name none, where a setting says which. */
+  /** The id of the default namespace, if a setting defines it. */
   get defaultTenant(): string | undefined {
     return this.#shared.options.defaultTenant;
   }
 
-  /** True when the service takes this secret as an API key. */
+  /** Returns true if the service accepts this secret as an API key. */
   async opens(secret: string): Promise<boolean> {
     return (await this.#shared.options.opens?.(secret)) ?? false;
   }
 
   /**
-   * A namespace. It may not exist, or not be the credential's: that shows when something is requested of it.
-   * @param tenant its id; undefined for that of resources that name none, as {@link home}
-   * @throws AuthenticationError when the service refuses the credential
-   * @throws ConfigurationError when no namespace is named, and the credential is for none, or for several
+   * Opens a namespace. The namespace may not exist or may belong to others. The first request to it then fails.
+   * @param tenant the id; defaults to {@link home}
+   * @throws AuthenticationError if the service rejects the credential
+   * @throws ConfigurationError if `tenant` is undefined, and the credential belongs to no namespace or to several
    */
   async tenant(tenant: string | undefined): Promise<TenantClient> {
     const name = tenant ?? (await this.home());
@@ -130,15 +154,15 @@ export class Connection {
     if (!opened) {
       opened = this.#open(name);
       this.#shared.tenants.set(name, opened);
-      // A failure is forgotten: the namespace may be made later in the same run.
+      // A failure is not cached: the namespace may be created later in the same run.
       opened.catch(() => this.#shared.tenants.delete(name));
     }
     return { ...(await opened), client: this.client.forTenant(name) };
   }
 
   /**
-   * True when the service answers a repeated creation with what the first one made. It does not say so itself; but a
-   * service that gives namespaces a revision does.
+   * Returns true if the service answers a repeated create with the object of the first one. The service does not
+   * announce this, but every service that returns a revision for namespaces supports it.
    */
   async knowsIdempotencyKeys(tenant: string | undefined): Promise<boolean> {
     const name = tenant ?? this.#shared.options.defaultTenant ?? (await this.client.identity()).tenant;
@@ -147,31 +171,33 @@ export class Connection {
     return headers.etag !== undefined;
   }
 
-  /** The release that the service says it is of, asked once; undefined where it does not say. */
+  /** Returns the release of the service, which is requested once. Undefined if the service does not report it. */
   release(): Promise<Release | undefined> {
     this.#shared.release ??= releaseOf(this.client);
     return this.#shared.release;
   }
 
   /**
-   * Does work with the service. When a request of it fails, and the service is of another release than the one that
-   * this provider is made for, `tell` hears that, once for the connection. The error is thrown as it is.
+   * Runs work with the service. If a request fails and the service's release differs from the supported one, `tell`
+   * gets a note about it, once for each connection. The error is rethrown unchanged.
    */
   async telling<T>(tell: (line: string) => void, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      const note = this.#shared.releaseTold ? undefined : await releaseNote(error, () => this.release());
-      // Others may have failed, and told it, meanwhile.
-      if (note !== undefined && !this.#shared.releaseTold) {
-        this.#shared.releaseTold = true;
+      const note = this.#shared.isReleaseReported
+        ? undefined
+        : await releaseNote(error, () => this.release());
+      // Concurrent work may have failed and reported the release in the meantime.
+      if (note !== undefined && !this.#shared.isReleaseReported) {
+        this.#shared.isReleaseReported = true;
         tell(note);
       }
       throw error;
     }
   }
 
-  /** Forgets all that was read, so that the next read asks the service. */
+  /** Drops all cached reads, so that the next read queries the service. */
   async forget(): Promise<void> {
     this.namespaces.forget();
     const opened = await Promise.allSettled(this.#shared.tenants.values());
@@ -183,9 +209,9 @@ export class Connection {
   }
 
   /**
-   * The namespace of resources that name none: the one that a setting names, or else the only one that the credential
-   * is for. It stays the same for all of a run, and does not depend on which namespace the user looked at last.
-   * @throws ConfigurationError when there is none, or more than one, with what to do
+   * Returns the id of the default namespace: the one in a setting, or the only one of the credential. It stays the
+   * same during a run, and does not depend on the namespace that the user selected last.
+   * @throws ConfigurationError if there is no namespace or more than one, with a remedy
    */
   home(): Promise<string> {
     if (this.#shared.options.defaultTenant) return Promise.resolve(this.#shared.options.defaultTenant);
@@ -193,14 +219,17 @@ export class Connection {
       const home = this.#onlyTenant();
       this.#shared.home = home;
       home.catch((error: unknown) => {
-        // A failed request may be repeated. An answer stays, whatever namespaces the run makes.
+        // A failed request may be repeated. A result stays cached, even if the run creates namespaces.
         if (!(error instanceof ConfigurationError)) this.#shared.home = undefined;
       });
     }
     return this.#shared.home;
   }
 
-  /** The namespace of resources that name none, or why there is none: a run in which each resource names one needs none. */
+  /**
+   * Returns the default namespace, or the reason why there is none. A run whose resources all set `tenant` does not
+   * need it.
+   */
   async homeIfAny(): Promise<Home> {
     try {
       return { tenant: await this.home(), unsettled: undefined };
@@ -211,23 +240,24 @@ export class Connection {
   }
 
   async #onlyTenant(): Promise<string> {
+    const { frontEnd = "pulumi" } = this.#shared.options;
     const { kind, tenant } = await this.client.identity();
-    // Keys and tokens are for one namespace. That of a login changes with what the user does elsewhere.
+    // API keys and tokens belong to one namespace. The namespace of a login changes when the user selects another
+    // one.
     if (kind !== "password" && tenant) return tenant;
     const [first, ...others] = await this.namespaces.all();
     if (!first) {
-      throw new ConfigurationError("the user is in no namespace yet", {
+      throw new ConfigurationError("the user is not a member of any namespace", {
         field: ["tenant"],
-        remedy:
-          "gatehouse up --create-namespace <name> makes one, or name one in each resource of the program",
+        remedy: CREATE_NAMESPACE[frontEnd],
       });
     }
     if (others.length === 0) return first.tenantId;
     const list = [first, ...others].map(({ name, tenantId }) => `${name} (${tenantId})`).sort();
     const more = list.length > LISTED ? `, and ${list.length - LISTED} more` : "";
-    throw new ConfigurationError(`the user is in ${list.length} namespaces`, {
+    throw new ConfigurationError(`the user is a member of ${list.length} namespaces`, {
       field: ["tenant"],
-      remedy: `set GATEHOUSE_TENANT or gatehouse:tenant (pulumi config set gatehouse:tenant <id>) to the id of one, or name one in each resource of the program: ${list.slice(0, LISTED).join(", ")}${more}`,
+      remedy: `${SELECT_NAMESPACE[frontEnd]}: ${list.slice(0, LISTED).join(", ")}${more}`,
     });
   }
 
@@ -247,12 +277,12 @@ export class Connection {
   }
 }
 
-/** Milliseconds without any work on tags after which nobody waits for a missing tag any more. */
+/** The period without work on tags, in milliseconds, after which waiting for a missing tag ends. */
 const QUIET = 5_000;
 
 /**
- * The writes of tags in one namespace during a run. The service refuses a filter with a tag that nothing carries (rules
- * section 16.4), so a key or rule may have to wait until another resource has given the tag to a device.
+ * The writes of tags in one namespace during a run. The service rejects a filter with an unused tag (rules section
+ * 16.4). A key or rule may therefore have to wait until another resource has added the tag to a device.
  */
 export class TagWork {
   readonly #client: Client;
@@ -266,7 +296,7 @@ export class TagWork {
     this.#tenant = tenant;
   }
 
-  /** Runs work that gives tags to a device. */
+  /** Runs work that adds tags to a device. */
   async during<T>(work: () => Promise<T>): Promise<T> {
     this.#running += 1;
     try {
@@ -279,17 +309,17 @@ export class TagWork {
   }
 
   /**
-   * Sends a request with tags in a filter. While work on tags goes on it is repeated for as long as the service refuses
-   * it because of a tag.
-   * @param resource name of the definition, for errors
-   * @throws Error naming the tags that nothing carries, once no work on tags goes on any more
+   * Sends a request with tags in a filter. While work on tags is running, the request is repeated as long as the
+   * service rejects it because of a tag.
+   * @param resource the name of the definition, for errors
+   * @throws Error with the unused tags, once no work on tags is running
    */
   async needing<T>(
     tags: readonly string[] | undefined,
     resource: string,
     send: () => Promise<T>,
   ): Promise<T> {
-    let cameMeanwhile = false;
+    let appeared = false;
     for (;;) {
       const seen = this.#ended;
       try {
@@ -298,15 +328,15 @@ export class TagWork {
         if (!tags || !isNotFound(error)) throw error;
         const known = await this.#client.getTags();
         const missing = tags.filter((tag) => !known.includes(tag));
-        // All are there: they came meanwhile, or something else was not found.
-        if (missing.length === 0 && cameMeanwhile) throw error;
-        cameMeanwhile = missing.length === 0;
-        if (missing.length > 0 && !(await this.#moreThan(seen))) {
+        // All tags exist now: they appeared in the meantime, or another object was not found.
+        if (missing.length === 0 && appeared) throw error;
+        appeared = missing.length === 0;
+        if (missing.length > 0 && !(await this.#hasEndedSince(seen))) {
           const fault: ResourceFault = {
             code: "not_carried_tag",
             field: ["filter", "tags"],
-            detail: said`nothing in the namespace ${this.#tenant} carries the tag ${missing.join(", ")}`,
-            remedy: said`give it to a device first (a ${{ phrase: "ofTheProgram" }} that does so goes into ${{ phrase: "dependsOn" }}), or check its spelling`,
+            detail: said`no object in the namespace ${this.#tenant} has the tag ${missing.join(", ")}`,
+            remedy: said`add the tag to a device first, or check its spelling; if a ${{ phrase: "ofTheProgram" }} adds the tag, list that resource in ${{ phrase: "dependsOn" }}`,
           };
           throw new ResourceError(resource, fault, { cause: error });
         }
@@ -314,8 +344,8 @@ export class TagWork {
     }
   }
 
-  /** True when more writes have ended than `seen`; false when none runs and none ends for a while. */
-  async #moreThan(seen: number): Promise<boolean> {
+  /** Returns true if more writes have ended than `seen`. Returns false if none is running and none ends for a while. */
+  async #hasEndedSince(seen: number): Promise<boolean> {
     while (this.#ended === seen) {
       await this.#endOrPause();
       if (this.#running === 0) break;

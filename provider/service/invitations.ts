@@ -3,8 +3,8 @@ import { dateTime, defineOperation, paging, role, TOTAL_COUNT } from "@gatehouse
 import { z } from "zod";
 import { Listing } from "./listings.ts";
 
-// Requests of services after 0.19, as they were recorded with a 0.27. The contract does not have them: 0.19 lists
-// invited people as members.
+// Requests of services after 0.19, as recorded with version 0.27. The contract does not contain them: 0.19 lists
+// invited users as members.
 
 const part = "Namespaces and members";
 
@@ -48,10 +48,13 @@ const fetchInvitations = async (client: Client, tenant: string, query: object) =
   return { headers, items: body };
 };
 
-/** An invitation, as services list it that keep invitations apart from members. */
+/** An invitation, as listed by services that separate invitations from members. */
 export type Invitation = Awaited<ReturnType<typeof fetchInvitations>>["items"][number];
 
-/** Invitations of a namespace of a service that keeps them apart from its members: pending ones, and perhaps others. */
+/**
+ * Returns the listing of a namespace's invitations on services that separate them from members. It contains pending
+ * invitations and possibly others.
+ */
 export function invitationListing(client: Client, tenant: string): Listing<Invitation> {
   return new Listing({
     keysOf: ({ user, createdAt }) => [`${user.id} ${createdAt}`],
@@ -60,16 +63,16 @@ export function invitationListing(client: Client, tenant: string): Listing<Invit
   });
 }
 
-/** True for a member of a service that lists invited people as members; other services send no status. */
+/** Returns true for a member of a service that lists invited users as members. Other services send no status. */
 export const hasStatus = (member: { readonly status?: string }): boolean => member.status !== undefined;
 
-/** True for the error of a list that the service does not have, or does not show to this credential. */
-export const isNotTold = (error: unknown): boolean =>
+/** Returns true for the error of a list that the service does not have, or that this credential cannot read. */
+export const isNotReturned = (error: unknown): boolean =>
   isNotFound(error) ||
   error instanceof PermissionError ||
   (error instanceof RequestError && error.status === 405);
 
-/** Withdraws an invitation of such a service. One that is not open any more is withdrawn already. */
+/** Withdraws an invitation. An invitation that is no longer open counts as withdrawn. */
 export async function withdrawInvitation(client: Client, tenant: string, uid: string): Promise<void> {
   try {
     await client.request(cancelInvitation, { params: { tenant, uid } });

@@ -10,18 +10,18 @@ import {
 import { type Operation, operations } from "@gatehouse-access/sdk/contract";
 import { ResourceError, said } from "../resourceError.ts";
 
-/** A namespace, as the service answers. */
+/** A namespace, as the service returns it. */
 export type Namespace = Awaited<ReturnType<Client["getNamespace"]>>;
-/** A device, as the service answers. */
+/** A device, as the service returns it. */
 export type Device = Awaited<ReturnType<Client["getDevice"]>>;
-/** A public key, as the service answers. */
+/** A public key, as the service returns it. */
 export type PublicKey = Awaited<ReturnType<Client["getPublicKeys"]>>[number];
-/** A firewall rule, as the service answers. */
+/** A firewall rule, as the service returns it. */
 export type FirewallRule = Awaited<ReturnType<Client["getFirewallRule"]>>;
 /** An API key, as the service lists it. */
 export type ApiKey = Awaited<ReturnType<Client["listApiKeys"]>>[number];
 
-/** Namespaces that the credential's user is a member of, by tenant. */
+/** Returns the listing of the namespaces of the credential's user, by tenant. */
 export function namespaceListing(client: Client): Listing<Namespace> {
   return new Listing({
     keysOf: (namespace) => [namespace.tenantId],
@@ -33,49 +33,55 @@ export function namespaceListing(client: Client): Listing<Namespace> {
 const UID = /^[0-9a-f]{64}$/;
 const MAC = /^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
 
-/** The name in a device listing for a selector: a uid, MAC address or device name, in lower case. */
+/**
+ * Returns the name in a device listing for a selector. Selectors are uids, MAC addresses or device names, in lower
+ * case.
+ */
 export function deviceKey(selector: string): string {
   if (UID.test(selector)) return selector;
   return MAC.test(selector) ? `mac ${selector.replaceAll("-", ":")}` : `name ${selector}`;
 }
 
-/** A device's MAC address, as listings write it. */
+/** Returns a device's MAC address in the form of listings. */
 export const macOf = (device: Pick<Device, "identity">): string =>
   device.identity.mac.toLowerCase().replaceAll("-", ":");
 
-/** The names of a device in a device listing; see {@link deviceKey}. */
+/** Returns the names of a device in a device listing. See {@link deviceKey}. */
 const keysOfDevice = (device: Device): string[] => [
   device.uid,
   `mac ${macOf(device)}`,
   `name ${device.name.toLowerCase()}`,
 ];
 
-/** The one of two devices that the name or MAC address means which they share: the accepted one, or else the first. */
-const meantDevice = (left: Device, right: Device): Device =>
+/** Returns the preferred one of two devices with the same name or MAC address: the accepted one, or else the first. */
+const preferredDevice = (left: Device, right: Device): Device =>
   left.status !== "accepted" && right.status === "accepted" ? right : left;
 
-/** Devices that were read already, by the same names as in {@link deviceListing}. */
+/** Indexes devices that were read already, by the same names as in {@link deviceListing}. */
 export function devicesByKey(devices: readonly Device[]): ReadonlyMap<string, Device> {
   const found = new Map<string, Device>();
   for (const device of devices) {
-    for (const key of keysOfDevice(device)) found.set(key, meantDevice(found.get(key) ?? device, device));
+    for (const key of keysOfDevice(device)) found.set(key, preferredDevice(found.get(key) ?? device, device));
   }
   return found;
 }
 
-/** Devices of a namespace, by uid, MAC address and name; of several with one name, the accepted one. */
+/**
+ * Returns the listing of a namespace's devices, by uid, MAC address and name. Among devices with the same name, the
+ * accepted one is preferred.
+ */
 export function deviceListing(client: Client, tenant: string): Listing<Device> {
   const source: Source<Device> = {
     keysOf: keysOfDevice,
-    // By uid, since reports of devices change the usual order while pages are read.
+    // Sorted by uid, because reports of devices change the default order while pages are read.
     pages: () => client.pages("getDevices", { query: { perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } }),
     requireReadable: () => client.getNamespace({ params: { tenant } }),
-    prefer: meantDevice,
+    prefer: preferredDevice,
     look: (key) => (UID.test(key) ? client.getDevice({ params: { uid: key } }) : lookByText(key)),
   };
   async function lookByText(key: string): Promise<Device | undefined> {
     const [kind = "", text = ""] = key.split(" ");
-    // The service keeps a MAC address as the agent sent it: with either separator, in any letter case.
+    // The service stores a MAC address as the agent sent it: with either separator, in any letter case.
     const mac = where("identity.mac");
     const filter =
       kind === "mac"
@@ -84,19 +90,19 @@ export function deviceListing(client: Client, tenant: string): Listing<Device> {
     const query = { filter, perPage: PAGE_SIZE, sortBy: "uid", orderBy: "asc" } as const;
     let found: Device | undefined;
     for await (const device of client.iterate("getDevices", { query })) {
-      if (keysOfDevice(device).includes(key)) found = meantDevice(found ?? device, device);
+      if (keysOfDevice(device).includes(key)) found = preferredDevice(found ?? device, device);
     }
     return found;
   }
   return new Listing(source);
 }
 
-/** Public keys of a namespace, by fingerprint. The service has no request for a single key. */
+/** Returns the listing of a namespace's public keys, by fingerprint. The service has no request for a single key. */
 export function publicKeyListing(client: Client): Listing<PublicKey> {
   return new Listing({
     keysOf: (key) => [key.fingerprint],
     pages: () => client.pages("getPublicKeys", { query: { perPage: PAGE_SIZE } }),
-    // Servers that ignore the filter answer with every key, so the answer is searched to its end.
+    // Servers that ignore the filter return every key, so the whole answer is searched.
     async look(fingerprint) {
       const query = { filter: where("fingerprint").eq(fingerprint), perPage: PAGE_SIZE };
       for await (const key of client.iterate("getPublicKeys", { query })) {
@@ -107,7 +113,7 @@ export function publicKeyListing(client: Client): Listing<PublicKey> {
   });
 }
 
-/** Firewall rules of a namespace, by id. */
+/** Returns the listing of a namespace's firewall rules, by id. */
 export function ruleListing(client: Client, tenant: string): Listing<FirewallRule> {
   return new Listing({
     keysOf: (rule) => [rule.id],
@@ -117,23 +123,26 @@ export function ruleListing(client: Client, tenant: string): Listing<FirewallRul
   });
 }
 
-/** What identifies an API key, whatever its name is by now. */
+/** The identity of an API key, which does not change with its name. */
 export interface KeyIdentity {
   readonly createdAt: string;
-  /** Absent in states that were written when not all servers' answers were understood. */
+  /** Missing in states of versions that did not understand the answers of all servers. */
   readonly createdBy?: string | undefined;
 }
 
 /**
- * What never changes about an API key, as text: when it was made, and by whom. The time is cut to milliseconds, since
- * servers answer a creation with a finer time than they keep.
+ * Returns the immutable identity of an API key as text: its time of creation and its creator. The time is cut to
+ * milliseconds, because servers return a finer time after a create than they store.
  */
 export function apiKeyIdentity({ createdAt, createdBy }: KeyIdentity): string {
   const time = Date.parse(createdAt);
   return `${Number.isNaN(time) ? createdAt : new Date(time).toISOString()} ${createdBy ?? "somebody"}`;
 }
 
-/** API keys of a namespace, by identity and name, by identity, by time of creation, and by name. */
+/**
+ * Returns the listing of a namespace's API keys. They are indexed by identity and name, by identity, by time of
+ * creation, and by name.
+ */
 export function apiKeyListing(client: Client): Listing<ApiKey> {
   const keysOf = (key: ApiKey) => {
     const identity = apiKeyIdentity(key);
@@ -150,65 +159,68 @@ export function apiKeyListing(client: Client): Listing<ApiKey> {
       for await (const key of client.iterate("listApiKeys", { query })) {
         if (keysOf(key).includes(wanted)) found.push(key);
       }
-      if (found.length > 1) throw undistinguished(found);
+      if (found.length > 1) throw ambiguousKeys(found);
       return found[0];
     },
   });
 }
 
-const undistinguished = (keys: readonly ApiKey[]) =>
+const ambiguousKeys = (keys: readonly ApiKey[]) =>
   new ResourceError("ApiKey", {
     code: "ambiguous_object",
-    detail: said`the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")} were made in the same millisecond, so that nothing tells which one is meant`,
-    remedy: said`revoke both by hand, and ${{ phrase: "refresh" }}`,
+    detail: said`cannot distinguish the keys ${keys.map(({ name }) => `"${name}"`).join(" and ")}: they were created in the same millisecond`,
+    remedy: said`revoke both manually, and ${{ phrase: "refresh" }}`,
   });
 
-/** Where a {@link Listing} reads from. */
+/** The source of a {@link Listing}. */
 export interface Source<T> {
-  /** Names under which an object can be found; the first is its id. */
+  /** Returns the names of an object. The first one is its id. */
   keysOf(item: T): readonly string[];
-  /** All objects, in pages of {@link PAGE_SIZE} and in an order that does not change while they are read. */
+  /** Returns all objects, in pages of {@link PAGE_SIZE} and in an order that does not change while they are read. */
   pages(): AsyncIterator<Page<T>>;
-  /** The object of this name, by a request of its own; undefined, or a NotFoundError, when there is none. */
+  /** Returns the object with this name, with a separate request. Undefined, or a NotFoundError, if there is none. */
   look(key: string): Promise<T | undefined>;
   /**
-   * Which of two objects the name that they share means; undefined for neither, so that {@link look} decides.
+   * Returns the preferred one of two objects with the same name. Undefined for neither, so that {@link look} decides.
    * @default the first
    */
   prefer?(left: T, right: T): T | undefined;
-  /** Rejects when the namespace of the objects cannot be read: then nothing is known of them. */
+  /** Rejects if the namespace of the objects cannot be read, so that the objects are unknown. */
   requireReadable?(): Promise<unknown>;
 }
 
-/** Objects on a page of a list. */
+/** The number of objects on a page of a list. */
 export const PAGE_SIZE = 100;
 
-/** Milliseconds in which reads are gathered, before it is decided whether to list all objects. */
+/** The period for collecting reads, in milliseconds. After it, the listing decides whether to list all objects. */
 const WINDOW = 20;
-/** Up to so many reads are answered one by one, without asking how long the list is. */
+/** The maximum number of reads that are sent individually, without a request for the length of the list. */
 const FEW = 5;
-/** A run that asks for n objects will ask for more, so the list may cost this many times n requests. */
+/**
+ * The cost limit of a list: at most this many requests for each requested object. A run that reads some objects
+ * usually reads more.
+ */
 const EXPECTED = 4;
 
 /**
- * Objects of one kind in a namespace, for all resources of a run. A few are read one by one, many by listing all of
- * them: 5 of 100,000 are 5 requests, 1,000 of 1,000 are 10. An object that is not in the list is looked for by itself
- * too, since pages shift while objects come and go.
+ * The objects of one kind in a namespace, for all resources of a run. A few are read individually, many by listing
+ * all objects: 5 of 100,000 take 5 requests, 1,000 of 1,000 take 10. An object that is missing in the list is also
+ * requested individually, because pages shift while objects are created and deleted.
  */
 export class Listing<T> {
   readonly #source: Source<T>;
   readonly #found = new Map<string, Promise<T | undefined>>();
   #waiting = new Map<string, PromiseWithResolvers<T | undefined>>();
   #all: Promise<ReadonlyMap<string, T | undefined>> | undefined;
-  /** A list whose first page was read, to see how long it is. */
-  #begun: Begun<T> | undefined;
-  #asked = 0;
+  /** A list of which only the first page was read, to get its length. */
+  #started: StartedList<T> | undefined;
+  #requested = 0;
 
   constructor(source: Source<T>) {
     this.#source = source;
   }
 
-  /** The object of this name, as the run knows it or as the service says; undefined when there is none. */
+  /** Returns the object with this name from the cache or the service. Undefined if there is none. */
   find(key: string): Promise<T | undefined> {
     const known = this.#found.get(key);
     if (known) return known;
@@ -217,31 +229,31 @@ export class Listing<T> {
     return answer;
   }
 
-  /** All objects. */
+  /** Returns all objects. */
   async all(): Promise<T[]> {
     const all = await this.#listOnce();
     return [...new Set(all.values())].filter((item) => item !== undefined);
   }
 
-  /** Takes an object as it is after a write, so that a later read does not ask for it. */
+  /** Caches an object after a write, so that a later read does not request it. */
   put(item: T): void {
     for (const key of this.#source.keysOf(item)) this.#found.set(key, Promise.resolve(item));
   }
 
-  /** Forgets all that was read, so that the next read asks the service. */
+  /** Drops all cached reads, so that the next read queries the service. */
   forget(): void {
     this.#found.clear();
     this.#all = undefined;
-    this.#begun = undefined;
+    this.#started = undefined;
   }
 
-  /** Takes note that an object was removed, given by itself or by one of its names. */
+  /** Records the deletion of an object, which is identified by itself or by one of its names. */
   drop(removed: string | T): void {
     const keys = typeof removed === "string" ? [removed] : this.#source.keysOf(removed);
     for (const key of keys) this.#found.set(key, Promise.resolve(undefined));
   }
 
-  // A failure is forgotten, so that the next read tries again.
+  // A failure is not cached, so that the next read tries again.
   #remember(key: string, answer: Promise<T | undefined>): void {
     this.#found.set(key, answer);
     answer.catch(() => {
@@ -250,7 +262,7 @@ export class Listing<T> {
   }
 
   #gather(key: string): Promise<T | undefined> {
-    // Somebody may wait for this name already: `forget` does not end the reads that are being gathered.
+    // Another caller may already wait for this name: `forget` does not cancel the reads that are being collected.
     const known = this.#waiting.get(key);
     if (known) return known.promise;
     if (this.#waiting.size === 0) setTimeout(() => void this.#answer(), WINDOW);
@@ -262,7 +274,7 @@ export class Listing<T> {
   async #answer(): Promise<void> {
     const batch = this.#waiting;
     this.#waiting = new Map();
-    this.#asked += batch.size;
+    this.#requested += batch.size;
     try {
       const all = (await this.#listIsCheaper()) ? await this.#listOnce() : undefined;
       for (const [key, { resolve }] of batch) resolve(all ? this.#fromAll(all, key) : this.#look(key));
@@ -273,22 +285,22 @@ export class Listing<T> {
 
   async #listIsCheaper(): Promise<boolean> {
     if (this.#all) return true;
-    if (this.#asked <= FEW) return false;
-    const { total } = await this.#begin().first;
-    // A server that does not say how long its lists are has no cheaper way to single objects.
-    return total === undefined || Math.ceil(total / PAGE_SIZE) <= this.#asked * EXPECTED;
+    if (this.#requested <= FEW) return false;
+    const { total } = await this.#start().first;
+    // A server that does not report the length of its lists has no cheaper way to single objects.
+    return total === undefined || Math.ceil(total / PAGE_SIZE) <= this.#requested * EXPECTED;
   }
 
-  #begin(): Begun<T> {
-    if (!this.#begun) {
+  #start(): StartedList<T> {
+    if (!this.#started) {
       const pages = this.#source.pages();
-      const begun = { pages, first: pages.next().then(pageOf) };
-      this.#begun = begun;
-      begun.first.catch(() => {
-        if (this.#begun === begun) this.#begun = undefined;
+      const started = { pages, first: pages.next().then(pageOf) };
+      this.#started = started;
+      started.first.catch(() => {
+        if (this.#started === started) this.#started = undefined;
       });
     }
-    return this.#begun;
+    return this.#started;
   }
 
   #listOnce(): Promise<ReadonlyMap<string, T | undefined>> {
@@ -304,8 +316,8 @@ export class Listing<T> {
 
   async #list(): Promise<ReadonlyMap<string, T | undefined>> {
     const found = new Map<string, T | undefined>();
-    const { pages, first } = this.#begin();
-    this.#begun = undefined;
+    const { pages, first } = this.#start();
+    this.#started = undefined;
     this.#add(found, (await first).items);
     for (let next = await pages.next(); !next.done; next = await pages.next()) {
       this.#add(found, next.value.items);
@@ -339,7 +351,7 @@ export class Listing<T> {
   }
 }
 
-interface Begun<T> {
+interface StartedList<T> {
   readonly pages: AsyncIterator<Page<T>>;
   readonly first: Promise<Page<T>>;
 }
@@ -348,48 +360,48 @@ const pageOf = <T>({ value, done }: IteratorResult<Page<T>>): Page<T> =>
   done ? { items: [], total: 0 } : value;
 
 /**
- * True for a 404 to the request for a namespace's token. It does not say that an object is gone: the service answers so
- * when there is no such namespace, but also when the user is no member of it (any more).
+ * Returns true for a 404 to the request for a namespace's token. The error does not show that an object is missing.
+ * The service sends it if there is no such namespace, and also if the user is not (or no longer) a member of it.
  */
 export function isNoToken(error: unknown): boolean {
   return isNotFound(error) && error.operation === "getNamespaceToken";
 }
 
 /**
- * True for a 404 to a request that names an object: there is none. Lists and logins name none, so a 404 to them comes
- * from something else, such as a proxy.
+ * Returns true for a 404 to a request whose path identifies an object: the object does not exist. Lists and logins
+ * identify none, so a 404 to them has another cause, such as a proxy.
  */
 export function isMissingObject(error: unknown): error is NotFoundError {
-  return isNotFound(error) && !isNoToken(error) && namesObject(error.operation);
+  return isNotFound(error) && !isNoToken(error) && identifiesObject(error.operation);
 }
 
-function namesObject(id: string): boolean {
+function identifiesObject(id: string): boolean {
   const { path } = (operations as Readonly<Record<string, Operation>>)[id] ?? {};
   return path?.includes("{") ?? false;
 }
 
 /**
- * True for a 404 without a message. Some servers send most errors so; but a proxy before the service does so too, and
- * then the object may well be there.
+ * Returns true for a 404 without a message. Some servers send most errors in this form. A proxy in front of the
+ * service does too, and then the object may exist.
  */
 export const isSilent = ({ serverMessage }: NotFoundError): boolean => serverMessage === undefined;
 
 /**
- * The answer, or undefined where there is no such object.
- * @param isThere called after a 404 without a message: true when the object is there all the same
+ * Returns the answer, or undefined if there is no such object.
+ * @param exists called after a 404 without a message; returns true if the object exists
  */
 export async function undefinedIfMissing<T>(
   answer: Promise<T>,
-  isThere: () => Promise<boolean>,
+  exists: () => Promise<boolean>,
 ): Promise<T | undefined> {
   try {
     return await answer;
   } catch (error) {
-    if (!isMissingObject(error) || (isSilent(error) && (await isThere()))) throw error;
+    if (!isMissingObject(error) || (isSilent(error) && (await exists()))) throw error;
     return undefined;
   }
 }
 
-/** True if the credential may not read something, or the service does not have it. */
+/** Returns true if the credential lacks the permission to read an object, or the service does not have the object. */
 export const isUnreadable = (error: unknown): error is PermissionError | NotFoundError =>
   error instanceof PermissionError || error instanceof NotFoundError;

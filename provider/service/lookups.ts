@@ -2,27 +2,27 @@ import { and, type Client, ConfigurationError, type Filter, where } from "@gateh
 import type { Connection } from "./connection.ts";
 import type { ApiKey, Device, FirewallRule, Namespace, PublicKey } from "./listings.ts";
 
-/** The namespace that a lookup reads. */
+/** The options of every lookup. */
 export interface LookupOptions {
   /**
-   * Id of the namespace.
+   * The id of the namespace to read.
    * @default the stack's namespace
    */
   readonly tenant?: string;
 }
 
-/** Which devices a lookup finds: those that meet all conditions that are given. */
+/** The conditions of a device lookup. It returns the devices that meet all given conditions. */
 export interface DeviceLookup extends LookupOptions {
-  /** Devices that carry all of these tags. */
+  /** Selects devices that have all of these tags. */
   readonly tags?: readonly string[];
   readonly status?: Device["status"];
-  /** The device with this name. */
+  /** Selects the device with this name. */
   readonly name?: string;
-  /** True for devices that reported within two minutes, false for those that did not. */
+  /** True selects devices that reported within two minutes, false selects the others. */
   readonly online?: boolean;
 }
 
-/** Which namespace a lookup finds: by its id, or by its name. */
+/** The namespace of a lookup, by its id or its name. */
 export interface NamespaceLookup extends LookupOptions {
   readonly name?: string;
 }
@@ -40,8 +40,8 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 /**
- * What the service says of who declared an object. It is no part of the object, and each run changes its time: a program
- * that gave a whole answer to a resource would never be done.
+ * The names of fields with the declaration of an object. They are not part of the object, and each run changes their
+ * time. A program that passed them to a resource would have changes in every run.
  */
 export const HINTS: ReadonlySet<string> = new Set(["declaredBy", "tagsDeclaredBy"]);
 
@@ -52,7 +52,7 @@ function withoutHints<T>(value: T): T {
   return Object.fromEntries(entries.map(([name, member]) => [name, withoutHints(member)])) as T;
 }
 
-/** The devices of a namespace. */
+/** Returns the devices of a namespace that match the lookup. */
 export async function devicesOf(service: Connection, lookup: DeviceLookup): Promise<Device[]> {
   const { tags, status, name, online } = lookup;
   const [first, ...others]: Filter[] = [
@@ -65,8 +65,8 @@ export async function devicesOf(service: Connection, lookup: DeviceLookup): Prom
 }
 
 /**
- * A namespace with its members, by tenant or by name; without either, the namespace of resources that name none.
- * @throws Error when there is none
+ * Returns a namespace with its members, by tenant or by name. Defaults to the default namespace.
+ * @throws Error if there is no such namespace
  */
 export async function namespaceOf(
   service: Connection,
@@ -80,36 +80,39 @@ export async function namespaceOf(
   const found = await collect(service.client.iterate("getNamespaces", { query }));
   const namespace = found.find((candidate) => candidate.name === name.toLowerCase());
   if (!namespace) {
-    throw new ConfigurationError(`the credential's user is in no namespace called "${name}"`, {
+    throw new ConfigurationError(`the user of the credential is not a member of a namespace "${name}"`, {
       field: ["getNamespace"],
     });
   }
-  // Every namespace has its owner as a member; lists of newer services leave the members out.
+  // The owner of a namespace is always a member. Lists of newer services omit the members.
   return namespace.members.length > 0 ? namespace : namespaceOf(service, { tenant: namespace.tenantId });
 }
 
-/** The members of a namespace, the owner among them. */
+/** Returns the members of a namespace, including the owner. */
 export async function membersOf(service: Connection, lookup: LookupOptions): Promise<Namespace["members"]> {
   return (await namespaceOf(service, { ...lookup })).members;
 }
 
-/** The public keys of a namespace, oldest first; `data` is the OpenSSH line, as the resource PublicKey takes it. */
+/**
+ * Returns the public keys of a namespace, oldest first. `data` is the OpenSSH line in the form that PublicKey
+ * accepts.
+ */
 export async function publicKeysOf(service: Connection, lookup: LookupOptions): Promise<PublicKey[]> {
   const keys = await collect((await clientOf(service, lookup)).iterate("getPublicKeys", PAGE));
   return keys.map((key) => ({ ...key, data: Buffer.from(key.data, "base64").toString("utf8").trim() }));
 }
 
-/** The firewall rules of a namespace, the lowest priority first. */
+/** Returns the firewall rules of a namespace, lowest priority first. */
 export async function firewallRulesOf(service: Connection, lookup: LookupOptions): Promise<FirewallRule[]> {
   return collect((await clientOf(service, lookup)).iterate("getFirewallRules", PAGE));
 }
 
-/** The API keys of a namespace, without their secrets. */
+/** Returns the API keys of a namespace, without their secrets. */
 export async function apiKeysOf(service: Connection, lookup: LookupOptions): Promise<ApiKey[]> {
   return collect((await clientOf(service, lookup)).iterate("listApiKeys", PAGE));
 }
 
-/** The tags that devices, keys or rules of a namespace carry. */
+/** Returns the tags of all devices, keys and rules of a namespace. */
 export async function tagsOf(service: Connection, lookup: LookupOptions): Promise<string[]> {
   return (await clientOf(service, lookup)).getTags();
 }

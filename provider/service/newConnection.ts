@@ -10,74 +10,75 @@ import {
   type TransportFailure,
 } from "@gatehouse-access/sdk";
 import { tenantId } from "@gatehouse-access/sdk/contract";
-import { Connection } from "./connection.ts";
+import { Connection, type FrontEnd } from "./connection.ts";
 
 /** A setting of the provider. */
 export interface Setting {
-  /** The environment variable of the same meaning; `<variable>_FILE` names a file with the value. */
+  /** The equivalent environment variable. `<variable>_FILE` contains the path of a file with the value. */
   readonly variable: string;
   readonly description: string;
-  /** True for a part of a credential: the parts of two never mix. */
+  /** True for a part of a credential. Parts of different credentials are never combined. */
   readonly credential?: boolean;
-  /** True for what is encrypted in configurations and states, and never shown. */
+  /** True for a secret, which is encrypted in configurations and states and never printed. */
   readonly secret?: boolean;
 }
 
-/** The settings of the provider: as `gatehouse:<name>` those of a stack, as arguments those of a provider instance. */
+/** The settings of the provider. A stack has them as `gatehouse:<name>`, a provider instance has them as arguments. */
 export const SETTINGS = {
   url: {
     variable: "GATEHOUSE_URL",
-    description: "Address of the service, for example https://access.example.org.",
+    description: "The URL of the service, for example `https://access.example.org`.",
   },
   caFile: {
     variable: "GATEHOUSE_CA_FILE",
     description:
-      "File with certificates (PEM) of authorities that are trusted beside those that Node.js trusts.",
+      "The path of a PEM file with CA certificates to trust, in addition to the authorities that Node.js trusts.",
   },
   tenant: {
     variable: "GATEHOUSE_TENANT",
-    description: "Id of the namespace of resources that name none. Left out: the only one of the credential.",
+    description:
+      "The ID of the namespace for resources that do not set `tenant`. Defaults to the only namespace of the credential.",
   },
   retryTimeout: {
     variable: "GATEHOUSE_RETRY_TIMEOUT",
     description:
-      "Seconds for which a request is repeated while the service cannot be reached or asks to wait. Default: 60, and 10 before the first contact. 0: a request is never repeated.",
+      "The number of seconds for which a request is retried while the service is unreachable or rate-limits the request. Set to `0` to disable retries. Defaults to `60`, or `10` before the first contact.",
   },
   apiKey: {
     variable: "GATEHOUSE_API_KEY",
-    description: "An API key: it is for one namespace, and cannot do what takes a user.",
+    description: "An API key. It belongs to one namespace and lacks the permissions that require a user.",
     credential: true,
     secret: true,
   },
   token: {
     variable: "GATEHOUSE_TOKEN",
-    description: "A user's token.",
+    description: "The token of a user.",
     credential: true,
     secret: true,
   },
   username: {
     variable: "GATEHOUSE_USERNAME",
-    description: "Name or e-mail address of a user; with password.",
+    description: "The username or e-mail address of a user. Requires `password`.",
     credential: true,
   },
   password: {
     variable: "GATEHOUSE_PASSWORD",
-    description: "The user's password.",
+    description: "The password of the user.",
     credential: true,
     secret: true,
   },
   totpSecret: {
     variable: "GATEHOUSE_TOTP_SECRET",
-    description: "Base32 secret of the user's second factor, where the user has one.",
+    description: "The base32 TOTP secret of the user, if the user has two-factor authentication.",
     credential: true,
     secret: true,
   },
 } satisfies Readonly<Record<string, Setting>>;
 
-/** What a setting means, and which environment variables have the same meaning. */
+/** Returns the description of a setting, with its environment variables. */
 export function settingText({ description, variable }: Setting): string {
-  const inFile = variable.endsWith("_FILE") ? "" : `, or ${variable}_FILE for a file that holds it`;
-  return `${description} Environment: ${variable}${inFile}.`;
+  const inFile = variable.endsWith("_FILE") ? "" : `, or \`${variable}_FILE\` for a file with the value`;
+  return `${description} Can also be set with the environment variable \`${variable}\`${inFile}.`;
 }
 
 const all = Object.entries(SETTINGS) as readonly (readonly [string, Setting])[];
@@ -90,40 +91,55 @@ export const CREDENTIAL_SETTINGS: readonly string[] = ofCredentials.map(([name])
 
 const USER_AGENT = "gatehouse-provider";
 
-/** A stack's configuration, by `namespace:key`; undefined for a key that is not set. */
+/** Returns a value of a stack's configuration for `namespace:key`. Undefined if the key is not set. */
 export type Lookup = (key: string) => string | undefined;
 
-/** What happens while requests wait for the service. */
+/** The handlers for requests that wait for the service. */
 export interface Waiting {
-  /** Gets a line when a wait is not short, and every few seconds while it lasts. */
+  /** Called with a line when a wait is not short, and every few seconds while it lasts. */
   readonly tell: (line: string) => void;
-  /** Aborting it ends all waits: their requests fail at once. */
+  /** Aborting the signal ends all waits: their requests fail immediately. */
   readonly stop?: AbortSignal | undefined;
 }
 
+/** The remedies for missing settings, by front end. */
+const REMEDIES: Readonly<Record<FrontEnd, { readonly url: string; readonly credential: string }>> = {
+  pulumi: {
+    url: "set it to the address of the service, for example https://access.example.org",
+    credential:
+      "set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
+  },
+  terraform: {
+    url: "set it or the provider's argument url to the address of the service, for example https://access.example.org",
+    credential:
+      "set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE), or the provider's arguments username and password, token, or api_key",
+  },
+};
+
 /**
- * Makes a connection; the caller closes its client.
+ * Creates a connection. The caller closes its client.
  * @param lookup the stack's configuration
- * @param env the environment, whose variables win over the configuration; by default that of this process
- * @throws ConfigurationError naming the variable that is missing or wrong, with what is allowed
+ * @param env the environment, whose variables take precedence over the configuration
+ * @param frontEnd the front end whose settings errors refer to
+ * @throws ConfigurationError with the missing or wrong variable and its allowed values
  */
 export function newConnection(
   lookup: Lookup,
   { tell, stop }: Waiting,
   env: NodeJS.ProcessEnv = process.env,
+  frontEnd: FrontEnd = "pulumi",
 ): Connection {
   const { url, ca, credential, retry } = credentialsFromEnvironment(settings(lookup, env));
   if (!url) {
     throw new ConfigurationError("is not set", {
       field: ["GATEHOUSE_URL"],
-      remedy: "set it to the address of the service, for example https://access.example.org",
+      remedy: REMEDIES[frontEnd].url,
     });
   }
   if (!credential) {
     throw new ConfigurationError("is not set", {
       field: ["credential"],
-      remedy:
-        "set GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or GATEHOUSE_API_KEY (each also as …_FILE)",
+      remedy: REMEDIES[frontEnd].credential,
     });
   }
   const service: ClientOptions = {
@@ -131,16 +147,17 @@ export function newConnection(
     ...(ca !== undefined && { ca }),
     userAgent: USER_AGENT,
     ...(retry && { retry }),
-    onWait: tellingWaits(tell),
+    onWait: waitReporter(tell),
     ...(stop && { stopWaiting: stop }),
   };
   return new Connection(createClient({ ...service, credential }), {
+    frontEnd,
     defaultTenant: defaultTenant(lookup, env),
     opens: (secret) => opens(service, secret),
   });
 }
 
-/** Milliseconds of a pause that is worth a line at once, and between two lines. */
+/** The pause that is reported immediately, and the interval between two lines, in milliseconds. */
 const [LONG, BETWEEN] = [1_000, 5_000];
 
 const REASONS: Readonly<Partial<Record<TransportFailure, string>>> = {
@@ -149,8 +166,8 @@ const REASONS: Readonly<Partial<Record<TransportFailure, string>>> = {
   timeout: "no answer",
 };
 
-/** Tells of waits. Requests that run at once wait at once, and share the lines. */
-function tellingWaits(tell: (line: string) => void): (wait: RetryWait) => void {
+/** Returns a handler that reports waits. Concurrent requests wait at the same time and share the lines. */
+function waitReporter(tell: (line: string) => void): (wait: RetryWait) => void {
   let next = 0;
   return ({ error, ms, left }) => {
     const isShort = error.attempts < 3 && ms < LONG;
@@ -161,7 +178,7 @@ function tellingWaits(tell: (line: string) => void): (wait: RetryWait) => void {
   };
 }
 
-/** True when the service takes this secret as an API key. */
+/** Returns true if the service accepts this secret as an API key. */
 export async function opens(service: ClientOptions, secret: string): Promise<boolean> {
   const client = createClient({ ...service, credential: apiKeyCredential(secret) });
   try {
@@ -176,8 +193,8 @@ export async function opens(service: ClientOptions, secret: string): Promise<boo
 }
 
 /**
- * The namespace of resources that name none, where a setting says which.
- * @throws ConfigurationError when GATEHOUSE_TENANT is no id of a namespace
+ * Returns the id of the default namespace, if a setting defines it.
+ * @throws ConfigurationError if GATEHOUSE_TENANT is not the id of a namespace
  */
 export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.env): string | undefined {
   const { GATEHOUSE_TENANT, GATEHOUSE_TENANT_FILE } = settings(lookup, env);
@@ -191,9 +208,9 @@ export function defaultTenant(lookup: Lookup, env: NodeJS.ProcessEnv = process.e
 }
 
 /**
- * The settings as environment variables: those of the environment, and of the stack's configuration what the
- * environment leaves open. A credential in the environment replaces the configured one as a whole, so that the two
- * never mix.
+ * Returns the settings as environment variables. Variables of the environment take precedence over the stack's
+ * configuration. A credential in the environment replaces the configured credential completely, so that the two are
+ * never combined.
  */
 export function settings(lookup: Lookup, env: NodeJS.ProcessEnv): Record<string, string> {
   const given = Object.entries(env).filter(

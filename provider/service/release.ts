@@ -1,58 +1,58 @@
 import { type Client, ProtocolError, RequestError, TransportError } from "@gatehouse-access/sdk";
 
-/** The release that this provider is made for. */
+/** The release that this provider supports. */
 const KNOWN: Release = { major: 0, minor: 19 };
 
-/** A release of the service, without its patch number: patches change nothing for clients. */
+/** A release of the service without its patch number, which does not matter for clients. */
 export interface Release {
   readonly major: number;
   readonly minor: number;
 }
 
-/** A release as people write it: `0.27`. */
+/** Returns the text of a release: `0.27`. */
 export const releaseText = ({ major, minor }: Release): string => `${major}.${minor}`;
 
-/** True for a release after the one that this provider is made for. */
+/** Returns true for a release that is newer than the supported one. */
 export const isNewer = ({ major, minor }: Release): boolean =>
   major > KNOWN.major || (major === KNOWN.major && minor > KNOWN.minor);
 
-/** The release that the service says it is of; undefined where it does not say, or cannot be asked. */
+/** Returns the release that the service reports. Undefined if the service does not report it or cannot be reached. */
 export async function releaseOf(client: Client): Promise<Release | undefined> {
   try {
     const { version } = await client.getInfo({}, { retry: { attempts: 1, deadline: 10_000 } });
     const [, major, minor] = /^v?(\d{1,4})\.(\d{1,4})(?!\d)/.exec(version) ?? [];
     return major && minor ? { major: Number(major), minor: Number(minor) } : undefined;
   } catch {
-    // Whatever needs the release goes on without it, and fails by itself where the service does.
+    // The caller continues without the release, and fails later if the service is unavailable.
     return undefined;
   }
 }
 
-const TAGS = "tags are objects there, made first and attached by other requests";
+const TAGS = "in that release, tags are objects that are created first and attached with other requests";
 
-/** What newer services do differently, by the operation that fails for it. */
+/** The differences of newer services, by the operation that fails because of them. */
 const DIFFERENCES: Readonly<Record<string, string>> = {
-  createNamespace: "a community instance has one namespace there, and makes no other",
-  deleteNamespace: "a community instance has one namespace there, and keeps it",
-  inviteMember: "members are invited there, which needs a proxy before it that sends X-Forwarded-Host",
+  createNamespace: "in that release, a community instance has a single namespace and cannot create others",
+  deleteNamespace: "in that release, a community instance has a single namespace and cannot delete it",
+  inviteMember: "in that release, members are invited, which requires a proxy that sends X-Forwarded-Host",
   createDeviceTag: TAGS,
   updateDeviceTags: TAGS,
   deleteDeviceTag: TAGS,
   renameTag: TAGS,
-  getDevices: "devices are sorted and filtered by other fields there",
+  getDevices: "in that release, devices are sorted and filtered by other fields",
 };
 
 function differenceMet(error: RequestError): string {
   const known = DIFFERENCES[error.operation];
   if (known && error.status !== undefined && error.status < 500) return `: ${known}`;
-  if (error.status === 405) return ": it has no such request any more";
-  return error instanceof ProtocolError ? ": its answers have another form" : "";
+  if (error.status === 405) return ": that release no longer has this request";
+  return error instanceof ProtocolError ? ": the answers of that release have another format" : "";
 }
 
 /**
- * Why work with a service may have failed, in one line, where the service is of another release than this provider is
- * made for; undefined where it is not, or where the error is about no request that a service answered.
- * @param release asks the service for its release
+ * Returns a line that explains why work with the service may have failed: the service's release differs from the
+ * supported one. Undefined if it does not differ, or if no answer of the service caused the error.
+ * @param release requests the release from the service
  */
 export async function releaseNote(
   error: unknown,
@@ -63,10 +63,10 @@ export async function releaseNote(
   const found = await release();
   if (!found || releaseText(found) === releaseText(KNOWN)) return undefined;
   const difference = isNewer(found) ? differenceMet(failed) : "";
-  return `the service is ${releaseText(found)}, this release knows ${releaseText(KNOWN)}${difference}`;
+  return `the service has version ${releaseText(found)}, but this provider supports ${releaseText(KNOWN)}${difference}`;
 }
 
-/** The failed request that an error is about. */
+/** Returns the failed request that caused an error. */
 function requestIn(error: unknown): RequestError | undefined {
   if (error instanceof RequestError) return error;
   return error instanceof Error && error.cause !== undefined ? requestIn(error.cause) : undefined;

@@ -15,33 +15,33 @@ import {
   typeOf,
 } from "./types.ts";
 
-/** What an attribute of a resource is. */
+/** The role of an attribute of a resource. */
 export type Role =
   /** The resource's id. */
   | { readonly role: "id" }
-  /** What a configuration declares. */
+  /** A value that a configuration declares. */
   | { readonly role: "input"; readonly field: InputField }
-  /** What tells a run what to do, and is no part of the object. */
+  /** An instruction to the run. It is not part of the object. */
   | { readonly role: "instruction"; readonly field: InputField }
-  /** What the service decides. */
+  /** A value that the service decides. */
   | { readonly role: "output"; readonly field: OutputField }
-  /** A secret that a configuration chooses: no state or plan holds it. */
+  /** A secret that the configuration sets. It is not stored in state or plan. */
   | { readonly role: "secret"; readonly field: OutputField }
-  /** A number that is counted up to give a new secret, whose change nobody can see. */
+  /** A number whose change sets a new secret, because Terraform cannot see a change of the secret. */
   | { readonly role: "secretVersion" };
 
 /** An attribute of a resource in Terraform. */
 export type Attribute = Member & Role;
 
 /**
- * The attributes of a resource, from its definition. States of Terraform are in clear, so they hold no secret output: one
- * that a program may choose is an input that no state holds, the others are left out.
+ * Returns the attributes of a resource, from its definition. Terraform stores states in plaintext, so they contain no
+ * secret outputs. A secret that a program may choose becomes a write-only input. Other secret outputs are omitted.
  */
 export function attributesOf(definition: ResourceDefinition): readonly Attribute[] {
   const { id, idNote, inputs, outputs } = definition;
   const note = idNote === undefined ? "" : ` (${idNote})`;
   const all: Attribute[] = [
-    { ...memberOf("id", `Its id: \`${id.text}\`${note}.`, STRING), role: "id" },
+    { ...memberOf("id", `The ID of the resource: \`${id.text}\`${note}.`, STRING), role: "id" },
     ...Object.entries(inputs).map(([property, field]): Attribute => {
       const { description, required, transient } = field;
       const member = memberOf(property, description, typeOf(jsonSchema(field.schema)), required);
@@ -49,19 +49,19 @@ export function attributesOf(definition: ResourceDefinition): readonly Attribute
     }),
     ...Object.entries(outputs).flatMap(([property, field]) => outputAttributes(property, field)),
   ];
-  return all.map((attribute) => inWords(definition, attribute));
+  return all.map((attribute) => withTerms(definition, attribute));
 }
 
-/** A value whose description, and those of what is in it, are in Terraform's words. */
-function inWords<M extends Member>(definition: ResourceDefinition, member: M): M {
-  const typeInWords = (type: Type): Type => {
+/** Returns a member whose description, and all nested descriptions, use Terraform's terms. */
+function withTerms<M extends Member>(definition: ResourceDefinition, member: M): M {
+  const typeWithTerms = (type: Type): Type => {
     if (type.kind === "object") {
-      return { ...type, members: type.members.map((inner) => inWords(definition, inner)) };
+      return { ...type, members: type.members.map((inner) => withTerms(definition, inner)) };
     }
-    return "of" in type ? { ...type, of: typeInWords(type.of) } : type;
+    return "of" in type ? { ...type, of: typeWithTerms(type.of) } : type;
   };
   const description = describedInTerraform(member.description);
-  return { ...member, description, type: typeInWords(member.type) };
+  return { ...member, description, type: typeWithTerms(member.type) };
 }
 
 function outputAttributes(property: string, field: OutputField): Attribute[] {
@@ -74,7 +74,7 @@ function outputAttributes(property: string, field: OutputField): Attribute[] {
     {
       ...chosen,
       description:
-        "The secret, needed to make one: a UUID of version 4 that no other has. It is in no state and no plan; give it from an ephemeral value, and keep it where the key is used.",
+        "The secret of the key. Required to create a key. Must be a version 4 UUID that no other key uses. The value is not stored in state or plan: set it from an ephemeral value, and store it where the key is used.",
       role: "secret",
       field,
     },
@@ -83,16 +83,16 @@ function outputAttributes(property: string, field: OutputField): Attribute[] {
       name: `${chosen.name}_version`,
       property: `${property}Version`,
       type: { kind: "number" },
-      description: `Any number; a change of it makes a new one with the secret that \`${chosen.name}\` has then.`,
+      description: `A version number for \`${chosen.name}\`. Changing it creates a new key with the current value of \`${chosen.name}\`.`,
       role: "secretVersion",
     },
   ];
 }
 
-/** How Terraform nests objects. */
+/** The nesting modes of Terraform. */
 const NESTING = { object: 1, list: 2, set: 3, map: 4 } as const;
 
-/** Who gives a value. */
+/** The flags that determine the source of a value. */
 interface Given {
   readonly required?: boolean;
   readonly optional?: boolean;
@@ -101,7 +101,10 @@ interface Given {
   readonly writeOnly?: boolean;
 }
 
-/** An attribute in a schema of Terraform. @param memberGiven who gives the members in it */
+/**
+ * Returns an attribute of a Terraform schema.
+ * @param memberGiven returns the flags of nested members
+ */
 function schemaAttribute(
   { name, type, description }: Member,
   given: Given,
@@ -116,14 +119,14 @@ function schemaAttribute(
 
 const COMPUTED: Given = { computed: true };
 
-/** Who gives an attribute, and the members in it. */
+/** Returns the flags of an attribute, and the function for the flags of its members. */
 function givenBy(attribute: Attribute): readonly [Given, (member: Member) => Given] {
   switch (attribute.role) {
     case "id":
     case "output":
       return [COMPUTED, () => COMPUTED];
     case "instruction":
-      // Computed, so that leaving it out again is no change.
+      // Computed, so that removing the attribute is not a change.
       return [{ optional: true, computed: true }, () => ({ optional: true })];
     case "secret":
       return [{ optional: true, writeOnly: true, sensitive: true }, () => ({ optional: true })];
@@ -146,7 +149,7 @@ export const resourceSchema = (description: string, attributes: readonly Attribu
     attributes.map((attribute) => schemaAttribute(attribute, ...givenBy(attribute))),
   );
 
-/** The schema of what takes arguments and gives results. */
+/** Returns the schema of an item with arguments and results, such as a data source. */
 export const lookupSchema = (
   description: string,
   args: readonly (Member & Pick<Given, "sensitive" | "computed">)[],

@@ -6,8 +6,8 @@ import { packageFile, packageVersion } from "../packageFile.ts";
 import { type Choice, SOURCE, TERRAFORM_CLIS, type TerraformCli } from "./source.ts";
 
 /**
- * The programs that a command is for: those of `--for`, or those on the PATH, or both where neither is. Gatehouse itself
- * starts none of them.
+ * Returns the CLIs that a command applies to: those of `--for`, those on the PATH, or both if neither is on the PATH.
+ * Gatehouse itself does not start them.
  */
 export function clisFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly TerraformCli[] {
   const all = Object.values(TERRAFORM_CLIS);
@@ -19,17 +19,17 @@ export function clisFor(env: NodeJS.ProcessEnv, choice?: Choice): readonly Terra
 
 export interface InstalledProvider {
   readonly version: string;
-  /** The file that each program starts. */
+  /** The provider file for each CLI. */
   readonly files: readonly { readonly program: TerraformCli; readonly file: string }[];
-  /** The mirror. */
+  /** The folder of the mirror. */
   readonly folder: string;
 }
 
 /**
- * Installs the provider in a mirror of the file system, which has a folder for each program's registry host.
- * @param env names the home folder by HOME
- * @param mirror the folder; omitted: the one in the home folder, which both programs search by default
- * @throws Error on Windows, which starts no script as a program, and of the file system where the folder cannot be written
+ * Installs the provider in a filesystem mirror, which has a folder for each CLI's registry host.
+ * @param env contains HOME, the home folder
+ * @param mirror the folder; default: the mirror in the home folder, which both CLIs search by default
+ * @throws Error on Windows, which cannot start scripts as programs, and if the folder cannot be written
  */
 export async function installProvider(
   env: NodeJS.ProcessEnv,
@@ -39,14 +39,14 @@ export async function installProvider(
   if (process.platform === "win32") {
     throw new EngineError(
       "install",
-      "The provider is a script, and Terraform and OpenTofu on Windows start no scripts.",
+      "Cannot install the provider: it is a script, and Terraform and OpenTofu cannot start scripts on Windows.",
       { remedy: "Use it in WSL, or use Pulumi." },
     );
   }
   const version = packageVersion();
   const folder =
     mirror === undefined ? join(env.HOME || homedir(), ".terraform.d", "plugins") : resolve(mirror);
-  // The same file everywhere: lock files have its digest.
+  // The file is the same on every platform, because lock files contain its digest.
   const built = packageFile("dist/terraform/terraform-provider-gatehouse");
   const files = programs.map(async (program) => {
     const target = join(folder, program.host, SOURCE, version, platformName());
@@ -60,7 +60,7 @@ export async function installProvider(
   return { version, files: await Promise.all(files), folder };
 }
 
-/** The settings of a program that make it search the mirror. */
+/** Returns the CLI settings that add the mirror to the search. */
 export const mirrorText = (folder: string) => `provider_installation {
   filesystem_mirror {
     path    = ${JSON.stringify(folder)}
@@ -72,7 +72,7 @@ export const mirrorText = (folder: string) => `provider_installation {
 }
 `;
 
-/** This machine as Terraform names it, as in `linux_amd64`. */
+/** Returns Terraform's name of this platform, such as `linux_amd64`. */
 function platformName(): string {
   const { platform, arch } = process;
   return `${platform}_${arch === "x64" ? "amd64" : arch}`;

@@ -1,22 +1,22 @@
-/** The provider's address in configurations, as `required_providers` names it. */
+/** The provider's source address in `required_providers`. */
 export const SOURCE = "gatehouse-access/gatehouse";
 
 /**
- * True for this provider's whole source in any registry or mirror, whatever a configuration calls the provider.
- * @param source as plans have it, such as `registry.terraform.io/gatehouse-access/gatehouse`
+ * Returns true for this provider's full source address in any registry or mirror, independent of the local name.
+ * @param source as in plans, such as `registry.terraform.io/gatehouse-access/gatehouse`
  */
 export const isOwnSource = (source: string): boolean => `/${source}`.endsWith(`/${SOURCE}`);
 
-/** The programs that run configurations. */
+/** The CLIs that run configurations. */
 export const TERRAFORM_CLIS = {
   terraform: {
     name: "Terraform",
     command: "terraform",
-    /** The host of a source without a host, and so the folder of the provider in a mirror. */
+    /** The default host of a source address, which is also the provider's folder in a mirror. */
     host: "registry.terraform.io",
-    /** The file with the CLI's own settings. */
+    /** The file with the CLI's settings. */
     settings: "~/.terraformrc",
-    /** The first versions that have what the provider uses: the rest of it works from `least` on. */
+    /** The first versions with the features that the provider uses. All other features work from `least` on. */
     versions: { least: "1.5", functions: "1.8", ephemeral: "1.10", writeOnly: "1.11" },
   },
   opentofu: {
@@ -28,16 +28,16 @@ export const TERRAFORM_CLIS = {
   },
 } as const;
 
-/** A program that runs configurations. */
+/** A CLI that runs configurations. */
 export type TerraformCli = (typeof TERRAFORM_CLIS)[keyof typeof TERRAFORM_CLIS];
 
 /** The values of `--for`. */
 export const CHOICES = [...(Object.keys(TERRAFORM_CLIS) as (keyof typeof TERRAFORM_CLIS)[]), "both"] as const;
 
-/** Which programs a command is for. */
+/** The CLIs that a command applies to. */
 export type Choice = (typeof CHOICES)[number];
 
-/** `Terraform 1.8 or OpenTofu 1.7`: the first versions that have something. */
+/** Returns the first versions with a feature: `Terraform 1.8 or OpenTofu 1.7`. */
 export const versionText = (what: keyof TerraformCli["versions"]): string =>
   Object.values(TERRAFORM_CLIS)
     .map(({ name, versions }) => `${name} ${versions[what]}`)

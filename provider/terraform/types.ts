@@ -3,38 +3,41 @@ import type { Phrases, Words } from "../resourceError.ts";
 import type { Schema } from "../resources/definition.ts";
 import { definitions } from "../resources/index.ts";
 
-/** The type of a value in Terraform, with what its objects are called in the declarative model. */
+/** The type of a value in Terraform, with the property names of its objects in the declarative model. */
 export type Type =
-  | { readonly kind: "string" /** True where it may also be true or false. */; readonly orBool?: true }
+  | { readonly kind: "string" /** True if the value may also be true or false. */; readonly orBool?: true }
   | { readonly kind: "number" | "bool" }
   | { readonly kind: "set" | "list" | "map"; readonly of: Type }
   | { readonly kind: "object"; readonly members: readonly Member[] };
 
-/** One value in an object. */
+/** A member of an object. */
 export interface Member {
-  /** Its name in Terraform. */
+  /** The name in Terraform. */
   readonly name: string;
-  /** Its name in the declarative model. */
+  /** The name in the declarative model. */
   readonly property: string;
   readonly type: Type;
   readonly description: string;
   readonly required: boolean;
 }
 
-/** Values as Terraform has them, null where there is none. What is not known yet is the mark {@link UNKNOWN}. */
+/** Values in Terraform's form. Missing values are null, and unknown values are the mark {@link UNKNOWN}. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** `sourceIp` as `source_ip`: how Terraform writes the name of a property. */
+/** Converts a property name to Terraform's form: `sourceIp` to `source_ip`. */
 export const terraformName = (property: string): string =>
   property.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** The attribute for a secret that a configuration chooses, in place of the output of this name. */
+/** Returns the name of the write-only attribute for a secret output. */
 export const secretName = (property: string): string => `${terraformName(property)}_wo`;
 
-/** The type of a text. */
+/** The type of a string. */
 export const STRING: Type = { kind: "string" };
 
-/** A value of the declarative model in an object of Terraform. @param required default false */
+/**
+ * Returns the Terraform member for a value of the declarative model.
+ * @param required default: false
+ */
 export const memberOf = (property: string, description: string, type: Type, required = false): Member => ({
   name: terraformName(property),
   property,
@@ -43,11 +46,11 @@ export const memberOf = (property: string, description: string, type: Type, requ
   required,
 });
 
-/** The type of a resource in Terraform: `PublicKey` is `gatehouse_public_key`. */
+/** Returns the type name of a resource in Terraform: `PublicKey` is `gatehouse_public_key`. */
 export const typeNameOf = ({ name }: { readonly name: string }): string => `gatehouse${terraformName(name)}`;
 
 /**
- * The type that a JSON Schema describes. Lists of plain values are sets: their order means nothing.
+ * Returns the type of a JSON Schema. Lists of plain values become sets because their order has no meaning.
  * @throws Error for a schema that has no type in Terraform
  */
 export function typeOf(schema: Schema, definitions = schema.definitions ?? {}): Type {
@@ -79,7 +82,10 @@ export function typeOf(schema: Schema, definitions = schema.definitions ?? {}): 
   }
 }
 
-/** Of several forms, objects are one with the members of all of them; the checks say which go together. */
+/**
+ * Merges several forms of a value. Objects become one object with the members of all of them. The checks verify which
+ * members go together.
+ */
 function typeOfAny(forms: readonly Schema[], definitions: NonNullable<Schema["definitions"]>): Type {
   const types = forms.filter(({ type }) => type !== "null").map((form) => typeOf(form, definitions));
   const [first] = types;
@@ -106,7 +112,7 @@ function membersOf(schema: Schema, definitions: NonNullable<Schema["definitions"
     });
 }
 
-/** The type as Terraform writes it in JSON. */
+/** Returns the type in Terraform's JSON notation. */
 export function typeConstraint(type: Type): unknown {
   switch (type.kind) {
     case "set":
@@ -123,7 +129,7 @@ export function typeConstraint(type: Type): unknown {
   }
 }
 
-/** A value of the declarative model as Terraform has it. What is missing is null. */
+/** Converts a value of the declarative model to Terraform's form. A missing value becomes null. */
 export function toTerraform(type: Type, value: unknown): unknown {
   if (value === undefined || value === null) return null;
   if (value === UNKNOWN) return UNKNOWN;
@@ -142,11 +148,11 @@ export function toTerraform(type: Type, value: unknown): unknown {
   }
 }
 
-/** An object of the declarative model as Terraform has it. */
+/** Converts an object of the declarative model to Terraform's form. */
 export const rowOf = (members: readonly Member[], values: Row): Record<string, unknown> =>
   Object.fromEntries(members.map(({ name, property, type }) => [name, toTerraform(type, values[property])]));
 
-/** A value of Terraform in the declarative model; undefined for null. */
+/** Converts a value of Terraform to the declarative model. Null becomes undefined. */
 export function fromTerraform(type: Type, value: unknown): unknown {
   if (value === undefined || value === null) return undefined;
   if (value === UNKNOWN) return UNKNOWN;
@@ -165,7 +171,7 @@ export function fromTerraform(type: Type, value: unknown): unknown {
   }
 }
 
-/** An object of Terraform in the declarative model, without what is null. */
+/** Converts an object of Terraform to the declarative model, without null values. */
 export function valuesOf(members: readonly Member[], row: Row): Record<string, unknown> {
   const values = members.map(
     ({ name, property, type }) => [property, fromTerraform(type, row[name])] as const,
@@ -177,16 +183,16 @@ const mapValues = (values: Row, of: (value: unknown) => unknown): Record<string,
   Object.fromEntries(Object.entries(values).map(([key, value]) => [key, of(value)]));
 
 const PHRASES: Phrases = {
-  elsewhere: "made by hand, elsewhere, or by an apply that was interrupted",
-  inTurn: "by an apply of its own",
-  takeOver: "to take it over, or import it by this id",
+  elsewhere: "created manually, by another configuration, or by an interrupted apply",
+  inTurn: "in a separate apply",
+  adopt: "to adopt it, or import it by this id",
   refresh: "run terraform plan again",
   ofThisProgram: "resource of this configuration",
   ofTheProgram: "resource of the configuration",
   dependsOn: "depends_on",
 };
 
-/** Terms of messages as Terraform has them: `forceDestroy: true` as `force_destroy = true`. */
+/** Writes the terms of messages in Terraform's notation: `forceDestroy: true` as `force_destroy = true`. */
 export const terraformTerms: Words = (term) => {
   if ("phrase" in term) return PHRASES[term.phrase];
   const name = terraformName(term.field);
@@ -195,7 +201,7 @@ export const terraformTerms: Words = (term) => {
 
 const TYPES = new Map(definitions.map((definition) => [definition.name, typeNameOf(definition)]));
 
-/** A description of a definition with Terraform's types in place of the names of resources, which stand in backticks. */
+/** Returns a description with Terraform's type names in place of the resource names in backticks. */
 export const describedInTerraform = (text: string): string =>
   text.replaceAll(/`([A-Z]\w+)`/g, (code, name: string) =>
     TYPES.has(name) ? `\`${TYPES.get(name)}\`` : code,

@@ -4,14 +4,14 @@ import { LOGICAL_ID, providerText, STATE_ID } from "../../engineMarks.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
-/** The inputs that every class adds to its own: which resource it is, and in which state. */
+/** Returns the inputs that every class adds: the identities of the resource and of its state. */
 export function identifying(
   type: string,
   name: string,
   options: pulumi.CustomResourceOptions | undefined,
 ): Args {
-  refuseProvider(type, name, options);
-  // Each output costs Pulumi's SDK a stack trace; without a parent none is needed.
+  rejectProvider(type, name, options);
+  // Pulumi's SDK creates a stack trace for each output, and without a parent no output is needed.
   const urn = options?.parent
     ? withoutDependency(pulumi.createUrn(name, type, options.parent))
     : `urn:pulumi:${pulumi.getStack()}::${pulumi.getProject()}::${type}::${name}`;
@@ -19,20 +19,20 @@ export function identifying(
 }
 
 /**
- * Refuses the option `provider`, which would have no effect: one process serves all dynamic resources of a program,
+ * Rejects the option `provider`, which would have no effect. One process serves all dynamic resources of a program,
  * with one address and one credential.
- * @throws Error saying how objects of two services are managed
+ * @throws Error with the ways to manage objects of two services
  */
-function refuseProvider(type: string, name: string, options: pulumi.CustomResourceOptions = {}): void {
+function rejectProvider(type: string, name: string, options: pulumi.CustomResourceOptions = {}): void {
   const named = options.provider ?? options.parent?.getProvider(type);
   if (named === undefined) return;
-  const from = options.provider ? "its option provider" : "the providers of its parent";
+  const origin = options.provider ? "its option provider" : "the providers of its parent";
   throw new Error(
-    `${type.slice(type.lastIndexOf(":") + 1)} "${name}": ${from} names a provider, which would have no effect: all of a stack's objects are on the service that GATEHOUSE_URL or gatehouse:url names. For two services, or two credentials, use a stack for each; for another namespace of the same service, the input tenant`,
+    `${type.slice(type.lastIndexOf(":") + 1)} "${name}": ${origin} sets a provider, which has no effect: all objects of a stack are on the service in GATEHOUSE_URL or gatehouse:url. Use a stack for each service or credential; for another namespace of the same service, set the input tenant`,
   );
 }
 
-/** A resource of this program that gives tags to a device. */
+/** A resource of this program that adds tags to a device. */
 interface Giver {
   readonly resource: pulumi.Resource;
   readonly tenant: unknown;
@@ -43,9 +43,9 @@ interface Giver {
 const giversOfRun = perRun("givers", (): Giver[] => []);
 
 /**
- * Remembers a resource that gives tags to a device, for {@link afterTags}. Only those with plain values as inputs
- * count.
- * @param input the one that holds the tags
+ * Records a resource that adds tags to a device, for {@link afterTags}. Only resources with plain values as inputs
+ * are recorded.
+ * @param input the input with the tags
  */
 export function givesTags(
   resource: pulumi.Resource,
@@ -54,7 +54,7 @@ export function givesTags(
   options: pulumi.CustomResourceOptions | undefined,
 ): void {
   const { tenant, ...rest } = args;
-  // A resource that waits for others might wait for the one that would come to wait for it.
+  // A resource that waits for others could create a circle with the resource that waits for its tags.
   const waits = options?.dependsOn !== undefined || Object.values(rest).some((value) => !isLiteral(value));
   if (waits) return;
   const given = [args[input]].flat().filter((tag) => typeof tag === "string");
@@ -62,10 +62,10 @@ export function givesTags(
 }
 
 /**
- * The options of a resource with tags in its filter. For each tag that is a plain value, the resource depends on one
- * other resource that gives the tag to a device, wherever in the program that is. One is enough for the service to know
- * the tag; a dependency on each of a thousand devices would be a thousand lines of state.
- * @param input the one that holds the filter
+ * Returns the options of a resource with tags in its filter. For each plain tag, the resource depends on one other
+ * resource of the program that adds the tag to a device. One resource suffices to create the tag on the service.
+ * Dependencies on a thousand devices would add a thousand lines to the state.
+ * @param input the input with the filter
  */
 export function afterTags(
   args: Args,
@@ -88,7 +88,7 @@ export function afterTags(
   return pulumi.mergeOptions(options, { dependsOn: found });
 }
 
-/** Resolves when the part of the program has run that runs without waiting for anything. */
+/** Resolves after the synchronous part of the program has run. */
 const restOfProgram = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -108,8 +108,8 @@ function isLiteral(value: unknown): boolean {
 const NAME = "StateIdentity";
 
 /**
- * Tells the states of one program apart: a resource without an object on the service, whose random id is in the state
- * before any other resource of this package is made.
+ * Distinguishes the states of one program. The resource has no object on the service. Its random id is in the state
+ * before any other resource of this package is created.
  */
 class StateIdentity extends pulumi.CustomResource {
   constructor() {
@@ -119,16 +119,16 @@ class StateIdentity extends pulumi.CustomResource {
 
 const identityOfRun = perRun("stateIdentity", () => withoutDependency(new StateIdentity().id));
 
-/** The input by which a resource says which state it is in; no part of any diff. */
+/** Returns the input that contains the id of the resource's state. It is not part of any diff. */
 function stateIdentity(): Readonly<Record<string, unknown>> {
   const id = identityOfRun();
   return id ? { [STATE_ID]: id } : {};
 }
 
 /**
- * The same value without the dependency on its resource. With that on the resource of the state's id, every resource
- * would have a line more in the state, and every run that is limited to some resources would have to name it. With
- * that on a component, each of its children would wait for all others.
+ * Returns the value without the dependency on its resource. A dependency on the resource of the state's id would add
+ * a line to every resource in the state, and every targeted run would have to include that resource. With a
+ * dependency on a component, each of its children would wait for all others.
  */
 function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown> {
   const { promise, isKnown } = output as unknown as {
@@ -141,7 +141,7 @@ function withoutDependency(output: pulumi.Output<string>): pulumi.Output<unknown
 
 type Values = Record<string, unknown>;
 
-/** The provider of the resource: it makes an id, and never changes it. */
+/** The provider of the resource. It creates an id and never changes it. */
 export const stateIdentityProvider: pulumi.dynamic.ResourceProvider = {
   check: async (_olds: Values, inputs: Values) => ({ inputs, failures: [] }),
   diff: async () => ({ changes: false }),
@@ -151,21 +151,21 @@ export const stateIdentityProvider: pulumi.dynamic.ResourceProvider = {
 };
 
 /**
- * A value that each run of a program has one of. A process may run several programs, as the Automation API does, and a
- * program may have loaded several copies of this package, which share the value. It is undefined outside of a run, as
- * in unit tests with mocks.
+ * Returns a function that returns one value for each run of a program. A process may run several programs, as the
+ * Automation API does. A program may load several copies of this package, which share the value. The function returns
+ * undefined outside of a run, as in unit tests with mocks.
  * @param name identifies the value in all copies of this package
  */
 export function perRun<T>(name: string, make: () => T): () => T | undefined {
   const key = Symbol.for(`gatehouse.${name}`);
   const holder = globalThis as unknown as Record<symbol, WeakMap<object, T> | undefined>;
   holder[key] ??= new WeakMap();
-  const made = holder[key];
+  const values = holder[key];
   return () => {
     const run = pulumi.runtime.getStackResource();
     if (!run) return undefined;
-    const known = made.get(run) ?? make();
-    made.set(run, known);
+    const known = values.get(run) ?? make();
+    values.set(run, known);
     return known;
   };
 }

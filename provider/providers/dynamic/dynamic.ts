@@ -9,7 +9,7 @@ let configuration: Lookup = () => undefined;
 let opened: Connection | undefined;
 let tenant: { readonly id: string | undefined } | undefined;
 
-/** What the providers share in this process, which serves one run. */
+/** The state that the providers share in this process, which serves one run. */
 const runtime: DynamicRuntime = {
   ...pulumiRun(),
   configure(lookup) {
@@ -17,7 +17,7 @@ const runtime: DynamicRuntime = {
     tenant = undefined;
   },
   defaultTenant() {
-    // Every check asks for it, and the settings that say it may be in a file.
+    // Every check needs the namespace, and its setting may be in a file.
     tenant ??= { id: defaultTenant(configuration) };
     return tenant.id;
   },
@@ -25,13 +25,13 @@ const runtime: DynamicRuntime = {
     opened ??= newConnection(configuration, { tell: console.log });
     return opened;
   },
-  // The engines show what a provider prints as a message of the run.
+  // The engines print the output of a provider as a message of the run.
   tell: (notice) => console.log(noticeText(notice)),
 };
 
 /**
- * The dynamic providers, one for each resource: the code in a state loads them by these names. The names are in every
- * state file, so they never change.
+ * The dynamic providers, one for each resource. The code in a state loads them by these names, so the names must
+ * never change.
  */
 const providers = Object.fromEntries(
   definitions.map((definition) => [definition.name, dynamicProvider(definition, runtime)]),

@@ -18,13 +18,13 @@ import type { Lookup } from "../../service/newConnection.ts";
 
 type Values = Record<string, unknown>;
 
-/** What the dynamic providers of one run share. */
+/** The state that the dynamic providers of one run share. */
 export interface DynamicRuntime extends Runtime {
-  /** Takes the stack's configuration; an engine calls it before all else. */
+  /** Sets the stack's configuration. An engine calls it first. */
   configure(lookup: Lookup): void;
 }
 
-/** The dynamic provider of one declarative resource. Its check and diff make no request. */
+/** Returns the dynamic provider of a declarative resource. Its check and diff send no request. */
 export function dynamicProvider(
   definition: ResourceDefinition,
   runtime: DynamicRuntime,
@@ -37,7 +37,7 @@ export function dynamicProvider(
 
     async check(olds: Values, news: Values) {
       const { inputs, failures } = lifecycle.check(logicalId(news), olds, ownValues(news));
-      // The reason names the property already, and engines would put it before the reason once more.
+      // The reason already contains the property, and engines would add it again.
       const reasons = failures.map((failure) => ({ property: "", reason: printedError(failure) }));
       return { inputs: { ...inputs, ...dynamicValues(news) }, failures: reasons };
     },
@@ -49,50 +49,50 @@ export function dynamicProvider(
 
     async create(inputs: Values) {
       try {
-        const made = await lifecycle.create(creatorOf(inputs), ownValues(inputs));
-        return { id: made.id, outs: outputsAfter(definition, inputs, made.state) };
+        const created = await lifecycle.create(creatorOf(inputs), ownValues(inputs));
+        return { id: created.id, outs: outputsAfter(definition, inputs, created.state) };
       } catch (error) {
         throw error instanceof UnfinishedError
           ? new ResourceInitError(definition, error, inputs)
-          : shown(error);
+          : printable(error);
       }
     },
 
     async update(id, olds: Values, news: Values) {
       const changed = await lifecycle
         .update(logicalId(news), id, ownValues(olds), ownValues(news))
-        .catch(throwShown);
+        .catch(throwPrintable);
       return { outs: outputsAfter(definition, news, changed) };
     },
 
     async read(id, props: Values = {}) {
       const { [PROVIDER_KEY]: code, [OPEN_INPUTS]: kept } = props;
       const known = kept as Values | undefined;
-      const found = await lifecycle.read(logicalId(props), id, ownValues(props), known).catch(throwShown);
+      const found = await lifecycle.read(logicalId(props), id, ownValues(props), known).catch(throwPrintable);
       if (!found) return {};
       const { state, inputs } = found;
-      // For an import, the engine gives the program's inputs.
+      // For an import, the engine passes the program's inputs.
       const open = known ?? (inputs && openInputs(definition, ownValues(props)));
       return {
         id: found.id,
         props: outputs(definition, code, state, open),
-        // The program's next run gives the other inputs that only dynamic resources have.
+        // The program's next run sets the other inputs of dynamic resources.
         ...(inputs && { inputs: { ...inputs, [PROVIDER_KEY]: code } }),
       };
     },
 
     async delete(id, props: Values) {
-      await lifecycle.delete(logicalId(props), id, ownValues(props)).catch(throwShown);
+      await lifecycle.delete(logicalId(props), id, ownValues(props)).catch(throwPrintable);
     },
   };
 }
 
-/** Engines show the message of an error and nothing else of it. */
-const shown = (cause: unknown): unknown =>
+/** Engines print only the message of an error. */
+const printable = (cause: unknown): unknown =>
   cause instanceof GatehouseError ? new Error(printedError(cause), { cause }) : cause;
 
-function throwShown(cause: unknown): never {
-  throw shown(cause);
+function throwPrintable(cause: unknown): never {
+  throw printable(cause);
 }
 
 function logicalId(values: Values): string | undefined {
@@ -102,19 +102,23 @@ function logicalId(values: Values): string | undefined {
 
 function creatorOf(values: Values): Creator {
   const { [STATE_ID]: state } = values;
-  // It is unknown when the run is limited to resources other than the one that holds the state's id.
+  // The value is unknown if a targeted run excludes the resource with the state's id.
   const isKnown = typeof state === "string" && !hasUnknown(state);
   return { resource: logicalId(values), state: isKnown ? state : undefined };
 }
 
-// The mark by which a provider tells the engines that a value is secret.
+// The mark of a secret value in messages to the engines.
 const secretMark = (value: unknown) => ({ [SIGNATURE]: SECRET, value });
 
-/** What the engine keeps after an object was written. @param inputs those of the engine */
+/**
+ * Returns the outputs that the engine stores after a write.
+ * @param inputs the engine's inputs
+ */
 const outputsAfter = (definition: ResourceDefinition, inputs: Values, state: Readonly<Values>): Values =>
   outputs(definition, inputs[PROVIDER_KEY], state, openInputs(definition, inputs));
 
-// An undefined value would make the engine refuse the outputs after the object was made, and so lose the object.
+// An undefined value would make the engine reject the outputs after the object was created, and the object would be
+// lost.
 function outputs(
   definition: ResourceDefinition,
   code: unknown,
@@ -127,7 +131,7 @@ function outputs(
   return { ...Object.fromEntries(defined), ...(open && { [OPEN_INPUTS]: open }), [PROVIDER_KEY]: code };
 }
 
-/** An object that was made but not completed, in the form that engines expect. */
+/** Thrown for an object that was created but not completed, in the form that engines expect. */
 class ResourceInitError extends Error {
   readonly id: string;
   readonly properties: Values;

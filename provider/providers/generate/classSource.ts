@@ -1,10 +1,10 @@
 import { providerText } from "../../engineMarks.ts";
 import { jsonSchema, type ResourceDefinition, type Schema } from "../../resources/definition.ts";
 
-/** The functions that the classes call, from the folder that the classes are written to. */
+/** The module with the functions that the classes call, relative to the generated file. */
 const CLASS_INPUTS = "../classInputs.ts";
 
-/** How a field is written: what a program gives may be an output, and may be left out for its default. */
+/** The form of a generated field. A program's value may be an output, and may be omitted for its default. */
 interface Form {
   readonly wrap: (type: string) => string;
   readonly withDefaults: boolean;
@@ -14,8 +14,8 @@ const INPUT: Form = { wrap: (type) => `pulumi.Input<${type}>`, withDefaults: tru
 const OUTPUT: Form = { wrap: (type) => type, withDefaults: false };
 
 /**
- * The TypeScript type of a schema.
- * @param fallback what is meant where a program leaves the value out
+ * Returns the TypeScript type of a schema.
+ * @param fallback the default for an omitted value
  */
 function typeOf(schema: Schema, form: Form, indent: string, fallback?: unknown): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
@@ -54,7 +54,10 @@ function objectType(schema: Schema, form: Form, indent: string, fallback: unknow
   return `{\n${members.join("\n")}\n${indent}}`;
 }
 
-/** @throws Error naming a field without a description: the classes and the reference have nothing to say of it */
+/**
+ * Returns the doc comment of a field.
+ * @throws Error if the field has no description, which the classes and the reference need
+ */
 function fieldComment(
   field: string,
   description: string | undefined,
@@ -84,13 +87,13 @@ function argsInterface({ name, inputs }: ResourceDefinition): string {
   return `/** Inputs of {@link ${name}}. */\nexport interface ${name}Args {\n${members.join("\n")}\n}`;
 }
 
-/** What the ids of a resource look like. */
+/** Returns a sentence about the form of a resource's ids. */
 export const idSentence = ({ id, idNote }: ResourceDefinition): string =>
-  `Id: \`${id.text}\`${idNote === undefined ? "" : ` (${idNote})`}, for example \`${id.example}\`.`;
+  `The ID of the resource is \`${id.text}\`${idNote === undefined ? "" : ` (${idNote})`}, for example \`${id.example}\`.`;
 
 function classComment(definition: ResourceDefinition, example: string): string {
   const { name, description, id, inputs } = definition;
-  const instead = inputs.adopt ? ", there `adopt: true` does the same" : "";
+  const instead = inputs.adopt ? ": use `adopt: true` instead" : "";
   return docComment([
     description,
     "",
@@ -100,7 +103,7 @@ function classComment(definition: ResourceDefinition, example: string): string {
     "```ts",
     ...example.split("\n"),
     "```",
-    `@example An object that is there already is imported under the embedded engine; the Pulumi CLI cannot import dynamic resources${instead}.`,
+    `@example Import an existing object with the embedded engine. The Pulumi CLI cannot import dynamic resources${instead}.`,
     "```ts",
     `new ${name}("imported", args, { import: "${id.example}" });`,
     "```",
@@ -114,7 +117,7 @@ function resourceClass(definition: ResourceDefinition, example: string): string 
     ([property, field]) =>
       `${fieldComment(`${name}.${property}`, field.description, OUTPUT, "  ")}  declare readonly ${property}: pulumi.Output<${typeOf(jsonSchema(field.schema), OUTPUT, "  ")}>;`,
   );
-  // An output is there only when it is named at registration; a required input always is.
+  // An output exists only if the registration contains its name. Required inputs are always included.
   const unset = Object.entries({ ...kept, ...outputs })
     .filter(([property]) => !inputs[property]?.required)
     .map(([property]) => `${property}: undefined`)
@@ -123,7 +126,7 @@ function resourceClass(definition: ResourceDefinition, example: string): string 
     .filter(([, field]) => field.isId)
     .map(
       ([property]) =>
-        `    // The id stays known while a preview plans an update; so must what is equal to it.\n    Object.assign(this, { ${property}: this.id });\n`,
+        `    // The id stays known while a preview plans an update, so the output that equals it must too.\n    Object.assign(this, { ${property}: this.id });\n`,
     );
   const { tags } = definition;
   const gives =
@@ -139,7 +142,7 @@ ${properties.join("\n")}
     super("${type}", name, all, ${optionsText(definition, secrets)});
 ${ids.join("")}${gives}  }
 
-  /** True when the value is a ${name}, also one of another copy of this package. */
+  /** Returns true if the value is a ${name}, even from another copy of this package. */
   static override isInstance(value: unknown): value is ${name} {
     const type = (value as { __pulumiType?: unknown } | undefined)?.__pulumiType;
     return type === "${type}";
@@ -150,7 +153,7 @@ ${ids.join("")}${gives}  }
 function optionsText({ name, tags }: ResourceDefinition, secrets: readonly string[]): string {
   const ordered = tags && "needs" in tags ? `afterTags({ ...args }, "${tags.needs}", options)` : "options";
   const added = {
-    // A resource of the plugin becomes one of this class, and stays as it is.
+    // The alias lets a plugin resource become a resource of this class without changes.
     aliases: [{ type: `gatehouse:index:${name}` }],
     ...(secrets.length > 0 && { additionalSecretOutputs: secrets }),
   };
@@ -158,9 +161,9 @@ function optionsText({ name, tags }: ResourceDefinition, secrets: readonly strin
 }
 
 /**
- * The source of the Pulumi classes of these resources.
- * @param exampleOf a program that shows the resource of this name
- * @throws Error naming a field that has no description
+ * Returns the source of the Pulumi classes of these resources.
+ * @param exampleOf returns an example program for the resource with this name
+ * @throws Error with the name of a field that has no description
  */
 export function classSource(
   definitions: readonly ResourceDefinition[],

@@ -1,4 +1,4 @@
-// Writes the Pulumi classes from the resource definitions. Runs before the build, on the sources.
+// Writes the Pulumi classes from the resource definitions. It runs before the build, on the sources.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { definitions } from "../../resources/index.ts";
 import { classSource } from "./classSource.ts";
@@ -15,5 +15,5 @@ try {
 } catch (error) {
   if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
 }
-// An unchanged file keeps its time, so that the build after it has nothing to do.
+// An unchanged file keeps its modification time, so that the next build skips it.
 if (existing !== text) writeFileSync(file, text);

@@ -10,7 +10,7 @@ import { OWN_PLUGIN } from "../../urn.ts";
 import { type PluginFunction, resultSchema } from "../functions.ts";
 import { idSentence } from "./classSource.ts";
 
-/** What the schema says of a property, besides its type. */
+/** A property in the schema. */
 interface Property {
   readonly [key: string]: unknown;
   readonly description?: string;
@@ -18,21 +18,21 @@ interface Property {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Programs that show a resource or function, by the language that documentation calls them by. */
+/** Example programs for a resource or function, by the language names of the documentation. */
 export type Examples = Readonly<Record<string, string>>;
 
-/** What the schema is made of. */
+/** The sources of the schema. */
 export interface SchemaSources {
   readonly version: string;
   readonly definitions: readonly ResourceDefinition[];
   readonly functions: readonly PluginFunction[];
-  /** The programs for the resource or function of this name. */
+  /** Returns the example programs for the resource or function with this name. */
   readonly examplesOf: (name: string) => Examples;
-  /** The JSON Schema in a file of the package. */
+  /** Returns the JSON Schema in a file of the package. */
   readonly schemaFile: (file: string) => Schema;
 }
 
-/** The package's schema as Pulumi has it, from which its CLI makes the SDK of each language. */
+/** Returns the package's Pulumi schema, from which the Pulumi CLI generates the SDK of each language. */
 export function pulumiSchema({
   version,
   definitions,
@@ -50,7 +50,7 @@ export function pulumiSchema({
     name: "gatehouse",
     displayName: "Gatehouse",
     version,
-    description: "Access policy as code: who may reach which devices by SSH, and how.",
+    description: "Access policy as code: manages SSH access to devices.",
     keywords: ["pulumi", "gatehouse", "category/infrastructure", "kind/native"],
     license: "Apache-2.0",
     publisher: "Gatehouse",
@@ -64,7 +64,7 @@ export function pulumiSchema({
     config: { variables: settingProperties() },
     provider: {
       description:
-        "A service, a credential and a namespace. What a program leaves open is taken from the environment variables GATEHOUSE_URL, GATEHOUSE_TOKEN and so on; but no credential for another service than the environment names.",
+        "Configures the service, a credential and a namespace. Omitted arguments default to environment variables such as GATEHOUSE_URL and GATEHOUSE_TOKEN. The credential in the environment is used only if GATEHOUSE_URL is the address of the same service.",
       inputProperties: settingProperties(),
     },
     types: types.named(),
@@ -74,8 +74,8 @@ export function pulumiSchema({
 }
 
 /**
- * The settings, without defaults from the environment: the SDKs would send a credential of the environment to whatever
- * address a program names. The plugin itself fills in what may be.
+ * Returns the settings, without defaults from the environment. With such defaults, the SDKs would send a credential
+ * of the environment to any address that a program sets. The plugin adds the permitted settings itself.
  */
 function settingProperties(): Json {
   return Object.fromEntries(
@@ -117,7 +117,7 @@ const mapFields = <Field>(
 function inputProperty(path: string, field: InputField, types: Types): Property {
   const { default: fallback, description, replaces } = field;
   const isPlain = ["string", "number", "boolean"].includes(typeof fallback);
-  const note = fallback !== undefined && !isPlain ? ` Default: \`${JSON.stringify(fallback)}\`.` : "";
+  const note = fallback !== undefined && !isPlain ? ` Defaults to \`${JSON.stringify(fallback)}\`.` : "";
   return {
     ...types.of(jsonSchema(field.schema), path),
     description: `${described(path, description)}${note}`,
@@ -135,7 +135,10 @@ function stateProperty(path: string, field: InputField | OutputField, types: Typ
   };
 }
 
-/** @throws Error naming a field without a description */
+/**
+ * Returns the description of a field.
+ * @throws Error if the field has no description
+ */
 function described(path: string, description: string): string {
   if (!description.trim()) throw new Error(`${path} needs a description`);
   return description;
@@ -150,7 +153,7 @@ function usage(examples: Examples): string[] {
 }
 
 const importText = ({ name, id }: ResourceDefinition) =>
-  `## Import\n\nWhat is there already is taken over by its id:\n\n\`\`\`sh\n$ pulumi import ${OWN_PLUGIN}${name} example ${id.example}\n\`\`\``;
+  `## Import\n\nImport an existing object by its ID:\n\n\`\`\`sh\n$ pulumi import ${OWN_PLUGIN}${name} example ${id.example}\n\`\`\``;
 
 function functionOf(called: PluginFunction, types: Types, schemaFile: SchemaSources["schemaFile"]): Json {
   const { name, description, args, result } = called;
@@ -175,10 +178,10 @@ function functionOf(called: PluginFunction, types: Types, schemaFile: SchemaSour
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** The name of one of several. */
+/** Returns the singular of a name. */
 const singular = (name: string) => (/[^us]s$/.test(name) ? name.slice(0, -1) : name);
 
-/** The types of properties. Objects and enumerations get names, made of where they are: `PublicKeyFilter`. */
+/** The types of properties. Objects and enumerations get names from their paths: `PublicKeyFilter`. */
 class Types {
   readonly #named = new Map<string, Json>();
   #definitions: Readonly<Record<string, Schema>> = {};
@@ -188,9 +191,9 @@ class Types {
   }
 
   /**
-   * The type of a value.
-   * @param path where the value is, for a name
-   * @throws Error for a schema that has no type in Pulumi's schemas
+   * Returns the type of a value.
+   * @param path the path of the value, from which the type's name derives
+   * @throws Error for a schema that has no type in Pulumi
    */
   of(given: Schema, path: string): Property {
     const schema = this.#resolved(given);
@@ -214,7 +217,7 @@ class Types {
     }
   }
 
-  /** The members of an object, and which of them are always there. */
+  /** Returns the members of an object, and the names of the required ones. */
   membersOf(given: Schema, path: string): Json {
     this.#definitions = { ...this.#definitions, ...given.definitions };
     const { properties = {}, required = [] } = this.#resolved(given);
@@ -242,7 +245,7 @@ class Types {
     const [first, ...others] = parts;
     if (!first) throw new Error(`${path}: no type`);
     if (others.length === 0) return this.of(first, path);
-    // One of several forms of an object has the members of all of them; the plugin says which go together.
+    // Several forms of an object become one object with all members. The plugin checks which members go together.
     if (parts.every(({ type }) => type === "object")) {
       const members = parts.flatMap(({ properties = {} }) =>
         Object.entries(properties).filter(([, { not }]) => !not),
@@ -262,7 +265,10 @@ class Types {
     return this.#name(path, { type: "object", ...this.membersOf(schema, path) });
   }
 
-  /** @throws Error when two types of one name differ */
+  /**
+   * Registers a named type.
+   * @throws Error if two types with the same name differ
+   */
   #name(path: string, type: Json): Property {
     const token = OWN_PLUGIN + path.split(".").map(capital).join("");
     const known = this.#named.get(token);
@@ -272,14 +278,14 @@ class Types {
   }
 }
 
-/** The types of a value; those of what may be null are a list. */
+/** Returns the types of a value. Nullable values have several. */
 const typesIn = ({ type = [] }: { readonly type?: string | readonly string[] }): readonly string[] =>
   [type].flat();
 
 const isNullable = (schema: Schema): boolean =>
   typesIn(schema).includes("null") || (schema.anyOf ?? []).some(isNullable);
 
-/** An enumeration; numbers get names, as languages need them. */
+/** Returns an enumeration. Numbers get names because some languages need them. */
 function enumeration({ enum: values = [] }: Schema): Json {
   const nameOf = (value: string | number) => {
     if (typeof value === "number") return value < 0 ? "Never" : `Days${value}`;

@@ -2,29 +2,29 @@ import grpc from "@grpc/grpc-js";
 import rpc from "@pulumi/pulumi/proto/engine_grpc_pb.js";
 import proto from "@pulumi/pulumi/proto/engine_pb.js";
 
-/** Milliseconds for which an engine may be unreachable before it counts as gone. */
-const GONE_AFTER = 3_000;
+/** The period after which an unreachable engine counts as ended, in milliseconds. */
+const ENDED_AFTER = 3_000;
 
-/** The engine that a plugin serves: it shows messages of the plugin to whoever runs the program. */
+/** The engine that a plugin serves. It prints the plugin's messages to the user. */
 export interface EngineLink {
-  /** @param urn of the resource that the message is about */
+  /** @param urn the URN of the resource that the message refers to */
   log(message: string, urn: string | undefined): void;
 }
 
-/** An engine that is not there, as for a plugin that somebody starts by hand: messages go to standard error. */
+/** The replacement for a missing engine, as in a manually started plugin: messages go to standard error. */
 export const noEngine: EngineLink = { log: (message) => console.error(message) };
 
 /**
  * Connects to an engine.
  * @param address host and port
- * @param gone called once the engine cannot be reached any more, as when it was killed
+ * @param ended called when the engine can no longer be reached, for example after it was killed
  */
-export function linkToEngine(address: string, gone: () => void): EngineLink {
-  // The engine runs on this machine: no proxy leads to it.
+export function linkToEngine(address: string, ended: () => void): EngineLink {
+  // The engine runs on this machine, so no proxy is needed.
   const client = new rpc.EngineClient(address, grpc.credentials.createInsecure(), {
     "grpc.enable_http_proxy": 0,
   });
-  watch(client, gone);
+  watch(client, ended);
   return {
     log(message, urn) {
       const request = new proto.LogRequest();
@@ -38,8 +38,11 @@ export function linkToEngine(address: string, gone: () => void): EngineLink {
   };
 }
 
-/** A plugin whose engine was killed would stay for ever: nobody else ends it. One that was never there is no such. */
-function watch(client: grpc.Client, gone: () => void): void {
+/**
+ * Watches the connection to the engine. A plugin whose engine was killed would otherwise run forever. An engine that
+ * never connected does not count as ended.
+ */
+function watch(client: grpc.Client, ended: () => void): void {
   const channel = client.getChannel();
   const whileReady = () => {
     const state = channel.getConnectivityState(true);
@@ -47,7 +50,7 @@ function watch(client: grpc.Client, gone: () => void): void {
       channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, whileReady);
       return;
     }
-    client.waitForReady(Date.now() + GONE_AFTER, (error) => (error ? gone() : whileReady()));
+    client.waitForReady(Date.now() + ENDED_AFTER, (error) => (error ? ended() : whileReady()));
   };
   client.waitForReady(Number.POSITIVE_INFINITY, (error) => {
     if (!error) whileReady();

@@ -6,7 +6,7 @@ import type { PulumiProvider } from "./pulumiProvider.ts";
 import { statusOf } from "./status.ts";
 import { propsIn, secretTexts } from "./values.ts";
 
-/** Bytes of the largest message: engines send and take messages of this size. */
+/** The maximum message size in bytes, which equals the engines'. */
 const LARGEST = 400 * 1024 * 1024;
 
 interface Call<Request> {
@@ -14,17 +14,17 @@ interface Call<Request> {
 }
 type Done<Answer> = (error: Partial<grpc.StatusObject> | null, answer?: Answer) => void;
 
-/** A plugin that serves. */
+/** A running plugin server. */
 export interface ProviderServer {
   readonly port: number;
-  /** Ends it, also in the middle of a call. */
+  /** Stops the server, even during a call. */
   close(): void;
 }
 
 /**
- * Serves a provider instance on a free port of the loopback interface. Methods that it does not have are answered as
- * such: Parameterize, Call, Construct and List are for other kinds of provider.
- * @param attach called with the address of an engine that takes over a plugin which somebody started by hand
+ * Serves a provider instance on a free port of the loopback interface. Unimplemented methods get the status
+ * UNIMPLEMENTED: Parameterize, Call, Construct and List are for other kinds of providers.
+ * @param attach called with the address of an engine that attaches to a manually started plugin
  */
 export async function serveProvider(
   service: PulumiProvider,
@@ -73,7 +73,7 @@ function methodsOf(service: PulumiProvider, attach: (address: string) => void): 
   };
 }
 
-/** The properties that requests have. */
+/** The properties of requests. */
 interface WithProps {
   getProperties?(): Parameters<typeof propsIn>[0];
   getArgs?(): Parameters<typeof propsIn>[0];
@@ -81,13 +81,13 @@ interface WithProps {
   getNews?(): Parameters<typeof propsIn>[0];
 }
 
-/** The secret texts in a request. */
+/** Returns the secret texts in a request. */
 function secretsIn(request: WithProps): string[] {
   const all = [request.getProperties?.(), request.getArgs?.(), request.getOlds?.(), request.getNews?.()];
   return all.flatMap((struct) => secretTexts(propsIn(struct)));
 }
 
-/** Makes methods of a service: what goes wrong becomes a status. */
+/** Wraps the methods of a service. Errors become a gRPC status. */
 const answeringFor =
   (service: PulumiProvider) =>
   <Request extends object, Answer>(work: (request: Request) => Answer | Promise<Answer>) =>
@@ -96,6 +96,6 @@ const answeringFor =
       .then(work)
       .then(
         (answer) => done(null, answer),
-        (error: unknown) => done(statusOf(service.explained(error), secretsIn(call.request))),
+        (error: unknown) => done(statusOf(service.withRemedy(error), secretsIn(call.request))),
       );
   };

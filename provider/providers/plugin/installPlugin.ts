@@ -5,15 +5,15 @@ import { packageFile, packageVersion } from "../../packageFile.ts";
 
 export interface InstalledPlugin {
   readonly version: string;
-  /** What the CLI starts. */
+  /** The file that the CLI starts. */
   readonly file: string;
 }
 
 /**
- * Places the plugin where the Pulumi CLI finds it: a file that starts this installation, by the Node.js that runs now.
- * Installing it again replaces the file.
- * @param env names the CLI's folder by PULUMI_HOME; by default that is `.pulumi` in the home folder that the user database has
- * @throws Error of the file system where the folder cannot be written
+ * Installs the plugin for the Pulumi CLI. The installed file starts this installation with the current Node.js. A
+ * repeated installation replaces the file.
+ * @param env may contain PULUMI_HOME, the CLI's folder; default: `.pulumi` in the home folder of the user database
+ * @throws Error if the folder cannot be written
  */
 export async function installPlugin(env: NodeJS.ProcessEnv): Promise<InstalledPlugin> {
   const version = packageVersion();

@@ -2,14 +2,11 @@ import { type EngineLink, linkToEngine, noEngine } from "./engineLink.ts";
 import { serveProvider } from "./grpcServer.ts";
 import { PulumiProvider } from "./pulumiProvider.ts";
 
-const HELP = `pulumi-resource-gatehouse is the Gatehouse provider as a plugin. The Pulumi CLI starts it by itself, with
-the address of the engine; "gatehouse pulumi install" places it where the CLI finds it. Started by hand it prints the
-port that it serves on, for an engine that attaches to it (PULUMI_DEBUG_PROVIDERS=gatehouse:PORT), and serves until it
-is stopped.`;
+const HELP = `pulumi-resource-gatehouse is the Gatehouse provider plugin. The Pulumi CLI starts it automatically, with the\naddress of the engine. Install it with "gatehouse pulumi install". If you start it manually, it prints the port that it\nserves on and runs until it is stopped. An engine can attach to it with PULUMI_DEBUG_PROVIDERS=gatehouse:PORT.`;
 
 /**
- * Runs the plugin until the process is ended; what it prints first is its port.
- * @param args the engine's address, and flags that engines give to all plugins
+ * Runs the plugin until the process ends. The first line of its output is its port.
+ * @param args the engine's address, and the flags that engines pass to all plugins
  */
 export async function main(args: readonly string[]): Promise<void> {
   if (args.includes("--help")) {
@@ -21,7 +18,7 @@ export async function main(args: readonly string[]): Promise<void> {
   if (address !== undefined) engine = linkToEngine(address, () => process.exit(1));
   const service = new PulumiProvider({ log: (message, urn) => engine.log(message, urn) });
   const { port } = await serveProvider(service, (attached) => {
-    // Whoever started it by hand ends it.
+    // The user who started the plugin ends it.
     engine = linkToEngine(attached, () => {});
   });
   process.stdout.write(`${port}\n`);

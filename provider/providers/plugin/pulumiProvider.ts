@@ -39,22 +39,22 @@ import {
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Names of settings that are encrypted in states, also where a program gives them in clear. */
+/** Names of settings that are encrypted in states, even if a program sets them in plaintext. */
 const SECRET_SETTINGS = Object.entries(SETTINGS as Readonly<Record<string, Setting>>).flatMap(
   ([name, { secret }]) => (secret ? [name] : []),
 );
 
-/** What an instance has from when it is configured. */
+/** The configuration of an instance. */
 interface Configured {
   readonly instance: Instance;
   readonly name: string;
-  /** Id of the instance in the state; undefined in previews that will make it. */
+  /** The id of the instance in the state. Undefined in previews before the instance is created. */
   readonly id: string | undefined;
 }
 
 /**
- * One provider instance, as the engine sees it: the methods of `pulumirpc.ResourceProvider`. An engine starts a process
- * for each instance of a program, with a service, a credential and a namespace of its own.
+ * A provider instance: the methods of `pulumirpc.ResourceProvider`. An engine starts a process for each instance of a
+ * program. Each instance has its own service, credential and namespace.
  */
 export class PulumiProvider {
   readonly #env: NodeJS.ProcessEnv;
@@ -106,7 +106,7 @@ export class PulumiProvider {
     return answer;
   }
 
-  /** There is nothing to convert from: no other tool has had a provider for this service. */
+  /** Returns no mapping, because no other tool has a provider for this service. */
   getMapping(): proto.GetMappingResponse {
     return new proto.GetMappingResponse();
   }
@@ -132,7 +132,7 @@ export class PulumiProvider {
 
   configure(request: proto.ConfigureRequest): proto.ConfigureResponse {
     const inputs = plainValues(propsIn(request.getArgs()));
-    // Engines that do not say which instance it is get the one that trusts the environment less.
+    // If the engine does not pass the URN, the instance counts as explicit, which trusts the environment less.
     const instance = { isDefault: isDefaultInstance(request.getUrn() ?? ""), inputs };
     const { failures } = checkInstance(instance, {}, this.#env);
     const [first, ...others] = failures;
@@ -140,7 +140,7 @@ export class PulumiProvider {
     if (first) throw new ConfigurationError(failures.map(({ message }) => message).join("; "));
     const name = urnName(request.getUrn() ?? "");
     this.#configured = { instance, name, id: request.getId() || undefined };
-    // A plugin that engines attach to serves one run after the other.
+    // A plugin that engines attach to serves several runs in sequence.
     this.#lifecycles = this.#lifecyclesOfRun();
     this.#connection = undefined;
     this.#cancelled = new AbortController();
@@ -155,7 +155,8 @@ export class PulumiProvider {
   async invoke(request: proto.InvokeRequest): Promise<proto.InvokeResponse> {
     const token = request.getTok();
     const called = functions.find(({ name }) => token === OWN_PLUGIN + name);
-    if (!called) throw new Error(`${token}: is no function; functions are ${namesOf(functions)}`);
+    if (!called)
+      throw new Error(`${token}: not a function of this provider; valid functions: ${namesOf(functions)}`);
     const given = propsIn(request.getArgs());
     const { failures, result } = await callFunction(called, () => this.#service(), plainValues(given));
     const answer = new proto.InvokeResponse();
@@ -206,9 +207,9 @@ export class PulumiProvider {
         state: this.#configured?.id,
         secretInputs: secretNames(given),
       };
-      const made = await lifecycle.create(creator, inputs);
-      answer.setId(made.id);
-      answer.setProperties(stateOf(definition, made.state, given));
+      const created = await lifecycle.create(creator, inputs);
+      answer.setId(created.id);
+      answer.setProperties(stateOf(definition, created.state, given));
       return answer;
     } catch (error) {
       throw error instanceof UnfinishedError
@@ -264,16 +265,16 @@ export class PulumiProvider {
   }
 
   /**
-   * What runs is done to its end, so that no object is made whose id nobody keeps, but does not wait for the service;
-   * nothing else is begun.
+   * Cancels the run. Running operations finish, so that every created object gets into the state, but they no longer
+   * wait for the service. No new operation starts.
    */
   cancel(): emptyProto.Empty {
     this.#cancelled.abort();
     return new emptyProto.Empty();
   }
 
-  /** An error, with what to do where the service refuses the credential among the instance's inputs. */
-  explained(error: unknown): unknown {
+  /** Adds a remedy to an error if the service rejected a credential from the instance's inputs. */
+  withRemedy(error: unknown): unknown {
     const { instance, name = "" } = this.#configured ?? {};
     const hasOwn = Object.entries(SETTINGS as Readonly<Record<string, Setting>>).some(
       ([setting, { credential }]) => credential && instance?.inputs[setting] !== undefined,
@@ -288,7 +289,8 @@ export class PulumiProvider {
   #lifecycleOf(urn: string): ResourceLifecycle {
     const type = urnType(urn);
     const lifecycle = this.#lifecycles.get(type);
-    if (!lifecycle) throw new Error(`${type}: is no resource; resources are ${namesOf(definitions)}`);
+    if (!lifecycle)
+      throw new Error(`${type}: not a resource of this provider; valid resources: ${namesOf(definitions)}`);
     return lifecycle;
   }
 
@@ -315,7 +317,10 @@ export class PulumiProvider {
 const namesOf = (all: readonly { readonly name: string }[]) =>
   all.map(({ name }) => OWN_PLUGIN + name).join(", ");
 
-/** A state as a message. It has the code of a dynamic provider too, so that dynamic resources can take it over. */
+/**
+ * Converts a state to a message. The message contains the code of a dynamic provider, so that dynamic resources can
+ * adopt the state.
+ */
 function stateOf(definition: ResourceDefinition, state: Values, like: Props) {
   const secrets = Object.entries(definition.outputs).flatMap(([name, { secret }]) => (secret ? [name] : []));
   return structOf({ ...state, [PROVIDER_KEY]: providerText(definition.name) }, like, secrets);
@@ -328,7 +333,10 @@ function checked(inputs: ReturnType<typeof structOf>, reasons: readonly string[]
   return answer;
 }
 
-/** A failure as a message. Its reason names the property already: engines would add that, and the value. */
+/**
+ * Converts a failure to a message. The reason already contains the property. Otherwise engines would add the property
+ * and its value.
+ */
 function failureOf(reason: string): proto.CheckFailure {
   const failure = new proto.CheckFailure();
   failure.setReason(reason);

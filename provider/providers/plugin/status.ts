@@ -9,7 +9,9 @@ import type { structOf } from "./values.ts";
 
 type Struct = ReturnType<typeof structOf>;
 
-/** An object that was made but not completed: the engine keeps it, and the next run updates it. */
+/**
+ * Thrown for an object that was created but not completed. The engine keeps the object, and the next run updates it.
+ */
 export class InitFailedError extends Error {
   override readonly name = "InitFailedError";
   readonly id: string;
@@ -26,7 +28,7 @@ export class InitFailedError extends Error {
   }
 }
 
-/** Nothing is begun after the run was cancelled. */
+/** Thrown for operations that would start after the run was cancelled. */
 export class CancelledError extends Error {
   override readonly name = "CancelledError";
 
@@ -35,19 +37,19 @@ export class CancelledError extends Error {
   }
 }
 
-/** The service refused the credential that an instance has among its inputs. */
+/** Thrown when the service rejects the credential in an instance's inputs. */
 export class InstanceCredentialError extends GatehouseError {
   override readonly name = "InstanceCredentialError";
 
   constructor(instance: string, cause: GatehouseError) {
-    const remedy = `the provider instance "${instance}" has this credential from the program, or from the state where no program runs: once it is changed in the program, pulumi refresh and destroy use it with --run-program, and gatehouse by itself`;
+    const remedy = `the credential of the provider instance "${instance}" comes from the program, or from the state if no program runs; change it in the program, and run pulumi refresh or destroy with --run-program (gatehouse runs the program automatically)`;
     super({ ...cause.toJSON(), remedy }, { cause }, `${cause.message}; ${remedy}`);
   }
 }
 
 /**
- * An error as gRPC answers it.
- * @param secrets texts that it must not show
+ * Converts an error to a gRPC status.
+ * @param secrets texts to mask
  */
 export function statusOf(error: unknown, secrets: readonly string[]): Partial<grpc.StatusObject> {
   const details = masked(printedError(error), secrets);

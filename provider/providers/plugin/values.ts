@@ -19,12 +19,12 @@ import { hasUnknown } from "../../resources/values.ts";
 
 type Struct = structProto.Struct;
 
-/** The properties in a message, with the engine's marks; none where it is missing. */
+/** Returns the properties in a message, with the engine's marks. Empty if there are none. */
 export function propsIn(struct: Struct | undefined): Props {
   return mapProps((struct?.toJavaScript() ?? {}) as Props, withoutOutputs);
 }
 
-/** Engines have a mark of the unknown for each type, and one that says of a value all that an output knows. */
+/** Converts the unknown marks of each type to one mark, and outputs with metadata to plain or secret values. */
 function withoutOutputs(value: Value): Value {
   if (typeof value === "string") return UNKNOWNS.includes(value) ? UNKNOWN : value;
   if (Array.isArray(value)) return value.map(withoutOutputs);
@@ -34,12 +34,15 @@ function withoutOutputs(value: Value): Value {
   return value.secret === true ? secret(known) : known;
 }
 
-/** The values as resources take them: secrets are bare, a reference is an id. What is unknown stays marked. */
+/**
+ * Returns the values in the form that resources accept: secrets without marks, references as ids. Unknown values keep
+ * their mark.
+ */
 export const plainValues = (props: Props): Record<string, unknown> => plainProps(props);
 
 /**
- * The values with each list unknown as a whole that has anything unknown in it: nobody can tell in which order it will
- * be, or which of its items are equal.
+ * Returns the values, with an unknown mark for each list that contains an unknown value. The order and the duplicates
+ * of such a list cannot be determined.
  */
 export function knownLists(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const known = (value: unknown): unknown => {
@@ -49,11 +52,11 @@ export function knownLists(values: Readonly<Record<string, unknown>>): Record<st
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, known(value)]));
 }
 
-/** The names of properties that are secret, or have something secret in them. */
+/** Returns the names of properties that are secret or contain a secret. */
 export const secretNames = (props: Props): string[] =>
   Object.keys(props).filter((name) => containsSecret(props[name]));
 
-/** The secret texts in properties, longest first, so that of those that contain each other all is masked. */
+/** Returns the secret texts in properties, longest first, so that overlapping secrets are masked completely. */
 export function secretTexts(props: Props): string[] {
   const texts = (value: Value): string[] => {
     if (typeof value === "string") return value === "" || value === UNKNOWN ? [] : [value];
@@ -69,8 +72,8 @@ export function secretTexts(props: Props): string[] {
 }
 
 /**
- * Values as a message. Undefined ones are left out.
- * @param like properties whose secrets are secret here too
+ * Converts values to a message, without undefined values.
+ * @param like properties whose secrets are secret in the message too
  * @param secrets names of values that are always secret
  */
 export function structOf(
@@ -86,21 +89,21 @@ export function structOf(
 
 const { ADD, ADD_REPLACE, DELETE, DELETE_REPLACE, UPDATE, UPDATE_REPLACE } = proto.PropertyDiff.Kind;
 
-/** Without and with a replacement. */
+/** The kinds without and with a replacement. */
 const KINDS = {
   ADD: [ADD, ADD_REPLACE],
   DELETE: [DELETE, DELETE_REPLACE],
   UPDATE: [UPDATE, UPDATE_REPLACE],
 } as const;
 
-/** One place in a resource's inputs whose value changes. */
+/** A changed value at one path of a resource's inputs. */
 interface Difference {
-  /** As the engine writes paths: `filter.tags`, `keepers["a key"]`. */
+  /** The path in the engine's notation: `filter.tags`, `keepers["a key"]`. */
   readonly path: string;
   readonly kind: keyof typeof KINDS;
 }
 
-/** Adds what changes to a diff, field by field within objects, each place marked with whether it replaces. */
+/** Adds the changes to a diff, for each field inside objects. Each change has a replacement flag. */
 export function addDetails(
   response: InstanceType<typeof proto.DiffResponse>,
   changes: readonly InputChange[],
@@ -115,13 +118,13 @@ export function addDetails(
   }
 }
 
-/** Where two values differ. A list counts as one value: its order means nothing. */
+/** Returns the paths where two values differ. A list counts as one value because its order has no meaning. */
 function differences(path: string, before: unknown, after: unknown): Difference[] {
   if (isObject(before) && isObject(after)) {
     const inside = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
       (key) => !isDeepStrictEqual(before[key], after[key]),
     );
-    // Engines read no backslash in a path.
+    // Engines do not support backslashes in a path.
     if (inside.length > 0 && !inside.some((key) => key.includes("\\"))) {
       return inside.flatMap((key) => differences(member(path, key), before[key], after[key]));
     }
@@ -135,9 +138,9 @@ const member = (path: string, key: string) =>
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * The inputs with what the state has at the places whose changes are to be ignored. The engine puts the program's last
- * values there, which after a change by hand are not what is there.
- * @param paths as the engine writes them: `filter.tags`, `keepers["a key"]`; `*` stands for all members
+ * Returns the inputs, with the state's values at the paths whose changes are ignored. The engine uses the program's
+ * last values there, which differ from the object after an out-of-band change.
+ * @param paths in the engine's notation: `filter.tags`, `keepers["a key"]`; `*` matches all members
  */
 export function keepIgnored(
   inputs: Values,

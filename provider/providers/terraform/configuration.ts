@@ -11,7 +11,7 @@ import { type Workspace, workspaceIn } from "../../terraform/workspace.ts";
 import { checkInstance, connectionOf, type Instance, tenantOf } from "../instanceSettings.ts";
 import { type Diagnostic, errorAt } from "./diagnostics.ts";
 
-/** The settings of a provider block. */
+/** The arguments of a provider block. */
 const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.entries(
   SETTINGS as Readonly<Record<string, Setting>>,
 ).map(([property, setting]) => ({
@@ -19,20 +19,20 @@ const MEMBERS: readonly (Member & { readonly sensitive: boolean })[] = Object.en
   sensitive: setting.secret ?? false,
 }));
 
-/** The settings that are no secrets. */
+/** The settings that are not secret. */
 const PUBLIC_SETTINGS = Object.fromEntries(
   Object.entries(SETTINGS as Readonly<Record<string, Setting>>).filter(([, { secret }]) => !secret),
 );
 
-/** The schema of a provider block. */
+/** Returns the schema of a provider block. */
 export const configurationSchema = (): object =>
   lookupSchema(
-    "A service, a credential and a namespace. What a configuration leaves open is taken from the environment; but no credential for another service than the environment names.",
+    "Configures the service, a credential and a namespace. Omitted arguments default to environment variables. The credential in the environment is used only if `GATEHOUSE_URL` is the address of the same service.",
     MEMBERS,
     [],
   );
 
-/** A provider block: the service, by what it says and what the environment adds. Nothing is requested before it is needed. */
+/** The configuration of a provider block, completed with the environment. No request is sent before it is needed. */
 export class Configuration {
   readonly #env: NodeJS.ProcessEnv;
   readonly #instance: Instance | undefined;
@@ -40,21 +40,21 @@ export class Configuration {
   #reading: Connection | undefined;
   #workspace: Workspace | undefined;
   readonly #stop = new AbortController();
-  /** Calls that have a message about a wait. */
+  /** Calls that already have a message about a wait. */
   readonly #waited = new WeakSet<Notice[]>();
-  /** What the call in hand tells whoever runs Terraform: its answer shows that as warnings. */
+  /** The notices of the current call. Its answer contains them as warnings. */
   readonly notices = new AsyncLocalStorage<Notice[]>();
-  /** What is wrong with it, as far as it is known. */
+  /** The faults of the configuration, as far as it is known. */
   readonly errors: readonly Diagnostic[];
-  /** True where a part of it is not known yet. */
+  /** True if a part of the configuration is unknown. */
   readonly isUnknown: boolean;
-  /** Id of the namespace of resources that name none, as far as settings tell. */
+  /** The id of the default namespace, if a setting defines it. */
   readonly tenant: string | undefined;
 
-  /** @param row the block; left out before Terraform says it */
+  /** @param row the block; undefined before Terraform configures the provider */
   constructor(env: NodeJS.ProcessEnv, row?: Row) {
     this.#env = env;
-    // A block wins over the environment, as in every provider of Terraform.
+    // The block takes precedence over the environment, as in every Terraform provider.
     const instance = row && { isDefault: false, inputs: valuesOf(MEMBERS, row) };
     this.#instance = instance;
     this.isUnknown = hasUnknown(instance?.inputs);
@@ -63,37 +63,43 @@ export class Configuration {
     this.tenant = isSettled ? tenantOf(instance, env) : undefined;
   }
 
-  /** The root module's: Terraform starts its providers in its folder. */
+  /** The workspace of the root module. Terraform starts providers in the module's folder. */
   get workspace(): Workspace {
     this.#workspace ??= workspaceIn(".", this.#env);
     return this.#workspace;
   }
 
   /**
-   * The service.
-   * @throws ConfigurationError naming the setting that is missing or wrong, or that it is not known yet
+   * Returns the connection to the service.
+   * @throws ConfigurationError with the missing or wrong setting, or if the configuration is unknown
    */
   service(): Connection {
     if (!this.#instance) throw new ConfigurationError("the provider is not configured");
     if (this.isUnknown) {
       throw new ConfigurationError(
-        "a part of the provider configuration is not known before apply, so the service cannot be asked now",
-        { remedy: "apply what it depends on first (with -target), or give a value that is known" },
+        "cannot connect to the service: a part of the provider configuration is not known before apply",
+        { remedy: "apply its dependencies first (with -target), or set a known value" },
       );
     }
-    const waiting = { tell: (line: string) => this.#tellWait(line), stop: this.#stop.signal };
-    this.#connection ??= connectionOf(this.#instance, waiting, this.#env);
+    const waiting = { tell: (line: string) => this.#reportWait(line), stop: this.#stop.signal };
+    this.#connection ??= connectionOf(this.#instance, waiting, this.#env, "terraform");
     return this.#connection;
   }
 
-  /** The service, without what was read of it before the last write. @throws as {@link service} */
+  /**
+   * Returns a connection without the reads that were cached before the last write.
+   * @throws as {@link service}
+   */
   reading(): Connection {
     this.#reading ??= this.service().fresh();
     return this.#reading;
   }
 
-  /** Terraform shows nothing while a call goes on: its log has each line, and the answer of a call the first one. */
-  #tellWait(line: string): void {
+  /**
+   * Reports a wait. Terraform shows nothing while a call is running, so each line goes to its log, and the answer of
+   * the call contains the first line.
+   */
+  #reportWait(line: string): void {
     console.error(`[WARN] ${line}`);
     const notices = this.notices.getStore();
     if (!notices || this.#waited.has(notices)) return;
@@ -101,17 +107,17 @@ export class Configuration {
     notices.push({ text: line });
   }
 
-  /** Ends all waits for the service: their requests fail at once. */
+  /** Ends all waits for the service. Their requests fail immediately. */
   stopWaiting(): void {
     this.#stop.abort();
   }
 
-  /** Takes note of a write. */
+  /** Records a write. */
   written(): void {
     this.#reading = undefined;
   }
 
-  /** Closes the connection, if there is one. */
+  /** Closes the connection, if it is open. */
   async close(): Promise<void> {
     await this.#connection?.client.close();
   }
@@ -119,7 +125,7 @@ export class Configuration {
 
 function errorsOf(instance: Instance, env: NodeJS.ProcessEnv): Diagnostic[] {
   const { failures } = checkInstance(instance, {}, env);
-  // Terraform shows the line of an attribute, and an address may hold a password.
+  // Terraform prints the source line of an attribute, and an address may contain a password.
   const isShown = (name: string) => name !== "url" && name in PUBLIC_SETTINGS;
   return failures.map((failure) => {
     const [name] = failure.field ?? [];

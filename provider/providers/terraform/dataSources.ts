@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { objectMeant } from "../../lifecycle/selectObject.ts";
+import { selectObject } from "../../lifecycle/selectObject.ts";
 import { jsonSchema, type Schema } from "../../resources/definition.ts";
 import accessSchema from "../../schemas/access.schema.json" with { type: "json" };
 import type { Connection } from "../../service/connection.ts";
@@ -20,17 +20,17 @@ import { callFunction, functions, type PluginFunction, resultSchema } from "../f
 import { attributePath, type Diagnostic, errorAt, errorDiagnostic } from "./diagnostics.ts";
 import type { TerraformResource } from "./resource.ts";
 
-/** What a configuration reads without managing it. */
+/** A data source. */
 export interface DataSource {
   readonly typeName: string;
   readonly description: string;
   readonly args: readonly Member[];
   readonly results: readonly Member[];
-  /** @returns the row, or what is wrong */
+  /** @returns the row, or the errors */
   read(service: () => Connection, config: Row): Promise<Row | readonly Diagnostic[]>;
 }
 
-/** The schema of a data source. Arguments may be results too: they are given, or filled in. */
+/** Returns the schema of a data source. An argument can also be a result: it is set or filled in. */
 export function dataSourceSchema({ description, args, results }: DataSource): object {
   const isResult = ({ name }: Member) => results.some((result) => result.name === name);
   const isArgument = ({ name }: Member) => args.some((arg) => arg.name === name);
@@ -41,20 +41,22 @@ export function dataSourceSchema({ description, args, results }: DataSource): ob
   );
 }
 
-/** All data sources: one object of each kind, and what the functions of the other front doors answer. */
+/**
+ * Returns all data sources: one for a single object of each kind, and one for each function of the other front ends.
+ */
 export function dataSourcesOf(resources: readonly TerraformResource[]): DataSource[] {
   const lookups = functions.map(ofFunction);
   const isTaken = (name: string) => lookups.some(({ typeName }) => typeName === name);
   return [...lookups, ...resources.filter(({ typeName }) => !isTaken(typeName)).map(ofResource)];
 }
 
-/** `getDevices` as `gatehouse_devices`. */
+/** Returns the data source of a function: `getDevices` becomes `gatehouse_devices`. */
 function ofFunction(called: PluginFunction): DataSource {
   const { name, description, args, result } = called;
   const given = typeOf(jsonSchema(args));
   const answered = typeOf(resultSchema(result, () => accessSchema as unknown as Schema));
   const results = answered.kind === "object" ? answered.members : [];
-  const members = (given.kind === "object" ? given.members : []).map((arg) => besideResults(arg, results));
+  const members = (given.kind === "object" ? given.members : []).map((arg) => withUniqueName(arg, results));
   return {
     typeName: typeNameOf({ name: name.replace(/^get/, "") }),
     description,
@@ -71,8 +73,8 @@ function ofFunction(called: PluginFunction): DataSource {
   };
 }
 
-/** An argument that is called as a result of another type gets a name of its own. */
-function besideResults(arg: Member, results: readonly Member[]): Member {
+/** Renames an argument that has the name of a result with another type. */
+function withUniqueName(arg: Member, results: readonly Member[]): Member {
   const result = results.find(({ name }) => name === arg.name);
   const isOther = result && !isDeepStrictEqual(typeConstraint(result.type), typeConstraint(arg.type));
   return isOther ? { ...arg, name: `only_${arg.name}` } : arg;
@@ -80,7 +82,7 @@ function besideResults(arg: Member, results: readonly Member[]): Member {
 
 const SELECTOR = memberOf(
   "selector",
-  "Which one: its id, its id without the namespace, or the name that people know it by.",
+  "The object to read: its ID, its ID without the namespace, or its name.",
   STRING,
   true,
 );
@@ -96,21 +98,21 @@ function ofResource(resource: TerraformResource): DataSource {
       .map((member) => ({ ...member, required: false })),
     async read(service, config) {
       try {
-        const found = await objectMeant(definition, service(), String(config.selector));
+        const found = await selectObject(definition, service(), String(config.selector));
         const row = resource.row(found, {});
         return {
           selector: config.selector,
           ...Object.fromEntries(this.results.map(({ name }) => [name, row[name]])),
         };
       } catch (error) {
-        const said = errorDiagnostic(definition, error, "could not be read");
-        return [{ ...said, attribute: attributePath("selector") }];
+        const diagnostic = errorDiagnostic(definition, error, "could not be read");
+        return [{ ...diagnostic, attribute: attributePath("selector") }];
       }
     },
   };
 }
 
-/** A row with the arguments as they were given; what was left open is as it was found. */
+/** Returns the row with the given arguments. Omitted arguments get the value that was found. */
 const withGiven = (row: Row, args: readonly Member[], config: Row): Row => ({
   ...row,
   ...Object.fromEntries(args.map(({ name }) => [name, config[name] ?? row[name] ?? null])),

@@ -7,7 +7,7 @@ import { masked } from "../instanceSettings.ts";
 
 const [ERROR, WARNING] = [1, 2];
 
-/** A message of the provider to whoever runs Terraform. */
+/** A message of the provider to the user of Terraform. */
 export interface Diagnostic {
   readonly severity: number;
   readonly summary: string;
@@ -15,17 +15,17 @@ export interface Diagnostic {
   readonly attribute?: AttributePath | undefined;
 }
 
-/** Where a value is in a configuration. */
+/** The location of a value in a configuration. */
 export interface AttributePath {
   readonly steps: readonly { readonly attributeName: string }[];
 }
 
-/** Where attributes are, by the names in them from the outermost on. */
+/** Returns the path of an attribute, from the outermost name to the innermost. */
 export const attributePath = (...names: readonly string[]): AttributePath => ({
   steps: names.map((attributeName) => ({ attributeName })),
 });
 
-/** An error about one attribute, or about none. */
+/** Returns an error, with an attribute or without one. */
 export const errorAt = (names: readonly string[], summary: string, detail: string): Diagnostic => ({
   severity: ERROR,
   summary,
@@ -33,23 +33,23 @@ export const errorAt = (names: readonly string[], summary: string, detail: strin
   ...(names.length > 0 && { attribute: attributePath(...names) }),
 });
 
-/** A warning about nothing in particular. */
+/** Returns a warning without an attribute. */
 export const warning = (summary: string, detail: string): Diagnostic => ({
   severity: WARNING,
   summary,
   detail,
 });
 
-/** What is wrong with the inputs of a resource, as Terraform shows it: at the attribute, in its names. */
+/** Converts a failed check of a resource's inputs to a diagnostic at the attribute, in Terraform's terms. */
 export function failureDiagnostic(definition: ResourceDefinition, failure: ResourceError): Diagnostic {
   const { path, name, detail } = written(definition, failure);
   return errorAt(path, `Invalid ${name || definition.name}`, withCode(detail, failure));
 }
 
 /**
- * A failed step of a resource, as Terraform shows it.
- * @param what the step, as in `could not be made`
- * @param secrets texts that it must not show, the longest first
+ * Converts the error of a failed operation on a resource to a diagnostic.
+ * @param what the failed operation, as in `could not be created`
+ * @param secrets texts to mask, the longest first
  */
 export function errorDiagnostic(
   definition: ResourceDefinition,
@@ -66,18 +66,21 @@ export function errorDiagnostic(
   return errorAt(atInput(definition, cause), summary, masked(printedError(cause), secrets));
 }
 
-/** The attribute that the service rejects, where its answer has exactly one field and the resource an input of its name. */
+/**
+ * Returns the attribute that the service rejected. Its answer must contain exactly one field, and the resource must
+ * have an input with that name.
+ */
 function atInput({ inputs }: ResourceDefinition, error: unknown): string[] {
   const [name, ...inside] = error instanceof RequestError ? (error.field ?? []) : [];
   const known = Object.keys(inputs).map(terraformName);
   return inside.length === 0 && known.includes(String(name)) ? [String(name)] : [];
 }
 
-/** What a step of a resource tells whoever runs Terraform, as it shows it. */
+/** Converts a notice about a resource to a warning. */
 export const noticeDiagnostic = ({ name }: Pick<ResourceDefinition, "name">, { text }: Notice): Diagnostic =>
   warning(terraformTitle(name), text);
 
-/** The attribute that an error is about, and the error's text in the words of Terraform. */
+/** Returns the attribute of an error, and the error's text in Terraform's terms. */
 function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) {
   const text = error.textIn(terraformTerms);
   const [first = "", ...inside] = error.field ?? [];
@@ -85,7 +88,7 @@ function written({ inputs, outputs }: ResourceDefinition, error: ResourceError) 
   // Lists are sets in Terraform, and the items of a set have no path.
   const member = inside.slice(0, 1).filter((step) => typeof step === "string");
   const isSecret = outputs[input]?.choice !== undefined;
-  // A secret has a name, but no path: Terraform would show the line, in which the secret may stand.
+  // A secret has a name but no path: Terraform would print the source line, which may contain the secret.
   const path = input in inputs && !isSecret ? [input, ...member].map(terraformName) : [];
   const name = isSecret ? secretName(input) : path.join(".");
   return { path, name, detail: name === "" ? text : `${name}: ${text}` };

@@ -5,37 +5,37 @@ import { join } from "node:path";
 import grpc from "@grpc/grpc-js";
 import { pluginServices } from "./protocol.ts";
 
-/** What a plugin is told by the program that starts it, so that nobody starts it by mistake. */
+/** The magic cookie of a plugin's host. It prevents users from starting the plugin by mistake. */
 const COOKIE = "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2";
 
-/** The version of the protocol between a plugin and Terraform, and that of the plugin's own start. */
+/** The version of the provider protocol, and the version of the handshake. */
 const [PROTOCOL, CORE] = [6, 1];
 
-/** Bytes of the largest message: Terraform sends and takes messages of this size. */
+/** The maximum message size in bytes, which equals Terraform's. */
 const LARGEST = 256 * 1024 * 1024;
 
-/** Milliseconds between looks at whether the parent process is still there. */
+/** The interval between checks of the parent process, in milliseconds. */
 const WATCH = 1_000;
 
-/** The services of a provider, by the names of their methods. */
+/** The methods of a provider, by name. */
 export type ProviderMethods = Readonly<Record<string, (request: never) => Promise<object> | object>>;
 
-/** How a provider was started. */
+/** The way in which a provider was started. */
 export interface PluginStart {
   readonly env: NodeJS.ProcessEnv;
-  /** True to serve whoever attaches, without a certificate, until the process is ended. */
+  /** True to serve any attaching client, without a certificate, until the process ends. */
   readonly attachable: boolean;
 }
 
-/** True where Terraform started this process as a plugin. */
+/** Returns true if Terraform started this process as a plugin. */
 export const isStartedByTerraform = (env: NodeJS.ProcessEnv): boolean =>
   env.TF_PLUGIN_MAGIC_COOKIE === COOKIE;
 
 /**
- * Serves a provider on a socket of the file system until Terraform, or whoever attached, ends it.
- * @returns what is to be printed: the line that Terraform waits for; for one to attach to, the value of
- * TF_REATTACH_PROVIDERS
- * @throws Error where the Terraform that started it does not know this version of the protocol
+ * Serves a provider on a Unix socket until Terraform or the attached client ends it.
+ * @returns the text to print: the handshake line for Terraform, or the value of TF_REATTACH_PROVIDERS for attaching
+ * clients
+ * @throws Error if Terraform does not support this protocol version
  */
 export async function servePlugin(
   methods: ProviderMethods,
@@ -45,7 +45,7 @@ export async function servePlugin(
   const versions = env.PLUGIN_PROTOCOL_VERSIONS?.split(",") ?? [];
   if (!attachable && !versions.includes(String(PROTOCOL))) {
     throw new Error(
-      `this provider speaks version ${PROTOCOL} of the plugin protocol, and this Terraform ${versions.join(", ") || "none"}: it needs Terraform 1.0 or newer`,
+      `This provider requires version ${PROTOCOL} of the plugin protocol, but this Terraform supports ${versions.join(", ") || "none"}. Use Terraform 1.0 or newer.`,
     );
   }
   const folder = mkdtempSync(join(env.PLUGIN_UNIX_SOCKET_DIR || tmpdir(), "gatehouse-"));
@@ -62,7 +62,7 @@ export async function servePlugin(
         )
       : grpc.ServerCredentials.createInsecure();
   await listen(methods, socket, credentials);
-  // It reaches the whole group of processes; Terraform asks its plugins to stop by a request.
+  // The signal reaches the whole process group. Terraform stops its plugins with a request instead.
   process.on("SIGINT", () => {});
   if (attachable) {
     const address = { Network: "unix", String: socket };
@@ -74,7 +74,7 @@ export async function servePlugin(
   return [CORE, PROTOCOL, "unix", socket, "grpc", certificate].join("|");
 }
 
-/** A plugin whose Terraform was killed is told nothing: it would stay for ever. */
+/** Exits when the parent process ends. A killed Terraform does not notify its plugins, so they would run forever. */
 function exitWithParent(): void {
   const parent = process.ppid;
   setInterval(() => {
@@ -101,7 +101,7 @@ async function listen(
       setImmediate(() => process.exit(0));
     },
   });
-  // Kept open and empty: logs go to the standard error, and there are no further connections.
+  // These streams stay open and empty: logs go to standard error, and there are no further connections.
   add("plugin.GRPCStdio", { StreamStdio: () => {} });
   add("plugin.GRPCBroker", { StartStream: () => {} });
   const SERVING = 1;
@@ -125,7 +125,7 @@ function answering([name, method]: [string, ProviderMethods[string]]): [string, 
   return [name, handle as grpc.UntypedHandleCall];
 }
 
-/** A certificate for one run, by which Terraform knows that it talks to the process which it started. */
+/** Creates a certificate for one run. With it, Terraform verifies that it talks to the process that it started. */
 async function selfSigned(): Promise<{ key: string; certificate: string; der: Buffer }> {
   await import("reflect-metadata");
   const x509 = await import("@peculiar/x509");

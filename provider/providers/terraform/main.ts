@@ -2,11 +2,9 @@ import { SOURCE } from "../../terraform/source.ts";
 import { isStartedByTerraform, servePlugin } from "./goPlugin.ts";
 import { TerraformProvider } from "./terraformProvider.ts";
 
-const HELP = `terraform-provider-gatehouse is the Gatehouse provider for Terraform, which starts it by itself:
-"gatehouse terraform install" places it where Terraform finds it. With -debug it prints the variable
-TF_REATTACH_PROVIDERS, by which Terraform attaches to it, and serves until it is stopped.`;
+const HELP = `terraform-provider-gatehouse is the Gatehouse provider for Terraform. Terraform starts it automatically.\nInstall it with "gatehouse terraform install". With -debug, it prints the variable TF_REATTACH_PROVIDERS, with which\nTerraform attaches to it, and serves until it is stopped.`;
 
-/** Runs the provider until Terraform, or whoever started it, ends it. */
+/** Runs the provider until Terraform or the user ends it. */
 async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   const attachable = args.some((arg) => /^--?debug$/.test(arg));
   if (!attachable && !isStartedByTerraform(env)) {

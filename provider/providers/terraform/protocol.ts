@@ -1,18 +1,21 @@
 import { fromJSON, type PackageDefinition } from "@grpc/proto-loader";
 
-/** A field of a message: its number, its type, and how often it comes where that is not once at most. */
+/** A field of a message: its number, its type, and its multiplicity if it can occur more than once. */
 type Field = readonly [number: number, type: string, often?: "repeated" | "map"];
 
 type Messages = Readonly<Record<string, Readonly<Record<string, Field>>>>;
 
-/** Requests and answers by method; messages are named by what they carry, as only numbers and types are on the wire. */
+/**
+ * Request and answer types by method. The messages are named after their content, because only numbers and types are
+ * sent.
+ */
 type Methods = Readonly<Record<string, readonly [request: string, answer: string]>>;
 
 const CONFIG: Messages[string] = { typeName: [1, "string"], config: [2, "Value"] };
 const DIAGNOSTICS: Messages[string] = { diagnostics: [1, "Diagnostic", "repeated"] };
 const DESCRIBED: Messages[string] = { description: [5, "string"] };
 
-/** Version 6 of Terraform's plugin protocol, as far as this provider speaks it. */
+/** The part of version 6 of Terraform's plugin protocol that this provider uses. */
 const MESSAGES: Messages = {
   Empty: {},
   Value: { msgpack: [1, "bytes"], json: [2, "bytes"] },
@@ -180,7 +183,7 @@ function message(fields: Messages[string]) {
   return { fields: Object.fromEntries(all) };
 }
 
-/** The definitions of all services that a Terraform plugin has, by name. */
+/** Returns the definitions of all services of a Terraform plugin, by name. */
 export function pluginServices(): PackageDefinition {
   const messages = Object.entries(MESSAGES).map(([name, fields]) => [name, message(fields)]);
   const methods = Object.entries(PROVIDER).map(([name, types]) => [name, method(types)]);

@@ -2,15 +2,15 @@ import { parseSshPublicKey } from "@gatehouse-access/sdk/contract";
 import { cidr, hostname, login } from "../../helpers/patterns.ts";
 import { decoded, encoded, type WireValue } from "./wireValues.ts";
 
-/** A function that configurations call, as in `provider::gatehouse::login("root")`. It asks no service. */
+/** A function for configurations, as in `provider::gatehouse::login("root")`. It sends no request. */
 export interface ProviderFunction {
   readonly name: string;
   readonly summary: string;
   readonly description: string;
   readonly parameter: { readonly name: string; readonly description: string };
-  /** True where it takes one text or more. */
+  /** True if it accepts one or more strings. */
   readonly variadic: boolean;
-  /** @throws Error saying what is allowed */
+  /** @throws Error with the allowed values */
   call(...args: readonly string[]): string;
 }
 
@@ -19,16 +19,16 @@ export const providerFunctions: readonly ProviderFunction[] = [
     name: "key_fingerprint",
     summary: "The MD5 fingerprint of an SSH public key",
     description:
-      "The fingerprint by which the service knows a key, 16 hex pairs: that of one OpenSSH public key line. Its comment is not part of the key.",
-    parameter: { name: "data", description: "The key: one OpenSSH public key line." },
+      "Returns the fingerprint that identifies a public key on the service, as 16 hexadecimal pairs separated by colons. The comment of the key is ignored.",
+    parameter: { name: "data", description: "The public key, as one line in OpenSSH format." },
     variadic: false,
     call: (data) => parseSshPublicKey(data ?? "").fingerprint,
   },
   {
     name: "login",
-    summary: "A pattern that admits exactly these login names",
+    summary: "A pattern that matches exactly these login names",
     description:
-      '`login("root", "ana")` is `^(ana|root)$`. Patterns of the service are not anchored: `root` alone admits `notroot` too.',
+      'Returns an anchored RE2 pattern: `login("root", "ana")` is `^(ana|root)$`. Patterns of the service are not anchored, so `root` alone also matches `notroot`.',
     parameter: { name: "names", description: "A login name." },
     variadic: true,
     call: login,
@@ -36,7 +36,8 @@ export const providerFunctions: readonly ProviderFunction[] = [
   {
     name: "hostname",
     summary: "A pattern that matches exactly these device names",
-    description: "Device names are in lower case, so the pattern is too.",
+    description:
+      "Returns an anchored RE2 pattern. The pattern is in lowercase because device names are in lowercase.",
     parameter: { name: "names", description: "The name of a device." },
     variadic: true,
     call: hostname,
@@ -44,8 +45,9 @@ export const providerFunctions: readonly ProviderFunction[] = [
   {
     name: "cidr",
     summary: "A pattern that matches exactly the addresses of these ranges, IPv4 or IPv6",
-    description: "For `source_ip`. The ranges are in CIDR notation; an address alone is a range of one.",
-    parameter: { name: "ranges", description: "A range such as `10.0.0.0/8`, or an address." },
+    description:
+      "Returns an anchored RE2 pattern for `source_ip`. The ranges must be in CIDR notation. A single address is also valid.",
+    parameter: { name: "ranges", description: "A range such as `10.0.0.0/8`, or a single address." },
     variadic: true,
     call: cidr,
   },
@@ -61,11 +63,11 @@ function functionSchema({ summary, description, parameter, variadic }: ProviderF
   };
 }
 
-/** The functions in the protocol, by name. */
+/** Returns the function schemas of the protocol, by name. */
 export const functionSchemas = (): object =>
   Object.fromEntries(providerFunctions.map((called) => [called.name, functionSchema(called)]));
 
-/** Answers a call of a function. */
+/** Handles a function call. */
 export function callFunction({
   name,
   arguments: given = [],
@@ -73,8 +75,8 @@ export function callFunction({
   readonly name: string;
   readonly arguments?: readonly WireValue[];
 }): object {
-  const called = providerFunctions.find((one) => one.name === name);
-  if (!called) return { error: { text: `${name}: is no function of this provider` } };
+  const called = providerFunctions.find((candidate) => candidate.name === name);
+  if (!called) return { error: { text: `${name} is not a function of this provider` } };
   try {
     return { result: encoded(called.call(...given.map((value) => String(decoded(value))))) };
   } catch (error) {

@@ -19,20 +19,20 @@ import { type Diagnostic, errorAt, failureDiagnostic } from "./diagnostics.ts";
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * What a state holds for an instruction that nobody gave. Terraform lets a provider plan the state's value in place of a
- * configuration's only where that is not null; so no instruction is a change of an object.
+ * The state's value for an omitted instruction. Terraform lets a provider plan the state's value instead of the
+ * configuration's only if it is not null. With this value, an instruction is never a change of an object.
  */
 const NO_INSTRUCTION = "false";
 
-/** What a change will lead to. */
+/** The result of planning a change. */
 export interface PlannedChange {
   readonly planned: Row;
-  /** Names of the attributes that make it a replacement. */
+  /** Names of the attributes that require a replacement. */
   readonly replaces: readonly string[];
   readonly errors: readonly Diagnostic[];
 }
 
-/** A kind of resource as Terraform has it: its rows, and what its lifecycle does with them. */
+/** A resource type in Terraform: its rows, and the operations of its lifecycle on them. */
 export class TerraformResource {
   readonly definition: ResourceDefinition;
   readonly typeName: string;
@@ -44,13 +44,13 @@ export class TerraformResource {
     this.attributes = attributesOf(definition);
   }
 
-  /** What is wrong with a configuration, as far as it is known. No request is made. */
+  /** Returns the faults of a configuration, as far as it is known. No request is sent. */
   validate(lifecycle: ResourceLifecycle, config: Row): Diagnostic[] {
     const { failures } = lifecycle.check(undefined, {}, this.#declared(config));
     return this.#diagnostics(this.#failures(config, failures));
   }
 
-  /** @param ofModel what the declarative model finds wrong */
+  /** @param ofModel the faults that the declarative model found */
   #failures(config: Row, ofModel: readonly ResourceError[]): ResourceError[] {
     const faults = this.attributes.flatMap((attribute) => ownFaults(attribute, config));
     return [...faults.map((fault) => new ResourceError(this.definition.name, fault)), ...ofModel];
@@ -61,9 +61,10 @@ export class TerraformResource {
   }
 
   /**
-   * What a configuration will lead to. No request is made.
-   * @param name of the resource, for errors about two with one object; the same in every call about one resource
-   * @param prior the state; undefined for what is to be made
+   * Plans the change to a configuration. No request is sent.
+   * @param name the resource's name for errors about two resources with one object; the same in all calls for one
+   * resource
+   * @param prior the state; undefined for a new resource
    */
   plan(lifecycle: ResourceLifecycle, name: string, config: Row, prior: Row | undefined): PlannedChange {
     const olds = prior ? this.valuesIn(prior) : {};
@@ -76,9 +77,9 @@ export class TerraformResource {
       errors: missingSecrets(this.attributes, config),
     });
     if (!prior) return created();
-    const isAsked = this.#hasNewVersion(config, prior);
-    const { changes, replaces } = lifecycle.diff(name, idIn(prior), olds, inputs, isAsked);
-    if (changes.length === 0 && !isAsked) {
+    const isRequested = this.#hasNewVersion(config, prior);
+    const { changes, replaces } = lifecycle.diff(name, idIn(prior), olds, inputs, isRequested);
+    if (changes.length === 0 && !isRequested) {
       return { planned: prior, replaces: [], errors: [] };
     }
     if (this.definition.withReplaced && replaces.length > 0) return created();
@@ -90,7 +91,7 @@ export class TerraformResource {
     };
   }
 
-  /** The resource's values in the declarative model, of a row of the state, which has them as they were written. */
+  /** Returns the values of a state's row in the declarative model. The row keeps the notation of the configuration. */
   valuesIn(row: Row): Record<string, unknown> {
     const values = this.#valuesOf(row, "input", "output");
     const inCanonicalForm = this.attributes.flatMap((attribute) => {
@@ -101,7 +102,7 @@ export class TerraformResource {
     return { ...values, ...Object.fromEntries(inCanonicalForm) };
   }
 
-  /** What a configuration declares, as checks take it. */
+  /** Returns the declared values of a configuration, in the form that checks accept. */
   #declared(config: Row): Record<string, unknown> {
     return this.#valuesOf(config, "input", "instruction");
   }
@@ -114,31 +115,37 @@ export class TerraformResource {
   }
 
   /**
-   * By what the objects that resources of this kind declare are told apart, of a row that is planned or in the state;
-   * nothing where that is not known yet, or where a kind has no object of its own.
+   * Returns the keys that distinguish the objects of this resource type, for a planned row or a row of the state.
+   * Empty if the keys are unknown, or if the type has no objects.
    */
   objectKeys(row: Row): readonly string[] {
     const { identity, outputs } = this.definition;
     const inputs = this.valuesIn(row);
     if (Object.keys(outputs).length === 0) return [];
     if (!identity) {
-      const says = this.attributes
+      const inputValues = this.attributes
         .filter(({ role }) => role === "input")
         .map(({ property }) => inputs[property]);
-      return hasUnknown(says) ? [] : [`${this.typeName} ${JSON.stringify(says)}`];
+      return hasUnknown(inputValues) ? [] : [`${this.typeName} ${JSON.stringify(inputValues)}`];
     }
     if (identity.fields.some((field) => hasUnknown(inputs[field]))) return [];
     const own = identity.ofInputs(inputs).filter(({ shared }) => !shared);
     return own.map(({ key }) => `${this.typeName} ${key}`);
   }
 
-  /** Makes an object. @throws UnfinishedError when the object is there, but not as declared */
+  /**
+   * Creates an object.
+   * @throws UnfinishedError if the object exists, but not as declared
+   */
   async create(lifecycle: ResourceLifecycle, config: Row, planned: Row): Promise<Row> {
-    const made = await lifecycle.create(this.#creator(config), this.#inputs(lifecycle, config));
-    return this.row(made, planned);
+    const created = await lifecycle.create(this.#creator(config), this.#inputs(lifecycle, config));
+    return this.row(created, planned);
   }
 
-  /** Changes an object, or makes the one that carries on from it. Gives the state; `left` says what is still to do. */
+  /**
+   * Updates an object, or creates the object that continues it. Returns the state. `left` is the error of an
+   * unfinished part.
+   */
   async update(
     lifecycle: ResourceLifecycle,
     config: Row,
@@ -154,14 +161,14 @@ export class TerraformResource {
       const after = isChanged ? await lifecycle.update(undefined, id, state, inputs) : state;
       return { row: this.row({ id, state: after }, planned) };
     }
-    const both = (made: Existing<Values>, left: unknown) => {
-      const carriesOn = { id: made.id, state: withReplaced({ ...made.state }, state) };
+    const both = (created: Existing<Values>, left: unknown) => {
+      const carriesOn = { id: created.id, state: withReplaced({ ...created.state }, state) };
       return { row: this.row(carriesOn, planned), left };
     };
     try {
-      const made = await lifecycle.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
+      const created = await lifecycle.create({ ...this.#creator(config), replaced: { id, state } }, inputs);
       const left = await lifecycle.delete(undefined, id, state).catch((error: unknown) => ({ error }));
-      return left ? both(made, left.error) : { row: this.row(made, planned) };
+      return left ? both(created, left.error) : { row: this.row(created, planned) };
     } catch (error) {
       if (error instanceof UnfinishedError) return both(error, error);
       throw error;
@@ -169,8 +176,8 @@ export class TerraformResource {
   }
 
   /**
-   * An object as a row of the state.
-   * @param like what was planned, or is in the state: where a value means the same, its text is kept
+   * Converts an object to a row of the state.
+   * @param like the planned row or the row of the state: equal values keep its notation
    */
   row({ id, state }: Existing<Values>, like: Row): Row {
     return this.#each((attribute) => {
@@ -196,7 +203,7 @@ export class TerraformResource {
     });
   }
 
-  /** A state that another version wrote, with the attributes and members of this version and their defaults. */
+  /** Converts the state of another version to the attributes, members and defaults of this version. */
   upgraded(state: Row): Row {
     return this.#each((attribute) => {
       const { role, name, type } = attribute;
@@ -206,12 +213,12 @@ export class TerraformResource {
     });
   }
 
-  /** A row that names an object, and says nothing else of it: that of an import before the object is read. */
+  /** Returns a row that contains only the id, as for an import before the object is read. */
   rowOfId(id: string): Row {
     return this.#each(({ role }) => (role === "id" ? id : null));
   }
 
-  /** The texts in a configuration that nothing may show, the longest first. */
+  /** Returns the secrets in a configuration, the longest first. */
   secretsIn(config: Row): string[] {
     return this.attributes
       .filter(({ role }) => role === "secret")
@@ -220,7 +227,10 @@ export class TerraformResource {
       .sort((a, b) => b.length - a.length);
   }
 
-  /** The inputs of a configuration that is known. @throws ResourceError where they are wrong after all */
+  /**
+   * Returns the inputs of a known configuration.
+   * @throws ResourceError if the inputs are invalid
+   */
   #inputs(lifecycle: ResourceLifecycle, config: Row): Record<string, unknown> {
     const { inputs, failures } = lifecycle.check(undefined, {}, this.#declared(config));
     const [failure] = this.#failures(config, failures);
@@ -280,10 +290,10 @@ export class TerraformResource {
   }
 }
 
-/** The id in a row of the state. */
+/** Returns the id in a row of the state. */
 export const idIn = (row: Row): string => String(row.id);
 
-/** A value of a configuration with the defaults of the members that it leaves out. */
+/** Returns a value of a configuration with defaults for its omitted members. */
 function filled(type: Type, value: unknown, fallback: unknown): unknown {
   if (type.kind !== "object" || value === UNKNOWN || value === null || fallback === undefined) return value;
   const defaults = toTerraform(type, fallback) as Row;
@@ -294,23 +304,26 @@ function filled(type: Type, value: unknown, fallback: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** What is wrong with an attribute beside what the declarative model finds, as far as it is known. */
+/** Returns the faults of an attribute that the declarative model does not check, as far as the value is known. */
 function ownFaults(attribute: Attribute, config: Row): ResourceFault[] {
   const { role, name, property } = attribute;
   const value = config[name] ?? UNKNOWN;
   const invalid = { code: "invalid_input", field: [property] } as const;
-  // An empty text would come back as what the service decides, which Terraform takes for a fault of the provider.
+  // The service would replace an empty string with its own value, which Terraform reports as a provider bug.
   if (role === "input" && value === "" && !attribute.field.required && canonical(attribute.field, "") !== "")
-    return [{ ...invalid, detail: said`must not be empty; leave it out, or give null` }];
+    return [{ ...invalid, detail: said`must not be empty; omit it, or set null` }];
   if (role !== "secret" || value === UNKNOWN) return [];
   const { error } = attribute.field.choice?.safeParse(value) ?? {};
   return (error?.issues ?? []).map(({ message }) => ({ ...invalid, detail: [message], remedy: CHOOSE }));
 }
 
-/** Terraform's own function is known at the apply alone, makes no UUID of a version, and shows nobody what it made. */
-const CHOOSE = said`make one by the command uuidgen, and give it by an ephemeral variable or from a secret store (uuid() of Terraform makes no UUID of a version)`;
+/**
+ * The remedy for an invalid secret. Terraform's function `uuid()` is known only at apply, sets no UUID version, and
+ * does not show its result.
+ */
+const CHOOSE = said`create one with the command uuidgen, and set it from an ephemeral variable or a secret store (Terraform's uuid() does not create version 4 UUIDs)`;
 
-/** The error where a new object needs a secret, and the configuration has none. */
+/** Returns errors for secrets that a new object needs and the configuration omits. */
 const missingSecrets = (attributes: readonly Attribute[], config: Row): Diagnostic[] =>
   attributes
     .filter(({ role, name }) => role === "secret" && (config[name] ?? null) === null)
@@ -318,6 +331,6 @@ const missingSecrets = (attributes: readonly Attribute[], config: Row): Diagnost
       errorAt(
         [name],
         `Invalid ${name}`,
-        withCode(`${name}: is required here: ${description}`, { code: "missing_input" }),
+        withCode(`${name}: is required to create the resource: ${description}`, { code: "missing_input" }),
       ),
     );

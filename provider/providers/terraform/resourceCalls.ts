@@ -1,7 +1,7 @@
 import { printedError } from "@gatehouse-access/sdk/errors";
 import { type Notice, ResourceLifecycle, type Runtime } from "../../lifecycle/lifecycle.ts";
 import { RunRecord } from "../../lifecycle/runRecord.ts";
-import { objectMeant } from "../../lifecycle/selectObject.ts";
+import { selectObject } from "../../lifecycle/selectObject.ts";
 import { UnfinishedError } from "../../resources/definition.ts";
 import { definitions } from "../../resources/index.ts";
 import { versionText } from "../../terraform/source.ts";
@@ -18,17 +18,17 @@ import {
 import { idIn, TerraformResource } from "./resource.ts";
 import { decodedRow, encoded, parsed, rowIn, type WireValue } from "./wireValues.ts";
 
-/** A call about a resource, or another thing with a type. */
+/** A call that concerns a resource, data source or other typed item. */
 export interface OfType {
   readonly typeName: string;
 }
 
-/** A call with what a configuration says. */
+/** A call with a configuration. */
 export interface WithConfig extends OfType {
   readonly config?: WireValue;
 }
 
-/** A state as it was written. */
+/** A state in its stored form. */
 export interface RawState {
   readonly json?: Uint8Array;
 }
@@ -39,7 +39,7 @@ interface Answer {
   readonly diagnostics?: readonly Diagnostic[];
 }
 
-/** All kinds of resources, by their types in Terraform. */
+/** All resource types, by their names in Terraform. */
 export const resources: ReadonlyMap<string, TerraformResource> = new Map(
   definitions.map((definition) => {
     const resource = new TerraformResource(definition);
@@ -47,8 +47,11 @@ export const resources: ReadonlyMap<string, TerraformResource> = new Map(
   }),
 );
 
-/** Work whose failure is told to whoever runs Terraform. */
-export async function saying(summary: string, work: () => object | Promise<object>): Promise<object> {
+/** Runs work, and converts an error to a diagnostic. */
+export async function withDiagnostics(
+  summary: string,
+  work: () => object | Promise<object>,
+): Promise<object> {
   try {
     return await work();
   } catch (error) {
@@ -56,7 +59,7 @@ export async function saying(summary: string, work: () => object | Promise<objec
   }
 }
 
-/** The calls about resources within one command of Terraform, for one provider block. */
+/** The resource calls of one Terraform command, for one provider block. */
 export class ResourceCalls {
   readonly #configuration: Configuration;
   readonly #lifecycles: ReadonlyMap<string, ResourceLifecycle>;
@@ -69,7 +72,7 @@ export class ResourceCalls {
       run: new RunRecord(),
       defaultTenant: () => configuration.tenant,
       declaration: ({ name }) => ({ ...configuration.workspace, resource: typeNameOf({ name }) }),
-      isReplacementAsked: () => false,
+      isReplacementRequested: () => false,
       connection: () => configuration.service(),
       tell: (notice) => configuration.notices.getStore()?.push(notice),
     };
@@ -79,8 +82,8 @@ export class ResourceCalls {
   }
 
   /**
-   * What runs is done to its end, so that no object is made whose id nobody keeps, but does not wait for the service;
-   * nothing else is begun.
+   * Stops the calls. Running operations finish, so that every created object gets into the state, but they no longer
+   * wait for the service. No new operation starts.
    */
   stop(): void {
     this.#isStopped = true;
@@ -123,7 +126,7 @@ export class ResourceCalls {
       if (isOwn && sourceTypeName === typeName) {
         return { targetState: encoded(upgraded(resource, request.sourceState)) };
       }
-      const detail = `a ${sourceTypeName} of ${sourceProviderAddress} is no ${typeName}; remove it from the state by a removed block, and import it as what it is to be`;
+      const detail = `cannot move a ${sourceTypeName} of ${sourceProviderAddress} to ${typeName}; remove it from the state with a removed block, and import it as ${typeName}`;
       return { diagnostics: [errorAt([], "Unsupported move", detail)] };
     });
   }
@@ -131,7 +134,7 @@ export class ResourceCalls {
   import(request: OfType & { readonly id: string }): Promise<object> {
     return this.#answer(request, async (resource) => {
       try {
-        const { id } = await objectMeant(resource.definition, this.#configuration.service(), request.id);
+        const { id } = await selectObject(resource.definition, this.#configuration.service(), request.id);
         return {
           importedResources: [{ typeName: request.typeName, state: encoded(resource.rowOfId(id)) }],
         };
@@ -148,7 +151,7 @@ export class ResourceCalls {
       const current = rowIn(request.currentState);
       const asItWas = { private: request.private, newState: request.currentState };
       if (this.#configuration.isUnknown) {
-        const detail = `${resource.typeName} ${idIn(current)} stays as the state has it: a part of the provider configuration is not known before apply`;
+        const detail = `${resource.typeName} ${idIn(current)} keeps its state: a part of the provider configuration is not known before apply`;
         return { ...asItWas, diagnostics: [warning("Not refreshed", detail)] };
       }
       try {
@@ -173,22 +176,22 @@ export class ResourceCalls {
     return this.#answer(request, (resource, lifecycle) => {
       const prior = decodedRow(request.priorState);
       if (!decodedRow(request.proposedNewState)) {
-        const moved = prior && this.#objects.goes(resource, prior);
-        return { plannedState: encoded(null), diagnostics: moved ? [moved] : [] };
+        const conflict = prior && this.#objects.deletes(resource, prior);
+        return { plannedState: encoded(null), diagnostics: conflict ? [conflict] : [] };
       }
-      const twin = prior && this.#objects.stays(resource, prior);
-      if (twin) return { diagnostics: [twin] };
+      const duplicate = prior && this.#objects.keeps(resource, prior);
+      if (duplicate) return { diagnostics: [duplicate] };
       const replaced = prior ? undefined : replacedIn(request.priorPrivate);
       const name = replaced ?? this.#objects.nameOf(resource, prior);
       const { planned, replaces, errors } = resource.plan(lifecycle, name, rowIn(request.config), prior);
-      const moved = prior ? undefined : this.#objects.comes(resource, planned);
+      const conflict = prior ? undefined : this.#objects.creates(resource, planned);
       return {
         plannedState: encoded(planned),
         requiresReplace: replaces.map((attribute) => attributePath(attribute)),
-        // Where the object is replaced, also because somebody said so, the create that takes its place is asked about
-        // next, and has no state.
+        // If the object is replaced, even on the user's request, Terraform plans the create of the new object next,
+        // without a state.
         ...(prior && { plannedPrivate: Buffer.from(JSON.stringify({ replaces: name })) }),
-        diagnostics: moved ? [...errors, moved] : errors,
+        diagnostics: conflict ? [...errors, conflict] : errors,
       };
     });
   }
@@ -200,12 +203,12 @@ export class ResourceCalls {
       const prior = decodedRow(request.priorState);
       const planned = decodedRow(request.plannedState);
       const config = rowIn(request.config);
-      const step = !prior ? "made" : planned ? "changed" : "removed";
+      const step = !prior ? "created" : planned ? "updated" : "deleted";
       const failed = (error: unknown, state = prior, what = `could not be ${step}`) => ({
         newState: encoded(state),
         diagnostics: [errorDiagnostic(resource.definition, error, what, resource.secretsIn(config))],
       });
-      if (this.#isStopped) return failed(new Error("not begun: the run was cancelled"));
+      if (this.#isStopped) return failed(new Error("not started: the run was cancelled"));
       try {
         if (planned && prior) {
           const { row, left } = await resource.update(lifecycle, config, prior, planned);
@@ -217,25 +220,25 @@ export class ResourceCalls {
         return { newState: encoded(null) };
       } catch (error) {
         if (!(error instanceof UnfinishedError) || !planned) return failed(error);
-        if (error.wasThere)
-          return failed(error, prior, `is there already (${error.id}), and could not be changed`);
-        // Terraform makes it anew: of a create that failed, it takes nothing for finished.
-        return failed(error, resource.row(error, planned), "was made, but not completed");
+        if (error.existedBefore)
+          return failed(error, prior, `already exists (${error.id}) and could not be updated`);
+        // Terraform recreates the object, because it marks the result of a failed create as tainted.
+        return failed(error, resource.row(error, planned), "was created, but is incomplete");
       } finally {
         this.#configuration.written();
       }
     });
   }
 
-  /** Answers for a resource; what goes wrong beside its lifecycle is said as well. */
+  /** Handles a call for a resource. Errors outside the lifecycle are also reported. */
   #answer(
     { typeName }: OfType,
     work: (resource: TerraformResource, lifecycle: ResourceLifecycle) => Answer | Promise<Answer>,
   ): Promise<object> {
-    return saying(`${typeName} failed`, async () => {
+    return withDiagnostics(`${typeName} failed`, async () => {
       const resource = resources.get(typeName);
       const lifecycle = this.#lifecycles.get(typeName);
-      if (!resource || !lifecycle) throw new Error(`${typeName}: is no resource of this provider`);
+      if (!resource || !lifecycle) throw new Error(`${typeName} is not a resource of this provider`);
       const notices: Notice[] = [];
       const answer = await this.#configuration.notices.run(notices, () => work(resource, lifecycle));
       if (notices.length === 0) return answer;
@@ -245,67 +248,76 @@ export class ResourceCalls {
   }
 }
 
-/** The name of the resource whose object is replaced; undefined where none is. */
+/** Returns the name of the resource whose object is replaced. Undefined if no object is replaced. */
 const replacedIn = (marked: Uint8Array | undefined): string | undefined =>
   marked?.length ? (parsed(marked) as { readonly replaces?: string }).replaces : undefined;
 
-const NOT_COMPLETED = "was made anew, but not completed; the next apply goes on";
+const NOT_COMPLETED = "was replaced, but the new object is incomplete; the next apply continues";
 
-const OLD_ONE_LEFT = "was made anew, but the old one could not be removed; the next apply tries again";
+const OLD_ONE_LEFT = "was replaced, but the old object could not be deleted; the next apply retries";
 
 const needsNewerTerraform = (name: string): Diagnostic =>
   errorAt(
     [name],
-    `${name} needs a newer version`,
-    `${name} is a write-only attribute: it needs ${versionText("writeOnly")}`,
+    `${name} requires a newer version`,
+    `${name} is a write-only attribute, which requires ${versionText("writeOnly")}`,
   );
 
 const upgraded = (resource: TerraformResource, raw: RawState | undefined): Row =>
   resource.upgraded((raw?.json?.length ? parsed(raw.json) : {}) as Row);
 
 /**
- * The objects that one plan is about. Terraform tells a provider no address of a resource, and removes and makes objects in
- * any order: of two resources with one object, each would lose what the other one does.
+ * The objects of one plan. Terraform passes no resource addresses to providers, and deletes and creates objects in
+ * any order. Two resources with one object would overwrite each other's changes.
  */
 class PlannedObjects {
-  /** Types and ids of what is in the state and stays. */
+  /** Types and ids of the objects that stay in the state. */
   readonly #staying = new Set<string>();
-  /** What the plan removes, by type and id and by {@link TerraformResource.objectKeys}. */
-  readonly #going = new Set<string>();
-  /** What the plan makes, by {@link TerraformResource.objectKeys}. */
-  readonly #coming = new Set<string>();
-  /** How many resources have no state yet. */
-  #made = 0;
+  /** The objects that the plan deletes, by type and id, and by {@link TerraformResource.objectKeys}. */
+  readonly #deleted = new Set<string>();
+  /** The objects that the plan creates, by {@link TerraformResource.objectKeys}. */
+  readonly #created = new Set<string>();
+  /** The number of resources without a state. */
+  #newCount = 0;
 
-  /** What a resource is called in errors about two that have one object. */
+  /** Returns the name of a resource for errors about two resources with one object. */
   nameOf({ typeName }: TerraformResource, prior: Row | undefined): string {
     if (prior) return `::${typeName}::${idIn(prior)}`;
-    this.#made += 1;
-    return `::${typeName}::new ${this.#made}`;
+    this.#newCount += 1;
+    return `::${typeName}::new ${this.#newCount}`;
   }
 
-  /** Takes note of an object that stays. @returns the error where another resource of the state has it too */
-  stays(resource: TerraformResource, prior: Row): Diagnostic | undefined {
+  /**
+   * Records an object that stays.
+   * @returns the error if another resource of the state has it too
+   */
+  keeps(resource: TerraformResource, prior: Row): Diagnostic | undefined {
     const object = objectOf(resource, prior);
-    const isTaken = this.#staying.has(object) || this.#going.has(object);
+    const isTaken = this.#staying.has(object) || this.#deleted.has(object);
     this.#staying.add(object);
     return isTaken ? alreadyManaged(object) : undefined;
   }
 
-  /** Takes note of an object that is removed. @returns the error where another resource has it, or declares it */
-  goes(resource: TerraformResource, prior: Row): Diagnostic | undefined {
+  /**
+   * Records an object that is deleted.
+   * @returns the error if another resource has it or declares it
+   */
+  deletes(resource: TerraformResource, prior: Row): Diagnostic | undefined {
     const object = objectOf(resource, prior);
     const keys = resource.objectKeys(prior);
-    for (const key of [object, ...keys]) this.#going.add(key);
+    for (const key of [object, ...keys]) this.#deleted.add(key);
     if (this.#staying.has(object)) return alreadyManaged(object);
-    return keys.some((key) => this.#coming.has(key)) ? notMoved(object) : undefined;
+    return keys.some((key) => this.#created.has(key)) ? notMoved(object) : undefined;
   }
 
-  /** Takes note of an object that is made. @returns the error where it is the one that the plan removes */
-  comes(resource: TerraformResource, planned: Row): Diagnostic | undefined {
+  /**
+   * Records an object that is created.
+   * @returns the error if the plan deletes the same object
+   */
+  creates(resource: TerraformResource, planned: Row): Diagnostic | undefined {
     const keys = resource.objectKeys(planned);
-    for (const key of keys) this.#coming.add(key);
-    return keys.some((key) => this.#going.has(key)) ? notMoved(`the ${resource.typeName}`) : undefined;
+    for (const key of keys) this.#created.add(key);
+    return keys.some((key) => this.#deleted.has(key)) ? notMoved(`the ${resource.typeName}`) : undefined;
   }
 }
 
@@ -315,12 +327,12 @@ const alreadyManaged = (object: string): Diagnostic =>
   errorAt(
     [],
     "Two resources with one object",
-    `${object} is in the state of another resource of this configuration too; remove one of the two from the state (a removed block with destroy = false, or the command state rm)`,
+    `${object} is in the state of two resources of this configuration; remove one of the two from the state (with a removed block with destroy = false, or with the command state rm)`,
   );
 
 const notMoved = (object: string): Diagnostic =>
   errorAt(
     [],
-    "An object that is removed and declared",
-    `${object} is removed by this plan, and another resource declares the same object: say by a moved block that it is that resource's now, or apply the removal first`,
+    "An object is both deleted and declared",
+    `this plan deletes ${object}, but another resource declares the same object; add a moved block to that resource, or apply the deletion first`,
   );

@@ -4,22 +4,26 @@ import { Configuration, configurationSchema } from "./configuration.ts";
 import { type DataSource, dataSourceSchema, dataSourcesOf } from "./dataSources.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import { callFunction, functionSchemas } from "./providerFunctions.ts";
-import { ResourceCalls, resources, saying, type WithConfig } from "./resourceCalls.ts";
+import { ResourceCalls, resources, type WithConfig, withDiagnostics } from "./resourceCalls.ts";
 import { encoded, rowIn } from "./wireValues.ts";
 
-/** The session token, an ephemeral resource. */
+/** The type name of the session token, an ephemeral resource. */
 const TOKEN = "gatehouse_session_token";
-const TENANT = memberOf("tenant", "Id of the namespace. Left out: that of the provider.", STRING);
+const TENANT = memberOf(
+  "tenant",
+  "The ID of the namespace. Defaults to the namespace in the provider configuration.",
+  STRING,
+);
 
 let known: ReadonlyMap<string, DataSource> | undefined;
 
-/** All data sources. They are made when the first is asked for: most processes that Terraform starts need none. */
+/** Returns all data sources. They are created on first use, because most processes that Terraform starts need none. */
 function dataSources(): ReadonlyMap<string, DataSource> {
   known ??= new Map(dataSourcesOf([...resources.values()]).map((source) => [source.typeName, source]));
   return known;
 }
 
-/** The schemas of all that configurations may have. */
+/** Returns the schemas of all items that configurations can contain. */
 export const providerSchema = () => ({
   provider: configurationSchema(),
   resourceSchemas: Object.fromEntries(
@@ -34,14 +38,14 @@ export const providerSchema = () => ({
   functions: functionSchemas(),
   ephemeralResourceSchemas: {
     [TOKEN]: lookupSchema(
-      "The token of the credential's user for a namespace: whoever has it is that user, until it expires after days. It is in no state and no plan.",
+      "A session token of the credential's user for a namespace. A client with the token has the permissions of that user. The token expires after some days, and is not stored in state or plan.",
       [{ ...TENANT, computed: true }],
-      [{ ...TENANT, name: "token", description: "The token.", sensitive: true }],
+      [{ ...TENANT, name: "token", description: "The session token.", sensitive: true }],
     ),
   },
 });
 
-/** The provider as Terraform sees it: the methods of the service `Provider` in its plugin protocol. */
+/** The Terraform provider: the methods of the service `Provider` in Terraform's plugin protocol. */
 export class TerraformProvider {
   readonly #env: NodeJS.ProcessEnv;
   #configuration: Configuration;
@@ -53,7 +57,7 @@ export class TerraformProvider {
     this.#calls = new ResourceCalls(this.#configuration);
   }
 
-  /** The methods, by the names that they have in the protocol. */
+  /** Returns the methods, by their names in the protocol. */
   methods() {
     const ofResource =
       <Name extends "validate" | "upgrade" | "move" | "read" | "plan" | "apply" | "import">(name: Name) =>
@@ -89,7 +93,7 @@ export class TerraformProvider {
     };
   }
 
-  /** A provider that is attached to is configured anew by every command. */
+  /** Configures the provider. A provider that Terraform attaches to is configured again by every command. */
   #configure(row: Row): readonly Diagnostic[] {
     const configuration = new Configuration(this.#env, row);
     if (configuration.errors.length > 0) return configuration.errors;
@@ -100,21 +104,21 @@ export class TerraformProvider {
   }
 
   #readData({ typeName, config }: WithConfig): Promise<object> {
-    return saying("Could not be read", async () => {
+    return withDiagnostics("Could not be read", async () => {
       const source = dataSources().get(typeName);
-      if (!source) throw new Error(`${typeName}: is no data source of this provider`);
+      if (!source) throw new Error(`${typeName} is not a data source of this provider`);
       const answer = await source.read(() => this.#configuration.reading(), rowIn(config));
       return isDiagnostics(answer) ? { diagnostics: answer } : { state: encoded(answer) };
     });
   }
 
-  /** It is opened at plan and at apply: each time the token of the session that the provider has anyway. */
+  /** Opens the session token, at plan and at apply. Both times it is the token of the provider's own session. */
   #openToken({ typeName, config }: WithConfig): Promise<object> {
-    return saying("No session token", async () => {
-      if (typeName !== TOKEN) throw new Error(`${typeName}: is no ephemeral resource of this provider`);
-      const { tenant: named } = valuesOf([TENANT], rowIn(config));
+    return withDiagnostics("No session token", async () => {
+      if (typeName !== TOKEN) throw new Error(`${typeName} is not an ephemeral resource of this provider`);
+      const { tenant: requested } = valuesOf([TENANT], rowIn(config));
       const service = this.#configuration.service();
-      const { tenant, client } = await service.tenant(named as string | undefined);
+      const { tenant, client } = await service.tenant(requested as string | undefined);
       return { result: encoded({ tenant, token: await client.sessionToken() }) };
     });
   }

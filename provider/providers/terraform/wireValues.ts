@@ -10,22 +10,22 @@ export interface WireValue {
 
 const NOT_KNOWN = new ExtData(0, new Uint8Array());
 
-/** The value in a message; undefined where there is none. */
+/** Decodes the value in a message. Undefined if there is none. */
 export function decoded(value: WireValue | undefined): unknown {
   if (value?.msgpack?.length) return known(decode(value.msgpack, { useBigInt64: true }));
   return value?.json?.length ? parsed(value.json) : undefined;
 }
 
-/** An object in a message; undefined for null, or where there is none. */
+/** Decodes the object in a message. Undefined for null or a missing value. */
 export const decodedRow = (value: WireValue | undefined): Row | undefined =>
   (decoded(value) as Row | null | undefined) ?? undefined;
 
-/** An object in a message, without anything where there is none. */
+/** Decodes the object in a message. Empty if there is none. */
 export const rowIn = (value: WireValue | undefined): Row => decodedRow(value) ?? {};
 
 /**
- * JSON with numbers kept that JavaScript would round: those are texts.
- * @throws Error where it is no JSON
+ * Parses JSON. Numbers that JavaScript would round become strings.
+ * @throws Error if the text is not JSON
  */
 export function parsed(json: Uint8Array): unknown {
   return JSON.parse(Buffer.from(json).toString("utf8"), ((
@@ -38,10 +38,10 @@ export function parsed(json: Uint8Array): unknown {
       : value) as (key: string, value: unknown) => unknown);
 }
 
-/** A value as a message has it; undefined is null. */
+/** Encodes a value for a message. Undefined becomes null. */
 export const encoded = (value: unknown): WireValue => ({ msgpack: encode(unmarked(value) ?? null) });
 
-/** Whatever kind of unknown Terraform sends is the mark; integers that fit are plain numbers. */
+/** Converts each kind of unknown value to the mark, and integers in the safe range to numbers. */
 function known(value: unknown): unknown {
   if (value instanceof ExtData) return UNKNOWN;
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
@@ -51,8 +51,8 @@ function known(value: unknown): unknown {
 
 function unmarked(value: unknown): unknown {
   if (value === UNKNOWN) return NOT_KNOWN;
-  // As text, Terraform reads a number with the precision that it has in its state: other forms are equal, and yet count
-  // as a change to plan -refresh-only -detailed-exitcode.
+  // Terraform reads a string with the same precision as the number in its state. Other forms are equal, but count as
+  // a change in plan -refresh-only -detailed-exitcode.
   if (typeof value === "number") return String(value);
   if (Array.isArray(value)) return value.map(unmarked);
   return isObject(value) ? each(value, unmarked) : value;
