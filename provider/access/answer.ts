@@ -183,7 +183,9 @@ function cell(text: string): string {
 export interface AccessGrant {
   /** Fingerprint of the key. */
   readonly key: string;
+  /** The login names with which the key opens a session. */
   readonly logins: readonly string[];
+  /** The client addresses from which the key opens a session. */
   readonly addresses: readonly string[];
   /** Id of the rule that allows the access; null if no rule matches, since the default is to allow. */
   readonly rule: string | null;

@@ -118,7 +118,7 @@ async function drift(io: Io, folder: string, flags: Flags): Promise<Outcome> {
         own: ownResources(resources, connection.client.url),
         ...(await managedOrExcepted(io, folder, flags, plan.stack, connection)),
       });
-    const found = await withConnection(io, settings, find);
+    const found = await withConnection(io, settings, find, "terraform");
     const policyTests = () => runPolicyTests(io, folder, flags, settings);
     return outcomeOf({ found }, (await hasPolicyTests(folder, flags)) ? policyTests : undefined);
   }

@@ -118,12 +118,17 @@ async function review(io: Io, folder: string, flags: Flags): Promise<Outcome> {
     const { reviewPlan } = await import("../review/reviewPlan.ts");
     const { protect, soonDays } = flags;
     const options: ReviewOptions = { ...planned, logins, addresses, protect, soonDays };
-    const reviewed = await withConnection(onService, configuration, async (connection) => {
-      const { ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
-      const others = await otherResources(onService, folder, flags, connection);
-      const elsewhere = { managed: new ManagedObjects(others), exceptions: await readExceptions(folder) };
-      return reviewPlan(connection, plan, { ...options, elsewhere });
-    });
+    const reviewed = await withConnection(
+      onService,
+      configuration,
+      async (connection) => {
+        const { ManagedObjects, readExceptions } = await import("../estate/coverage.ts");
+        const others = await otherResources(onService, folder, flags, connection);
+        const elsewhere = { managed: new ManagedObjects(others), exceptions: await readExceptions(folder) };
+        return reviewPlan(connection, plan, { ...options, elsewhere });
+      },
+      flags.terraform === undefined ? "pulumi" : "terraform",
+    );
     await writeReports(io, reviewed, flags);
     const { objections } = await import("../review/report/sections.ts");
     const isBlocked = objections(reviewed.review, flags).length > 0;

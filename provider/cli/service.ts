@@ -8,7 +8,7 @@ import {
   StackSelectionError,
 } from "../engine/index.ts";
 import type { OwnResource } from "../estate/coverage.ts";
-import type { Connection, Home } from "../service/connection.ts";
+import type { Connection, FrontEnd, Home } from "../service/connection.ts";
 import { printable } from "../words.ts";
 import { collect, type StackFlags, stackOptionsOf } from "./flags.ts";
 import type { Io } from "./outcome.ts";
@@ -23,10 +23,12 @@ export async function withConnection<T>(
   io: Io,
   configuration: ReadonlyMap<string, string>,
   work: (connection: Connection) => Promise<T>,
+  frontEnd?: FrontEnd,
 ): Promise<T> {
   // Loaded here, since other commands need no client, which would slow their start.
   const { newConnection } = await import("../service/newConnection.ts");
-  const connection = newConnection((key) => configuration.get(key), { tell: printerOf(io) }, io.env);
+  const lookup = (key: string) => configuration.get(key);
+  const connection = newConnection(lookup, { tell: printerOf(io) }, io.env, frontEnd);
   try {
     return await withReleaseNote(io, connection, () => work(connection));
   } finally {

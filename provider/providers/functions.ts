@@ -1,7 +1,8 @@
 import { camelKey, GatehouseError } from "@gatehouse-access/sdk";
 import { issueText, operations, tenantId } from "@gatehouse-access/sdk/contract";
 import { z } from "zod";
-import type { Schema } from "../resources/definition.ts";
+import { jsonSchema, readOnlyText, type Schema } from "../resources/definition.ts";
+import { definitions } from "../resources/index.ts";
 import type { Connection } from "../service/connection.ts";
 import {
   apiKeysOf,
@@ -26,7 +27,14 @@ export interface PluginFunction {
    * The result: either the fields of a service object, directly or in one property, or an object that a schema file
    * of the package describes.
    */
-  readonly result: { readonly property?: string; readonly schema: z.ZodType } | { readonly file: string };
+  readonly result:
+    | {
+        readonly property?: string;
+        readonly schema: z.ZodType;
+        /** Names of resources whose fields have the same names and meanings, and describe the result. */
+        readonly describedBy?: readonly string[];
+      }
+    | { readonly file: string };
   run(service: Connection, args: Values): Promise<Values>;
 }
 
@@ -59,7 +67,11 @@ export const functions: readonly PluginFunction[] = [
         .optional()
         .describe("Only devices that reported within two minutes (`true`), or only the others (`false`)."),
     }),
-    result: { property: "devices", schema: operations.getDevices.success.body },
+    result: {
+      property: "devices",
+      schema: operations.getDevices.success.body,
+      describedBy: ["Device", "DeviceTags"],
+    },
     run: async (service, args) => ({ devices: await devicesOf(service, args) }),
   }),
   define({
@@ -67,7 +79,7 @@ export const functions: readonly PluginFunction[] = [
     description:
       "A namespace with its members, selected by ID or by name. Defaults to the namespace in the provider configuration.",
     args: z.strictObject({ tenant, name: text.optional().describe("The name of the namespace.") }),
-    result: { schema: namespace },
+    result: { schema: namespace, describedBy: ["Namespace"] },
     run: async (service, args) => ({ ...(await namespaceOf(service, args)) }),
   }),
   define({
@@ -82,21 +94,29 @@ export const functions: readonly PluginFunction[] = [
     description:
       "The public keys of a namespace, oldest first. `data` is the OpenSSH line in the form that `PublicKey` accepts.",
     args: ofNamespace,
-    result: { property: "publicKeys", schema: operations.getPublicKeys.success.body },
+    result: {
+      property: "publicKeys",
+      schema: operations.getPublicKeys.success.body,
+      describedBy: ["PublicKey"],
+    },
     run: async (service, args) => ({ publicKeys: await publicKeysOf(service, args) }),
   }),
   define({
     name: "getFirewallRules",
     description: "The firewall rules of a namespace, lowest priority first.",
     args: ofNamespace,
-    result: { property: "firewallRules", schema: operations.getFirewallRules.success.body },
+    result: {
+      property: "firewallRules",
+      schema: operations.getFirewallRules.success.body,
+      describedBy: ["FirewallRule"],
+    },
     run: async (service, args) => ({ firewallRules: await firewallRulesOf(service, args) }),
   }),
   define({
     name: "getApiKeys",
     description: "The API keys of a namespace, without their secrets.",
     args: ofNamespace,
-    result: { property: "apiKeys", schema: operations.listApiKeys.success.body },
+    result: { property: "apiKeys", schema: operations.listApiKeys.success.body, describedBy: ["ApiKey"] },
     run: async (service, args) => ({ apiKeys: await apiKeysOf(service, args) }),
   }),
   define({
@@ -179,18 +199,83 @@ export async function callFunction(
 }
 
 /**
- * Returns the schema of a function's result, which is an object.
+ * Returns the schema of a function's result, which is an object. Each of its members has a description.
  * @param schemaFile returns the JSON Schema in a file of the package
  */
-export function resultSchema(result: PluginFunction["result"], schemaFile: (file: string) => Schema): Schema {
-  if ("file" in result) return schemaFile(result.file);
-  const answered = inCamelCase(
-    z.toJSONSchema(result.schema, { io: "output", unrepresentable: "any" }) as Schema,
-  );
-  const { property } = result;
-  if (property === undefined) return answered;
-  return { type: "object", properties: { [property]: answered }, required: [property] };
+export function resultSchema(
+  { result, description }: Pick<PluginFunction, "result" | "description">,
+  schemaFile: (file: string) => Schema,
+): Schema {
+  if ("file" in result) {
+    const schema = schemaFile(result.file);
+    return withDescriptions(schema, {}, schema.definitions);
+  }
+  const { property, schema, describedBy = [] } = result;
+  const wire = inCamelCase(z.toJSONSchema(schema, { io: "output", unrepresentable: "any" }) as Schema);
+  const fields = fieldsOf(describedBy);
+  const answer = withDescriptions(wire, fields);
+  if (property === undefined) return answer;
+  return { type: "object", properties: { [property]: { ...answer, description } }, required: [property] };
 }
+
+/** Returns the schemas of the fields of resources, by name. The first resource with a field takes precedence. */
+function fieldsOf(names: readonly string[]): NonNullable<Schema["properties"]> {
+  const all = names
+    .toReversed()
+    .flatMap((name) => definitions.filter((definition) => definition.name === name));
+  const entries = all.flatMap(({ inputs, outputs }) =>
+    Object.entries({ ...inputs, ...outputs }).map(([name, { schema, description }]) => [
+      name,
+      { ...jsonSchema(schema), description },
+    ]),
+  );
+  return Object.fromEntries(entries);
+}
+
+/**
+ * Returns a schema in which each member of an object has a description: the one of the field with the same name, its
+ * own, or the one of its type.
+ */
+function withDescriptions(
+  schema: Schema,
+  fields: NonNullable<Schema["properties"]>,
+  types: Schema["definitions"] = {},
+): Schema {
+  const typeOf = ({ $ref }: Schema) => types[$ref?.split("/").at(-1) ?? ""];
+  const described = (name: string, member: Schema): Schema => {
+    const field = fields[name];
+    const items = member.items ?? {};
+    const text =
+      (field?.description && readOnlyText(field.description)) ??
+      member.description ??
+      typeOf(member)?.description ??
+      items.description ??
+      typeOf(items)?.description;
+    return {
+      ...withDescriptions(member, nestedFields(field), types),
+      ...(text && { description: /[.?!]$/.test(text) ? text : `${text}.` }),
+    };
+  };
+  const { properties, items, anyOf, definitions: named } = schema;
+  const all = (members: NonNullable<Schema["properties"]>, of: (name: string, member: Schema) => Schema) =>
+    Object.fromEntries(Object.entries(members).map(([name, member]) => [name, of(name, member)]));
+  return {
+    ...schema,
+    ...(properties && { properties: all(properties, described) }),
+    ...(items && { items: withDescriptions(items, fields, types) }),
+    ...(anyOf && { anyOf: anyOf.map((form) => withDescriptions(form, fields, types)) }),
+    ...(named && { definitions: all(named, (_, type) => withDescriptions(type, {}, types)) }),
+  };
+}
+
+/** Returns the members of a field's schema, of all its forms. */
+const nestedFields = (field: Schema | undefined): NonNullable<Schema["properties"]> =>
+  Object.assign(
+    {},
+    ...(field?.anyOf ?? []).map(nestedFields),
+    field?.items && nestedFields(field.items),
+    field?.properties,
+  );
 
 /** Converts the schema of a wire value to the client's camel case names. */
 function inCamelCase(schema: Schema): Schema {

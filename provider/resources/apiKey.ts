@@ -66,7 +66,7 @@ const inputs = {
     default: 0,
   }),
   keepers: optional(z.record(z.string(), z.string()), {
-    description: "Arbitrary values. Changing any of them replaces the key.",
+    description: "Arbitrary values that trigger a rotation: a change of any value creates a new key.",
     replaces: true,
     default: {},
   }),

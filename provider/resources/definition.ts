@@ -435,6 +435,16 @@ export function filterState({
   return hostname || tags === undefined ? { hostname: hostname ?? "" } : { tags: [...tags].sort() };
 }
 
+/** The first words of sentences about setting a value. */
+const ABOUT_SETTING = /^(Must|Defaults|Changing|Use|By default|Recorded)\b/;
+
+/** Returns a field's description without the sentences about setting the field, for read-only values. */
+export const readOnlyText = (description: string): string =>
+  description
+    .split(/(?<=\.)\s+(?=[A-Z])/)
+    .filter((sentence) => !ABOUT_SETTING.test(sentence))
+    .join(" ");
+
 /** The subset of JSON Schema that the fields of resources and functions use. */
 export interface Schema {
   readonly type?: string;

@@ -36,7 +36,7 @@ export const device = defineResource({
     }),
     status: optional(status, {
       description:
-        "The status of the device. Must be `accepted` or `rejected`. An accepted device cannot be rejected. Defaults to the current status.",
+        "The status of the device. Must be `accepted` or `rejected`, and cannot change from `accepted` to `rejected`. Defaults to the current status.",
     }),
     onDestroy: optional(z.enum(["keep", "remove"]), {
       description: "The action on the device when the resource is destroyed. Must be `keep` or `remove`.",

@@ -26,7 +26,7 @@ export const member = defineResource({
     tenant: tenantInput,
     email: required(email, {
       description:
-        "The e-mail address of the user's account. If the user changes the address later, both the old and the new address are valid values.",
+        "The e-mail address of the user's account. Must be the address at the time of creation or the current address of the user.",
       replaces: true,
       canonical: (address) => address.toLowerCase(),
       // The user changed the address, and the program uses the new one. The user is the same.

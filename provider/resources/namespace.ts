@@ -35,23 +35,23 @@ const settings = z.strictObject({
     "Whether devices must prove possession of their private key when they enroll and report. Must be `optional` or `required`.",
   ),
   sessionMaxMinutes: wireSettings.session_max_minutes.describe(
-    "The maximum duration of a session, in minutes. Set to `0` for no limit.",
+    "The maximum duration of a session, in minutes. `0` means no limit.",
   ),
   sessionIdleMinutes: wireSettings.session_idle_minutes.describe(
-    "The number of minutes without input or output after which a session ends. Set to `0` for no limit.",
+    "The number of minutes without input or output after which a session ends. `0` means no limit.",
   ),
   sessionRecordMode: wireSettings.session_record_mode.describe(
     "The sessions to record. Must be `all` (all shells and commands), `default` (all shells and commands except file transfers) or `terminals` (terminals only).",
   ),
   sessionRecordMegabytes: wireSettings.session_record_megabytes.describe(
-    "The maximum size of the recording of a session, in MiB. Set to `0` for the limit of the server.",
+    "The maximum size of the recording of a session, in MiB. `0` means the limit of the server.",
   ),
   sshForwarding: z
     .array(forwardingRule)
     .max(namespaces.FORWARDING_RULES_MAX)
     .optional()
     .describe(
-      "The rules for SSH port forwarding through devices. Each rule allows the logins that match `login` to connect to the targets that match `target`. An empty list disables forwarding.",
+      "The rules for SSH port forwarding through devices. Each rule allows the logins that match `login` to connect to the targets that match `target`. Defaults to an empty list, which disables forwarding.",
     ),
 });
 

@@ -3,6 +3,7 @@ import {
   jsonSchema,
   type OutputField,
   type ResourceDefinition,
+  readOnlyText,
 } from "../resources/definition.ts";
 import {
   describedInTerraform,
@@ -43,13 +44,44 @@ export function attributesOf(definition: ResourceDefinition): readonly Attribute
   const all: Attribute[] = [
     { ...memberOf("id", `The ID of the resource: \`${id.text}\`${note}.`, STRING), role: "id" },
     ...Object.entries(inputs).map(([property, field]): Attribute => {
-      const { description, required, transient } = field;
-      const member = memberOf(property, description, typeOf(jsonSchema(field.schema)), required);
+      const { description, required, transient, default: fallback, replaces } = field;
+      const type = withDefaults(typeOf(jsonSchema(field.schema)), fallback);
+      const text = `${description}${defaultText(fallback)}${replaces ? REPLACES : ""}`;
+      const member = memberOf(property, text, type, required);
       return { ...member, role: transient ? "instruction" : "input", field };
     }),
     ...Object.entries(outputs).flatMap(([property, field]) => outputAttributes(property, field)),
   ];
   return all.map((attribute) => withTerms(definition, attribute));
+}
+
+/** The note on an input whose change replaces the object. */
+const REPLACES = " Changing this forces a new resource to be created.";
+
+/** Returns the note on a default. Objects have none: their members have notes of their own. */
+const defaultText = (value: unknown): string =>
+  ["string", "number", "boolean"].includes(typeof value)
+    ? ` Defaults to \`${value === "" ? '""' : value}\`.`
+    : "";
+
+/** Returns a type whose members have notes on their defaults. */
+function withDefaults(type: Type, fallback: unknown): Type {
+  if (type.kind !== "object" || typeof fallback !== "object" || fallback === null) return type;
+  const values = fallback as Readonly<Record<string, unknown>>;
+  const members = type.members.map((member) => ({
+    ...member,
+    description: `${member.description}${defaultText(values[member.property])}`,
+  }));
+  return { ...type, members };
+}
+
+/** Returns a member whose description, and all nested descriptions, are read-only texts. */
+export function readOnly<M extends Member>(member: M): M {
+  const readOnlyType = (type: Type): Type => {
+    if (type.kind === "object") return { ...type, members: type.members.map((inner) => readOnly(inner)) };
+    return "of" in type ? { ...type, of: readOnlyType(type.of) } : type;
+  };
+  return { ...member, description: readOnlyText(member.description), type: readOnlyType(member.type) };
 }
 
 /** Returns a member whose description, and all nested descriptions, use Terraform's terms. */

@@ -32,7 +32,7 @@ const shape = {
   name: z.string(),
   expires_in: z.int().describe("Expiry of the key as a Unix second; -1: never"),
   created_at: dateTime,
-  updated_at: dateTime,
+  updated_at: dateTime.describe("The time of the last change of the key"),
   revision,
   declared_by: declaredBy,
 };

@@ -89,13 +89,13 @@ export const namespaceBilling = model(
   "NamespaceBilling",
   "The subscription data of a namespace",
   z.object({
-    active: z.boolean(),
-    status: z.enum(SUBSCRIPTION_STATUSES),
-    customer_id: z.string(),
+    active: z.boolean().describe("Whether the subscription is active"),
+    status: z.enum(SUBSCRIPTION_STATUSES).describe("The status of the subscription"),
+    customer_id: z.string().describe("The ID of the customer at the payment gateway"),
     subscription_id: z.string().describe("Empty without a subscription"),
     current_period_end: z.int().describe("Unix second; 0 without a subscription"),
-    created_at: dateTime,
-    updated_at: dateTime,
+    created_at: dateTime.describe("The time when the customer was created"),
+    updated_at: dateTime.describe("The time of the last change of the subscription"),
   }),
 );
 

@@ -39,7 +39,9 @@ export const device = model(
   z.object({
     uid,
     name: z.string(),
-    identity: z.object({ mac: z.string() }),
+    identity: z
+      .object({ mac: z.string().describe("The MAC address of the device") })
+      .describe("The identity of the device"),
     info: deviceInfo,
     public_key: z
       .string()
@@ -49,13 +51,18 @@ export const device = model(
     online: z.boolean(),
     namespace: z.string().describe("Namespace name"),
     status: z.enum(DEVICE_STATUSES),
-    status_update_at: dateTime,
+    status_update_at: dateTime.describe("The time of the last change of the status"),
     status_updated_at: dateTime.describe("The same as status_update_at, in the spelling of older clients"),
     created_at: dateTime,
-    remote_addr: z.string(),
-    position: z.object({ latitude: z.number(), longitude: z.number() }),
+    remote_addr: z.string().describe("The IP address from which the agent last reported"),
+    position: z
+      .object({
+        latitude: z.number().describe("The latitude in degrees"),
+        longitude: z.number().describe("The longitude in degrees"),
+      })
+      .describe("The geographic position of the device"),
     tags: z.array(z.string()),
-    public_url: z.boolean(),
+    public_url: z.boolean().describe("Whether the device has a public URL"),
     acceptable: z.boolean().describe("The device may be accepted now"),
     revision,
     tags_revision: revision.describe("Revision of the device's tags, which are declared separately"),

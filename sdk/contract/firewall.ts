@@ -31,7 +31,7 @@ export const firewallRule = model(
   "FirewallRule",
   "Allows or denies logins to devices. Of the matching rules, the rule with the highest priority decides",
   z.object({
-    id: ruleId,
+    id: ruleId.describe("The ID of the rule"),
     tenant_id: tenantId,
     action,
     active: z.boolean(),

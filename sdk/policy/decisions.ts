@@ -30,6 +30,7 @@ export interface AccessPolicy {
 
 /** The login names and client addresses for which a policy is evaluated. */
 export interface AccessDomain {
+  /** The evaluated login names. */
   readonly logins: readonly string[];
   /** Addresses as text, IPv4 in dotted form. */
   readonly addresses: readonly string[];
@@ -45,7 +46,9 @@ export interface AccessQuestion {
 
 /** A selection of devices: by name pattern or by tags. */
 export interface DeviceFilter {
+  /** The RE2 pattern that matches the device name. The pattern is not anchored. */
   readonly hostname?: string;
+  /** The tags, of which a device must have at least one. */
   readonly tags?: readonly string[];
 }
 
@@ -58,7 +61,9 @@ export interface KeyRule {
 
 /** The fields of a device that decide which keys it admits. */
 export interface DeviceFacts {
+  /** The name of the device. */
   readonly name: string;
+  /** The tags of the device. */
   readonly tags: readonly string[];
 }
 
@@ -82,6 +87,7 @@ export function keyAdmits(key: KeyRule, device: DeviceFacts, login: string): boo
 
 /** The fields of a firewall rule that decide logins. */
 export interface FirewallRuleFacts {
+  /** The action for connections that match the rule. */
   readonly action: "allow" | "deny";
   /** An inactive rule is skipped. */
   readonly active: boolean;

@@ -144,7 +144,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     const { code, stderr } = await gate(["up", "--yes"], policy);
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /FirewallRule "rule": tenant: the user is in 2 namespaces;.*GATEHOUSE_TENANT.*one \(.*two \(/,
+      /FirewallRule "rule": tenant: the user is a member of 2 namespaces;.*GATEHOUSE_TENANT.*one \(.*two \(/,
     );
     expect([...(await namespaces("citizen")).keys()].sort()).toEqual(["one", "two"]);
     // A program whose resources all name theirs needs none.
@@ -199,7 +199,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     const { code, stderr } = await gate(["up", "--yes"], policy, env);
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /FirewallRule "rule": tenant: the user is in no namespace yet; gatehouse up --create-namespace/,
+      /FirewallRule "rule": tenant: the user is not a member of any namespace; create one with gatehouse up --create-namespace/,
     );
     expect((await namespaces("newcomer")).size).toBe(0);
     const made = await gate([...UP, "--create-namespace", "fleet"], policy, env);
@@ -231,7 +231,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       (error: unknown) => error,
     );
     expect(JSON.stringify((refused as UpdateFailedError).result.diagnostics)).toMatch(
-      /the user is in 2 namespaces.*GATEHOUSE_TENANT.*gatehouse:tenant.*home \(.*later \(/,
+      /the user is a member of 2 namespaces.*GATEHOUSE_TENANT.*gatehouse:tenant.*home \(.*later \(/,
     );
     const { code, stdout } = await gate(UP, { rule: rule(1), another: rule(2) });
     expect(code).toBe(0);

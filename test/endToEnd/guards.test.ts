@@ -165,7 +165,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     const impostor = await fleet.enrollPending("vault-01");
     const policy = { vault: tags("vault-01", "vault"), bob: key("bob", { tags: ["vault"] }) };
     const first = await text(stack, ["up", "--yes", "--skip-preview"], policy);
-    expect(first.text).toContain('DeviceTags "vault": "vault-01" means a device that nobody has accepted');
+    expect(first.text).toContain('DeviceTags "vault": "vault-01" matches a device that is not accepted yet');
     const real = await fleet.enroll("vault-01");
     expect(await drift(stack, policy)).toMatchObject({ code: 2, drifted: [{ name: "vault" }] });
     await stack.result(["up", "--refresh", "--yes", "--skip-preview"], policyEnv(policy));
@@ -201,7 +201,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
   it("what the service would refuse blocks preview and review", async () => {
     const stack = newStack();
     await createKey(fleet.client, "bob");
-    const exists = /PublicKey "bob": PublicKey.adopt: .* exists already/;
+    const exists = /PublicKey "bob": PublicKey.adopt: .* already exists/;
     const cases: readonly (readonly [Policy, readonly RegExp[]])[] = [
       [
         {
@@ -213,7 +213,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         [
           /no device "web-99"/,
           /the namespace .* has no tag "lab"/,
-          /Namespace "admin": .* exists already/,
+          /Namespace "admin": .* already exists/,
           exists,
         ],
       ],

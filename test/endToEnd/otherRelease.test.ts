@@ -5,7 +5,7 @@ import { PolicyProgram } from "../support/policyProgram.ts";
 import { type RecordedService, startRecordedService } from "../support/recordedService.ts";
 
 const SAID =
-  /the service is 0\.27, this release knows 0\.19: devices are sorted and filtered by other fields/g;
+  /the service has version 0\.27, but this provider supports 0\.19: in that release, devices are sorted and filtered by other fields/g;
 
 let service: RecordedService;
 let env: Record<string, string>;

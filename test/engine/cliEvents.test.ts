@@ -196,7 +196,7 @@ const notice = (name: string, id: string): EngineEvent => ({
   sequence: 0,
   timestamp: 0,
   diagnosticEvent: {
-    message: `Thing "${name}": took over ${id}, which was there already\n`,
+    message: `Thing "${name}": adopted the existing object ${id}\n`,
     color: "never",
     severity: "info",
   },
@@ -274,7 +274,7 @@ describe("resources of the plugin", () => {
         ...{ sequence: 0, timestamp: 0 },
         [op]: { metadata: { op: "create", urn: key.urn, type: KEY, provider: "", new: key } },
       }) as unknown as EngineEvent;
-    const notice = log('PublicKey "ana": took over id-ana, which was there already', key.urn);
+    const notice = log('PublicKey "ana": adopted the existing object id-ana', key.urn);
     const steps = stepsOf([told("resourcePreEvent"), notice, told("resOutputsEvent")], false, "up");
     expect(steps).toMatchObject([{ op: "import", name: "ana" }]);
   });

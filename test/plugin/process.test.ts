@@ -74,7 +74,10 @@ it("shows its messages by the engine, and ends with it", { tags: ["long"] }, asy
     });
   }
   await expect.poll(() => engine.messages).toHaveLength(1);
-  expect(engine.messages[0]).toMatchObject({ urn, message: expect.stringContaining("took over") });
+  expect(engine.messages[0]).toMatchObject({
+    urn,
+    message: expect.stringContaining("adopted the existing object"),
+  });
   client.close();
   engine.stop();
   const [code] = await once(child, "close");

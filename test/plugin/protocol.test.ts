@@ -201,14 +201,14 @@ describe("the settings of an instance", () => {
     [
       "an unknown one",
       { uri: "x" },
-      /^uri: is not a setting; settings are url, caFile, tenant, retryTimeout, apiKey/,
+      /^uri: is not a setting of the provider; valid settings: url, caFile, tenant, retryTimeout, apiKey/,
     ],
     ["an address that is none", { url: "nowhere" }, /^url: must be an address/],
     ["an address of a file", { url: "file:///etc" }, /^url: must be an address/],
     ["a namespace that is none", { tenant: "prod" }, /^GATEHOUSE_TENANT: must be a lower-case uuid/],
     ["two credentials", { token: "a", apiKey: "b" }, /GATEHOUSE_API_KEY/],
     ["a half credential", { username: "ana" }, /GATEHOUSE_PASSWORD/],
-    ["no text", { url: 3 }, /^url: must be a text/],
+    ["no text", { url: 3 }, /^url: must be a string/],
   ])("are refused: %s", async (_title, given, reason) => {
     const { failures } = await checkInstance(await start({}), OWN, given);
     expect(failures).toEqual([expect.stringMatching(reason)]);
@@ -246,7 +246,7 @@ describe("the settings of an instance", () => {
     for (const env of [elsewhere, credential]) {
       const refused = invoke(await configured(env, { url }, OWN), "gatehouse:index:getTags");
       await expect(refused).rejects.toMatchObject({
-        details: expect.stringMatching(/^credential: the provider is for http/),
+        details: expect.stringMatching(/^credential: cannot send the credential in the environment to http/),
       });
     }
     const own = { url, username: GATEHOUSE_USERNAME, password: secret(GATEHOUSE_PASSWORD) };
@@ -313,7 +313,7 @@ describe("check", () => {
   it("names the resources there are", async () => {
     await expect(check(await configured(), "Rule", {})).rejects.toMatchObject({
       details: expect.stringMatching(
-        /^gatehouse:index:Rule: is no resource; resources are gatehouse:index:Namespace, /,
+        /^gatehouse:index:Rule: not a resource of this provider; valid resources: gatehouse:index:Namespace, /,
       ),
     });
   });
@@ -429,7 +429,7 @@ describe("create", () => {
     await create(started, "FirewallRule", { ...rule, active: true, adopt: true });
     expect(started.told).toEqual([
       {
-        message: `FirewallRule "it": took over ${fleet.tenant}/${id}, which was there already`,
+        message: `FirewallRule "it": adopted the existing object ${fleet.tenant}/${id}`,
         urn: urn("FirewallRule"),
       },
     ]);
@@ -445,7 +445,7 @@ describe("create", () => {
     const inputs = { ...key, data, username: secret("^other$") };
     const refused = create(await configured(), "PublicKey", inputs);
     const { message } = (await refused.catch((error: unknown) => error)) as Error;
-    expect(message).toContain("username, which is secret");
+    expect(message).toContain("username (secret)");
     expect(message).not.toMatch(/hush|other\$/);
     await fleet.client.deletePublicKey({ params: { fingerprint } });
   });
@@ -545,7 +545,7 @@ describe("functions", () => {
       details: expect.stringMatching(/^getAccess\.devices: none matches none of/),
     });
     await expect(invoke(started, "gatehouse:index:getAll")).rejects.toMatchObject({
-      details: expect.stringContaining("functions are gatehouse:index:getDevices, "),
+      details: expect.stringContaining("valid functions: gatehouse:index:getDevices, "),
     });
   });
 });

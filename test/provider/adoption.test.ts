@@ -49,8 +49,8 @@ describe.each(adoptable.map((definition) => ({ type: definition.name, definition
         const declared = field ? { ...base, [field]: value } : base;
         await expect(second.up(program(declared))).rejects.toThrow(
           field
-            ? new RegExp(`${type}\\.adopt: .* exists already.* differs: ${field} is .*adopt: "overwrite"`)
-            : new RegExp(`${type}\\.adopt: .* exists already.*adopt: true`),
+            ? new RegExp(`${type}\\.adopt: .* already exists.* differs: ${field} is .*adopt: "overwrite"`)
+            : new RegExp(`${type}\\.adopt: .* already exists.*adopt: true`),
         );
         expect(await first.refresh()).toEqual([]);
       },

@@ -220,7 +220,7 @@ describe("rotation of an API key", () => {
     await harness.up(program("a"));
     await fleet.client.updateApiKey({ params: { key: "deploy" }, body: { name: "deploy-old" } });
     await fleet.client.createApiKey({ body: { name: "deploy", expiresAt: 30, role: "observer" } });
-    await expect(harness.up(program("b"))).rejects.toThrow(/the namespace has an API key "deploy" already/);
+    await expect(harness.up(program("b"))).rejects.toThrow(/the namespace already has an API key "deploy"/);
     expect(await names()).toEqual(["deploy", "deploy-old"]);
     await fleet.client.deleteApiKey({ params: { key: "deploy" } });
   });
@@ -246,7 +246,7 @@ describe("rotation of an API key", () => {
   it("of a name that another key has is refused, and says what to do", async () => {
     await fleet.client.createApiKey({ body: { name: "taken", expiresAt: 30, role: "observer" } });
     await expect(harness.up(key({ name: "taken" }))).rejects.toThrow(
-      /ApiKey\.name: the namespace has an API key "taken" already.*choose another name/,
+      /ApiKey\.name: the namespace already has an API key "taken".*choose another name/,
     );
     await fleet.client.deleteApiKey({ params: { key: "taken" } });
   });
@@ -266,7 +266,7 @@ it("refuses a secret from the program that another key has, before any request",
   const origin = { name: "ci", chosen: { key: "secret" }, replaced: undefined } as unknown as Origin;
   const create = (isTaken: boolean) =>
     apiKey.create(connectionTo(isTaken), { tenant: fleet.tenant, validDays: 30 }, origin);
-  await expect(create(true)).rejects.toThrow(/has this secret already/);
+  await expect(create(true)).rejects.toThrow(/already has this secret/);
   expect(sent).toEqual([]);
   await expect(create(false)).rejects.toThrow();
   expect(sent).toEqual(["secret"]);

@@ -69,7 +69,9 @@ it("an update of an object that somebody removed says how to make it again", asy
   await harness.up({ rule: rule(1) });
   const id = String(harness.state.get("rule")?.outputs.ruleId);
   await fleet.client.deleteFirewallRule({ params: { id } });
-  await expect(harness.up({ rule: rule(2) })).rejects.toThrow(/FirewallRule: .* is gone.*run with --refresh/);
+  await expect(harness.up({ rule: rule(2) })).rejects.toThrow(
+    /FirewallRule: .* no longer exists.*run with --refresh/,
+  );
   await harness.refresh();
   expect(await harness.up({ rule: rule(2) })).toEqual(["create rule"]);
 });

@@ -40,7 +40,7 @@ describe("login() and hostname()", () => {
   });
 
   it.each([[[]], [[""]]])("refuse %j", (given) => {
-    expect(() => login(...given)).toThrow(/login\(\): needs one name or more/);
+    expect(() => login(...given)).toThrow(/login\(\): needs at least one name/);
   });
 });
 
@@ -107,7 +107,7 @@ describe("cidr()", () => {
         const first = mixed(given, Array(8).fill(0), bits);
         const range = `${write(first)}/${bits}`;
         const isMapped = bits >= 96 && first.slice(0, 6).join() === "0,0,0,0,0,65535";
-        if (isMapped) return void expect(() => cidr(range)).toThrow(/give an IPv4 range/);
+        if (isMapped) return void expect(() => cidr(range)).toThrow(/use an IPv4 range/);
         const pattern = cidr(range);
         const members = new BlockList();
         members.addSubnet(write(first), bits, "ipv6");
@@ -127,13 +127,13 @@ describe("cidr()", () => {
 
   it("refuses IPv4 addresses in the form of IPv6, which the service writes as IPv4", () => {
     for (const range of ["::ffff:10.0.0.1", "::ffff:10.0.0.0/104"]) {
-      expect(() => cidr(range)).toThrow(/give an IPv4 range/);
+      expect(() => cidr(range)).toThrow(/use an IPv4 range/);
     }
   });
 
   it("refuses a range whose first address it is not", () => {
-    expect(() => cidr("2001:db8::1/32")).toThrow(/bits are set after the prefix/);
-    expect(() => cidr("10.0.0.1/8")).toThrow(/bits are set after the prefix/);
+    expect(() => cidr("2001:db8::1/32")).toThrow(/host bits set/);
+    expect(() => cidr("10.0.0.1/8")).toThrow(/host bits set/);
   });
 });
 
@@ -150,11 +150,11 @@ describe("sshKeyFile()", () => {
   });
 
   it.each([
-    ["", /must hold one public key, and has 0 lines/],
-    [`${sshKeyLine()}\n${sshKeyLine()}\n`, /must hold one public key, and has 2 lines/],
-    ["-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", /holds a private key/],
+    ["", /must contain exactly one public key, but has 0 lines/],
+    [`${sshKeyLine()}\n${sshKeyLine()}\n`, /must contain exactly one public key, but has 2 lines/],
+    ["-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", /contains a private key/],
     ["ssh-ed25519 AAAA", /must contain a complete ssh-ed25519 key/],
-    ["x".repeat(70_000), /is no file of a public key/],
+    ["x".repeat(70_000), /not a public key file/],
   ])("refuses a file with something else, naming it", (text, message) => {
     const file = fileOf(text);
     expect(() => sshKeyFile(file)).toThrow(message);

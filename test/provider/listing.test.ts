@@ -120,5 +120,7 @@ it("finds the API key of a state by its time and name, and refuses to choose bet
   const opened = { apiKeys: apiKeyListing(client) } as unknown as TenantClient;
   expect(await listed(opened, { ...made, name: "first" })).toBe(first);
   expect(await listed(opened, { ...made, name: "second" })).toBe(second);
-  await expect(listed(opened, { ...made, name: "renamed" })).rejects.toThrow(/made in the same millisecond/);
+  await expect(listed(opened, { ...made, name: "renamed" })).rejects.toThrow(
+    /created in the same millisecond/,
+  );
 });

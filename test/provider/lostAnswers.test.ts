@@ -199,7 +199,7 @@ describe("the answer of a creation is lost, and somebody else made an equal obje
     const args = { device: "tagged-by-hand", tag: "hand" };
     proxy.loseAnswer(isWrite);
     await expect(harness.up({ it: { type: "DeviceTagAttachment", args } })).rejects.toThrow(
-      /DeviceTagAttachment\.adopt: .* exists already/,
+      /DeviceTagAttachment\.adopt: .* already exists/,
     );
     expect(harness.state.size).toBe(0);
     expect((await world.client.getDevice({ params: { uid } })).tags).toEqual(["hand"]);
@@ -229,7 +229,7 @@ describe("ApiKey: the answer of its creation is lost, and the process died with 
   it("under a name of its own it is in the way, and the error says what to do", async () => {
     await die("ci-bot");
     await expect(harness.up(key("ci-bot"))).rejects.toThrow(
-      /ApiKey\.name: the namespace has an API key "ci-bot" already, and its secret cannot be read; remove it/,
+      /ApiKey\.name: the namespace already has an API key "ci-bot", and the secret of an existing key cannot be read; delete/,
     );
     expect(await names()).toEqual(["ci-bot"]);
   });

@@ -51,7 +51,8 @@ describe("a user who is no member of the namespace any more", () => {
   });
   afterEach(() => owner().deleteNamespace({ params: { tenant } }));
 
-  const refusal = /credential: its user is no member of the namespace .* make it one \(again\)/;
+  const refusal =
+    /credential: the user of the credential is not a member of the namespace .* add the user to the namespace/;
 
   it("is told so by a refresh, which takes nothing for deleted", async () => {
     await expect(harness.refresh()).rejects.toThrow(refusal);

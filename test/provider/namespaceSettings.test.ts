@@ -137,7 +137,9 @@ describe("new settings of a Namespace at a server of 0.19", () => {
   it.each(added)("%s: reports that the service ignored it", async (name) => {
     await harness.up(program());
     await expect(harness.up(program({ [name]: ALL[name] }))).rejects.toThrow(
-      new RegExp(`settings\\.${isTerraform ? terraformName(name) : name}: the service ignored this setting`),
+      new RegExp(
+        `settings\\.${isTerraform ? terraformName(name) : name}: the service does not support this setting`,
+      ),
     );
     expect(await harness.preview(program())).toEqual([]);
   });

@@ -86,7 +86,9 @@ describe.each(cases)("%s inputs", (name, definition) => {
     for (const [field] of required) {
       expect(reasons).toContainEqual(expect.stringMatching(`^${name}\\.${field}: is required`));
     }
-    expect(reasons).toContainEqual(expect.stringMatching(`^${name}\\.color: is not an input; inputs are `));
+    expect(reasons).toContainEqual(
+      expect.stringMatching(`^${name}\\.color: is not an input of this resource; valid inputs: `),
+    );
   });
 });
 

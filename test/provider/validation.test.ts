@@ -89,7 +89,7 @@ const RULES: readonly (readonly [string, Record<string, unknown>, RegExp])[] = [
   [
     "FirewallRule",
     { action: "deny", sourceIp: "^300\\." },
-    /^FirewallRule\.sourceIp: "\^300\\\\\." matches no IP address, so the rule would never deny a login$/,
+    /^FirewallRule\.sourceIp: "\^300\\\\\." matches no IP address, so the rule never denies a login$/,
   ],
   [
     "FirewallRule",

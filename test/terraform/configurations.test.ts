@@ -164,7 +164,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       "priority: ",
       "source_ip: ",
       "role: ",
-      "name: must not be empty; leave it out, or give null",
+      "name: must not be empty; omit it, or set null",
       "on main.tf.json line",
       "in resource.gatehouse_firewall_rule.one",
     ]) {
@@ -205,7 +205,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(renamed);
     const { code, output } = await root.run("apply", "-auto-approve");
     expect(code).toBe(1);
-    expect(output.match(/An object that is removed and declared/g)).toHaveLength(3);
+    expect(output.match(/An object is both deleted and declared/g)).toHaveLength(3);
     expect(await fleet.client.getNamespaces()).toHaveLength(2);
     const types = Object.keys(renamed.resource);
     root.write({ ...renamed, moved: types.map((type) => ({ from: `${type}.a`, to: `${type}.b` })) });
@@ -216,9 +216,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     const [found] = await fleet.client.getPublicKeys();
     root.write({ resource: twice, import: [{ to: "gatehouse_public_key.c", id: found?.fingerprint }] });
     const doubled = await root.run("apply", "-auto-approve");
-    expect(wordsIn(doubled.output)).toContain(
-      "is in the state of another resource of this configuration too",
-    );
+    expect(wordsIn(doubled.output)).toContain("is in the state of two resources of this configuration");
     root.write(renamed);
     await destroy();
     expect(await fleet.client.getNamespaces()).toHaveLength(1);
@@ -259,13 +257,11 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     const refused = await root.run("apply", "-auto-approve");
     expect(refused.code).toBe(1);
     const said = wordsIn(refused.output);
-    expect(said).toContain(`${fleet.tenant}/${made?.id} exists already`);
+    expect(said).toContain(`${fleet.tenant}/${made?.id} already exists`);
     expect(said).toContain("adopt = true");
     expect(await client.getFirewallRules()).toHaveLength(1);
     root.write(one("firewall_rule", rule({ adopt: true })));
-    expect(wordsIn(await root.apply())).toContain(
-      `took over ${fleet.tenant}/${made?.id}, which was there already`,
-    );
+    expect(wordsIn(await root.apply())).toContain(`adopted the existing object ${fleet.tenant}/${made?.id}`);
     expect(await root.changes()).toEqual([]);
     // Without the word nothing changes.
     root.write(one("firewall_rule", rule()));
@@ -288,7 +284,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(name(other));
     const refused = await root.run("apply", "-auto-approve");
     expect(refused.code).toBe(1);
-    expect(wordsIn(refused.output)).toContain("Device is there already");
+    expect(wordsIn(refused.output)).toContain("Device already exists");
     expect(wordsIn(refused.output)).toContain("name: is taken");
     root.write({
       resource: {
@@ -298,11 +294,11 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     });
     const { output } = await root.run("apply", "-auto-approve");
     const said = wordsIn(output);
-    expect(said).toMatch(/carries the tag DeviceTags; .* goes into depends_on/);
-    expect(said).toMatch(/role is "observer", declared "operator"; .* adopt = "overwrite" to change it/);
+    expect(said).toMatch(/has the tag DeviceTags; .* list that resource in depends_on/);
+    expect(said).toMatch(/role is "observer", declared "operator"; .* adopt = "overwrite" to update it/);
     const named = "forceDestroy: true of DeviceTags";
     root.write({ ...one("public_key", key()), import: [{ to: "gatehouse_public_key.one", id: named }] });
-    expect(wordsIn((await root.run("plan")).output)).toContain(`has none "${named}"; give its id`);
+    expect(wordsIn((await root.run("plan")).output)).toContain(`has no such object: "${named}"; use the id`);
     for (const uid of [taken, other]) await client.deleteDevice({ params: { uid } });
     const [member] = (await client.getNamespace({ params: { tenant: fleet.tenant } })).members.filter(
       ({ role }) => role === "observer",
@@ -337,7 +333,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     );
     other.write({ ...one("public_key", key()), import: [{ to: "gatehouse_public_key.one", id: "nobody" }] });
     const { output } = await other.run("plan");
-    expect(output).toContain('has none "nobody"');
+    expect(output).toContain('has no such object: "nobody"');
     await destroy();
   });
 
@@ -419,7 +415,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       );
     };
     root.write(one("api_key", { name: "pipeline", valid_days: 30 }));
-    expect((await root.run("plan")).output).toContain("key_wo: is required here");
+    expect((await root.run("plan")).output).toContain("key_wo: is required to create the resource");
     root.write(of(secrets[0], 1));
     await root.apply();
     expect(await root.changes()).toEqual([]);
@@ -453,7 +449,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     const { code, output } = await root.run("apply", "-auto-approve");
     expect(code).toBe(1);
     expect(output).toContain("(write-only attribute)");
-    expect(wordsIn(output)).toMatch(/key_wo: must be a UUID of version 4; make one by the command uuidgen/);
+    expect(wordsIn(output)).toMatch(/key_wo: must be a UUID of version 4; create one with the command uuidgen/);
     expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 
@@ -517,7 +513,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       grants: found?.fingerprint,
     });
     root.write({ output: { wrong: { value: ref('provider::gatehouse::cidr("10.0.0.1/8")') } } });
-    expect(wordsIn((await root.run("plan")).output)).toContain("bits are set after the prefix");
+    expect(wordsIn((await root.run("plan")).output)).toContain("host bits set");
     await fleet.client.deletePublicKey({ params: { fingerprint: found?.fingerprint ?? "" } });
   });
 });

@@ -136,7 +136,7 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
       const refused = await next.run("apply", "-auto-approve");
       expect(refused.code).toBe(1);
       expect(refused.output.replaceAll(/[│\s]+/g, " ")).toMatch(
-        /exists already, .* set adopt = true to take it over, or import it by this id/,
+        /already exists .* set adopt = true to adopt it, or import it by this id/,
       );
       next.write(adopting);
       await next.apply();
@@ -207,7 +207,7 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
     await fleet.client.deletePublicKey({ params: { fingerprint: first?.fingerprint ?? "" } });
     const failed = await root.run("apply", "plan");
     expect(failed.code).toBe(1);
-    expect(failed.output.replaceAll(/[│\s]+/g, " ")).toContain("is gone: somebody removed it");
+    expect(failed.output.replaceAll(/[│\s]+/g, " ")).toContain("no longer exists: it was deleted");
     expect(root.state().resources).toHaveLength(2);
     const changes = await root.changes();
     expect(changes).toHaveLength(1);

@@ -156,7 +156,7 @@ const importText = ({ name, id }: ResourceDefinition) =>
   `## Import\n\nImport an existing object by its ID:\n\n\`\`\`sh\n$ pulumi import ${OWN_PLUGIN}${name} example ${id.example}\n\`\`\``;
 
 function functionOf(called: PluginFunction, types: Types, schemaFile: SchemaSources["schemaFile"]): Json {
-  const { name, description, args, result } = called;
+  const { name, description, args } = called;
   const { properties = {} } = jsonSchema(args);
   return {
     description,
@@ -172,7 +172,7 @@ function functionOf(called: PluginFunction, types: Types, schemaFile: SchemaSour
         ]),
       ),
     },
-    outputs: { type: "object", ...types.membersOf(resultSchema(result, schemaFile), name) },
+    outputs: { type: "object", ...types.membersOf(resultSchema(called, schemaFile), name) },
   };
 }
 

@@ -3,7 +3,7 @@ import { selectObject } from "../../lifecycle/selectObject.ts";
 import { jsonSchema, type Schema } from "../../resources/definition.ts";
 import accessSchema from "../../schemas/access.schema.json" with { type: "json" };
 import type { Connection } from "../../service/connection.ts";
-import { lookupSchema } from "../../terraform/attributes.ts";
+import { lookupSchema, readOnly } from "../../terraform/attributes.ts";
 import {
   describedInTerraform,
   type Member,
@@ -52,14 +52,14 @@ export function dataSourcesOf(resources: readonly TerraformResource[]): DataSour
 
 /** Returns the data source of a function: `getDevices` becomes `gatehouse_devices`. */
 function ofFunction(called: PluginFunction): DataSource {
-  const { name, description, args, result } = called;
+  const { name, description, args } = called;
   const given = typeOf(jsonSchema(args));
-  const answered = typeOf(resultSchema(result, () => accessSchema as unknown as Schema));
+  const answered = typeOf(resultSchema(called, () => accessSchema as unknown as Schema));
   const results = answered.kind === "object" ? answered.members : [];
   const members = (given.kind === "object" ? given.members : []).map((arg) => withUniqueName(arg, results));
   return {
     typeName: typeNameOf({ name: name.replace(/^get/, "") }),
-    description,
+    description: describedInTerraform(description),
     args: members,
     results,
     async read(service, config) {
@@ -95,7 +95,7 @@ function ofResource(resource: TerraformResource): DataSource {
     args: [SELECTOR],
     results: attributes
       .filter(({ role }) => role === "id" || role === "input" || role === "output")
-      .map((member) => ({ ...member, required: false })),
+      .map((member) => ({ ...readOnly(member), required: false })),
     async read(service, config) {
       try {
         const found = await selectObject(definition, service(), String(config.selector));
