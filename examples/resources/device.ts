@@ -1,6 +1,6 @@
 import { Device } from "@gatehouse-access/provider";
 
-// By MAC address, since the name is what it changes.
+// Selected by MAC address because the resource changes the name.
 export const gate = new Device("gate", {
   device: "02:00:00:00:0a:01",
   name: "gate",

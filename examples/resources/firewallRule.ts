@@ -1,6 +1,6 @@
 import { cidr, FirewallRule, hostname } from "@gatehouse-access/provider";
 
-// Of the rules that match, the one with the highest priority decides; without any, access is allowed.
+// The matching rule with the highest priority applies. If no rule matches, access is allowed.
 export const office = new FirewallRule("office", {
   action: "allow",
   priority: 20,

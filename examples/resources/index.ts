@@ -1,4 +1,4 @@
-// One program of all examples; each file stands for itself.
+// A program with all examples. Each file is a separate example.
 import { ci } from "./apiKey";
 
 export * from "./device";
@@ -11,5 +11,5 @@ export * from "./namespace";
 export * from "./publicKey";
 export * from "./tag";
 
-/** Encrypted in the state, and shown by `pulumi stack output --show-secrets` only. */
+/** The secret is encrypted in the state. Print it with `pulumi stack output --show-secrets`. */
 export const ciKey = ci.key;

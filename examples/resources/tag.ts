@@ -1,4 +1,4 @@
 import { Tag } from "@gatehouse-access/provider";
 
-// Renamed here, it is renamed at once on every device and in every filter.
+// Changing the name renames the tag on all devices and in all filters.
 export const edge = new Tag("edge", { name: "edge" });

@@ -75,7 +75,7 @@ interface ReadObject extends Existing<Values> {
 }
 
 /**
- * Returns true for inputs that the object does not determine: instructions to the run, and omitted inputs without a
+ * Returns true for inputs that the object does not determine: instructions to the run, and optional inputs without a
  * default.
  */
 const isOpen = ({ transient, required, default: fallback }: InputField): boolean =>
@@ -227,7 +227,7 @@ export class ResourceLifecycle {
   #withTenant(given: Values, { tenant: before }: Values): Values {
     if (!this.definition.inputs.tenant || given.tenant) return given;
     const tenant = this.#runtime.defaultTenant();
-    // An existing object is not replaced because its future namespace is unknown.
+    // An unknown future namespace does not replace an existing object.
     return before !== undefined && hasUnknown(tenant) ? given : { ...given, tenant };
   }
 

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { ResourceError, type ResourceFault, said } from "../resourceError.ts";
 import type { Connection } from "../service/connection.ts";
 
-/** An input of a resource: what a program declares. */
+/** An input of a resource: a value that a program declares. */
 export interface InputField<S extends z.ZodType = z.ZodType, Required extends boolean = boolean> {
   readonly schema: S;
   readonly description: string;

@@ -449,7 +449,9 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     const { code, output } = await root.run("apply", "-auto-approve");
     expect(code).toBe(1);
     expect(output).toContain("(write-only attribute)");
-    expect(wordsIn(output)).toMatch(/key_wo: must be a UUID of version 4; create one with the command uuidgen/);
+    expect(wordsIn(output)).toMatch(
+      /key_wo: must be a UUID of version 4; create one with the command uuidgen/,
+    );
     expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 ephemeral "gatehouse_session_token" "own" {}
 
-# Another provider or a provisioner may use it; here a second configuration of this one does.
+# Another provider or a provisioner can use the token. Here, a second configuration of this provider uses it.
 provider "gatehouse" {
   alias = "session"
   url   = var.url

@@ -7,17 +7,17 @@ terraform {
   }
 }
 
-# The service and the credential come from the environment: GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD, …
+# The service and the credential come from the environment: GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD.
 provider "gatehouse" {}
 
 variable "office" {
-  description = "Addresses of the office."
+  description = "The IP address ranges of the office."
   type        = list(string)
   default     = ["198.51.100.0/24"]
 }
 
 locals {
-  # Who may log in where: the name of the key's file, the logins, the tags of the devices.
+  # Access by user: the name of the key file, the logins, and the tags of the devices.
   people = {
     ana = { logins = ["root", "ana"], tags = ["edge"] }
     bob = { logins = ["bob"], tags = ["edge", "lab"] }
@@ -42,7 +42,7 @@ resource "gatehouse_public_key" "people" {
   username = provider::gatehouse::login(each.value.logins...)
   filter   = { tags = each.value.tags }
 
-  # A filter can only name tags that a device has.
+  # A filter can contain only tags that a device has.
   depends_on = [gatehouse_device_tags.edge, gatehouse_device_tags.lab]
 }
 
@@ -54,7 +54,7 @@ resource "gatehouse_firewall_rule" "office" {
   filter    = { hostname = ".*" }
 }
 
-resource "gatehouse_firewall_rule" "nobody_else" {
+resource "gatehouse_firewall_rule" "all_others" {
   action    = "deny"
   priority  = 1
   source_ip = ".*"
@@ -64,10 +64,10 @@ resource "gatehouse_firewall_rule" "nobody_else" {
 
 data "gatehouse_access" "ana" {
   only_keys  = ["ana"]
-  depends_on = [gatehouse_public_key.people, gatehouse_firewall_rule.office, gatehouse_firewall_rule.nobody_else]
+  depends_on = [gatehouse_public_key.people, gatehouse_firewall_rule.office, gatehouse_firewall_rule.all_others]
 }
 
 output "grants_of_ana" {
-  description = "With which logins, from where and on which devices ana's key opens a session."
+  description = "The logins, client addresses and devices with which ana's key opens a session."
   value       = data.gatehouse_access.ana.grants
 }

@@ -8,12 +8,12 @@ terraform {
 }
 
 # The credential comes from the environment: GATEHOUSE_USERNAME and GATEHOUSE_PASSWORD, or GATEHOUSE_TOKEN, or
-# GATEHOUSE_API_KEY, beside a GATEHOUSE_URL that says which service it is for.
+# GATEHOUSE_API_KEY. Set GATEHOUSE_URL too, to confirm that the credential is for this service.
 provider "gatehouse" {
   url = var.url
 }
 
 variable "url" {
-  description = "Address of the service, for example https://access.example.org."
+  description = "The URL of the service, for example https://access.example.org."
   type        = string
 }

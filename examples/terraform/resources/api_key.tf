@@ -1,7 +1,7 @@
-# The secret is yours: it is in no state and no plan. Keep it where the key is used, for example in a vault that takes
-# write-only values too, and count the version up to rotate it.
+# You create the secret, which is not stored in state or plan. Store it where the key is used, for example in a vault
+# that accepts write-only values. To rotate it, increase the version.
 variable "pipeline_secret" {
-  description = "A UUID of version 4."
+  description = "The secret of the key: a version 4 UUID."
   type        = string
   sensitive   = true
   ephemeral   = true
@@ -11,7 +11,7 @@ resource "gatehouse_api_key" "pipeline" {
   name           = "pipeline"
   role           = "observer"
   valid_days     = 90
-  overlap        = 3 # days for which the one before goes on working
+  overlap        = 3 # days for which the old key keeps working
   key_wo         = var.pipeline_secret
   key_wo_version = 1
 }

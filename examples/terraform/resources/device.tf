@@ -1,4 +1,4 @@
-# By MAC address, since the name is what it changes.
+# Selected by MAC address because the resource changes the name.
 resource "gatehouse_device" "gate" {
   device = "02:00:00:00:0a:01"
   name   = "gate"

@@ -1,4 +1,4 @@
-# Renaming it here renames it on every device, key and rule at once.
+# Changing the name renames the tag on all devices, keys and rules.
 resource "gatehouse_tag" "audited" {
   name = "audited"
 }

@@ -2,7 +2,9 @@ import { type EngineLink, linkToEngine, noEngine } from "./engineLink.ts";
 import { serveProvider } from "./grpcServer.ts";
 import { PulumiProvider } from "./pulumiProvider.ts";
 
-const HELP = `pulumi-resource-gatehouse is the Gatehouse provider plugin. The Pulumi CLI starts it automatically, with the\naddress of the engine. Install it with "gatehouse pulumi install". If you start it manually, it prints the port that it\nserves on and runs until it is stopped. An engine can attach to it with PULUMI_DEBUG_PROVIDERS=gatehouse:PORT.`;
+const HELP = `pulumi-resource-gatehouse is the Gatehouse provider plugin. The Pulumi CLI starts it automatically, with the
+address of the engine. Install it with "gatehouse pulumi install". If you start it manually, it prints the port that it
+serves on and runs until it is stopped. An engine can attach to it with PULUMI_DEBUG_PROVIDERS=gatehouse:PORT.`;
 
 /**
  * Runs the plugin until the process ends. The first line of its output is its port.

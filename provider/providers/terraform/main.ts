@@ -2,7 +2,9 @@ import { SOURCE } from "../../terraform/source.ts";
 import { isStartedByTerraform, servePlugin } from "./goPlugin.ts";
 import { TerraformProvider } from "./terraformProvider.ts";
 
-const HELP = `terraform-provider-gatehouse is the Gatehouse provider for Terraform. Terraform starts it automatically.\nInstall it with "gatehouse terraform install". With -debug, it prints the variable TF_REATTACH_PROVIDERS, with which\nTerraform attaches to it, and serves until it is stopped.`;
+const HELP = `terraform-provider-gatehouse is the Gatehouse provider for Terraform. Terraform starts it automatically.
+Install it with "gatehouse terraform install". With -debug, it prints the variable TF_REATTACH_PROVIDERS, with which
+Terraform attaches to it, and serves until it is stopped.`;
 
 /** Runs the provider until Terraform or the user ends it. */
 async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
