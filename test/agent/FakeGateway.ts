@@ -10,12 +10,12 @@ import { createWebSocketStream, type WebSocket, WebSocketServer } from "ws";
 import type { z } from "zod";
 import { type Listening, listening } from "../support/listening.ts";
 
-/** Where an agent enrolls. */
+/** The tenant that agents enroll in. */
 export const TENANT = "11111111-2222-4333-8444-555555555555";
 /** The name that the gateway gives the device. */
 export const DEVICE = "edge-01";
 
-/** A key that a client logs in with, PEM. */
+/** Creates a private key for logins, PEM. */
 export const newRsaKey = (): string => ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 }).private;
 
 function parsed(key: string): ParsedKey {
@@ -24,7 +24,7 @@ function parsed(key: string): ParsedKey {
   return read;
 }
 
-/** The challenge that every device gets. */
+/** The challenge that every device receives. */
 export const CHALLENGE = "sign this";
 
 const blobOf = (key: string): string => parsed(key).getPublicSSH().toString("base64");
@@ -36,21 +36,21 @@ interface Line {
   readonly err?: string;
 }
 
-/** The least that an agent takes for a service: it keeps what the agent says, and obeys the test. */
+/** The smallest service that an agent accepts. It stores the agent's messages, and tests control it. */
 export class FakeGateway {
-  /** Bodies of enrollments, as the contract reads them. */
+  /** Bodies of enrollments, parsed by the contract. */
   readonly enrollments: z.output<typeof devices.authDevice.body>[] = [];
-  /** Whether devices get challenges, as services after 0.19 give them. */
+  /** Whether devices receive challenges, as from services after 0.19. */
   challenges = true;
-  /** The key that answers to enrollments name as the service's own; undefined: none. */
+  /** The key that responses to enrollments name as the service's own; undefined: none. */
   agentKey: string | undefined;
-  /** Texts that were signed for the agent. */
+  /** Texts that the gateway signed for the agent. */
   readonly signed: string[] = [];
-  /** Requests for tunnels, by their statuses. */
+  /** Statuses of the requests for tunnels. */
   readonly tunnels: number[] = [];
-  /** Lines that came through tunnels. */
+  /** Lines received through tunnels. */
   readonly lines: Line[] = [];
-  /** What was wrong with a request. */
+  /** Errors in requests. */
   readonly faults: string[] = [];
   readonly #keys = new Map<string, KeyObject>();
   readonly #sockets = new WebSocketServer({ noServer: true });
@@ -82,14 +82,14 @@ export class FakeGateway {
     await this.#listening?.stop();
   }
 
-  /** Signs for logins with a key from now on, be it with another one. */
+  /** Signs logins with this private key from now on, or with `signing` instead. */
   hold(privateKey: string, signing = privateKey): void {
     const key = parsed(privateKey);
     const fingerprint = hash("md5", key.getPublicSSH()).match(/../g)?.join(":") ?? "";
     this.#keys.set(fingerprint, createPrivateKey(parsed(signing).getPrivatePEM()));
   }
 
-  /** Refuses the token that the agent has. */
+  /** Rejects the agent's current token from now on. */
   revokeToken(): void {
     this.#token = "";
   }
@@ -98,23 +98,23 @@ export class FakeGateway {
     this.#tunnel?.terminate();
   }
 
-  /** Says something in the tunnel, cut into two messages. */
-  say(line: Line): void {
+  /** Sends a line through the tunnel, split into two messages. */
+  sendLine(line: Line): void {
     const bytes = Buffer.from(`${JSON.stringify(line)}\n`);
     this.#tunnel?.send(bytes.subarray(0, 7));
     this.#tunnel?.send(bytes.subarray(7));
   }
 
-  /** Has the agent pick up a connection. */
+  /** Makes the agent pick up a connection. */
   async dial(): Promise<WebSocket> {
     this.#dials += 1;
     const uuid = `dial-${this.#dials}`;
     const pickedUp = new Promise<WebSocket>((resolve) => this.#pickUps.set(uuid, resolve));
-    this.say({ command: "conn-ready", connPath: `/ssh/revdial?revdial.dialer=0123&uuid=${uuid}` });
+    this.sendLine({ command: "conn-ready", connPath: `/ssh/revdial?revdial.dialer=0123&uuid=${uuid}` });
     return pickedUp;
   }
 
-  /** A connection that the agent serves SSH on. */
+  /** Opens a connection on which the agent serves SSH. */
   async open(session: string): Promise<Duplex> {
     const stream = createWebSocketStream(await this.dial());
     stream.on("error", () => {});
@@ -122,7 +122,7 @@ export class FakeGateway {
     return stream;
   }
 
-  /** The answer to a request on a connection of its own. */
+  /** Sends a request on a new connection, and returns the response. */
   async request(path: string): Promise<string> {
     const socket = await this.dial();
     const answers: Buffer[] = [];
@@ -134,8 +134,8 @@ export class FakeGateway {
 
   /**
    * Logs in over a connection.
-   * @param stream left out: a new one
-   * @throws Error the login is refused
+   * @param stream default: a new connection
+   * @throws Error if the login is refused
    */
   async login(config: ConnectConfig, stream?: Duplex): Promise<Client> {
     const client = new ssh2.Client();
@@ -154,7 +154,7 @@ export class FakeGateway {
     return ready;
   }
 
-  /** Resolves once so many tunnels were opened. */
+  /** Resolves once this many tunnels have been opened. */
   async tunneled(count: number): Promise<void> {
     await vi.waitFor(
       () => {

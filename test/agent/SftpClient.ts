@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 /** A field of a packet: a 32-bit number, a 64-bit number, or a string. */
 type Field = number | bigint | Buffer | string;
 
-/** An answer: its type, the id of its request, and what follows. */
+/** An answer: its type, the id of its request, and its remaining bytes. */
 export interface SftpAnswer {
   readonly type: number;
   readonly id: number;
@@ -34,7 +34,7 @@ function withLength(body: Buffer): Buffer {
   return Buffer.concat([length, body]);
 }
 
-/** A client that sends many requests without waiting, in the chunks that a test wants. */
+/** A client that sends many requests without waiting, in chunks of any size. */
 export class SftpClient {
   readonly #stream: Duplex;
   readonly #answers: AsyncGenerator<Buffer>;
@@ -45,7 +45,7 @@ export class SftpClient {
     this.#answers = answersOf(stream);
   }
 
-  /** Begins the protocol. @returns the extensions of the server */
+  /** Starts the protocol. @returns the extensions of the server */
   async begin(): Promise<readonly string[]> {
     this.#stream.write(withLength(packet(1, [3])));
     const { value } = await this.#answers.next();
@@ -71,15 +71,15 @@ export class SftpClient {
     return { type: bytes.readUInt8(), id: bytes.readUInt32BE(1), body: bytes.subarray(5) };
   }
 
-  /** Sends one request, and returns its answer. */
-  async ask(type: number, ...fields: readonly Field[]): Promise<SftpAnswer> {
+  /** Sends one request and returns its answer. */
+  async exchange(type: number, ...fields: readonly Field[]): Promise<SftpAnswer> {
     this.send(this.request(type, ...fields));
     return this.next();
   }
 
-  /** Opens a file or folder, and returns its handle. */
+  /** Opens a file or folder and returns its handle. */
   async open(type: number, ...fields: readonly Field[]): Promise<Buffer> {
-    const { type: answer, body } = await this.ask(type, ...fields);
+    const { type: answer, body } = await this.exchange(type, ...fields);
     if (answer !== 102) throw new Error(`not opened: status ${body.readUInt32BE()}`);
     return stringsOf(body)[0] ?? Buffer.of();
   }
@@ -89,7 +89,7 @@ export class SftpClient {
   }
 }
 
-/** The strings that bytes consist of. */
+/** Splits bytes into the strings that they encode. */
 export function stringsOf(bytes: Buffer): Buffer[] {
   const strings: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -100,7 +100,7 @@ export function stringsOf(bytes: Buffer): Buffer[] {
   return strings;
 }
 
-/** The entries of an answer to READDIR or REALPATH, with what a listing shows of each. */
+/** Returns the entries of an answer to READDIR or REALPATH, each with its line of a listing. */
 export function namesOf({ body }: SftpAnswer): { readonly name: Buffer; readonly shown: string }[] {
   const names = [];
   let at = 4;

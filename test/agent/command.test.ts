@@ -34,12 +34,12 @@ const settings = () => [
   ...["--data-dir", join(folder.path, "none")],
 ];
 
-it("keeps the key of its device, which nobody else may read", async () => {
+it("keeps the key of its device unreadable for other users", async () => {
   const first = await startAgent(optionsOf(DEVICE));
   await first.stop();
   const file = join(folder.path, DEVICE, "device_key.pem");
   const { mode, uid } = statSync(file);
-  // Of root, where root starts the agent: not of the user that it becomes.
+  // If root starts the agent, root owns the file, not the user that the agent changes to.
   expect([mode & 0o777, uid]).toEqual([0o600, process.getuid?.()]);
   const digest = () => createHash("sha256").update(readFileSync(file)).digest("hex");
   const before = digest();
@@ -50,7 +50,7 @@ it("keeps the key of its device, which nobody else may read", async () => {
   expect(gateway.enrollments[1]).toEqual(gateway.enrollments[0]);
 });
 
-it("proves its private key to a service that gives challenges, and enrolls with others as before", async () => {
+it("proves its private key to services with challenges, and enrolls without a proof at other services", async () => {
   const [{ public_key: publicKey, proof } = { public_key: "", proof: undefined }] = gateway.enrollments;
   const signature = Buffer.from(proof?.signature ?? "", "base64");
   expect(verify("sha256", Buffer.from(devices.proofText(TENANT, CHALLENGE)), publicKey, signature)).toBe(
@@ -64,7 +64,7 @@ it("proves its private key to a service that gives challenges, and enrolls with 
   expect(gateway.enrollments.at(-1)).not.toHaveProperty("proof");
 });
 
-it("lets the service in with the key alone that the first answer has named", async () => {
+it("accepts only the service key that the first enrollment named", async () => {
   const [own, another] = [newRsaKey(), newRsaKey()];
   for (const key of [own, another]) gateway.hold(key);
   gateway.agentKey = own;
@@ -74,7 +74,7 @@ it("lets the service in with the key alone that the first answer has named", asy
   await expect(gateway.login({ username: "deploy", privateKey: another })).rejects.toThrow(refusal);
   (await gateway.login({ username: "deploy", privateKey: own })).end();
   await first.stop();
-  // A man in the middle, who names a key of his own and signs with it.
+  // A man in the middle names its own key and signs with it.
   gateway.agentKey = another;
   const second = await startAgent(options);
   await expect(gateway.login({ username: "deploy", privateKey: another })).rejects.toThrow(refusal);
@@ -94,7 +94,7 @@ it("prints a hash of the password that it reads", async () => {
 });
 
 it.each([
-  ["a tenant that is none", ["run", "--url", "http://127.0.0.1:1", "--tenant", "lab"], /--tenant: /],
+  ["a malformed tenant", ["run", "--url", "http://127.0.0.1:1", "--tenant", "lab"], /--tenant: /],
   [
     "plain HTTP to another machine",
     ["run", "--url", "http://203.0.113.1", "--tenant", TENANT],
@@ -109,7 +109,7 @@ it.each([
   expect(await ran(args)).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(message) });
 });
 
-it("refuses a hash that is none, without showing it", async () => {
+it("rejects a malformed hash without printing it", async () => {
   const user = isRoot ? ["--user", "nobody"] : [];
   const { code, stderr } = await ran([...settings(), ...user], "", {
     GATEHOUSE_AGENT_PASSWORD_HASH: "opensesame",
@@ -121,7 +121,7 @@ it("refuses a hash that is none, without showing it", async () => {
 it.runIf(isRoot).each([
   ["no user", []],
   ["root", ["--user", "root"]],
-])("serves nobody as root: %s", async (_what, flags) => {
+])("refuses to serve as root: %s", async (_what, flags) => {
   expect(await ran([...settings(), ...flags])).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/--user: /),

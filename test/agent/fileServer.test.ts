@@ -39,7 +39,7 @@ async function begun(home: string): Promise<SftpClient> {
   return client;
 }
 
-/** OpenSSH's server. */
+/** Starts OpenSSH's server. */
 async function foreignServer(program: string, home: string): Promise<SftpClient> {
   const child = spawn(program, { cwd: home, stdio: ["pipe", "pipe", "ignore"] });
   const client = new SftpClient(Duplex.from({ writable: child.stdin, readable: child.stdout }));
@@ -184,7 +184,7 @@ function read({ type, body }: SftpAnswer, { kind }: Operation): Expected {
   return { size: Number(body.readBigUInt64BE(4)) };
 }
 
-/** Checks that a server processes requests one after another, which arrive together and in any pieces. */
+/** Checks that a server processes requests in order if they arrive together, split at any bytes. */
 async function checkOrder(start: (home: string) => Promise<SftpClient>, runs: number): Promise<void> {
   const property = fc.asyncProperty(
     fc.array(operation, { minLength: 1, maxLength: 60 }),
@@ -221,11 +221,11 @@ async function checkOrder(start: (home: string) => Promise<SftpClient>, runs: nu
 }
 
 describe("the agent's own SFTP server", () => {
-  it("processes requests in order, however they arrive", () => checkOrder(begun, 150));
+  it("processes requests in order, in any pieces", () => checkOrder(begun, 150));
 
   const installed = installedSftpServer();
   it.skipIf(installed === undefined)(
-    `does the same as OpenSSH's${installed === undefined ? " (which is not installed)" : ""}`,
+    `behaves like OpenSSH's${installed === undefined ? " (which is not installed)" : ""}`,
     () => checkOrder((home) => foreignServer(installed ?? "", home), 15),
   );
 
@@ -235,19 +235,25 @@ describe("the agent's own SFTP server", () => {
     const odd = Buffer.from("636166e920ff", "hex");
     await client.open(OPEN, odd, READ_WRITE_CREATE, NO_ATTRIBUTES);
     const folder = await client.open(REQUEST.OPENDIR, "");
-    const names = namesOf(await client.ask(REQUEST.READDIR, folder)).map(({ name: found }) => found);
+    const names = namesOf(await client.exchange(REQUEST.READDIR, folder)).map(
+      ({ name: entryName }) => entryName,
+    );
     expect(names.map(String).slice(0, 2)).toEqual([".", ".."]);
     expect(names[2]).toEqual(odd);
     expect(readdirSync(home, "buffer")).toEqual([odd]);
-    const [{ name: absolute } = { name: Buffer.of() }] = namesOf(await client.ask(REQUEST.REALPATH, odd));
+    const [{ name: absolute } = { name: Buffer.of() }] = namesOf(
+      await client.exchange(REQUEST.REALPATH, odd),
+    );
     expect(absolute).toEqual(Buffer.concat([Buffer.from(`${home}/`), odd]));
-    expect(codeOf(await client.ask(REQUEST.SYMLINK, odd, "link"))).toBe(OK);
-    const [{ name: target } = { name: Buffer.of() }] = namesOf(await client.ask(REQUEST.READLINK, "link"));
+    expect(codeOf(await client.exchange(REQUEST.SYMLINK, odd, "link"))).toBe(OK);
+    const [{ name: target } = { name: Buffer.of() }] = namesOf(
+      await client.exchange(REQUEST.READLINK, "link"),
+    );
     expect(target).toEqual(odd);
   });
 
-  it("lists a folder as `ls -l` does", async () => {
-    // The folder above must not change meanwhile, because `..` is listed too.
+  it("lists a folder like `ls -l`", async () => {
+    // The parent folder must not change meanwhile, because `..` is listed too.
     const home = join(testFolder(), "listed");
     mkdirSync(home);
     const client = await begun(home);
@@ -259,7 +265,7 @@ describe("the agent's own SFTP server", () => {
     linkSync(join(home, "new"), join(home, "second"));
     symlinkSync("new", join(home, "link"));
     const folder = await client.open(REQUEST.OPENDIR, home);
-    const shown = namesOf(await client.ask(REQUEST.READDIR, folder)).map((entry) => entry.shown);
+    const shown = namesOf(await client.exchange(REQUEST.READDIR, folder)).map((entry) => entry.shown);
     const listed = execFileSync("ls", ["-la", home], {
       encoding: "utf8",
       env: { ...process.env, LC_ALL: "C" },
@@ -283,9 +289,9 @@ describe("the agent's own SFTP server", () => {
     const folder = await client.open(REQUEST.OPENDIR, ".");
     const names = new Set<string>();
     for (;;) {
-      const answer = await client.ask(REQUEST.READDIR, folder);
+      const answer = await client.exchange(REQUEST.READDIR, folder);
       if (answer.type === STATUS) break;
-      for (const { name: found } of namesOf(answer)) names.add(String(found));
+      for (const { name: entryName } of namesOf(answer)) names.add(String(entryName));
     }
     expect(names.size).toBe(252);
   });
@@ -297,21 +303,21 @@ describe("the agent's own SFTP server", () => {
     expect(extensions).toEqual(expect.arrayContaining(["posix-rename@openssh.com", "hardlink@openssh.com"]));
     const content = Buffer.alloc(600_000, "content ");
     writeFileSync(join(home, "file"), content);
-    expect(codeOf(await client.ask(EXTENDED, "hardlink@openssh.com", "file", "second"))).toBe(OK);
+    expect(codeOf(await client.exchange(EXTENDED, "hardlink@openssh.com", "file", "second"))).toBe(OK);
     expect(statSync(join(home, "second")).ino).toBe(statSync(join(home, "file")).ino);
     const source = await client.open(OPEN, "file", 1, NO_ATTRIBUTES);
     const copy = await client.open(OPEN, "copy", READ_WRITE_CREATE, NO_ATTRIBUTES);
-    expect(codeOf(await client.ask(EXTENDED, "copy-data", source, 8n, 0n, copy, 0n))).toBe(OK);
-    expect(codeOf(await client.ask(EXTENDED, "fsync@openssh.com", copy))).toBe(OK);
+    expect(codeOf(await client.exchange(EXTENDED, "copy-data", source, 8n, 0n, copy, 0n))).toBe(OK);
+    expect(codeOf(await client.exchange(EXTENDED, "fsync@openssh.com", copy))).toBe(OK);
     expect(readFileSync(join(home, "copy"))).toEqual(content.subarray(8));
-    const { body } = await client.ask(EXTENDED, "statvfs@openssh.com", "file");
+    const { body } = await client.exchange(EXTENDED, "statvfs@openssh.com", "file");
     expect(Number(body.readBigUInt64BE(16))).toBe(statfsSync(home).blocks);
-    const { body: ofHandle } = await client.ask(EXTENDED, "fstatvfs@openssh.com", copy);
+    const { body: ofHandle } = await client.exchange(EXTENDED, "fstatvfs@openssh.com", copy);
     expect(ofHandle.subarray(0, 24)).toEqual(body.subarray(0, 24));
-    expect(codeOf(await client.ask(EXTENDED, "unknown@example.org"))).toBe(UNSUPPORTED);
+    expect(codeOf(await client.exchange(EXTENDED, "unknown@example.org"))).toBe(UNSUPPORTED);
   });
 
-  it("sets owner, mode, times and size, of a link also its own", async () => {
+  it("sets owner, mode, times and size, and the times of a link itself", async () => {
     const home = testFolder();
     const client = await begun(home);
     const file = join(home, "file");
@@ -320,9 +326,9 @@ describe("the agent's own SFTP server", () => {
     const { uid, gid } = statSync(file);
     // Size, owner, mode, times.
     const all = [15, 3n, uid, gid, 0o4711, 100, 200];
-    expect(codeOf(await client.ask(REQUEST.SETSTAT, "file", ...all))).toBe(OK);
+    expect(codeOf(await client.exchange(REQUEST.SETSTAT, "file", ...all))).toBe(OK);
     expect(statSync(file)).toMatchObject({ size: 3, atimeMs: 100_000, mtimeMs: 200_000 });
-    expect(codeOf(await client.ask(EXTENDED, "lsetstat@openssh.com", "link", 8, 300, 400))).toBe(OK);
+    expect(codeOf(await client.exchange(EXTENDED, "lsetstat@openssh.com", "link", 8, 300, 400))).toBe(OK);
     expect(lstatSync(join(home, "link")).mtimeMs).toBe(400_000);
     expect(statSync(file).mtimeMs).toBe(200_000);
   });
@@ -336,12 +342,12 @@ describe("the agent's own SFTP server", () => {
       await client.open(OPEN, "file", READ_WRITE_CREATE, NO_ATTRIBUTES),
       await client.open(OPEN, "second", READ_WRITE_CREATE, NO_ATTRIBUTES),
     ];
-    expect(codeOf(await client.ask(WRITE, one, 2n ** 60n, "XY"))).toBe(FAILURE);
-    expect(codeOf(await client.ask(EXTENDED, "copy-data", one, 0n, 0n, other, 5n))).toBe(FAILURE);
+    expect(codeOf(await client.exchange(WRITE, one, 2n ** 60n, "XY"))).toBe(FAILURE);
+    expect(codeOf(await client.exchange(EXTENDED, "copy-data", one, 0n, 0n, other, 5n))).toBe(FAILURE);
     expect(readFileSync(join(home, "file"), "utf8")).toBe("hello");
   });
 
-  it("ends when it is closed, also if the stream reports no end", async () => {
+  it("ends when it is closed, even if the stream reports no end", async () => {
     const [near] = duplexPair();
     const server = new FileServer(near, testFolder());
     const served = server.serve();
@@ -354,7 +360,7 @@ describe("the agent's own SFTP server", () => {
     const client = await begun(home);
     execFileSync("mkfifo", [join(home, "pipe")]);
     const pipe = await client.open(OPEN, "pipe", 1, NO_ATTRIBUTES);
-    expect(codeOf(await client.ask(READ, pipe, 0n, 10))).toBe(FAILURE);
+    expect(codeOf(await client.exchange(READ, pipe, 0n, 10))).toBe(FAILURE);
   });
 
   it.each([
@@ -362,7 +368,7 @@ describe("the agent's own SFTP server", () => {
     ["a name that is too long", ["a".repeat(300), 1, NO_ATTRIBUTES], BAD_MESSAGE],
   ])("rejects %s", async (_what, fields, code) => {
     const client = await begun(testFolder());
-    expect(codeOf(await client.ask(OPEN, ...fields))).toBe(code);
+    expect(codeOf(await client.exchange(OPEN, ...fields))).toBe(code);
   });
 
   it.each([

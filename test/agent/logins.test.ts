@@ -5,7 +5,7 @@ import { DEVICE, type FakeGateway, newRsaKey } from "./FakeGateway.ts";
 import { type Pair, ranCommand, startPair } from "./support.ts";
 
 const PASSWORD = "a password for tests";
-const [held, foreign] = [newRsaKey(), newRsaKey()];
+const [known, unknown] = [newRsaKey(), newRsaKey()];
 
 let pair: Pair;
 let gateway: FakeGateway;
@@ -13,7 +13,7 @@ beforeAll(async () => {
   const hash = await hashPassword(PASSWORD);
   pair = await startPair({ flags: ["--logins", "deploy,ops"], env: { GATEHOUSE_AGENT_PASSWORD_HASH: hash } });
   gateway = pair.gateway;
-  gateway.hold(held);
+  gateway.hold(known);
 });
 afterAll(async () => {
   await pair.stop();
@@ -22,8 +22,8 @@ afterAll(async () => {
 
 const REFUSED = "All configured authentication methods failed";
 
-it("lets a key in that the service signs with", async () => {
-  const client = await gateway.login({ username: "deploy", privateKey: held });
+it("accepts a key that the service signs with", async () => {
+  const client = await gateway.login({ username: "deploy", privateKey: known });
   expect((await ranCommand(client, "echo $USER")).code).toBe(0);
   expect(JSON.parse(gateway.signed.at(-1) ?? "")).toEqual({ Username: "deploy", Namespace: DEVICE });
   client.end();
@@ -32,18 +32,18 @@ it("lets a key in that the service signs with", async () => {
   );
 });
 
-it("takes no signature that was made with another key", async () => {
+it("rejects a signature of another key", async () => {
   const { length: signed } = gateway.signed;
-  gateway.hold(held, foreign);
-  await expect(gateway.login({ username: "deploy", privateKey: held })).rejects.toThrow(REFUSED);
+  gateway.hold(known, unknown);
+  await expect(gateway.login({ username: "deploy", privateKey: known })).rejects.toThrow(REFUSED);
   expect(gateway.signed).toHaveLength(signed + 1);
-  gateway.hold(held);
+  gateway.hold(known);
 });
 
 it.each([
-  ["a key that the service does not hold", { username: "deploy", privateKey: foreign }],
+  ["a key that the service does not have", { username: "deploy", privateKey: unknown }],
   ["a key that is not RSA", { username: "deploy", privateKey: newEd25519Pair().private }],
-  ["a login name that is not served", { username: "root", privateKey: held }],
+  ["a login name that is not served", { username: "root", privateKey: known }],
   ["a password for a login name that is not served", { username: "root", password: PASSWORD }],
   ["a wrong password", { username: "ops", password: `${PASSWORD}!` }],
   ["an empty password", { username: "ops", password: "" }],
@@ -53,7 +53,7 @@ it.each([
   expect(gateway.signed).toHaveLength(signed);
 });
 
-it("lets a password in that fits the hash", async () => {
+it("accepts a password that matches the hash", async () => {
   const client = await gateway.login({ username: "ops", password: PASSWORD });
   client.end();
 });
@@ -64,7 +64,7 @@ it("hangs up after six wrong credentials", async () => {
     username: "ops",
     authHandler: (_left, _partial, next) => {
       tries += 1;
-      next({ type: "publickey", username: "ops", key: foreign });
+      next({ type: "publickey", username: "ops", key: unknown });
     },
   });
   await expect(attempt).rejects.toThrow();
@@ -75,7 +75,7 @@ it.each([
   ["host keys", { serverHostKey: ["ssh-rsa"] }],
   ["key exchange", { kex: ["diffie-hellman-group14-sha1"] }],
   ["ciphers", { cipher: ["aes128-cbc"] }],
-] as const)("has no weak %s", async (_what, algorithms) => {
+] as const)("offers no weak %s", async (_what, algorithms) => {
   const login = gateway.login({ username: "ops", password: PASSWORD, algorithms: algorithms as never });
   await expect(login).rejects.toThrow();
 });

@@ -8,7 +8,7 @@ import { DEVICE, type FakeGateway, newRsaKey } from "./FakeGateway.ts";
 import { endOf, type Pair, ranCommand, run, sendSignal, startPair, written } from "./support.ts";
 
 const privateKey = newRsaKey();
-/** Modes of a terminal: opcodes with values. */
+/** Encodes terminal modes: opcodes with values. */
 const modesOf = (entries: readonly (readonly [opcode: number, value: number])[]): Buffer =>
   Buffer.from([...entries.flatMap(([opcode, value]) => [opcode, 0, 0, 0, value]), 0]);
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => pair.stop());
 
-/** Whether a process runs; what has ended and waits for its parent to learn of it does not. */
+/** Whether a process runs. A zombie does not. */
 const runs = (pid: number): boolean => {
   const state = execFileSync("ps", ["-o", "stat=", "-p", `${pid},${process.pid}`], { encoding: "utf8" });
   return (
@@ -36,8 +36,8 @@ const runs = (pid: number): boolean => {
   );
 };
 
-/** Waits until all processes whose ids a command wrote are gone. */
-const gone = async (pids: string) => {
+/** Waits until both processes have ended whose ids a command wrote. */
+const allEnded = async (pids: string) => {
   const ids = (pids.match(/\d+/g) ?? []).map(Number);
   expect(ids).toHaveLength(2);
   await vi.waitFor(() => expect(ids.filter(runs)).toEqual([]), { timeout: 20_000, interval: 50 });
@@ -77,7 +77,7 @@ it("does not wait for input that a command leaves unread", async () => {
   });
 });
 
-it("passes on both outputs whole, where the client is slow to take them", async () => {
+it("passes on both outputs completely to a slow client", async () => {
   const size = 9_000_000;
   const both = `head -c ${size} /dev/zero & head -c ${size} /dev/zero >&2; wait`;
   const channel = await run(client, `${both}; head -c ${size} /dev/zero; head -c ${size} /dev/zero >&2`);
@@ -92,7 +92,7 @@ it("passes on both outputs whole, where the client is slow to take them", async 
   expect([stdout.length, stderr.length, code]).toEqual([2 * size, 2 * size, 0]);
 });
 
-it("gives a command the environment of its user, and what the client may set", async () => {
+it("gives a command its user's environment, and the variables that the client may set", async () => {
   const { stdout } = await ranCommand(client, "env", {
     env: { LC_TIME: "C", TERM: "vt52", LD_PRELOAD: "x" },
   });
@@ -107,14 +107,14 @@ it("gives a command the environment of its user, and what the client may set", a
 it.each([
   ["with pipes", {}],
   ["in a terminal", { pty: PTY }],
-])("tells the signal that ended a command %s", async (_how, options) => {
+])("reports the signal that ended a command %s", async (_how, options) => {
   expect(await ranCommand(client, "kill -TERM $$; sleep 60", options)).toMatchObject({
     code: null,
     signal: "SIGTERM",
   });
 });
 
-it("tells a signal that SSH has no name for as shells do", async () => {
+it("reports a signal without a name in SSH as shells do", async () => {
   expect(await ranCommand(client, "kill -XCPU $$; sleep 60")).toMatchObject({ code: 152 });
 });
 
@@ -138,7 +138,7 @@ it("sends signals to a command whose input has ended", async () => {
   expect(await ended).toMatchObject({ code: 5 });
 });
 
-it("opens a shell in a terminal of the latest size, and tells its exit status", async () => {
+it("opens a shell in a terminal of the latest size, and reports its exit status", async () => {
   const session = client.shell.bind(client);
   const channel = await new Promise<Awaited<ReturnType<typeof run>>>((resolve, reject) => {
     session({ ...PTY, cols: 91, rows: 33 }, (error, opened) => (error ? reject(error) : resolve(opened)));
@@ -152,7 +152,7 @@ it("opens a shell in a terminal of the latest size, and tells its exit status", 
   expect(await endOf(channel)).toMatchObject({ code: 9 });
 });
 
-it("takes input and sizes for a terminal that its program has closed", async () => {
+it("accepts input and sizes for a terminal that its program has closed", async () => {
   const channel = await run(client, "trap '' HUP; echo re''ady; exec sleep 0.5 <&- >&- 2>&-", { pty: PTY });
   await written(channel, /ready/);
   const ended = endOf(channel);
@@ -164,13 +164,14 @@ it("takes input and sizes for a terminal that its program has closed", async () 
   expect(await ended).toMatchObject({ code: 0 });
 });
 
-it("takes a change of the terminal's size before there is anything in it", async () => {
-  // The library asks for the terminal and the shell at once, so that the size is changed in between by its protocol.
+it("accepts a change of the terminal's size before its program starts", async () => {
+  // The library requests the terminal and the shell together, so the test changes the size through the library's
+  // protocol.
   const { _protocol: protocol } = client as unknown as {
     readonly _protocol: { pty(...args: unknown[]): void; windowChange(...args: unknown[]): void };
   };
-  const ask = vi.spyOn(protocol, "pty").mockImplementationOnce((...args) => {
-    ask.mockRestore();
+  const pty = vi.spyOn(protocol, "pty").mockImplementationOnce((...args) => {
+    pty.mockRestore();
     protocol.pty(...args);
     protocol.windowChange(args[0], 55, 99, 0, 0);
   });
@@ -178,10 +179,10 @@ it("takes a change of the terminal's size before there is anything in it", async
   expect([stdout.toString().trim(), code]).toEqual(["55 99", 0]);
 });
 
-it("passes a terminal's output on to the last byte, where it ends before the client takes it", async () => {
+it("passes on a terminal's output completely if it ends before the client reads it", async () => {
   const ends = () => pair.agent.output().split('"kind":"exec"').length;
   const before = ends();
-  // Twice the window of the library: what the client takes, what the agent keeps; and what is left in the terminal.
+  // Twice the library's window: one for the client, one for the agent. The rest stays in the terminal.
   const size = 2 * 2 * 1024 * 1024 + 6000;
   const channel = await run(client, `stty raw; head -c ${size} /dev/zero; printf end`, { pty: PTY });
   channel.pause();
@@ -193,30 +194,30 @@ it("passes a terminal's output on to the last byte, where it ends before the cli
 it.concurrent.each([
   ["with pipes", {}],
   ["in a terminal", { pty: PTY }],
-])("ends what was run %s when its channel is closed, even what ignores a hang-up", async (_how, options) => {
-  const command = "trap '' HUP; sleep 600 & echo $$ $!; echo read''y; wait";
-  const channel = await run(client, command, options);
-  const pids = await written(channel, /ready/);
-  channel.close();
-  await gone(pids);
-});
+])(
+  "ends processes started %s when their channel is closed, even if they ignore a hang-up",
+  async (_how, options) => {
+    const command = "trap '' HUP; sleep 600 & echo $$ $!; echo read''y; wait";
+    const channel = await run(client, command, options);
+    const pids = await written(channel, /ready/);
+    channel.close();
+    await allEnded(pids);
+  },
+);
 
 it.concurrent.each([
   ["with pipes", {}],
   ["in a terminal", { pty: PTY }],
-])(
-  "ends what was run %s when the connection breaks off, with input that nobody read",
-  async (_how, options) => {
-    const stream = await gateway.open("broken");
-    const other = await gateway.login({ username: "deploy", privateKey }, stream);
-    other.on("error", () => {});
-    const channel = await run(other, "stty raw; sleep 600 & echo $$ $!; echo read''y; wait", options);
-    const pids = await written(channel, /ready/);
-    channel.write(Buffer.alloc(6 * 1024 * 1024));
-    stream.destroy();
-    await gone(pids);
-  },
-);
+])("ends processes started %s when the connection breaks off with unread input", async (_how, options) => {
+  const stream = await gateway.open("broken");
+  const other = await gateway.login({ username: "deploy", privateKey }, stream);
+  other.on("error", () => {});
+  const channel = await run(other, "stty raw; sleep 600 & echo $$ $!; echo read''y; wait", options);
+  const pids = await written(channel, /ready/);
+  channel.write(Buffer.alloc(6 * 1024 * 1024));
+  stream.destroy();
+  await allEnded(pids);
+});
 
 it("serves many sessions of a connection at once", async () => {
   const numbers = Array.from({ length: 10 }, (_, number) => String(number));
@@ -228,15 +229,15 @@ it("forwards a connection, either direction of which may end first", async () =>
   const reply = (socket: Socket) => {
     socket.write("hello");
     socket.end();
-    let said = "";
+    let input = "";
     socket.on("data", (data) => {
-      said += data;
+      input += data;
     });
-    socket.on("end", () => heard(said));
+    socket.on("end", () => onEnd(input));
   };
-  let heard = (_said: string) => {};
-  const saidToServer = new Promise<string>((resolve) => {
-    heard = resolve;
+  let onEnd = (_input: string) => {};
+  const receivedByServer = new Promise<string>((resolve) => {
+    onEnd = resolve;
   });
   const server = createServer({ allowHalfOpen: true }, reply);
   onTestFinished(() => void server.close());
@@ -251,11 +252,11 @@ it("forwards a connection, either direction of which may end first", async () =>
   await once(channel, "end");
   // The server has ended its direction; this one still works.
   channel.end("still here");
-  expect(await saidToServer).toBe("still here");
+  expect(await receivedByServer).toBe("still here");
   expect(Buffer.concat(received).toString()).toBe("hello");
 });
 
-it("refuses a connection to a port where nobody listens", async () => {
+it("refuses a connection to a port without a listener", async () => {
   const opened = new Promise((resolve, reject) => {
     client.forwardOut("127.0.0.1", 1, "127.0.0.1", 1, (error, channel) =>
       error ? reject(error) : resolve(channel),

@@ -28,7 +28,7 @@ afterAll(() => pair.stop());
 const sftpOf = (of: Client): Promise<SFTPWrapper> =>
   promisify(of.sftp.bind(of) as (cb: (e: Error | undefined, s: SFTPWrapper) => void) => void)();
 
-/** A folder that the agent's user may write to. */
+/** Creates a folder that the agent's user may write to. */
 function writable(): string {
   const folder = testFolder();
   chmodSync(folder, 0o777);
@@ -40,7 +40,7 @@ const call = <T = void>(work: (done: (error?: Error | null, result?: T) => void)
     work((error, result) => (error ? reject(error) : resolve(result as T))),
   );
 
-it("puts and gets a file unchanged, by many requests at once", async () => {
+it("uploads and downloads a file unchanged, by many requests at once", async () => {
   const folder = writable();
   const [local, remote, back] = ["local", "remote", "back"].map((name) => join(folder, name)) as [
     string,
@@ -55,7 +55,7 @@ it("puts and gets a file unchanged, by many requests at once", async () => {
   expect(hash("sha256", readFileSync(back))).toBe(hash("sha256", content));
 });
 
-it("makes, lists, renames, links and removes", async () => {
+it("creates, lists, renames, links and deletes", async () => {
   const folder = writable();
   const at = (name: string) => join(folder, name);
   await call((done) => sftp.mkdir(at("sub"), { mode: 0o700 }, done));
@@ -79,7 +79,7 @@ it("makes, lists, renames, links and removes", async () => {
 it.each([
   ["a missing file", 2, "/nowhere/at/all"],
   ["a file that others may not read", 3, "closed"],
-])("says why %s cannot be read", async (_what, code, path) => {
+])("reports why %s cannot be read", async (_what, code, path) => {
   const folder = writable();
   const closed = join(folder, "closed");
   writeFileSync(closed, "secret", { mode: 0o000 });
@@ -87,7 +87,7 @@ it.each([
   await expect(read).rejects.toMatchObject({ code });
 });
 
-it("overwrites nothing by a rename", async () => {
+it("overwrites nothing with a rename", async () => {
   const folder = writable();
   for (const name of ["a", "b"]) writeFileSync(join(folder, name), name);
   const renamed = call((done) => sftp.rename(join(folder, "a"), join(folder, "b"), done));
@@ -106,7 +106,7 @@ it("processes requests in order", async () => {
   expect(readFileSync(path, "utf8")).toBe(lines.join(""));
 });
 
-it("holds no more than 256 files open, and none of a client that is gone", async () => {
+it("keeps at most 256 files open, and none after its client has left", async () => {
   const folder = writable();
   writeFileSync(join(folder, "file"), "");
   chmodSync(join(folder, "file"), 0o644);
@@ -133,7 +133,7 @@ it.skipIf(installed === undefined)(
     const folder = writable();
     const [from, to] = [join(folder, "from"), join(folder, "to")];
     for (const path of [from, to]) await call((done) => files.writeFile(path, path, done));
-    // An extension of OpenSSH's, which the agent itself does not have.
+    // An extension of OpenSSH's that the agent itself does not have.
     await call((done) => files.ext_openssh_rename(from, to, done));
     expect(readFileSync(to, "utf8")).toBe(from);
     login.end();

@@ -3,14 +3,14 @@ import type { Client, ClientChannel, ExecOptions } from "ssh2";
 import { openFolder, startAgent, type TestAgent } from "../support/sshFleet.ts";
 import { DEVICE, FakeGateway, TENANT } from "./FakeGateway.ts";
 
-/** An agent, and the gateway that it knows. */
+/** An agent and its gateway. */
 export interface Pair {
   readonly gateway: FakeGateway;
   readonly agent: TestAgent;
   stop(): Promise<void>;
 }
 
-/** Starts an agent as a process, with a gateway for it alone. */
+/** Starts an agent as a process, with its own gateway. */
 export async function startPair(
   options: { readonly flags?: readonly string[]; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<Pair> {
@@ -29,16 +29,16 @@ export async function startPair(
   };
 }
 
-/** What came of a program. */
-export interface Ran {
+/** The output and exit status of a program. */
+export interface CommandResult {
   readonly stdout: Buffer;
   readonly stderr: Buffer;
-  /** The exit status; null where a signal ended it. */
+  /** The exit status; null if a signal ended it. */
   readonly code: number | null | undefined;
   readonly signal: string | undefined;
 }
 
-/** Opens a channel for a command, or for a shell where none is given. */
+/** Opens a channel for a command, or for a shell if the command is undefined. */
 export const run = (client: Client, command: string | undefined, options: ExecOptions = {}) =>
   new Promise<ClientChannel>((resolve, reject) => {
     const opened = (error: Error | undefined, channel: ClientChannel) =>
@@ -47,13 +47,13 @@ export const run = (client: Client, command: string | undefined, options: ExecOp
     else client.shell(options.pty as object, {}, opened);
   });
 
-/** What a channel's program writes until its end. */
-export async function endOf(channel: ClientChannel): Promise<Ran> {
+/** Reads a channel to its end. */
+export async function endOf(channel: ClientChannel): Promise<CommandResult> {
   const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
   channel.on("data", (data: Buffer) => stdout.push(data));
   channel.stderr.on("data", (data: Buffer) => stderr.push(data));
   channel.resume();
-  // Not by "exit", which may come together with the channel.
+  // The "exit" event can come together with the channel.
   const closed = once(channel, "close") as Promise<[number | null | undefined, string?]>;
   const [[code, signal]] = await Promise.all([closed, once(channel.stderr, "end")]);
   return { stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr), code, signal };
@@ -64,13 +64,13 @@ export async function ranCommand(
   client: Client,
   command: string,
   { stdin = "", ...options }: ExecOptions & { readonly stdin?: string | Buffer } = {},
-): Promise<Ran> {
+): Promise<CommandResult> {
   const channel = await run(client, command, options);
   channel.end(stdin);
   return endOf(channel);
 }
 
-/** Waits until a channel has written something, and gives all that it has written since. */
+/** Waits until a channel's output matches, and returns the output since the call. */
 export function written(channel: ClientChannel, wanted: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
@@ -85,7 +85,7 @@ export function written(channel: ClientChannel, wanted: RegExp): Promise<string>
   });
 }
 
-/** Sends a signal on a channel. The library's own method drops it once the client's input has ended. */
+/** Sends a signal on a channel. The library's own method drops the signal once the client's input has ended. */
 export function sendSignal(channel: ClientChannel, name: string): void {
   const { outgoing, _client: client } = channel as unknown as {
     readonly outgoing: { readonly id: number };

@@ -16,15 +16,15 @@ afterAll(async () => {
 
 const IDENT = Buffer.from("SSH-2.0-test\r\n");
 
-/** What a connection says until it has begun with the key exchange. */
+/** Reads a connection until the key exchange has begun. */
 const beginningOf = (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<string> =>
   new Promise((resolve, reject) => {
-    let said = "";
+    let received = "";
     socket.on("message", (data: Buffer) => {
-      said += data.toString("latin1");
-      if (said.includes("kex-strict")) resolve(said);
+      received += data.toString("latin1");
+      if (received.includes("kex-strict")) resolve(received);
     });
-    socket.on("close", () => reject(new Error(`it ended with ${said}`)));
+    socket.on("close", () => reject(new Error(`it ended with ${received}`)));
   });
 
 /** The first message of a connection. */
@@ -47,7 +47,7 @@ it("keeps the tunnel alive", async () => {
   await vi.waitFor(() => expect(gateway.lines[0]).toEqual({ command: "keep-alive" }));
 });
 
-it("answers nothing to a request for SSH but SSH, also when the client's ident comes with it", async () => {
+it("answers a request for SSH only with SSH, also when the client's ident comes with it", async () => {
   const request = Buffer.from("GET /ssh/one HTTP/1.1\r\nHost: gateway\r\n\r\n");
   const [together, cut] = await Promise.all([gateway.dial(), gateway.dial()]);
   const answers = [beginningOf(together), beginningOf(cut)];
@@ -61,7 +61,7 @@ it("answers nothing to a request for SSH but SSH, also when the client's ident c
   cut.terminate();
 });
 
-it("ends a connection by the uid of its session, and no other one", async () => {
+it("ends the connection of a session by its uid, and no other connection", async () => {
   const [one, other] = await Promise.all([gateway.dial(), gateway.dial()]);
   one.send(Buffer.from("GET /ssh/first HTTP/1.1\r\nHost: gateway\r\n\r\n"));
   other.send(Buffer.from("GET /ssh/second HTTP/1.1\r\nHost: gateway\r\n\r\n"));
@@ -73,7 +73,7 @@ it("ends a connection by the uid of its session, and no other one", async () => 
   other.terminate();
 });
 
-it("knows no other request", async () => {
+it("rejects other requests", async () => {
   const answer = await gateway.request("/etc/passwd");
   expect(answer).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
   expect(answer).toMatch(/\r\n\r\n\{"message":"Not Found"\}$/);
@@ -87,14 +87,14 @@ it.each([
   ["another path", "/api/devices"],
   ["another host", "//evil.example/ssh/revdial?uuid=1"],
   ["a connection that the service does not know", "/ssh/revdial?uuid=unknown"],
-])("says that it could not pick up %s", async (_what, connPath) => {
-  gateway.say({ command: "conn-ready", connPath });
+])("reports that it could not pick up %s", async (_what, connPath) => {
+  gateway.sendLine({ command: "conn-ready", connPath });
   await vi.waitFor(() =>
     expect(gateway.lines).toContainEqual({ command: "pickup-failed", connPath, err: expect.any(String) }),
   );
 });
 
-it("opens a new tunnel with the same token when one is lost, and a login survives that", async () => {
+it("opens a new tunnel with the same token when one is lost, and keeps open connections", async () => {
   const login = await gateway.dial();
   login.send(Buffer.from("GET /ssh/lasting HTTP/1.1\r\nHost: gateway\r\n\r\n"));
   await firstOf(login);
@@ -106,7 +106,7 @@ it("opens a new tunnel with the same token when one is lost, and a login survive
   login.terminate();
 });
 
-it("enrolls anew when its token is refused", async () => {
+it("enrolls again when its token is refused", async () => {
   const { length: enrollments } = gateway.enrollments;
   gateway.revokeToken();
   gateway.closeTunnel();

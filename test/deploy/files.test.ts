@@ -16,11 +16,11 @@ const read = (file: string) => readFileSync(join(DEPLOY, file), "utf8");
 const UNIT = "systemd/gatehouse-server@.service";
 const why = withoutSystemd && ` (${withoutSystemd})`;
 
-describe.skipIf(why)(`the unit of the service, by systemd${why ?? ""}`, () => {
+describe.skipIf(why)(`the service's unit, checked by systemd${why ?? ""}`, () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "gatehouse-unit-"));
-    // What it starts must be there, at a path that a unit need not quote.
+    // The program of the unit must exist, at a path that needs no quotes.
     const program = join(folder, "gatehouse-server");
     symlinkSync(process.execPath, program);
     const text = read(UNIT).replace("/usr/local/bin/gatehouse-server", program);
@@ -28,14 +28,14 @@ describe.skipIf(why)(`the unit of the service, by systemd${why ?? ""}`, () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("is understood, and leaves little open", () => {
+  it("is valid and hardened", () => {
     expectUnderstood(join(folder, "gatehouse-server@1.service"));
     expectHardened(join(folder, "gatehouse-server@.service"), 15);
   });
 });
 
 describe("the settings of the units", () => {
-  /** The environment that systemd gives an instance. */
+  /** The environment that systemd passes to an instance. */
   const environmentOf = (index: number, credentials: string): Record<string, string> => {
     const lines = [UNIT, "systemd/postgresql.conf"].map(read).join("\n");
     const assignments = [...lines.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = ""]) =>
@@ -51,7 +51,7 @@ describe("the settings of the units", () => {
     );
   };
 
-  it("are settings of the service, and make of each instance another one", () => {
+  it("are settings of the service, and differ between instances", () => {
     const credentials = testFolder();
     const written = {
       "database-url": "postgresql://gatehouse@127.0.0.1/gatehouse",
@@ -91,7 +91,7 @@ describe("the settings of the units", () => {
   });
 });
 
-/** What builds images, with the base image at hand; nothing is fetched. */
+/** The program that builds images, if the base image is present. The tests download nothing. */
 const builder = (() => {
   const [, base = ""] = /^ARG BASE=(.*)$/m.exec(read("container/Containerfile")) ?? [];
   return ["podman", "buildah"].find(
@@ -100,12 +100,12 @@ const builder = (() => {
 })();
 const UNBUILT =
   builder === undefined
-    ? "there is no podman or buildah with its base image; it is linted"
+    ? "podman or buildah with the base image is missing; the file is linted"
     : RELEASE === undefined && "npm run release builds it";
 const BUILT = `is built${UNBUILT ? ` (skipped: ${UNBUILT})` : ` by ${builder}`}`;
 
 describe("the container", () => {
-  it("has a file that is understood, a user that is not root, and no secret", () => {
+  it("has a valid file, a user other than root, and no secret", () => {
     const text = read("container/Containerfile");
     const faults = validate(text);
     expect(faults.map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
@@ -117,16 +117,16 @@ describe("the container", () => {
     const file = join(DEPLOY, "container", "Containerfile");
     const image = `gatehouse-server-test-${process.pid}`;
     const flags = ["--format", "docker", "--pull-never", "--tag", image, "--file", file];
-    const asked = (...args: string[]) =>
+    const outputOf = (...args: string[]) =>
       execFileSync(builder ?? "", args, { encoding: "utf8", stdio: "pipe" });
-    asked("build", ...flags, RELEASE ?? "");
+    outputOf("build", ...flags, RELEASE ?? "");
     try {
-      // The one says `Config`, the other `config`, and buildah has it within its description of the image.
-      const described = asked("inspect", "--type", "image", image);
+      // podman prints `Config`, docker prints `config`, and buildah nests it within its description of the image.
+      const described = outputOf("inspect", "--type", "image", image);
       expect(described).toMatch(/"User": "10001:10001"/);
       expect(described).toMatch(/"Healthcheck": \{\s*"Test"/);
     } finally {
-      asked("rmi", image);
+      outputOf("rmi", image);
     }
   });
 });

@@ -1,5 +1,5 @@
-// `npm run fuzz`: requests made from the OpenAPI document against a service of its own, once for each kind of
-// credential. It fails for an answer that the document does not have, and for all else that Schemathesis checks.
+// `npm run fuzz` sends requests generated from the OpenAPI document to its own service, once for each kind of
+// credential. It fails for an answer that the document does not have, and for every other check of Schemathesis.
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
@@ -10,13 +10,13 @@ import { parseArgs } from "node:util";
 import { startService } from "../support/service.ts";
 import { CREDENTIALS, type CredentialKind, configure, SECRET, secretOf } from "./configuration.ts";
 import { installSchemathesis } from "./schemathesis.ts";
-import { INTERNAL_TOKEN, makeWorld } from "./world.ts";
+import { createWorld, INTERNAL_TOKEN } from "./world.ts";
 
 const HELP = `npm run fuzz -- [--seed N] [--max-examples N] [--credential ${CREDENTIALS.join("|")}]
 
-  --seed          chooses the requests; the same seed makes the same ones (default: by chance, printed)
+  --seed          chooses the requests; the same seed generates the same requests (default: random, printed)
   --max-examples  requests for each operation in each phase (default 15: about 3 minutes in all)
-  --credential    only the run with this one`;
+  --credential    run with this credential only`;
 
 function readOptions() {
   const { values } = parseArgs({
@@ -36,25 +36,25 @@ function readOptions() {
 
 type Options = ReturnType<typeof readOptions>;
 
-/** Fuzzes a fresh service with one kind of credential; true without findings. */
+/** Fuzzes a new service with one kind of credential. Returns true without findings. */
 async function fuzz(command: string, kind: CredentialKind, options: Options): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-fuzz-"));
   const service = await startService({
-    // What is too often is no question of values.
+    // Rate limits do not depend on the values of a request.
     env: {
-      // The edition that has every operation.
+      // The edition with all operations.
       GATEHOUSE_EDITION: "cloud",
       GATEHOUSE_PUBLIC_URL: "https://gate.example.org",
       GATEHOUSE_LOGINS_PER_ADDRESS: "0",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       GATEHOUSE_MAXIMUM_LOCKOUT: "0",
-      // Where sessions come from.
+      // The internal listener accepts sessions.
       GATEHOUSE_INTERNAL_PORT: "0",
       GATEHOUSE_INTERNAL_TOKEN: INTERNAL_TOKEN,
     },
   });
   try {
-    const world = await makeWorld(service);
+    const world = await createWorld(service);
     const config = configure(folder, kind, world);
     const run = ["run", `${service.url}/openapi.json`, "--url", service.url, "--seed", options.seed];
     const child = spawn(command, ["--config-file", config, ...run, "--max-examples", options.maxExamples], {
@@ -77,7 +77,8 @@ async function main(): Promise<boolean> {
     console.log(`\n== credential: ${kind}; seed: ${options.seed}`);
     if (!(await fuzz(command, kind, options))) failed.push(kind);
   }
-  if (failed.length > 0) console.log(`\nFindings with: ${failed.join(", ")}. Again: --seed ${options.seed}`);
+  if (failed.length > 0)
+    console.log(`\nFindings with: ${failed.join(", ")}. Repeat with: --seed ${options.seed}`);
   return failed.length === 0;
 }
 

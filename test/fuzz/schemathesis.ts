@@ -9,12 +9,12 @@ const ENVIRONMENT = fileURLToPath(new URL("../../node_modules/.cache/gatehouse-f
 const windows = process.platform === "win32";
 const PYTHON = windows ? "python" : "python3";
 const BIN = join(ENVIRONMENT, windows ? "Scripts" : "bin");
-/** The first version that Schemathesis runs on. */
+/** The oldest Python that Schemathesis supports. */
 const OLDEST = [3, 10] as const;
 
 /**
- * The path of Schemathesis, which is installed at first use and when its pinned versions change.
- * @throws Error without a Python that it runs on, or when the installation fails
+ * Returns the path of Schemathesis. Installs it at first use and when its pinned versions change.
+ * @throws Error without a Python that Schemathesis supports, or when the installation fails
  */
 export function installSchemathesis(): string {
   const command = join(BIN, windows ? "schemathesis.exe" : "schemathesis");
@@ -39,8 +39,8 @@ function requirePython(): void {
       ?.slice(1)
       .map(Number) ?? [];
   if (error || major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
-    const found = error ? "none is on the PATH" : `this is ${stdout.trim()}`;
-    throw new Error(`The fuzzer needs ${PYTHON} ${OLDEST.join(".")} or newer with venv; ${found}.`);
+    const problem = error ? "none is on the PATH" : `this is ${stdout.trim()}`;
+    throw new Error(`The fuzzer needs ${PYTHON} ${OLDEST.join(".")} or newer with venv; ${problem}.`);
   }
 }
 

@@ -4,10 +4,10 @@ import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Call, call } from "../support/call.ts";
 import type { TestService } from "../support/service.ts";
 
-/** Values that exist on a service, by the name of the list; `fuzz.toml` says which parameters draw from it. */
+/** Values that exist on a service, by the name of the list. `fuzz.toml` defines which parameters use them. */
 export type Dictionaries = Readonly<Record<string, readonly string[]>>;
 
-/** What a run finds on its service, and what it may act as. */
+/** The credentials and values of a run's service. */
 export interface World {
   readonly ownerToken: string;
   readonly administratorKey: string;
@@ -15,7 +15,7 @@ export interface World {
 }
 
 /**
- * Sends JSON and gives the JSON of the answer.
+ * Sends JSON and returns the JSON of the answer.
  * @throws Error with the service's message, when it does not answer 2xx
  */
 async function post<T>(
@@ -29,17 +29,17 @@ async function post<T>(
   return answer.body;
 }
 
-/** So many of each that deletions leave some until the end of a run. */
+/** The number of objects of each kind. Some remain until the end of a run in spite of deletions. */
 const numbers = Array.from({ length: 24 }, (_, index) => index);
 const TAGS = ["production", "staging", "edge", "laboratory"];
 const tagOf = (number: number) => TAGS[number % TAGS.length] ?? "";
 const filterOf = (number: number) =>
   number % 2 === 0 ? { tags: [tagOf(number / 2)] } : { hostname: `^device-${number}$` };
 
-/** What the service's internal listener asks for. */
+/** The token of the service's internal listener. */
 export const INTERNAL_TOKEN = "the-internal-token-of-the-fuzzer-0";
 
-/** Begins a session as an SSH entry does, with something recorded at the first seat; answers its uid. */
+/** Starts a session like an SSH entry, with a recording at the first seat. Returns its uid. */
 async function beginSession(service: TestService, deviceUid: string): Promise<string> {
   const line = service.logs().find(({ msg }) => msg === "listening for internal operations");
   if (line === undefined) throw new Error("the service has no listener for internal operations");
@@ -53,17 +53,17 @@ async function beginSession(service: TestService, deviceUid: string): Promise<st
   return uid;
 }
 
-/** Making a user starts a process, and hashes a password. */
+/** The number of members. Each new user costs a process and a password hash. */
 const MEMBERS = 4;
 
-async function inTurn<T>(make: (number: number) => Promise<T>, count = numbers.length): Promise<T[]> {
-  const made: T[] = [];
-  for (const number of numbers.slice(0, count)) made.push(await make(number));
-  return made;
+async function inTurn<T>(create: (number: number) => Promise<T>, count = numbers.length): Promise<T[]> {
+  const created: T[] = [];
+  for (const number of numbers.slice(0, count)) created.push(await create(number));
+  return created;
 }
 
-/** Sets a service up: an owner, and in its namespace some of everything that operations are about. */
-export async function makeWorld(service: TestService): Promise<World> {
+/** Sets up a service: an owner, and in its namespace some objects of every kind. */
+export async function createWorld(service: TestService): Promise<World> {
   const login = await service.setup();
   const client = createClient({ url: service.url, credential: passwordCredential(login) });
   try {
@@ -93,11 +93,11 @@ export async function makeWorld(service: TestService): Promise<World> {
         : accepted(`device-${number}`, "native", number),
     );
     const container = await inTurn((number) => accepted(`container-${number}`, "connector", number));
-    // Beside the devices that requests delete, which takes their sessions with them.
+    // A separate device for the sessions. Requests delete the other devices, with their sessions.
     const host = await accepted("host-of-sessions", "native", numbers.length);
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
     const session = await inTurn(() => beginSession(service, host));
-    // At most ten of one device.
+    // A device has at most ten tunnels.
     const tunnel = await inTurn(async (number) => {
       const params = { uid: device[number % 4] ?? "" };
       return (await client.createTunnel({ params, body: { host: "127.0.0.1", port: 80 + number, ttl: -1 } }))

@@ -4,7 +4,7 @@ import ssh2 from "ssh2";
 import { createWebSocketStream, WebSocket } from "ws";
 import type { SshService } from "../support/sshFleet.ts";
 
-/** The part of the library's server that a hostile device uses otherwise than it should. */
+/** The part of the library's server that a hostile device misuses. */
 export interface HostileProtocol {
   channelOpenConfirm(remote: number, local: number, window: number, packetSize: number): void;
   channelData(channel: number, data: Buffer): void;
@@ -12,15 +12,15 @@ export interface HostileProtocol {
   channelEOF(channel: number): void;
 }
 
-/** What a device does on the connections that it picks up. */
+/** The behavior of a device on the connections that it picks up. */
 interface Behavior {
-  /** Changes how it speaks SSH. */
-  readonly speak?: (protocol: HostileProtocol) => void;
-  /** Takes the command of a client. */
+  /** Changes the device's SSH protocol. */
+  readonly changeProtocol?: (protocol: HostileProtocol) => void;
+  /** Handles the command of a client. */
   readonly exec?: (channel: ssh2.ServerChannel, protocol: HostileProtocol, id: number) => void;
 }
 
-/** What identifies a device to the service. */
+/** The values that identify a device to the service. */
 interface DeviceIdentity {
   readonly mac: string;
   /** PEM (PKCS#1). */
@@ -29,7 +29,7 @@ interface DeviceIdentity {
   readonly privateKey: string;
 }
 
-/** A device that speaks SSH as its owner wishes. Every login gets in. */
+/** A device that violates the SSH protocol as a test defines. It accepts every login. */
 export class HostileDevice {
   readonly uid: string;
   readonly hostname: string;
@@ -48,8 +48,8 @@ export class HostileDevice {
   }
 
   /**
-   * Enrolls it, accepts it, and opens its tunnel.
-   * @param identity of a device that is accepted already; left out: a new one
+   * Enrolls the device, accepts it, and opens its tunnel.
+   * @param identity of an accepted device; default: a new one
    */
   static async start(
     fleet: SshService,
@@ -80,7 +80,7 @@ export class HostileDevice {
     const device = new HostileDevice(uid, hostname, own, tunnel);
     const server = new ssh2.Server({ hostKeys: [pem], ident: "Go" }, (connection) => {
       const protocol = (connection as unknown as { readonly _protocol: HostileProtocol })._protocol;
-      behavior.speak?.(protocol);
+      behavior.changeProtocol?.(protocol);
       connection.on("error", () => {});
       connection.on("authentication", (context) => context.accept());
       connection.on("session", (accept) => {
@@ -101,7 +101,7 @@ export class HostileDevice {
         const socket = new WebSocket(address + connPath);
         device.#sockets.add(socket);
         socket.on("error", () => {});
-        // The request for SSH; what follows is SSH.
+        // The request for SSH. SSH follows.
         socket.once("message", () => {
           const stream = createWebSocketStream(socket);
           stream.on("error", () => {});

@@ -19,35 +19,37 @@ interface HttpRequest {
 /** A message of SSH with its fields. Texts are bytes as Latin-1. */
 type SshMessage = Readonly<Record<string, string | number | boolean>> & { readonly message: string };
 
-/** What one side sends. Each has one of the fields. */
-interface Said {
+/** A message of one side. Exactly one field is set. */
+interface Message {
   readonly request?: HttpRequest;
   /** A request for a WebSocket. */
   readonly upgrade?: { readonly path: string; readonly headers: Headers };
   readonly answer?: { readonly status: number; readonly body?: unknown };
   /** A line of a tunnel. */
   readonly line?: unknown;
-  /** The HTTP request on a connection that was picked up. */
+  /** The HTTP request on a picked-up connection. */
   readonly head?: string;
   readonly ident?: string;
-  /** The algorithms that a side offers. */
+  /** The offered algorithms. */
   readonly kexinit?: Readonly<Record<"kex" | "serverHostKey" | "cipher" | "mac", string[]>>;
   readonly ssh?: SshMessage;
-  /** A WebSocket is closed. */
+  /** The code of a closed WebSocket. */
   readonly close?: number;
   /** An action of the test, or a result. */
-  readonly told?: unknown;
+  readonly event?: unknown;
 }
 
-/** A line of a recording. `on`: the service's HTTP, the tunnel, the n-th connection picked up in a scene, or the test. */
+/**
+ * A line of a recording. `on`: the service's HTTP, the tunnel, the n-th connection picked up in a scene, or the test.
+ */
 interface Line {
   readonly scene: string;
   readonly on: string;
   readonly from: "agent" | "gateway" | "test";
-  readonly said: Said;
+  readonly content: Message;
 }
 
-/** Values that differ from run to run, and their names in a recording. The longer ones first. */
+/** Values that differ between runs, and their placeholders in a recording. Longer ones first. */
 const NAMES: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN[^-]*-----[^-]*-----END[^-]*-----(\\n|\n)?/g, "<public key>"],
   [/\bey[\w-]+\.[\w-]+\.[\w-]+/g, "<token>"],
@@ -61,27 +63,27 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/"signature":"[A-Za-z0-9+/=]+"/g, '"signature":"<signature>"'],
 ];
 
-/** What the SSH library sends and reads by itself. */
+/** Messages that the SSH library sends and reads itself. */
 const OF_LIBRARY = [
   ...["EXT_INFO", "SERVICE_REQUEST", "SERVICE_ACCEPT", "CHANNEL_OPEN", "CHANNEL_OPEN_CONFIRMATION"],
   "CHANNEL_WINDOW_ADJUST",
 ];
 
-const isOfLibrary = ({ ident, kexinit, ssh }: Said) =>
+const isOfLibrary = ({ ident, kexinit, ssh }: Message) =>
   ident !== undefined || kexinit !== undefined || OF_LIBRARY.includes(ssh?.message ?? "");
 
 interface Options {
   readonly url: string;
   readonly tenant: string;
-  /** The password of the login, which is not in the recording. */
+  /** The password of the login. It is not in the recording. */
   readonly password: string;
   readonly file: URL;
 }
 
 /**
- * Sends what a real agent sent in a recording, each thing once the service has sent all that it sent before it, and
- * compares what the service sends with the recording. A library of SSH encrypts the sessions, with the algorithms of
- * the real agent; how data is split into messages does not matter.
+ * Replays the messages of a recorded agent. It sends each message once the service has sent all earlier messages, and
+ * compares the service's messages with the recording. An SSH library encrypts the sessions with the real agent's
+ * algorithms. The splitting of data into messages is not compared.
  */
 export class ReplayedAgent {
   readonly #options: Options;
@@ -92,13 +94,13 @@ export class ReplayedAgent {
     privateKeyEncoding: { type: "pkcs1", format: "pem" },
   });
   readonly #pickUps = new Map<string, PickUp>();
-  /** The values of this run. */
+  /** The values of this run, by placeholder. */
   readonly #known: Record<string, string>;
   #lines: { readonly line: Line; done: boolean }[] = [];
   #tunnel: WebSocket | undefined;
   #loginKey: ParsedKey | undefined;
   #broken = Promise.withResolvers<never>();
-  #wrong: string | undefined;
+  #failure: string | undefined;
 
   constructor(options: Options) {
     this.#options = options;
@@ -111,17 +113,17 @@ export class ReplayedAgent {
     };
   }
 
-  /** Plays a scene. Its outcome, and all that the service sends, must be as recorded. */
+  /** Plays a scene. Its outcome and all messages of the service must match the recording. */
   async scene(name: string, play: () => Promise<unknown>): Promise<void> {
     this.#pickUps.clear();
-    this.#wrong = undefined;
+    this.#failure = undefined;
     this.#broken = Promise.withResolvers();
     this.#broken.promise.catch(() => {});
     this.#lines = this.#recording
-      .filter(({ scene, said }) => scene === name && !isOfLibrary(said))
+      .filter(({ scene, content }) => scene === name && !isOfLibrary(content))
       .map((line) => ({ line, done: false }));
     this.#send();
-    this.tell({ outcome: await Promise.race([play(), this.#broken.promise]) });
+    this.checkEvent({ outcome: await Promise.race([play(), this.#broken.promise]) });
     const all = vi.waitFor(
       () => expect(this.#lines.filter(({ done }) => !done).map(({ line }) => line)).toEqual([]),
       { timeout: 20_000, interval: 10 },
@@ -129,9 +131,9 @@ export class ReplayedAgent {
     await Promise.race([all, this.#broken.promise]);
   }
 
-  /** An action of the test, or a result. */
-  tell(told: unknown): void {
-    this.#hear("test", { told });
+  /** Compares an action or a result of the test with the recording. */
+  checkEvent(event: unknown): void {
+    this.#compare("test", { event });
   }
 
   stop(): void {
@@ -139,17 +141,17 @@ export class ReplayedAgent {
     this.#tunnel?.terminate();
   }
 
-  /** The next line that the service or the test has to send on a connection. */
+  /** The next recorded message of the service or the test on a connection. */
   #next = (on: string) =>
     this.#lines.find(({ line, done }) => !done && line.on === on && line.from !== "agent");
 
-  /** Compares what is heard with the recording. */
-  #hear(on: string, said: Said): void {
-    let text = JSON.stringify(said);
+  /** Compares a message of the service or the test with the recording. */
+  #compare(on: string, content: Message): void {
+    let text = JSON.stringify(content);
     for (const [pattern, name] of NAMES) text = text.replaceAll(pattern, name);
-    const heard = JSON.parse(text.replaceAll(this.#options.password, "<password>")) as Said;
+    const actual = JSON.parse(text.replaceAll(this.#options.password, "<password>")) as Message;
     const next = this.#next(on);
-    if (next && isDeepStrictEqual(next.line.said, heard)) {
+    if (next && isDeepStrictEqual(next.line.content, actual)) {
       next.done = true;
       this.#send();
     } else if (!text.includes('"keep-alive"')) {
@@ -157,25 +159,25 @@ export class ReplayedAgent {
     }
   }
 
-  #fail(why: string): void {
-    this.#wrong ??= why;
-    this.#broken.reject(new Error(this.#wrong));
-    // No client shall wait for what does not come.
+  #fail(reason: string): void {
+    this.#failure ??= reason;
+    this.#broken.reject(new Error(this.#failure));
+    // No client may wait for messages that never come.
     for (const { socket } of this.#pickUps.values()) socket.terminate();
   }
 
-  /** Sends what the agent sends next, up to where it waited for the service. */
+  /** Sends the agent's next messages, up to the next message of the service. */
   #send(): void {
     for (const entry of this.#lines) {
       if (entry.done) continue;
-      if (entry.line.from !== "agent" || this.#wrong !== undefined) return;
+      if (entry.line.from !== "agent" || this.#failure !== undefined) return;
       entry.done = true;
       this.#sendLine(entry.line);
     }
   }
 
-  #sendLine({ on, said }: Line): void {
-    const { request, upgrade, line, ssh, close } = this.#filled(said);
+  #sendLine({ on, content }: Line): void {
+    const { request, upgrade, line, ssh, close } = this.#filled(content);
     const pickUp = this.#pickUps.get(on);
     if (request) this.#request(request);
     else if (upgrade && on === "tunnel") this.#connect(upgrade.headers);
@@ -185,24 +187,24 @@ export class ReplayedAgent {
     else if (close) (on === "tunnel" ? this.#tunnel : pickUp?.socket)?.terminate();
   }
 
-  /** With the values of this run in place of names. */
-  #filled<T>(said: T): T {
+  /** Replaces placeholders with the values of this run. */
+  #filled<T>(content: T): T {
     const fill = (text: string) =>
       Object.entries(this.#known).reduce((filled, [name, value]) => filled.replaceAll(name, value), text);
-    return JSON.parse(JSON.stringify(said), (_key, value) =>
+    return JSON.parse(JSON.stringify(content), (_key, value) =>
       typeof value === "string" ? fill(value) : value,
     );
   }
 
   #request({ method, path, headers, body }: HttpRequest): void {
     const sent = body === undefined ? "" : JSON.stringify(body);
-    const asked = request(new URL(path, this.#options.url), {
+    const incoming = request(new URL(path, this.#options.url), {
       method,
       headers: { ...headers, ...(sent && { "content-length": Buffer.byteLength(sent) }) },
       agent: false,
     });
-    asked.on("error", (error) => this.#fail(String(error)));
-    asked.on("response", (answer) => {
+    incoming.on("error", (error) => this.#fail(String(error)));
+    incoming.on("response", (answer) => {
       let text = "";
       answer.setEncoding("utf8").on("data", (more: string) => {
         text += more;
@@ -212,13 +214,13 @@ export class ReplayedAgent {
         const { token, signature } = answered.body ?? {};
         if (token) this.#known["<token>"] = token;
         if (signature) this.#checkProof((body as { readonly data: string }).data, signature);
-        this.#hear("service", { answer: { status: answer.statusCode ?? 0, ...answered } });
+        this.#compare("service", { answer: { status: answer.statusCode ?? 0, ...answered } });
       });
     });
-    asked.end(sent);
+    incoming.end(sent);
   }
 
-  /** The service has to sign with the key that it logs in with. */
+  /** The service must sign with the key that it logs in with. */
   #checkProof(data: string, signature: string): void {
     const pem = this.#loginKey?.getPublicPEM() ?? "";
     if (!pem || !verify("sha256", Buffer.from(data), pem, Buffer.from(signature, "base64")))
@@ -232,10 +234,10 @@ export class ReplayedAgent {
       headers: { ...(agent && { "user-agent": agent }), ...(authorization && { authorization }) },
     });
     socket.on("error", () => {});
-    socket.on("upgrade", () => this.#hear(on, { answer: { status: 101 } }));
-    socket.on("unexpected-response", (asked, { statusCode = 0 }) => {
-      asked.destroy();
-      this.#hear(on, { answer: { status: statusCode } });
+    socket.on("upgrade", () => this.#compare(on, { answer: { status: 101 } }));
+    socket.on("unexpected-response", (incoming, { statusCode = 0 }) => {
+      incoming.destroy();
+      this.#compare(on, { answer: { status: statusCode } });
     });
     socket.on("message", (_data, binary) => {
       if (!binary) this.#fail(`${on}: a message is text, which the agent takes for the end`);
@@ -250,33 +252,33 @@ export class ReplayedAgent {
         const message = JSON.parse(line);
         if (message.connPath)
           this.#known["/ssh/revdial?revdial.dialer=<instance>&uuid=<dial>"] = message.connPath;
-        this.#hear("tunnel", { line: message });
+        this.#compare("tunnel", { line: message });
       }
     });
   }
 
   #pickUp(on: string, path: string, headers: Headers): void {
     const socket = this.#socket(on, path, headers);
-    const hear = (said: Said) => this.#hear(on, said);
+    const compare = (content: Message) => this.#compare(on, content);
     socket.once("message", (head) => {
-      hear({ head: String(head) });
+      compare({ head: String(head) });
       server.injectSocket(createWebSocketStream(socket).on("error", () => {}) as unknown as Socket);
     });
     socket.on("close", (code) => {
-      // Nothing is left where the agent has closed it, or its scene is over.
-      if (this.#pickUps.get(on)?.socket === socket && this.#next(on)) hear({ close: code });
+      // The recording has no next message if the agent has closed the connection or its scene is over.
+      if (this.#pickUps.get(on)?.socket === socket && this.#next(on)) compare({ close: code });
     });
     const offered = this.#recording.find(
-      ({ from, said }) => from === "agent" && said.kexinit !== undefined,
-    )?.said;
-    const pickUp = new PickUp(socket, hear, () => String(this.#next(on)?.line.said.ssh?.data ?? ""));
+      ({ from, content }) => from === "agent" && content.kexinit !== undefined,
+    )?.content;
+    const pickUp = new PickUp(socket, compare, () => String(this.#next(on)?.line.content.ssh?.data ?? ""));
     this.#pickUps.set(on, pickUp);
     const { kex = [], serverHostKey = [], cipher = [], mac = [] } = offered?.kexinit ?? {};
     const server = new ssh2.Server(
       {
         ident: "Go",
         hostKeys: [this.#key.privateKey],
-        // The library adds by itself that it exchanges keys strictly.
+        // The library adds strict key exchange itself.
         algorithms: {
           kex: kex.filter((name) => !name.startsWith("kex-strict")),
           ...{ serverHostKey, cipher, hmac: mac, compress: ["none"] },
@@ -284,82 +286,84 @@ export class ReplayedAgent {
       },
       (client) => {
         client.on("error", () => {});
-        client.on("authentication", (asked) => {
-          if (asked.method === "publickey") this.#show(asked.key.data);
-          if (asked.method === "publickey" && asked.signature) {
-            const { blob = Buffer.alloc(0), signature, hashAlgo } = asked;
+        client.on("authentication", (incoming) => {
+          if (incoming.method === "publickey") this.#setLoginKey(incoming.key.data);
+          if (incoming.method === "publickey" && incoming.signature) {
+            const { blob = Buffer.alloc(0), signature, hashAlgo } = incoming;
             if (!this.#loginKey?.verify(blob, signature, hashAlgo))
               this.#fail(`${on}: the signature is wrong`);
           }
-          pickUp.login(asked);
+          pickUp.login(incoming);
         });
         client.on("session", (accept) => pickUp.session(accept()));
       },
     );
   }
 
-  #show(key: Buffer): void {
+  #setLoginKey(key: Buffer): void {
     this.#loginKey = ssh2.utils.parseKey(key) as ParsedKey;
     const digest = createHash("md5").update(key).digest("hex");
     this.#known["<fingerprint>"] = (digest.match(/../g) ?? []).join(":");
   }
 }
 
-/** A connection that the agent has picked up, with the SSH session in it. */
+/** A connection that the agent has picked up, with its SSH session. */
 class PickUp {
   readonly socket: WebSocket;
-  readonly #hear: (said: Said) => void;
-  readonly #wanted: () => string;
-  #asked: AuthContext | undefined;
+  readonly #compare: (content: Message) => void;
+  readonly #expected: () => string;
+  #authentication: AuthContext | undefined;
   #accept: (() => ServerChannel | undefined) | undefined;
   #channel: ServerChannel | undefined;
   #data = "";
 
-  /** @param wanted the data that the gateway has to send next */
-  constructor(socket: WebSocket, hear: (said: Said) => void, wanted: () => string) {
+  /** @param expected the data that the gateway must send next */
+  constructor(socket: WebSocket, compare: (content: Message) => void, expected: () => string) {
     this.socket = socket;
-    this.#hear = hear;
-    this.#wanted = wanted;
+    this.#compare = compare;
+    this.#expected = expected;
   }
 
-  login(asked: AuthContext): void {
-    this.#asked = asked;
-    const { username: user, service, method } = asked;
-    const heard = { message: "USERAUTH_REQUEST", user, service, method };
-    if (asked.method === "password")
-      this.#hear({ ssh: { ...heard, change: false, password: asked.password } });
-    else if (asked.method === "publickey") {
-      const signed = asked.signature !== undefined;
-      const algorithm = asked.hashAlgo ? `rsa-sha2-${asked.hashAlgo.replace("sha", "")}` : asked.key.algo;
+  login(incoming: AuthContext): void {
+    this.#authentication = incoming;
+    const { username: user, service, method } = incoming;
+    const actual = { message: "USERAUTH_REQUEST", user, service, method };
+    if (incoming.method === "password")
+      this.#compare({ ssh: { ...actual, change: false, password: incoming.password } });
+    else if (incoming.method === "publickey") {
+      const signed = incoming.signature !== undefined;
+      const algorithm = incoming.hashAlgo
+        ? `rsa-sha2-${incoming.hashAlgo.replace("sha", "")}`
+        : incoming.key.algo;
       const key = { signed, algorithm, key: "<key>", ...(signed && { signature: "<signature>" }) };
-      this.#hear({ ssh: { ...heard, ...key } });
-    } else asked.reject();
+      this.#compare({ ssh: { ...actual, ...key } });
+    } else incoming.reject();
   }
 
   session(session: Session): void {
-    const hear = (request: string, accept: unknown, fields: object) => {
+    const compare = (request: string, accept: unknown, fields: object) => {
       const message = { message: "CHANNEL_REQUEST", channel: 0, request, reply: Boolean(accept), ...fields };
       this.#accept = accept as () => ServerChannel | undefined;
-      this.#hear({ ssh: message });
+      this.#compare({ ssh: message });
     };
     const size = ({ cols, rows, width, height }: ssh2.WindowChangeInfo) => ({
       ...{ columns: cols, rows, width, height },
     });
     session.on("pty", (accept, _reject, info) => {
       const { term } = info as unknown as { readonly term: string };
-      hear("pty-req", accept, { term, ...size(info), modes: "<modes>" });
+      compare("pty-req", accept, { term, ...size(info), modes: "<modes>" });
     });
-    session.on("window-change", (_accept, _reject, info) => hear("window-change", false, size(info)));
-    session.on("shell", (accept) => hear("shell", accept, {}));
-    session.on("exec", (accept, _reject, { command }) => hear("exec", accept, { command }));
-    session.on("subsystem", (accept, _reject, { name }) => hear("subsystem", accept, { subsystem: name }));
+    session.on("window-change", (_accept, _reject, info) => compare("window-change", false, size(info)));
+    session.on("shell", (accept) => compare("shell", accept, {}));
+    session.on("exec", (accept, _reject, { command }) => compare("exec", accept, { command }));
+    session.on("subsystem", (accept, _reject, { name }) => compare("subsystem", accept, { subsystem: name }));
   }
 
-  /** Sends what the agent sends. */
+  /** Sends a recorded message of the agent. */
   send({ message, ...fields }: SshMessage): void {
     if (message === "USERAUTH_FAILURE")
-      this.#asked?.reject(String(fields.methods).split(",") as ssh2.AuthenticationType[]);
-    else if (message.startsWith("USERAUTH")) this.#asked?.accept();
+      this.#authentication?.reject(String(fields.methods).split(",") as ssh2.AuthenticationType[]);
+    else if (message.startsWith("USERAUTH")) this.#authentication?.accept();
     else if (message === "CHANNEL_SUCCESS") this.#open(this.#accept?.());
     else if (message === "CHANNEL_DATA") this.#channel?.write(Buffer.from(String(fields.data), "latin1"));
     else if (message === "CHANNEL_REQUEST") this.#channel?.exit(Number(fields.status));
@@ -372,19 +376,19 @@ class PickUp {
     if (!channel) return;
     this.#channel = channel;
     channel.on("data", (data: Buffer) => this.#receive(data.toString("latin1")));
-    channel.on("end", () => this.#hear({ ssh: { message: "CHANNEL_EOF", channel: 0 } }));
-    channel.on("close", () => this.#hear({ ssh: { message: "CHANNEL_CLOSE", channel: 0 } }));
+    channel.on("end", () => this.#compare({ ssh: { message: "CHANNEL_EOF", channel: 0 } }));
+    channel.on("close", () => this.#compare({ ssh: { message: "CHANNEL_CLOSE", channel: 0 } }));
   }
 
-  /** Compares data as it was split in the recording. */
+  /** Compares data, split as in the recording. */
   #receive(more: string): void {
     this.#data += more;
     while (this.#data !== "") {
-      const wanted = this.#wanted();
-      if (this.#data.length < wanted.length && wanted.startsWith(this.#data)) return;
-      const data = this.#data.slice(0, wanted.length || undefined);
+      const expected = this.#expected();
+      if (this.#data.length < expected.length && expected.startsWith(this.#data)) return;
+      const data = this.#data.slice(0, expected.length || undefined);
       this.#data = this.#data.slice(data.length);
-      this.#hear({ ssh: { message: "CHANNEL_DATA", channel: 0, data } });
+      this.#compare({ ssh: { message: "CHANNEL_DATA", channel: 0, data } });
     }
   }
 }

@@ -34,7 +34,7 @@ function tunnelOf(pending: boolean) {
 
 const LINE = '{"command":"keep-alive"}\n';
 
-it("reads no more of a pending device that floods its tunnel with lines, and ends it at the next check", () => {
+it("stops reading from a pending device that floods its tunnel with lines, and ends the tunnel at the next check", () => {
   const { tunnel, socket, send } = tunnelOf(true);
   for (let count = 0; count < 40; count += 1) send(LINE);
   expect(socket.paused).toBe(false);
@@ -45,13 +45,13 @@ it("reads no more of a pending device that floods its tunnel with lines, and end
   expect(socket.terminated).toBe(true);
 });
 
-it("reads no more of a pending device that sends much in one message", () => {
+it("stops reading from a pending device that sends too much in one message", () => {
   const { socket, send } = tunnelOf(true);
   send(LINE.repeat(1000));
   expect(socket.paused).toBe(true);
 });
 
-it("lets an accepted device report many connections that it could not pick up", () => {
+it("accepts many reports of failed connections from an accepted device", () => {
   const { tunnel, socket, send } = tunnelOf(false);
   const failed = `${JSON.stringify({ command: "pickup-failed", connPath: "/ssh/revdial?uuid=1" })}\n`;
   for (let count = 0; count < 4000; count += 1) send(failed);

@@ -14,7 +14,7 @@ import { gatewayPidOf, someAtATime } from "../support/sshFleet.ts";
 import { HostileDevice } from "./HostileDevice.ts";
 import { describeSsh } from "./lab.ts";
 
-// The names that this process's library sends, to which the gateway's library adds none.
+// This process's SSH library can send one more signal name. The gateway's copy of the library does not have it.
 const { SIGNALS } = createRequire(import.meta.url)("ssh2/lib/protocol/constants.js") as {
   readonly SIGNALS: Record<string, number>;
 };
@@ -37,7 +37,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     return socket;
   }
 
-  /** An SSH client that is logged in. */
+  /** Logs in with an SSH client. */
   async function loggedIn(username = lab.to): Promise<ssh2.Client> {
     const client = new ssh2.Client();
     clients.push(client);
@@ -61,7 +61,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
       /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${gatewayPidOf(lab.fleet.service)}/status`, "utf8"))?.[1],
     ) / 1024;
 
-  /** The library's own protocol, by which a client breaks the rules. */
+  /** The library's own protocol object, with which a client can violate the protocol. */
   const protocolOf = (client: ssh2.Client) =>
     (client as unknown as { readonly _protocol: ClientProtocol })._protocol;
 
@@ -78,7 +78,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
       const socket = open({ localPort });
       await once(socket, "connect");
       socket.write("SSH-2.0-broken\r\n");
-      // An SSH packet that is no key exchange.
+      // An SSH packet other than a key exchange.
       socket.write(Buffer.from("0000000c0ac800000000000000000000", "hex"));
       if (time % 2 === 0) await turn();
       else await Promise.race([once(socket, "data"), once(socket, "close")]);
@@ -96,7 +96,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
       client.on("close", () => {
         isOpen = false;
       });
-      // Each command that has ended, however it has, is followed by another one.
+      // Every command is followed by another one, whether it succeeded or not.
       const again = () => void setImmediate(openAnother);
       const many = Promise.withResolvers<void>();
       let count = 0;
@@ -118,7 +118,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
                 .resume();
           });
         } catch {
-          // The client's own end has come.
+          // The client has closed meanwhile.
         }
       };
       for (let channel = 0; channel < 20; channel += 1) openAnother();
@@ -141,7 +141,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
 
   it("ends the connection of a device that confirms a channel with a maximum packet size of 0", async () => {
     const device = await HostileDevice.start(lab.fleet, "hostile-a", {
-      speak: (protocol) => {
+      changeProtocol: (protocol) => {
         const { channelOpenConfirm } = protocol;
         protocol.channelOpenConfirm = (remote, local, window) =>
           channelOpenConfirm.call(protocol, remote, local, window, 0);
@@ -169,19 +169,16 @@ describeSsh("attacks on the gateway", options, (lab) => {
     client.on("error", () => {});
     const closed = closeOf(client);
     client.once("handshake", () => attack(protocolOf(client)));
-    // It never chooses a method.
+    // The client never chooses a method.
     client.connect({ sock: open(), username: lab.to, authHandler: () => {} });
     await closed;
     await unharmed();
   });
 
-  it.each(["16-sha512", "18-sha512", "14-sha256"])(
-    "offers no group of a finite field: group%s",
-    async (group) => {
-      const flags = ["-o", "LogLevel=INFO", "-o", `KexAlgorithms=diffie-hellman-group${group}`];
-      expect((await lab.ssh({ flags })).stderr).toContain("no matching key exchange");
-    },
-  );
+  it.each(["16-sha512", "18-sha512", "14-sha256"])("offers no finite-field group: group%s", async (group) => {
+    const flags = ["-o", "LogLevel=INFO", "-o", `KexAlgorithms=diffie-hellman-group${group}`];
+    expect((await lab.ssh({ flags })).stderr).toContain("no matching key exchange");
+  });
 
   it("ends the connection of a client that sends past its window", async () => {
     const client = await loggedIn();
@@ -207,7 +204,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     client.connect({ sock: open(), username, privateKey: readFileSync(lab.key) });
     await once(client, "ready");
     const closed = closeOf(client);
-    // It reads nothing, so that its window does not grow either.
+    // The client reads nothing, so its window does not grow either.
     await exec(client, "anything");
     await closed;
     device.stop();
@@ -227,7 +224,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await unharmed();
   });
 
-  it("closes channels on which nothing was requested, each once", async () => {
+  it("closes channels without a request, each once", async () => {
     const client = await loggedIn();
     const protocol = protocolOf(client);
     const answers = { opened: 0, closed: 0, refused: 0 };
@@ -247,7 +244,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await unharmed();
   });
 
-  it("holds little for a client with a large window that reads nothing", async () => {
+  it("buffers little for a client with a large window that reads nothing", async () => {
     const client = await loggedIn();
     const protocol = protocolOf(client);
     const { session } = protocol;
@@ -264,7 +261,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await unharmed();
   });
 
-  it("keeps the last one of 20,000 sizes of a terminal", async () => {
+  it("keeps the last of 20,000 terminal sizes", async () => {
     const client = await loggedIn();
     const shell = await new Promise<ssh2.ClientChannel>((resolve, reject) => {
       client.shell((error, channel) => (error ? reject(error) : resolve(channel.on("error", () => {}))));
@@ -284,14 +281,14 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await unharmed();
   });
 
-  it("runs any number of commands on a shared connection whose clients leave their input open", async () => {
+  it("runs any number of commands on a shared connection while clients keep their input open", async () => {
     const path = join(lab.folder, "shared");
     const master = lab.spawnSsh({ flags: ["-M", "-S", path, "-N"] });
     await expect.poll(() => existsSync(path)).toBe(true);
     const codes: unknown[] = [];
     await someAtATime([...Array(66).keys()], 4, async () => {
       const client = lab.spawnSsh({ flags: ["-S", path], command: "exit 7" });
-      // As much as it takes, also after the command has ended.
+      // More input than the command reads, also after it has ended.
       Readable.from(Array(1_000).fill("y\n".repeat(1_000))).pipe(client.stdin.on("error", () => {}));
       codes.push((await once(client, "exit"))[0]);
       client.stdin.destroy();
@@ -302,7 +299,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await unharmed();
   });
 
-  it("ends a command alone whose device reports an unknown signal", async () => {
+  it("ends only the command whose device reports an unknown signal", async () => {
     const device = await HostileDevice.start(lab.fleet, "signals", {
       exec: (channel) => {
         channel.write("out");
@@ -322,7 +319,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await unharmed();
   });
 
-  it("refuses an unknown signal of a client, and goes on", async () => {
+  it("refuses a client's unknown signal and continues the session", async () => {
     const client = await loggedIn();
     const channel = await exec(client, "cat");
     channel.signal("WINCH");
@@ -332,7 +329,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await unharmed();
   });
 
-  it("passes on signals before the device has begun, and after the end of the client's input", async () => {
+  it("forwards signals before the device has started the command, and after the end of the client's input", async () => {
     const client = await loggedIn();
     const early = await exec(client, "sleep 600");
     early.signal("TERM");
@@ -345,7 +342,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     expect((await closed)[0]).toBe(5);
   });
 
-  it("logs why the connection of a client broke off, here for a command above 256 KiB", async () => {
+  it("logs why a client's connection broke off, for example for a command above 256 KiB", async () => {
     const client = await loggedIn();
     const closed = once(client, "close");
     client.exec(`: ${"x".repeat(256 * 1024)}`, () => {});
@@ -366,7 +363,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     },
   });
 
-  it("keeps a device's tunnel from an attacker who knows what the device enrolls with", async () => {
+  it("keeps a device's tunnel from an attacker who knows the device's enrollment data", async () => {
     const own = await HostileDevice.start(lab.fleet, "own-x", answers("own"));
     const forged = { ...own.identity, privateKey: newRsaKey() };
     const attacker = await HostileDevice.start(lab.fleet, "own-x", answers("forged"), forged);
@@ -387,7 +384,7 @@ describeSsh("attacks on the gateway", options, (lab) => {
     await unharmed();
   });
 
-  it("lets an agent without challenges take over its own tunnel, after it has proven its key", async () => {
+  it("lets an agent without challenges replace its own tunnel after it has proven its key", async () => {
     const first = await HostileDevice.start(lab.fleet, "moved", answers("first"));
     const there = { to: `root@${lab.fleet.namespace}.moved`, command: "anything" };
     expect(await lab.ssh(there)).toMatchObject({ stdout: "first" });
@@ -399,10 +396,10 @@ describeSsh("attacks on the gateway", options, (lab) => {
   });
 });
 
-/** Settles once a client's connection has closed, whatever error it had before. */
+/** Settles once a client's connection has closed, with or without an error. */
 const closeOf = (client: ssh2.Client) => new Promise<void>((resolve) => void client.on("close", resolve));
 
-/** What the library's client sends. */
+/** The part of the library's client protocol that attacks use. */
 interface ClientProtocol {
   readonly _handlers: Record<string, () => void>;
   session(channel: number, window: number, packet: number): void;
@@ -416,9 +413,9 @@ describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] },
 
   it.each([
     ["is killed", "SIGKILL"],
-    // It answers as little as one whose event loop turns in an endless loop.
+    // A stopped process answers as little as one in an endless loop.
     ["hangs", "SIGSTOP"],
-  ] as const)("that %s loses its sessions alone, and is restarted", async (_what, signal) => {
+  ] as const)("that %s loses only its sessions, and is restarted", async (_what, signal) => {
     const first = gatewayPidOf(lab.fleet.service) ?? 0;
     const open = login("127.0.1.1", "echo begun; sleep 600");
     const sessions = () => lab.fleet.client.getSessions({});
@@ -437,7 +434,7 @@ describeSsh("a gateway process", { flags: ["--ssh-refusals-per-address", "4"] },
       const failed = once(client, "error").catch((error: unknown) => error);
       client.on("error", () => {});
       const sock = connect({ port: lab.fleet.port, host: "127.0.0.1", localAddress: "127.0.1.9" });
-      // The library has sent how it wants to exchange keys by then.
+      // The library has sent its key exchange offer by then.
       client.connect({ sock, username: "any", hostVerifier: () => false });
       await failed;
       sock.destroy();

@@ -10,7 +10,7 @@ const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 const options = {
   flags: [
     ...["--ssh-startups-per-address", "5", "--ssh-refusals-per-address", "4", "--ssh-forwarding", "on"],
-    // Narrower than the agent's list, so that it is the gateway's which is seen.
+    // Narrower than the agent's list, so that the test sees the gateway's list.
     ...["--trusted-proxies", "127.0.0.9", "--ssh-environment", "LANG,LC_KNOWN*"],
   ],
   agent: { flags: ["--allow-forwarding"] },
@@ -23,16 +23,16 @@ describeSsh("the SSH entry", options, (lab) => {
   });
   const login = (more: Partial<Login> = {}) => lab.ssh({ command: "echo in", ...more });
 
-  /** A connection that says nothing, or what it is told. */
-  function stranger(from: string, words: string | Buffer = ""): Socket {
+  /** Opens a connection that sends only the given bytes. */
+  function openSocket(from: string, bytes: string | Buffer = ""): Socket {
     const socket = connect({ port: lab.fleet.port, host: "127.0.0.1", localAddress: from });
     socket.on("error", () => {});
     sockets.push(socket);
-    if (words.length > 0) socket.write(words);
+    if (bytes.length > 0) socket.write(bytes);
     return socket;
   }
 
-  it("feels a change of the policy with the very next login", async () => {
+  it("applies a change of the policy to the next login", async () => {
     const { client } = lab.fleet;
     expect(await login()).toMatchObject({ stdout: "in\n" });
     const deny = { action: "deny", active: true, priority: 1, sourceIp: ".*", ...EVERYTHING } as const;
@@ -55,11 +55,11 @@ describeSsh("the SSH entry", options, (lab) => {
     expect(await login()).toMatchObject({ stdout: "in\n" });
   });
 
-  it("reaches a device by its uid too", async () => {
+  it("accepts a device's uid as the target", async () => {
     expect(await login({ to: `root@${lab.agent.uid}` })).toMatchObject({ stdout: "in\n" });
   });
 
-  it("tells a stranger nothing, and the operator why", async () => {
+  it("gives unauthenticated clients no details, and logs the reason for the operator", async () => {
     const before = lab.fleet.service.logs().length;
     const other = newKey(lab.folder, "other");
     const targets = ["root@nowhere.edge-1", `root@${lab.fleet.namespace}.edge-9`, "root", lab.to];
@@ -71,8 +71,8 @@ describeSsh("the SSH entry", options, (lab) => {
         from: `127.0.3.${index + 1}`,
         flags: ["-o", "LogLevel=DEBUG1"],
       });
-      const told = stderr.replaceAll(target, "…").split(/\r?\n/);
-      answers.push([code, ...told.filter((line) => /authenticat|accepts|banner|denied|closed/i.test(line))]);
+      const lines = stderr.replaceAll(target, "…").split(/\r?\n/);
+      answers.push([code, ...lines.filter((line) => /authenticat|accepts|banner|denied|closed/i.test(line))]);
     }
     const [first] = answers;
     expect(first).toContain("…@127.0.0.1: Permission denied (publickey,password).");
@@ -93,18 +93,18 @@ describeSsh("the SSH entry", options, (lab) => {
       ]);
   });
 
-  it("closes the oldest silent connection of an address when there are too many", async () => {
-    const silent = Array.from({ length: 5 }, () => stranger("127.0.4.1"));
+  it("closes the oldest silent connection of an address that has too many", async () => {
+    const silent = Array.from({ length: 5 }, () => openSocket("127.0.4.1"));
     const closed = silent.map((socket) => once(socket, "close"));
     await Promise.all(silent.map((socket) => once(socket, "data")));
-    const sixth = stranger("127.0.4.1");
+    const sixth = openSocket("127.0.4.1");
     await closed[0];
     await once(sixth, "data");
     expect(await login({ from: "127.0.4.1" })).toMatchObject({ stdout: "in\n" });
     expect(silent.filter((socket) => socket.closed).length).toBeLessThan(5);
   });
 
-  it("shuts an address out that was refused too often, and nobody else", async () => {
+  it("blocks an address after too many refusals, and no other address", async () => {
     const other = newKey(lab.folder, "refused");
     for (let time = 0; time < 4; time += 1) {
       expect((await login({ key: other, from: "127.0.5.1" })).stderr).toContain("Permission denied");
@@ -113,12 +113,12 @@ describeSsh("the SSH entry", options, (lab) => {
     expect(await login({ from: "127.0.5.2" })).toMatchObject({ stdout: "in\n" });
   });
 
-  /** The address that the operator reads of a refused login over a connection that begins with a header. */
+  /** Returns the logged address of a refused login over a connection that begins with a header. */
   async function addressSeen(from: string, header: string | Buffer): Promise<unknown> {
     const before = lab.fleet.service.logs().length;
     const client = new ssh2.Client();
     const failed = once(client, "error");
-    const sock = stranger(from, header);
+    const sock = openSocket(from, header);
     client.connect({ sock, username: `root@${lab.fleet.namespace}.edge-9`, password: "wrong" });
     await failed;
     const refusal = () =>
@@ -154,27 +154,27 @@ describeSsh("the SSH entry", options, (lab) => {
     },
   );
 
-  it("takes no header from anybody else, and no malformed one", async () => {
-    const greeting = "SSH-2.0-Stranger\r\n";
-    const untrusted = stranger(
+  it("rejects headers of untrusted addresses, and malformed headers", async () => {
+    const greeting = "SSH-2.0-Client\r\n";
+    const untrusted = openSocket(
       "127.0.6.1",
       `PROXY TCP4 198.51.100.7 127.0.0.1 12345 22\r\n${greeting}`,
     ).resume();
     const short = Buffer.concat([V2.subarray(0, 12), Buffer.from([0x21, 0x11, 0, 4, 198, 51, 100, 7])]);
     const future = Buffer.concat([V2.subarray(0, 12), Buffer.from([0x31]), V2.subarray(13)]);
     const malformed = [`PROXY TCP4 nowhere\r\n${greeting}`, short, future].map((header) =>
-      stranger("127.0.0.9", header).resume(),
+      openSocket("127.0.0.9", header).resume(),
     );
     await Promise.all([untrusted, ...malformed].map((socket) => once(socket, "close")));
   });
 
-  it("lets variables through that it knows, and no others", async () => {
+  it("passes on only the allowed variables", async () => {
     const command = "echo $LANG $LC_KNOWN_1 $LC_OTHER $LD_PRELOAD.";
     const flags = ["-o", "SetEnv=LANG=C LC_KNOWN_1=known LC_OTHER=unknown LD_PRELOAD=unknown"];
     expect((await login({ command, flags })).stdout).toBe("C known .\n");
   });
 
-  it("forwards where the operator allows it", async () => {
+  it("forwards connections if the operator allows it", async () => {
     const flags = ["-W", `127.0.0.1:${new URL(lab.fleet.service.url).port}`];
     const { stdout } = await lab.ssh({ flags }, "GET /healthcheck HTTP/1.0\r\n\r\n");
     expect(stdout).toContain("200 OK");
@@ -184,19 +184,19 @@ describeSsh("the SSH entry", options, (lab) => {
     ["-o", "KexAlgorithms=diffie-hellman-group14-sha1"],
     ["-c", "aes128-cbc"],
     ["-o", "HostKeyAlgorithms=ssh-rsa"],
-  ])("offers nothing of yesterday: %s %s", async (...flags) => {
+  ])("offers no outdated algorithms: %s %s", async (...flags) => {
     const { stderr } = await login({ flags: [...flags, "-o", "LogLevel=INFO"], from: "127.0.7.1" });
     expect(stderr).toContain("no matching");
   });
 
-  it("announces the signatures that it accepts, so that clients with such keys log in", async () => {
+  it("announces the accepted signature algorithms, so that clients with such keys log in", async () => {
     const { stderr } = await login({ flags: ["-o", "LogLevel=DEBUG1"] });
     const [, list = ""] = /server-sig-algs=<([^>]*)>/.exec(stderr) ?? [];
     const ecdsa = [256, 384, 521].map((bits) => `ecdsa-sha2-nistp${bits}`);
     expect(list.split(",").toSorted()).toEqual([...ecdsa, "rsa-sha2-256", "rsa-sha2-512", "ssh-ed25519"]);
   });
 
-  it("exchanges keys strictly, so that no prefix can be cut off", async () => {
+  it("uses strict key exchange, which prevents a truncated prefix", async () => {
     const { stderr } = await login({ flags: ["-vv", "-o", "LogLevel=DEBUG2"] });
     expect(stderr).toContain("kex-strict-s-v00@openssh.com");
     expect(stderr).toContain("resetting send seqnr");

@@ -4,7 +4,7 @@ import { IdleTimer } from "../../server/gateway/ssh/DeviceLogin.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-it("calls its function once nothing has happened for its time", () => {
+it("calls its function after its time without activity", () => {
   const idle = vi.fn();
   const timer = new IdleTimer(60_000, idle);
   timer.start();

@@ -25,13 +25,13 @@ type Session = ResponseOf<"getSession">;
 type AgentSettings = Pick<AgentOptions, "env" | "flags">;
 
 interface LabOptions extends Pick<ServiceOptions, "env" | "flags"> {
-  /** Options of the agent; a function is called once the tests run. */
+  /** Options of the agent. A function is called when the tests start. */
   readonly agent?: AgentSettings | (() => AgentSettings);
   /** Runs once the device is accepted. */
   readonly begin?: (lab: SshLab) => Promise<unknown>;
 }
 
-/** A service with an SSH entry, an accepted device that its agent serves, and a key that admits every login name. */
+/** A service with an SSH entry, an accepted device with its agent, and a key that admits every login name. */
 export class SshLab {
   static readonly hostname = "edge-1";
   readonly #options: LabOptions;
@@ -46,7 +46,7 @@ export class SshLab {
     this.#options = options;
   }
 
-  /** A folder that the agent's user may pass through. */
+  /** A folder that the agent's user may enter. */
   get folder(): string {
     return this.#folder.path;
   }
@@ -61,7 +61,7 @@ export class SshLab {
     return this.#agent;
   }
 
-  /** The device for a login. */
+  /** The login target of the device. */
   get to(): string {
     return `root@${this.fleet.namespace}.${SshLab.hostname}`;
   }
@@ -75,7 +75,7 @@ export class SshLab {
     await begin?.(this);
   }
 
-  /** Starts the agent, or starts it again. */
+  /** Starts or restarts the agent. */
   async startAgent(): Promise<void> {
     const { service, tenant } = this.fleet;
     const device = { url: service.url, tenant, hostname: SshLab.hostname, folder: this.folder };
@@ -97,15 +97,15 @@ export class SshLab {
   /** Starts OpenSSH's client with the key. */
   readonly spawnSsh = (more: Partial<Login> = {}) => spawnSsh(this.#login(more));
 
-  /** The latest session, once it is as a test waits for it. */
-  async session(fits: (session: Session) => boolean): Promise<Session> {
+  /** Returns the latest session as soon as it matches. */
+  async session(matches: (session: Session) => boolean): Promise<Session> {
     const { client } = this.fleet;
     let latest: Session | undefined;
     await expect
       .poll(async () => {
         const [first] = await client.getSessions({});
         latest = first && (await client.getSession({ params: { uid: first.uid } }));
-        return latest !== undefined && fits(latest);
+        return latest !== undefined && matches(latest);
       })
       .toBe(true);
     return latest as Session;
@@ -122,8 +122,8 @@ export function describeSsh(title: string, options: LabOptions, tests: (lab: Ssh
   });
 }
 
-/** The setting by which an agent takes a password. */
-export function takingPassword(password: string): { readonly GATEHOUSE_AGENT_PASSWORD_HASH: string } {
+/** Returns the setting that makes an agent accept a password. */
+export function passwordSetting(password: string): { readonly GATEHOUSE_AGENT_PASSWORD_HASH: string } {
   const hash = execFileSync(process.execPath, [AGENT, "hash-password"], { input: `${password}\n` });
   return { GATEHOUSE_AGENT_PASSWORD_HASH: hash.toString().trim() };
 }

@@ -23,7 +23,7 @@ describeSsh("settings of a namespace", options, (lab) => {
   const ended = () => lab.session(({ active }) => !active);
 
   describe("ssh_forwarding", () => {
-    /** Starts a server that answers only when its client has ended its direction. */
+    /** Starts a server that answers only after its client has ended its direction. */
     async function startEcho() {
       const server = createServer({ allowHalfOpen: true }, (socket) => {
         let sent = "";
@@ -54,7 +54,7 @@ describeSsh("settings of a namespace", options, (lab) => {
         expect((await forward(echo.target)).code).toBe(255);
         await set({ sshForwarding: [{ login: "dep", target: ".*" }] });
         expect((await forward(echo.target)).code).toBe(255);
-        // A pattern that is valid alone, and not in a group.
+        // A pattern that is valid alone, and invalid in a group.
         await set({ sshForwarding: [{ login: ".*", target: "x\\Q" }] });
         expect((await forward(echo.target)).code).toBe(255);
         await set({ sshForwarding: [{ login: "x\\Q", target: ".*" }] });
@@ -100,7 +100,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       await set({ sessionRecord: true, sessionRecordMode: mode });
       const file = join(lab.folder, "file");
       writeFileSync(file, "content of a file");
-      // The agent's user reads it, whatever the umask is.
+      // Makes the file readable for the agent's user with every umask.
       chmodSync(file, 0o644);
       expect((await login({ command: `cat ${file}` })).stdout).toBe("content of a file");
       const command = await isRecorded();
@@ -112,7 +112,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       expect({ command, terminal, transfer: await isRecorded() }).toEqual(expected);
     });
 
-    it("shows the program, the direction and the size of a transfer", async () => {
+    it("reports the program, the direction and the size of a transfer", async () => {
       await set({ sessionRecord: true, sessionRecordMode: "default" });
       const file = join(lab.folder, "sent");
       writeFileSync(file, "x".repeat(1000));
@@ -129,7 +129,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       });
     });
 
-    it("records a command that only begins like a transfer", async () => {
+    it("records a command that only starts like a transfer", async () => {
       await set({ sessionRecord: true, sessionRecordMode: "default" });
       const { stdout } = await login({ command: "git-upload-pack /nowhere; echo shown" });
       expect(stdout).toBe("shown\n");
@@ -150,7 +150,7 @@ describeSsh("settings of a namespace", options, (lab) => {
     });
   });
 
-  it("the command and the session of a client that vanishes end", async () => {
+  it("ends the command and the session of a client that vanishes", async () => {
     const client = lab.spawnSsh({ command: "echo $$; exec sleep 600" });
     client.stderr.resume();
     const [line] = await once(client.stdout, "data");
@@ -166,7 +166,7 @@ describeSsh("settings of a namespace", options, (lab) => {
     }
   });
 
-  it("a login to a device that is offline says since when", async () => {
+  it("reports since when a device is offline at a login", async () => {
     await lab.agent.stop();
     const { uid } = lab.agent;
     const device = async () => lab.fleet.client.getDevice({ params: { uid } });

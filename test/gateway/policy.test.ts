@@ -19,24 +19,24 @@ import { proxyHeader1, proxyHeader2, type SshProxy, startSshProxy } from "../sup
 const DEVICES = { "web-1": ["prod", "web"], "web-2": ["web"], "db-1": ["prod", "database"] } as const;
 const TAGS = ["prod", "web", "database"];
 const LOGINS = ["root", "deploy", "ana"];
-/** What clients themselves come from. */
+/** Addresses of direct clients. */
 const OWN_ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.1.3"];
 /** The address of a trusted proxy. */
 const PROXY = "127.0.0.9";
-/** What it says that clients come from, and the header that says so, one of each version of its protocol. */
+/** Client addresses that the proxy reports, with their headers, one of each version of the protocol. */
 const PROXIED = { "198.51.100.7": proxyHeader1, "2001:db8::7": proxyHeader2 } as const;
 const ADDRESSES = [...OWN_ADDRESSES, ...Object.keys(PROXIED)];
-/** Names of the keys that clients have. */
+/** Names of the clients' keys. */
 const KEYS = ["one", "two", "three"] as const;
 
 const login = fc.constantFrom(...LOGINS);
 const device = fc.constantFrom(...(Object.keys(DEVICES) as (keyof typeof DEVICES)[]));
-/** The usual value two times of three, so that of the parts of a policy several are for one login. */
+/** Generates the usual value two times out of three, so that several parts of a policy match one login. */
 const mostly = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
 const username = mostly(
   ".*",
-  fc.constantFrom("root", "^deploy$", "ro.t|ana", "a", "^(root|deploy)$", "nobody-else"),
+  fc.constantFrom("root", "^deploy$", "ro.t|ana", "a", "^(root|deploy)$", "unused"),
 );
 const filter = mostly<DeviceFilter>(
   { hostname: ".*" },
@@ -57,14 +57,14 @@ const rule = fc.record({
   username,
   filter,
 });
-/** Any policy of the fleet. */
+/** A random policy of the fleet. */
 const policy = fc.record({
-  // The third key is not always of the namespace.
+  // The namespace does not always have the third key.
   keys: fc.tuple(key, key, fc.option(key, { freq: 2 })),
   rules: fc.array(rule, { minLength: 2, maxLength: 6, size: "max" }),
 });
-/** Any login at the fleet. */
-const question = fc.record({
+/** A random login at the fleet. */
+const loginAttempt = fc.record({
   key: fc.constantFrom(...KEYS),
   login,
   device,
@@ -73,22 +73,23 @@ const question = fc.record({
 
 /** A namespace's keys and firewall rules. */
 type Policy = typeof policy extends fc.Arbitrary<infer T> ? T : never;
-/** Who wants to log in where, with which key, and from where. */
-type Question = typeof question extends fc.Arbitrary<infer T> ? T : never;
+/** A login with its key, its device and its address. */
+type LoginAttempt = typeof loginAttempt extends fc.Arbitrary<infer T> ? T : never;
 
-/** What becomes of a login. */
+/** The result of a login. */
 type Outcome = "in" | "refused by key" | "refused by rule";
 
-/** What the policy says, by the functions of the SDK alone. */
-function decide({ keys, rules }: Policy, asked: Question): Outcome {
-  const used = keys[KEYS.indexOf(asked.key)] ?? null;
-  const tags = DEVICES[asked.device];
-  if (used === null || !keyAdmits(used, { name: asked.device, tags }, asked.login)) return "refused by key";
+/** Evaluates the policy with functions of the SDK only. */
+function decide({ keys, rules }: Policy, attempt: LoginAttempt): Outcome {
+  const used = keys[KEYS.indexOf(attempt.key)] ?? null;
+  const tags = DEVICES[attempt.device];
+  if (used === null || !keyAdmits(used, { name: attempt.device, tags }, attempt.login))
+    return "refused by key";
   const { allowed } = firewallDecides(rules, {
-    deviceName: asked.device,
+    deviceName: attempt.device,
     deviceTags: tags,
-    login: asked.login,
-    sourceIp: asked.address,
+    login: attempt.login,
+    sourceIp: attempt.address,
   });
   return allowed ? "in" : "refused by rule";
 }
@@ -96,12 +97,12 @@ function decide({ keys, rules }: Policy, asked: Question): Outcome {
 type Key = Policy["keys"][0];
 type Rule = Policy["rules"][number];
 
-const withKeys = (change: (key: Key) => Key) => (declared: Policy, asked: Question) => {
+const withKeys = (change: (key: Key) => Key) => (declared: Policy, attempt: LoginAttempt) => {
   const [one, two, three] = declared.keys;
-  return decide({ ...declared, keys: [change(one), change(two), three && change(three)] }, asked);
+  return decide({ ...declared, keys: [change(one), change(two), three && change(three)] }, attempt);
 };
-const withRules = (change: (rules: Rule[]) => Rule[]) => (declared: Policy, asked: Question) =>
-  decide({ ...declared, rules: change(declared.rules) }, asked);
+const withRules = (change: (rules: Rule[]) => Rule[]) => (declared: Policy, attempt: LoginAttempt) =>
+  decide({ ...declared, rules: change(declared.rules) }, attempt);
 const withEachRule = (change: Partial<Rule>) =>
   withRules((rules) => rules.map((each) => ({ ...each, ...change })));
 const withoutTags = <T extends { readonly filter: DeviceFilter }>(each: T): T => ({
@@ -109,31 +110,31 @@ const withoutTags = <T extends { readonly filter: DeviceFilter }>(each: T): T =>
   filter: each.filter.tags ? {} : each.filter,
 });
 
-/** Wrong ways to decide, each of which the logins of a test must tell from the right one. */
-const SLIPS: Readonly<Record<string, (declared: Policy, asked: Question) => Outcome>> = {
-  "login names of keys do not count": withKeys((each) => ({ ...each, username: ".*" })),
-  "filters of keys do not count": withKeys((each) => ({ ...each, filter: {} })),
-  "tags of keys do not count": withKeys(withoutTags),
+/** Wrong evaluations. The logins of a test must distinguish each of them from the right one. */
+const WRONG_EVALUATIONS: Readonly<Record<string, (declared: Policy, attempt: LoginAttempt) => Outcome>> = {
+  "login names of keys are ignored": withKeys((each) => ({ ...each, username: ".*" })),
+  "filters of keys are ignored": withKeys((each) => ({ ...each, filter: {} })),
+  "tags of keys are ignored": withKeys(withoutTags),
   "the weakest rule decides": withRules((rules) => rules.map((r) => ({ ...r, priority: -r.priority }))),
-  "priorities do not count": withEachRule({ priority: 1 }),
-  "of rules of one priority, the oldest decides": withRules((rules) => rules.toReversed()),
-  "inactive rules count": withEachRule({ active: true }),
-  "login names of rules do not count": withEachRule({ username: ".*" }),
-  "addresses do not count": withEachRule({ sourceIp: ".*" }),
-  "filters of rules do not count": withEachRule({ filter: {} }),
-  "tags of rules do not count": withRules((rules) => rules.map(withoutTags)),
-  "the address is the proxy's": (declared, asked) =>
-    decide(declared, { ...asked, address: asked.address in PROXIED ? PROXY : asked.address }),
+  "priorities are ignored": withEachRule({ priority: 1 }),
+  "the oldest rule of a priority decides": withRules((rules) => rules.toReversed()),
+  "inactive rules match": withEachRule({ active: true }),
+  "login names of rules are ignored": withEachRule({ username: ".*" }),
+  "addresses are ignored": withEachRule({ sourceIp: ".*" }),
+  "filters of rules are ignored": withEachRule({ filter: {} }),
+  "tags of rules are ignored": withRules((rules) => rules.map(withoutTags)),
+  "the address is the proxy's": (declared, attempt) =>
+    decide(declared, { ...attempt, address: attempt.address in PROXIED ? PROXY : attempt.address }),
 };
 
-/** The logins of this seed tell all {@link SLIPS} from the right decision. */
+/** The logins of this seed distinguish all {@link WRONG_EVALUATIONS} from the right evaluation. */
 const SEED = 823;
 
-/** Logins of a client at a time: they share the machine's cores. */
+/** Concurrent logins of a client. They share the machine's cores. */
 const AT_A_TIME = 6;
 
-/** What the operator reads of logins, as what became of them. */
-const TOLD: Readonly<Record<string, Outcome>> = {
+/** Outcomes by the reason in the log. */
+const OUTCOMES: Readonly<Record<string, Outcome>> = {
   key: "refused by key",
   filter: "refused by key",
   firewall: "refused by rule",
@@ -171,7 +172,7 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
     folder.remove();
   });
 
-  /** Makes the namespace's keys and rules those of a policy. */
+  /** Replaces the namespace's keys and rules with those of a policy. */
   async function declare({ keys, rules }: Policy): Promise<void> {
     const { client } = fleet;
     for (const { fingerprint } of await client.getPublicKeys({})) {
@@ -193,64 +194,66 @@ describe.skipIf(withoutSsh)(`logins by OpenSSH${withoutSsh ? ` (${withoutSsh})` 
     }
   }
 
-  const targetOf = ({ login, device }: Question) => `${login}@${fleet.namespace}.${device}`;
+  const targetOf = ({ login, device }: LoginAttempt) => `${login}@${fleet.namespace}.${device}`;
 
-  /** Logs in, and sees whether that is what the policy says. */
-  async function compare(declared: Policy, asked: Question): Promise<Outcome> {
-    const expected = decide(declared, asked);
-    const proxy = proxies.get(asked.address);
+  /** Logs in, and compares the outcome with the policy. */
+  async function compare(declared: Policy, attempt: LoginAttempt): Promise<Outcome> {
+    const expected = decide(declared, attempt);
+    const proxy = proxies.get(attempt.address);
     const { code, stdout, stderr } = await ssh({
-      to: targetOf(asked),
-      key: paths.get(asked.key) as string,
+      to: targetOf(attempt),
+      key: paths.get(attempt.key) as string,
       command: "echo $GATEHOUSE_HOST",
-      ...(proxy ? { port: proxy.port } : { port: fleet.port, from: asked.address }),
+      ...(proxy ? { port: proxy.port } : { port: fleet.port, from: attempt.address }),
     });
-    const outcome = code === 0 && stdout === `${asked.device}\n` ? "in" : stderr.trim();
-    const refused = `${targetOf(asked)}@127.0.0.1: Permission denied (publickey,password).`;
-    const wanted = expected === "in" ? "in" : refused;
-    expect(outcome, JSON.stringify({ declared, asked, expected })).toBe(wanted);
+    const outcome = code === 0 && stdout === `${attempt.device}\n` ? "in" : stderr.trim();
+    const refused = `${targetOf(attempt)}@127.0.0.1: Permission denied (publickey,password).`;
+    const expectedOutput = expected === "in" ? "in" : refused;
+    expect(outcome, JSON.stringify({ declared, attempt, expected })).toBe(expectedOutput);
     return expected;
   }
 
-  /** What the operator has read of logins since a line of the log. */
-  const toldSince = (line: number) =>
+  /** Logins in the log since a line. */
+  const loggedSince = (line: number) =>
     fleet.service
       .logs()
       .slice(line)
       .filter(({ msg }) => msg === "login to a device" || msg === "login to a device refused")
       .map(({ username, address, refused }) =>
-        [username, address, refused === undefined ? "in" : (TOLD[String(refused)] ?? refused)].join(" "),
+        [username, address, refused === undefined ? "in" : (OUTCOMES[String(refused)] ?? refused)].join(" "),
       );
 
   async function compareMany(rounds: number, each: number): Promise<void> {
     const outcomes = new Map<string, number>();
-    const questions = fc.array(question, { minLength: each, maxLength: each });
-    const some = fc.sample(fc.noBias(fc.tuple(policy, questions)), { numRuns: rounds, seed: SEED });
-    const slips = Object.entries(SLIPS).filter(([, slip]) =>
-      some.some(([declared, asked]) => asked.some((one) => slip(declared, one) !== decide(declared, one))),
+    const attempts = fc.array(loginAttempt, { minLength: each, maxLength: each });
+    const some = fc.sample(fc.noBias(fc.tuple(policy, attempts)), { numRuns: rounds, seed: SEED });
+    const distinguished = Object.entries(WRONG_EVALUATIONS).filter(([, wrong]) =>
+      some.some(([declared, attempt]) =>
+        attempt.some((one) => wrong(declared, one) !== decide(declared, one)),
+      ),
     );
-    expect(slips.map(([name]) => name)).toEqual(Object.keys(SLIPS));
-    for (const [declared, asked] of some) {
+    expect(distinguished.map(([name]) => name)).toEqual(Object.keys(WRONG_EVALUATIONS));
+    for (const [declared, attempt] of some) {
       await declare(declared);
       const line = fleet.service.logs().length;
       const expected: string[] = [];
-      await someAtATime(asked, AT_A_TIME, async (one) => {
+      await someAtATime(attempt, AT_A_TIME, async (one) => {
         const outcome = await compare(declared, one);
         expected.push([targetOf(one), one.address, outcome].join(" "));
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
       });
-      // Clients see only that they are refused; the operator, that it was for the right reason.
-      await expect.poll(() => toldSince(line).sort()).toEqual(expected.sort());
+      // Clients only see a refusal. The log has the reason.
+      await expect.poll(() => loggedSince(line).sort()).toEqual(expected.sort());
     }
-    // All of them occur, so that none is right by always being the same.
+    // All outcomes occur, so a constant answer cannot pass.
     expect([...outcomes.keys()].sort()).toEqual(["in", "refused by key", "refused by rule"]);
     expect([...outcomes.values()].reduce((sum, count) => sum + count, 0)).toBe(rounds * each);
     console.log(`${rounds * each} logins compared:`, Object.fromEntries(outcomes));
   }
 
-  it("get in exactly when the policy says so", () => compareMany(10, 5));
+  it("succeed exactly if the policy admits them", () => compareMany(10, 5));
 
-  it("get in exactly when the policy says so, 400 times", { tags: ["long"], timeout: 600_000 }, () =>
+  it("succeed exactly if the policy admits them, 400 times", { tags: ["long"], timeout: 600_000 }, () =>
     compareMany(40, 10),
   );
 });

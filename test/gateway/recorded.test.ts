@@ -18,15 +18,15 @@ import {
 } from "../support/sshFleet.ts";
 import { ReplayedAgent } from "./ReplayedAgent.ts";
 
-// A real agent of 0.19 and the service are recorded in `recorded`; the first line of the file says how. `npm run
-// test:clients -- --agent <program>` runs a real agent. For another recording, a proxy between agent and service has to
-// write their HTTP and WebSocket messages, and the SSH library of the gateway its messages before encryption. The keep-alives
-// of the recorded agent are replayed at its start alone.
+// `recorded` has the messages of a real agent of 0.19 and the service; the first line of the file has their origin.
+// `npm run test:clients -- --agent <program>` runs a real agent. To record again, put a proxy between agent and service
+// that writes their HTTP and WebSocket messages, and make the gateway's SSH library write its messages before
+// encryption. Keep-alives of the recorded agent are only replayed at its start.
 const USER = "probe";
 const PASSWORD = "kept at the device alone";
 const EVERYTHING = { username: ".*", filter: { hostname: ".*" } };
 
-/** What an sftp client asks for differs between versions: its scene is that of the recorded one alone. */
+/** Requests of sftp clients differ between versions. The scene needs the recorded version. */
 const RECORDED_SSH = "OpenSSH_9.2";
 const otherSftp =
   withoutSsh === undefined && !spawnSync("ssh", ["-V"], { encoding: "utf8" }).stderr.startsWith(RECORDED_SSH)
@@ -60,7 +60,7 @@ describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : "
 
   const login = (command: string, stdin = "") => ssh({ to, port: fleet.port, key, command }, stdin);
 
-  it("enroll, and hold a tunnel", () =>
+  it("enroll, and open a tunnel", () =>
     scene("start", async () => {
       const { client } = fleet;
       await expect.poll(() => client.getDevices({ query: { status: "pending" } })).toHaveLength(1);
@@ -71,7 +71,7 @@ describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : "
       return { name, info, online };
     }));
 
-  it("run commands, and have what they complain about in their output", () =>
+  it("run commands, and return their errors in the output", () =>
     scene("exec", () => login("cat; echo out; echo complaint >&2; exit 3", "in\n")));
 
   it("run shells in terminals whose size changes", () =>
@@ -87,7 +87,7 @@ describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : "
       terminal.onData((more) => {
         output += more;
       });
-      const left = new Promise<number>(
+      const exited = new Promise<number>(
         (resolve) => void terminal.onExit(({ exitCode }) => resolve(exitCode)),
       );
       const prompts = (count: number) =>
@@ -96,17 +96,17 @@ describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : "
       terminal.write("stty size\r");
       await prompts(2);
       terminal.resize(100, 30);
-      // The shell writes its line anew when it is told.
+      // The shell prints its line again after a change of size.
       await prompts(3);
       terminal.write("stty size; exit 3\r");
-      return { code: await left, output };
+      return { code: await exited, output };
     }));
 
-  it.skipIf(otherSftp)(`move files${otherSftp}`, () =>
+  it.skipIf(otherSftp)(`transfer files${otherSftp}`, () =>
     scene("sftp", async () => {
       const at = (name: string) => join(folder.path, name);
       writeFileSync(at("sent"), "sent and received\n");
-      // The client tells the device this mode, which would else be that of the umask.
+      // The client sends this mode to the device. Otherwise the mode would depend on the umask.
       chmodSync(at("sent"), 0o644);
       const moved = "/tmp/moved-by-recorded-agent";
       writeFileSync(at("batch"), `put ${at("sent")} ${moved}\nget ${moved} ${at("received")}\nrm ${moved}\n`);
@@ -117,52 +117,52 @@ describe.skipIf(withoutSsh)(`agents of 0.19${withoutSsh ? ` (${withoutSsh})` : "
     }),
   );
 
-  it("take the right password after a wrong one", () =>
+  it("accept the right password after a wrong one", () =>
     scene("password", async () => {
-      const asked = join(folder.path, "asked");
+      const wasPrompted = join(folder.path, "wasPrompted");
       const askpass = join(folder.path, "askpass");
-      const answer = `if [ -e ${asked} ]; then printf "%s\\n" "$RIGHT"; else touch ${asked}; echo wrong; fi`;
+      const answer = `if [ -e ${wasPrompted} ]; then printf "%s\\n" "$RIGHT"; else touch ${wasPrompted}; echo wrong; fi`;
       writeFileSync(askpass, `#!/bin/sh\n${answer}\n`, { mode: 0o755 });
       const env = { SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: "force", RIGHT: PASSWORD, DISPLAY: ":0" };
       const client = spawnSsh({ to, port: fleet.port, command: "echo in", env });
       client.stdin.end();
       client.stderr.resume();
       const [stdout, [code]] = await Promise.all([text(client.stdout), once(client, "close")]);
-      rmSync(asked);
+      rmSync(wasPrompted);
       return { code, stdout };
     }));
 
-  it("close the connection when they are told to", () =>
+  it("close a connection when the recording closes it", () =>
     scene("closed", async () => {
       const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
       const complaint = text(client.stderr);
       await once(client.stdout, "data");
-      agent.tell("the agent is to close the connection");
+      agent.checkEvent("the agent is to close the connection");
       const [code] = await once(client, "close");
       return { code, complaint: await complaint };
     }));
 
-  it("have their sessions closed by the service", () =>
+  it("end their sessions when the service closes them", () =>
     scene("session closed", async () => {
       const client = spawnSsh({ to, port: fleet.port, key, command: "echo begun; exec cat" });
       const complaint = text(client.stderr);
       await once(client.stdout, "data");
-      const left = once(client, "close");
+      const exited = once(client, "close");
       const [session] = await fleet.client.getSessions({});
       await fleet.client.closeSession({ params: { uid: session?.uid ?? "" }, body: { device: uid } });
-      return { code: (await left)[0], complaint: await complaint };
+      return { code: (await exited)[0], complaint: await complaint };
     }));
 
-  it("may fail to pick a connection up", () =>
+  it("report that they could not pick up a connection", () =>
     scene("not picked up", () => {
-      agent.tell("the agent cannot pick up");
+      agent.checkEvent("the agent cannot pick up");
       return login("true");
     }));
 
-  it("ask again and again when they are not let in any more", () =>
+  it("repeat their requests after the service has deleted the device", () =>
     scene("deleted", async () => {
       await fleet.client.deleteDevice({ params: { uid } });
-      agent.tell("the tunnel is cut");
+      agent.checkEvent("the tunnel is cut");
       return (await login("true")).code;
     }));
 });

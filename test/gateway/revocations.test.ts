@@ -14,19 +14,19 @@ describeSsh("open sessions", {}, (lab) => {
 
   it("have the key that opened them, and can be listed by it", async () => {
     expect(await lab.ssh({ command: "true" })).toMatchObject({ code: 0 });
-    const [found] = await lab.fleet.client.getSessions({ query: { keyFingerprint: lab.fingerprint } });
-    expect(found).toMatchObject({ deviceUid: lab.agent.uid, keyFingerprint: lab.fingerprint });
+    const [session] = await lab.fleet.client.getSessions({ query: { keyFingerprint: lab.fingerprint } });
+    expect(session).toMatchObject({ deviceUid: lab.agent.uid, keyFingerprint: lab.fingerprint });
     expect(await lab.fleet.client.getSessions({ query: { keyFingerprint: "00:00" } })).toEqual([]);
   });
 
-  it("go on while changes leave their access as it is", async () => {
+  it("continue if changes do not affect their access", async () => {
     const child = lab.spawnSsh({ command: "echo begun; exec cat" });
     await once(child.stdout, "data");
     const { client } = lab.fleet;
-    const everybody = { sourceIp: ".*", username: "another", filter: { hostname: ".*" } };
-    const rule = { ...everybody, action: "deny", active: true, priority: 1 } as const;
+    const otherLogin = { sourceIp: ".*", username: "another", filter: { hostname: ".*" } };
+    const rule = { ...otherLogin, action: "deny", active: true, priority: 1 } as const;
     const { id } = await client.createFirewallRule({ body: rule });
-    // Another session whose access ends with the same change of the policy.
+    // The same change of the policy ends the access of another session.
     const { shown } = await revoke(revocationLab(), "key");
     expect(shown).toContain("access was revoked");
     child.stdin.end("still here\n");
@@ -35,7 +35,7 @@ describeSsh("open sessions", {}, (lab) => {
     await client.deleteFirewallRule({ params: { id } });
   });
 
-  it("on a shared connection end with their key, though no command runs", async () => {
+  it("end on a shared connection with their key, even if no command runs", async () => {
     const path = join(lab.folder, "shared");
     const other = newKey(lab.folder, "shared-key");
     await lab.fleet.client.createPublicKey({
@@ -51,7 +51,7 @@ describeSsh("open sessions", {}, (lab) => {
   });
 
   it.each(REVOCATIONS.filter((how) => how !== "key"))(
-    "end within two seconds by a change of their %s",
+    "end within two seconds after a change of their %s",
     async (how) => {
       const { ms, shown } = await revoke(revocationLab(), how);
       console.log(`ended by ${how} after ${Math.round(ms)} ms`);

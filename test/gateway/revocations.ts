@@ -6,15 +6,15 @@ import { WebSocket } from "ws";
 import type { TestService } from "../support/service.ts";
 import { newKey, publicHalf, spawnSsh } from "../support/sshFleet.ts";
 
-/** A way to take access away from an open login. */
+/** A change that revokes the access of an open login. */
 export const REVOCATIONS = ["key", "rule", "member", "tag", "device"] as const;
 export type Revocation = (typeof REVOCATIONS)[number];
 
-/** Where logins are held, and where access to them is revoked. */
+/** The service and the device of open logins, and the API that revokes their access. */
 export interface RevocationLab {
-  /** The API by which access is revoked, as the namespace's owner. */
+  /** The API as the namespace's owner. */
   readonly client: Client;
-  /** The service through which logins go. */
+  /** The service that logins go through. */
   readonly service: TestService;
   readonly sshPort: number;
   readonly tenant: string;
@@ -25,16 +25,16 @@ export interface RevocationLab {
   readonly folder: string;
 }
 
-/** A login that goes on until something ends it. */
-interface Held {
+/** A login that stays open until the service ends it. */
+interface OpenLogin {
   readonly ended: Promise<unknown>;
-  /** What its client has shown. */
+  /** Returns the client's output so far. */
   shown(): string;
 }
 
 /**
  * Opens a login, revokes its access in one way, and waits until the login has ended.
- * @returns the milliseconds from the answer to the change until the end, and what the client has shown
+ * @returns the milliseconds from the answer to the change until the end, and the client's output
  */
 export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms: number; shown: string }> {
   const { client, device, tenant } = lab;
@@ -46,13 +46,13 @@ export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms:
     body: { name: how, data: publicHalf(key), username: ".*", filter },
   });
   let userId = "";
-  let held: Held;
+  let openLogin: OpenLogin;
   if (how === "member") {
     const user = { username: "guest", password: "guest of the lab", email: "guest@example.org" };
     userId = (await lab.service.createUser(user)).id;
     await client.inviteMember({ params: { tenant }, body: { email: user.email, role: "observer" } });
-    held = await holdTerminal(lab, key, fingerprint, user);
-  } else held = await holdLogin(lab, key);
+    openLogin = await openTerminal(lab, key, fingerprint, user);
+  } else openLogin = await openSshLogin(lab, key);
   switch (how) {
     case "key":
       await client.deletePublicKey({ params: { fingerprint } });
@@ -76,17 +76,17 @@ export async function revoke(lab: RevocationLab, how: Revocation): Promise<{ ms:
       break;
   }
   const changed = performance.now();
-  await held.ended;
+  await openLogin.ended;
   const ms = performance.now() - changed;
   if (how === "rule") {
     const [rule] = await client.getFirewallRules({});
     await client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
   }
-  return { ms, shown: held.shown() };
+  return { ms, shown: openLogin.shown() };
 }
 
-/** Holds a shared connection of OpenSSH with a command on it. */
-async function holdLogin({ namespace, device, sshPort }: RevocationLab, key: string): Promise<Held> {
+/** Opens a shared connection of OpenSSH with a command on it. */
+async function openSshLogin({ namespace, device, sshPort }: RevocationLab, key: string): Promise<OpenLogin> {
   const to = `root@${namespace}.${device.hostname}`;
   const child = spawnSsh({ to, port: sshPort, key, command: "echo begun; exec cat" });
   const ended = once(child, "exit");
@@ -98,13 +98,13 @@ async function holdLogin({ namespace, device, sshPort }: RevocationLab, key: str
   return { ended, shown: () => shown };
 }
 
-/** Holds a web terminal that a user opens with a key. */
-async function holdTerminal(
+/** Opens a web terminal as a user with a key. */
+async function openTerminal(
   { service, device }: RevocationLab,
   key: string,
   fingerprint: string,
   user: { readonly username: string; readonly password: string },
-): Promise<Held> {
+): Promise<OpenLogin> {
   const parsed = ssh2.utils.parseKey(readFileSync(key));
   if (parsed instanceof Error) throw parsed;
   const signature = (parsed.sign("root") as Buffer).toString("base64");
@@ -117,9 +117,9 @@ async function holdTerminal(
     return ((await answer.json()) as { readonly token: string }).token;
   };
   const login = await post("/api/login", user);
-  // The token says who opens the terminal. It needs none, so that the SDK sends none.
-  const asked = { device: device.uid, username: "root", fingerprint, signature };
-  const token = await post("/ws/ssh", asked, { authorization: `Bearer ${login}` });
+  // The token identifies the user. The operation needs no token, so the SDK sends none.
+  const request = { device: device.uid, username: "root", fingerprint, signature };
+  const token = await post("/ws/ssh", request, { authorization: `Bearer ${login}` });
   const socket = new WebSocket(`${service.url.replace("http", "ws")}/ws/ssh?token=${token}&cols=80&rows=24`, {
     headers: { Origin: service.url },
   });

@@ -17,7 +17,7 @@ const action = fc.oneof(
   fc.record({ kind: fc.constant("event" as const), seat: fc.nat(1), length: fc.nat(50) }),
 );
 
-it("writes everything of each session in its order, in batches of bounded size", async () => {
+it("writes each session completely and in order, in batches of limited size", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(fc.nat(2), action), { maxLength: 40 }), async (actions) => {
       const batches: (readonly SessionEntries[])[] = [];
@@ -52,7 +52,7 @@ it("writes everything of each session in its order, in batches of bounded size",
             else if (entry.kind === "event") written[Number(uid)] += `[${entry.type}]`;
           }
         }
-        // A session gives one entry at least.
+        // A batch has at least one entry of a session.
         expect(characters).toBeLessThanOrEqual(64 * 1024 + 32_000);
       }
       expect(written).toEqual(expected);
@@ -61,7 +61,7 @@ it("writes everything of each session in its order, in batches of bounded size",
   );
 });
 
-it("keeps the last of sizes that follow each other, and says when it is full", async () => {
+it("keeps the last of successive sizes, and reports when it is full", async () => {
   const batches: (readonly SessionEntries[])[] = [];
   const writer = new SessionWriter(async (sessions) => {
     batches.push(sessions);
@@ -80,7 +80,7 @@ it("keeps the last of sizes that follow each other, and says when it is full", a
   await session.finish();
 });
 
-it("records no more of a session whose recording has reached its limit, and goes on", async () => {
+it("stops recording a session that has reached its limit, and continues its events", async () => {
   const kinds: string[] = [];
   const writer = new SessionWriter(async (sessions) => {
     for (const { entries } of sessions) kinds.push(...entries.map(({ kind }) => kind));
@@ -97,8 +97,8 @@ it("records no more of a session whose recording has reached its limit, and goes
   expect(kinds).toEqual(["output", "event"]);
 });
 
-it("goes on where nothing can be written", async () => {
-  const writer = new SessionWriter(() => Promise.reject(new Error("the database is gone")), silent);
+it("continues if the database fails", async () => {
+  const writer = new SessionWriter(() => Promise.reject(new Error("the database is unavailable")), silent);
   const session = writer.open("one", true);
   session.begun();
   for (let count = 0; count < 100; count += 1)
@@ -106,7 +106,7 @@ it("goes on where nothing can be written", async () => {
   await session.finish();
 });
 
-it("writes nothing of a session before it has begun, and all of it then", async () => {
+it("writes nothing of a session before it has begun, and everything afterwards", async () => {
   const kinds: string[] = [];
   const writer = new SessionWriter(async (sessions) => {
     for (const { entries } of sessions) kinds.push(...entries.map(({ kind }) => kind));
@@ -125,13 +125,13 @@ it("writes nothing of a session before it has begun, and all of it then", async 
   expect(kinds).toEqual(["authenticated", "described", "event"]);
 });
 
-it("forgets what has happened in a session that never begins", async () => {
-  const writer = new SessionWriter(() => Promise.reject(new Error("nothing is to be written")), silent);
+it("discards the entries of a session that never begins", async () => {
+  const writer = new SessionWriter(() => Promise.reject(new Error("unexpected write")), silent);
   const session = writer.open("one", true);
   for (let count = 0; count < 256; count += 1) session.event(count, "exec", {});
   expect(session.isFull).toBe(true);
-  const room = session.room();
+  const writable = session.room();
   await session.finish();
-  await room;
+  await writable;
   expect(session.isDirty).toBe(false);
 });

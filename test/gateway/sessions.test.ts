@@ -24,14 +24,14 @@ import {
   UNLIMITED,
   withoutSsh,
 } from "../support/sshFleet.ts";
-import { describeSsh, type SshLab, takingPassword } from "./lab.ts";
+import { describeSsh, passwordSetting, type SshLab } from "./lab.ts";
 
 const PASSWORD = "kept at the device alone";
 
 const options = {
   env: { GATEHOUSE_LOG_LEVEL: "debug" },
-  // The agent would forward, were it asked to.
-  agent: () => ({ env: takingPassword(PASSWORD), flags: ["--allow-forwarding"] }),
+  // The agent would forward connections on request.
+  agent: () => ({ env: passwordSetting(PASSWORD), flags: ["--allow-forwarding"] }),
   begin: ({ fleet: { client, tenant } }: SshLab) =>
     client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } }),
 };
@@ -39,56 +39,56 @@ const options = {
 describeSsh("sessions of OpenSSH", options, (lab) => {
   const login = (command: string) => lab.ssh({ command });
 
-  /** Whether a client's login has written a text. */
-  async function says(stream: NodeJS.ReadableStream, wanted: string): Promise<string> {
+  /** Waits until a client's login has written a text, and returns its output. */
+  async function untilWritten(stream: NodeJS.ReadableStream, expected: string): Promise<string> {
     let seen = "";
     for await (const chunk of stream) {
       seen += String(chunk);
-      if (seen.includes(wanted)) return seen;
+      if (seen.includes(expected)) return seen;
     }
-    throw new Error(`not written: ${wanted}; but ${seen}`);
+    throw new Error(`not written: ${expected}; but ${seen}`);
   }
 
-  it("are in the API with what was run and how it ended", async () => {
+  it("are in the API with their commands and exit codes", async () => {
     expect(await login("echo out; echo err >&2; exit 7")).toEqual({
       code: 7,
       stdout: "out\n",
       stderr: "err\n",
     });
-    const found = await lab.session(({ active, events }) => !active && events.items.length === 2);
-    expect(found).toMatchObject({
+    const session = await lab.session(({ active, events }) => !active && events.items.length === 2);
+    expect(session).toMatchObject({
       username: "root",
       ipAddress: "127.0.0.1",
       deviceUid: lab.agent.uid,
       authenticated: true,
       type: "exec",
     });
-    expect(found.events.items).toMatchObject([
+    expect(session.events.items).toMatchObject([
       { type: "exec", seat: 0, data: { command: "echo out; echo err >&2; exit 7" } },
       { type: "exit-status", seat: 0, data: { status: 7 } },
     ]);
   });
 
-  it("have both outputs of a command recorded, so that no shell is hidden in one of them", async () => {
+  it("record both outputs of a command, so that neither can hide a shell", async () => {
     await lab.ssh({ command: "echo seen; exec sh 1>&2" }, "echo not hidden; exit 5\n");
-    const found = await lab.session(({ active, recorded }) => !active && recorded);
-    const chunks = await lab.fleet.client.getSessionRecord({ params: { uid: found.uid, seat: "0" } });
-    const textOf = (wanted: string) =>
+    const session = await lab.session(({ active, recorded }) => !active && recorded);
+    const chunks = await lab.fleet.client.getSessionRecord({ params: { uid: session.uid, seat: "0" } });
+    const textOf = (expected: string) =>
       chunks
-        .filter(({ stream = "stdout" }) => stream === wanted)
+        .filter(({ stream = "stdout" }) => stream === expected)
         .map(({ message }) => message)
         .join("");
     expect([textOf("stdout"), textOf("stderr")]).toEqual(["seen\n", "not hidden\n"]);
   });
 
-  it("carry what is piped through them, and its end", async () => {
+  it("carry piped input, and its end", async () => {
     const sent = "line\n".repeat(20_000);
     const { stdout, code } = await lab.ssh({ command: "cat" }, sent);
     expect(code).toBe(0);
     expect(stdout === sent).toBe(true);
   });
 
-  it("pass on both outputs whole, however much they are and however slowly they are read", async () => {
+  it("pass on both outputs completely, for any size and any speed of the client", async () => {
     const command = "seq 1 200000; seq 1 200000 >&2; seq 200001 300000; exit 4";
     const lines = (from: number, to: number) =>
       Array.from({ length: to - from + 1 }, (_, index) => `${from + index}\n`).join("");
@@ -107,47 +107,47 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
     const { code, stderr } = await lab.ssh({ flags });
     expect(code).toBe(255);
     expect(stderr).toContain("forwarding failed");
-    // The client leaves while the device is still being reached, for which the operator is not told to blame the device.
+    // The client leaves before the gateway has reached the device. The log must not blame the device.
     const { uid } = await lab.session(({ active }) => !active);
-    const told = () => lab.fleet.service.logs().filter((line) => line.session === uid);
-    await expect.poll(() => told().length).toBe(2);
+    const logLines = () => lab.fleet.service.logs().filter((line) => line.session === uid);
+    await expect.poll(() => logLines().length).toBe(2);
     const reason = expect.stringContaining(
       "is not allowed. Add a rule to the namespace's setting ssh_forwarding",
     );
-    expect(told()).toMatchObject([
+    expect(logLines()).toMatchObject([
       { msg: "a request of an SSH client was refused", reason },
       { msg: expect.not.stringContaining("refused") },
     ]);
   });
 
-  it("end when they are closed by the API", async () => {
+  it("end when the API closes them", async () => {
     const client = lab.spawnSsh({ command: "echo begun; exec cat" });
-    const complaints = text(client.stderr);
-    await says(client.stdout, "begun");
+    const errors = text(client.stderr);
+    await untilWritten(client.stdout, "begun");
     const { uid } = await lab.session(({ active, authenticated }) => active && authenticated);
     const closing = Date.now();
-    const left = once(client, "close");
+    const exited = once(client, "close");
     await lab.fleet.client.closeSession({ params: { uid }, body: { device: lab.agent.uid } });
-    const [code] = await left;
+    const [code] = await exited;
     console.log(`closed after ${Date.now() - closing} ms`);
     expect(Date.now() - closing).toBeLessThan(5000);
     expect(code).toBe(255);
-    expect(await complaints).toContain("the session was closed");
+    expect(await errors).toContain("the session was closed");
   });
 
-  it("end when their client hangs up, and so does what they run", async () => {
+  it("end with their commands when the client disconnects", async () => {
     const client = lab.spawnSsh({ command: "echo $$; exec sleep 1000" });
-    const pid = Number((await says(client.stdout, "\n")).trim());
+    const pid = Number((await untilWritten(client.stdout, "\n")).trim());
     await lab.session(({ active }) => active);
     client.kill("SIGKILL");
     await lab.session(({ active }) => !active);
     await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
-  it("move files unchanged in both directions", { tags: ["long"], timeout: 120_000 }, async () => {
+  it("transfer files unchanged in both directions", { tags: ["long"], timeout: 120_000 }, async () => {
     const { sent, received, moved } = { sent: "sent", received: "received", moved: "moved" };
     const at = (name: string) => join(lab.folder, name);
-    // A device of the tests is this machine: the agent's user must be able to write here.
+    // The device of the tests is this machine. The agent's user must be able to write here.
     chmodSync(lab.folder, 0o777);
     execFileSync("dd", ["if=/dev/urandom", `of=${at(sent)}`, "bs=1M", "count=100", "status=none"]);
     const batch = at("batch");
@@ -158,7 +158,7 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
     chmodSync(lab.folder, 0o711);
   });
 
-  it("let scp copy files, with its exit code", async () => {
+  it("copy files with scp, with its exit code", async () => {
     chmodSync(lab.folder, 0o777);
     const [sent, there, received] = ["sent.scp", "there.scp", "received.scp"].map((name) =>
       join(lab.folder, name),
@@ -172,16 +172,21 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
     chmodSync(lab.folder, 0o711);
   });
 
-  it("of a password begin when the device takes it", async () => {
-    const asking = join(lab.folder, "askpass");
-    writeFileSync(asking, '#!/bin/sh\nprintf "%s\\n" "$PASSWORD_OF_TEST"\n', { mode: 0o755 });
+  it("start when the device accepts the password", async () => {
+    const askpass = join(lab.folder, "askpass");
+    writeFileSync(askpass, '#!/bin/sh\nprintf "%s\\n" "$PASSWORD_OF_TEST"\n', { mode: 0o755 });
     const withPassword = async (password: string, flags: string[] = []) => {
       const client = spawnSsh({
         to: lab.to,
         port: lab.fleet.port,
         command: "echo in",
         flags: ["-o", "NumberOfPasswordPrompts=1", ...flags],
-        env: { SSH_ASKPASS: asking, SSH_ASKPASS_REQUIRE: "force", PASSWORD_OF_TEST: password, DISPLAY: ":0" },
+        env: {
+          SSH_ASKPASS: askpass,
+          SSH_ASKPASS_REQUIRE: "force",
+          PASSWORD_OF_TEST: password,
+          DISPLAY: ":0",
+        },
       });
       client.stdin.end();
       client.stderr.resume();
@@ -192,9 +197,9 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
     await lab.session(({ authenticated, active }) => authenticated && !active);
     expect(await withPassword("another one")).toEqual({ output: "", code: 255 });
     await lab.session(({ authenticated, active }) => !authenticated && !active);
-    // A wrong password opens no way for a key that the namespace does not have.
-    const stranger = newKey(lab.folder, "stranger");
-    const order = ["-o", "PreferredAuthentications=password,publickey", "-i", stranger];
+    // After a wrong password, an unknown key is rejected too.
+    const unknownKey = newKey(lab.folder, "unknownKey");
+    const order = ["-o", "PreferredAuthentications=password,publickey", "-i", unknownKey];
     expect(await withPassword("another one", order)).toEqual({ output: "", code: 255 });
     const refusals = () =>
       lab.fleet.service
@@ -211,13 +216,13 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
     expect(lab.agent.output()).not.toContain(PASSWORD);
   });
 
-  it("end when the agent is killed, whose device is then offline until it comes back", async () => {
+  it("end when the agent is killed, and the device is offline until the agent returns", async () => {
     const client = lab.spawnSsh({ command: "echo begun; exec cat" });
     client.stderr.resume();
-    await says(client.stdout, "begun");
-    const left = once(client, "close");
+    await untilWritten(client.stdout, "begun");
+    const exited = once(client, "close");
     await lab.agent.kill();
-    expect((await left)[0]).toBe(255);
+    expect((await exited)[0]).toBe(255);
     await lab.session(({ active }) => !active);
     const online = async () => (await lab.fleet.client.getDevice({ params: { uid: lab.agent.uid } })).online;
     await expect.poll(online).toBe(false);
@@ -232,16 +237,16 @@ describeSsh("sessions of OpenSSH", options, (lab) => {
   it("end when their device is deleted", async () => {
     const client = lab.spawnSsh({ command: "echo begun; exec cat" });
     client.stderr.resume();
-    await says(client.stdout, "begun");
-    const left = once(client, "close");
+    await untilWritten(client.stdout, "begun");
+    const exited = once(client, "close");
     await lab.fleet.client.deleteDevice({ params: { uid: lab.agent.uid } });
-    expect((await left)[0]).toBe(255);
+    expect((await exited)[0]).toBe(255);
     expect((await login("true")).stderr).toContain("Permission denied");
   });
 });
 
 it.skipIf(withoutSsh)(
-  "a killed service leaves no session behind, and is the same one afterwards",
+  "leaves no open session after the service is killed, and keeps its identity",
   { tags: ["long"] },
   async () => {
     const folder = openFolder();
@@ -255,35 +260,35 @@ it.skipIf(withoutSsh)(
     try {
       await acceptWithKey(fleet, agent.uid, key);
       const to = `root@${namespace}.edge-1`;
-      const knows = (strictly: string) => [
+      const hostKeyFlags = (checking: string) => [
         ...["-o", `UserKnownHostsFile=${join(folder.path, "known")}`, "-o", "HostKeyAlias=gateway"],
-        ...["-o", `StrictHostKeyChecking=${strictly}`],
+        ...["-o", `StrictHostKeyChecking=${checking}`],
       ];
       const open = spawnSsh({
         to,
         port: fleet.port,
         key,
         command: "echo begun; exec cat",
-        flags: knows("accept-new"),
+        flags: hostKeyFlags("accept-new"),
       });
       open.stderr.resume();
       await once(open.stdout, "data");
       await expect.poll(async () => (await client.getSessions({}))[0]?.active).toBe(true);
-      const left = once(open, "close");
+      const exited = once(open, "close");
       await service.kill();
-      expect((await left)[0]).toBe(255);
+      expect((await exited)[0]).toBe(255);
       const again = await startService({ dataDir, flags: ["--ssh-port", "0", ...UNLIMITED] });
-      const anew = createClient({ url: again.url, credential: passwordCredential(fleet.user) });
+      const newClient = createClient({ url: again.url, credential: passwordCredential(fleet.user) });
       try {
         port = Number(new URL(again.url).port);
-        expect(await anew.getSessions({})).toMatchObject([{ active: false, authenticated: true }]);
+        expect(await newClient.getSessions({})).toMatchObject([{ active: false, authenticated: true }]);
         await agent.tunnels(2);
-        // The client knows it again, by its key.
-        const flags = knows("yes");
+        // The client recognizes the gateway's host key.
+        const flags = hostKeyFlags("yes");
         const back = await ssh({ to, port: sshPortOf(again), key, command: "echo back", flags });
         expect(back).toMatchObject({ stdout: "back\n" });
       } finally {
-        await anew.close();
+        await newClient.close();
         await again.stop();
       }
     } finally {

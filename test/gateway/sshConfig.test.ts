@@ -59,7 +59,7 @@ const hostsOf = (stdout: string) => [...stdout.matchAll(/^Host (\S+)/gm)].map((m
 const hosts = async (...args: readonly string[]) => hostsOf((await print(...args)).stdout);
 
 describe("the devices", () => {
-  it("are all accepted devices by name, each with a block of its own", async () => {
+  it("are all accepted devices by name, each with its own block", async () => {
     const { code, stdout, stderr } = await spawnGatehouse(["ssh-config", "--login", "root"], env);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(hostsOf(stdout)).toEqual(["db-1", "web-2", "web-10"]);
@@ -78,13 +78,13 @@ describe("the devices", () => {
     expect(stdout.slice(0, stdout.indexOf("\n\n"))).toMatch(/^(#.*\n)*# 3 devices\.$/);
   });
 
-  it("are those that match a tag or a name, and that are online if asked", async () => {
+  it("are filtered by tag, by name, and by `--online`", async () => {
     expect(await hosts("--tag", "prod")).toEqual(["web-2", "web-10"]);
     expect(await hosts("--tag", "store", "--device", "*-2")).toEqual(["db-1", "web-2"]);
     expect(await hosts("--online")).toEqual(["web-2", "web-10"]);
   });
 
-  it("are an error if a selector matches none, or none is left", async () => {
+  it("fail if a selector matches none, or none remains", async () => {
     const unknown = await print("--tag", "prd");
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
     expect(unknown.stderr).toContain("tag:prd matches none of the namespace's 3 accepted devices; similar: prod");
@@ -94,7 +94,7 @@ describe("the devices", () => {
   });
 
   it("are skipped with exit code 2 if their names would change the configuration", async () => {
-    // As a hostile service would answer: ours stores no such name.
+    // A hostile service could answer this. The real service stores no such name.
     const proxy = await listening(
       createServer(async ({ url = "", headers }, answer) => {
         const key = String(headers["x-api-key"]);
@@ -119,7 +119,7 @@ describe("the devices", () => {
 });
 
 describe("the login and the gateway", () => {
-  it("are the local user and the service's published address, unless given", async () => {
+  it("default to the local user and the service's published address", async () => {
     const user = /^ {2}User (.*)@/m;
     expect(user.exec((await print("--device", "db-1")).stdout)?.[1]).toBe(userInfo().username);
     const { stdout } = await print("--login", "deploy", "--gateway", "[2001:db8::1]:22022");
@@ -174,7 +174,7 @@ describe.skipIf(withoutSsh)(`OpenSSH${withoutSsh ? ` (${withoutSsh})` : ""}`, ()
     }
   });
 
-  it("logs in to a device by its name alone", async () => {
+  it("logs in to a device by its name", async () => {
     const file = await written("--login", "root", "--gateway", `127.0.0.1:${fleet.port}`);
     const args = ["-F", file, ...CLIENT, "-o", "BatchMode=yes", "-i", key, "edge-1", "echo in"];
     expect(execFileSync("ssh", args, { encoding: "utf8" })).toBe("in\n");

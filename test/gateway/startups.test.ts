@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
 import { Startups } from "../../server/gateway/ssh/Startups.ts";
 
-/** Adds connections of a network, and notes which of them begin. */
+/** Adds connections of a network, and collects those that begin. */
 function connections(startups: Startups, network: string, count: number) {
   const begun: Socket[] = [];
   const sockets = Array.from({ length: count }, () => {
@@ -15,7 +15,7 @@ function connections(startups: Startups, network: string, count: number) {
   return { begun, sockets };
 }
 
-it("lets 16 connections of a network exchange keys at a time, and those of others meanwhile", () => {
+it("lets 16 connections of a network exchange keys at a time, independently of other networks", () => {
   const startups = new Startups(0);
   const crowd = connections(startups, "198.51.100.1", 40);
   const other = connections(startups, "198.51.100.2", 1);
@@ -27,7 +27,7 @@ it("lets 16 connections of a network exchange keys at a time, and those of other
   startups.clear();
 });
 
-it("lets 128 connections exchange keys at a time, and then each network in its turn", () => {
+it("lets 128 connections exchange keys at a time, and then serves networks in turn", () => {
   const startups = new Startups(0);
   const first = Array.from({ length: 8 }, (_, index) => connections(startups, `203.0.113.${index}`, 16));
   const crowd = connections(startups, "198.51.100.1", 3);
@@ -38,7 +38,7 @@ it("lets 128 connections exchange keys at a time, and then each network in its t
   startups.clear();
 });
 
-it("drops the oldest connection of a network that has too many, also one that waits", () => {
+it("drops the oldest connection of a network that has too many, even a waiting one", () => {
   const startups = new Startups(20);
   const crowd = connections(startups, "198.51.100.1", 25);
   expect(crowd.sockets.map(({ destroyed }) => destroyed)).toEqual([

@@ -19,7 +19,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
   const recordOf = (uid: string, seat: string) =>
     lab.fleet.client.getSessionRecord({ params: { uid, seat } });
 
-  /** OpenSSH's client in a window, as somebody has it who types. */
+  /** Opens OpenSSH's client in a terminal window. */
   function openWindow(cols: number, rows: number, command?: string) {
     const args = [
       "-F",
@@ -44,20 +44,20 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     });
     const code = new Promise<number>((resolve) => window.onExit(({ exitCode }) => resolve(exitCode)));
     return {
-      shows: (wanted: string | RegExp) => expect.poll(() => shown).toMatch(wanted),
+      untilShown: (expected: string | RegExp) => expect.poll(() => shown).toMatch(expected),
       type: (line: string) => window.write(`${line}\r`),
       resize: (columns: number, lines: number) => window.resize(columns, lines),
       code,
     };
   }
 
-  it("have the size of their client's window, and their recording has it", async () => {
+  it("have the size of the client's window, also in the recording", async () => {
     const window = openWindow(91, 31, "stty size; read line; stty size; exit 4");
-    await window.shows("31 91");
+    await window.untilShown("31 91");
     window.resize(132, 43);
     await lab.session(({ events }) => events.items.some(({ type }) => type === "window-change"));
     window.type("go on");
-    await window.shows("43 132");
+    await window.untilShown("43 132");
     expect(await window.code).toBe(4);
     const { uid, type, term, events } = await lab.session(({ active }) => !active);
     expect({ type, term }).toEqual({ type: "exec", term: "xterm-256color" });
@@ -69,14 +69,14 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     ]);
     const record = await recordOf(uid, "0");
     const sizeOf = (output: string) => {
-      const found = record.find(({ message }) => message.includes(output));
-      return [found?.width, found?.height];
+      const chunk = record.find(({ message }) => message.includes(output));
+      return [chunk?.width, chunk?.height];
     };
     expect(sizeOf("31 91")).toEqual([91, 31]);
     expect(sizeOf("43 132")).toEqual([132, 43]);
   });
 
-  it("have a size that changes while the device begins", async () => {
+  it("accept a new size while the device begins", async () => {
     const client = new ssh2.Client();
     client.connect({
       host: "127.0.0.1",
@@ -90,12 +90,12 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
       new Promise<ssh2.ClientChannel>((resolve, reject) => {
         client.exec(command, { ...(window && { pty: window }) }, (error, channel) => {
           if (error) return reject(error);
-          // Before the device has answered: the gateway has.
+          // The gateway has answered, the device has not.
           if (window) channel.setWindow(43, 132, 0, 0);
           resolve(channel);
         });
       });
-    // Of the first channel, the device itself would still have to be reached.
+    // For the first channel, the gateway would have to reach the device first.
     expect(await text(await run("echo reached"))).toBe("reached\n");
     const channel = await run("read line; stty size", { cols: 91, rows: 31, height: 0, width: 0 });
     channel.end("go on\n");
@@ -103,17 +103,17 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     client.end();
   });
 
-  it("of one connection are seats of one session, each with events and a recording of its own", async () => {
+  it("of one connection are seats of one session, each with its own events and recording", async () => {
     const shared = ["-S", join(lab.folder, "shared")];
     const master = lab.spawnSsh({ command: "echo from the first; cat", flags: ["-M", ...shared] });
-    const complaints = text(master.stderr);
+    const errors = text(master.stderr);
     const ended = once(master, "close");
     await once(master.stdout, "data");
     const second = await lab.ssh({ command: "echo from the second; exit 5", flags: shared });
     expect(second).toMatchObject({ code: 5, stdout: "from the second\n" });
     master.stdin.end();
     expect(await ended).toEqual([0, null]);
-    expect(await complaints).toBe("");
+    expect(await errors).toBe("");
     const { uid, events } = await lab.session(({ active }) => !active);
     expect(events.seats).toEqual([0, 1]);
     expect(events.items.map(({ seat, type, data }) => [seat, type, data])).toMatchObject([
@@ -128,24 +128,24 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     expect(await outputOf("1")).toBe("from the second\n");
   });
 
-  it("show what is typed to the device alone", async () => {
+  it("keep typed input out of logs and recordings", async () => {
     const window = openWindow(80, 24);
     window.type("echo $((6 * 7)) typed-in-sight");
-    await window.shows("42 typed-in-sight");
+    await window.untilShown("42 typed-in-sight");
     window.type("stty -echo; echo hid''den");
-    await window.shows("hidden");
+    await window.untilShown("hidden");
     window.type("read secret");
     window.type("typed-in-secret");
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the device's shell puts the length in its place
     window.type("echo ${#secret} characters; exit");
-    await window.shows("15 characters");
+    await window.untilShown("15 characters");
     expect(await window.code).toBe(0);
     const typed = await lab.session(({ active }) => !active);
     expect(typed).toMatchObject({ type: "term", term: "xterm-256color" });
     await lab.ssh({}, "true piped-in-secret\n");
     const piped = await lab.session(({ uid, active }) => uid !== typed.uid && !active);
 
-    // The log has both sessions, the recording what was to be seen; so that what they lack was looked for in the right place.
+    // The log has both sessions, and the recording has the visible input. So the checks below read the right texts.
     const log = lab.fleet.service.output();
     for (const { uid } of [typed, piped]) expect(log).toContain(uid);
     expect(JSON.stringify(await recordOf(typed.uid, "0"))).toContain("typed-in-sight");
@@ -157,7 +157,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     expect(JSON.stringify(await recordOf(typed.uid, "0"))).not.toContain("typed-in-secret");
   });
 
-  it("are measured: logins, their time, and what waits to be written", async () => {
+  it("report metrics: logins, their time, and waiting entries", async () => {
     const line = lab.fleet.service.logs().find(({ msg }) => msg.startsWith("metrics open at "));
     const metrics = await (await fetch(`${line?.msg.slice("metrics open at ".length)}/metrics`)).text();
     const value = (name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(metrics)?.[1]);
@@ -167,16 +167,16 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     expect(value("gatehouse_gateway_refused_key_exchanges_total")).toBe(0);
   });
 
-  // The last one: it stops the service.
-  it("go on while the service is stopped, are told so, and hold it up no longer than they last", async () => {
+  // The last test, since it stops the service.
+  it("continue while the service stops, show a notice, and delay the stop until they end", async () => {
     const window = openWindow(80, 24);
     window.type("echo $((6 * 7)) begun");
-    await window.shows("42 begun");
+    await window.untilShown("42 begun");
     process.kill(lab.fleet.service.pid, "SIGTERM");
-    await window.shows("This session ends in 30 seconds.");
+    await window.untilShown("This session ends in 30 seconds.");
     expect((await lab.ssh({ command: "true" })).code).toBe(255);
     window.type("echo $((6 * 7)) goes on; exit");
-    await window.shows("42 goes on");
+    await window.untilShown("42 goes on");
     expect(await window.code).toBe(0);
     expect(await lab.fleet.service.ended).toBe(0);
   });

@@ -11,11 +11,11 @@ import {
   startSshService,
   type TestAgent,
 } from "../support/sshFleet.ts";
-import { takingPassword } from "./lab.ts";
+import { passwordSetting } from "./lab.ts";
 
 const PASSWORD = "typed into a browser";
 
-interface Asked {
+interface TerminalRequest {
   readonly device: string;
   readonly username: string;
   readonly password?: string;
@@ -23,7 +23,7 @@ interface Asked {
   readonly signature?: string;
 }
 
-/** A key pair as a browser has it, and as the service takes its public half. */
+/** Creates a key pair in a browser's format. `data` is the public key as the service stores it. */
 function browserKey(kind: "ed25519" | "rsa") {
   const pair = kind === "rsa" ? ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 }) : newEd25519Pair();
   const parsed = ssh2.utils.parseKey(pair.private);
@@ -45,7 +45,7 @@ describe("the web terminal", () => {
   beforeAll(async () => {
     fleet = await startSshService();
     const { service, tenant, client } = fleet;
-    const env = takingPassword(PASSWORD);
+    const env = passwordSetting(PASSWORD);
     agent = await startAgent({ url: service.url, tenant, hostname: "edge-1", folder: folder.path, env });
     await client.acceptDevice({ params: { uid: agent.uid } });
     await client.setSessionRecord({ params: { tenant }, body: { sessionRecord: true } });
@@ -74,27 +74,27 @@ describe("the web terminal", () => {
         socket.send(JSON.stringify({ kind: 1, data: Buffer.from(text).toString("base64") })),
       resize: (cols: number, rows: number) => socket.send(JSON.stringify({ kind: 2, data: { cols, rows } })),
       send: (message: string) => socket.send(message),
-      says: (wanted: string) => expect.poll(() => output).toContain(wanted),
+      untilShown: (expected: string) => expect.poll(() => output).toContain(expected),
     };
   }
 
-  const ask = async (asked: Asked): Promise<string> =>
-    (await fleet.client.openWebTerminal({ body: asked })).token;
+  const requestTicket = async (request: TerminalRequest): Promise<string> =>
+    (await fleet.client.openWebTerminal({ body: request })).token;
   const withPassword = (password = PASSWORD, username = "root") =>
-    ask({ device: agent.uid, username, password });
+    requestTicket({ device: agent.uid, username, password });
 
-  it("is a shell of the device, with the size that the browser says", async () => {
+  it("is a shell of the device, with the size that the browser sends", async () => {
     const terminal = open(await withPassword());
     await expect.poll(() => terminal.output().length).toBeGreaterThan(0);
     terminal.type("stty size; echo $TERM\n");
-    await terminal.says("30 100");
+    await terminal.untilShown("30 100");
     terminal.resize(120, 40);
-    // The program in the terminal learns of a size by a signal, beside its input.
+    // A signal announces the new size to the program, separately from its input.
     terminal.type('until [ "$(stty size)" = "$((39 + 1)) 120" ]; do sleep 0.05; done; stty size\n');
-    await terminal.says("40 120");
+    await terminal.untilShown("40 120");
     const many = "a".repeat(3000);
     terminal.paste(`echo ${many} | wc -c\n`);
-    await terminal.says("3001");
+    await terminal.untilShown("3001");
     terminal.type("exit\n");
     expect(await terminal.closed).toBe(1000);
     const [session] = await fleet.client.getSessions({});
@@ -104,7 +104,7 @@ describe("the web terminal", () => {
     expect(JSON.stringify(await fleet.client.getSessionRecord({ params }))).toContain("30 100");
   });
 
-  it("is opened once with what it was asked for", async () => {
+  it("opens once per ticket", async () => {
     const token = await withPassword();
     const first = open(token);
     await expect.poll(() => first.output().length).toBeGreaterThan(0);
@@ -115,23 +115,25 @@ describe("the web terminal", () => {
     await first.closed;
   });
 
-  it("says no to a wrong password, and to an unknown device, in the same words", async () => {
+  it("answers a wrong password and an unknown device identically", async () => {
     const wrong = open(await withPassword("another"));
     await wrong.closed;
-    const nowhere = open(await ask({ device: "0".repeat(64), username: "root", password: PASSWORD }));
+    const nowhere = open(
+      await requestTicket({ device: "0".repeat(64), username: "root", password: PASSWORD }),
+    );
     await nowhere.closed;
     expect([wrong.output(), nowhere.output()]).toEqual(["Permission denied", "Permission denied"]);
   });
 
-  it.each(["ed25519", "rsa"] as const)("takes a key that the namespace has: %s", async (kind) => {
+  it.each(["ed25519", "rsa"] as const)("accepts a key of the namespace: %s", async (kind) => {
     const { client } = fleet;
     const key = browserKey(kind);
     const { fingerprint } = await client.createPublicKey({
       body: { name: kind, data: key.data, username: "^ana$", filter: { hostname: ".*" } },
     });
-    const asked = { device: agent.uid, fingerprint };
+    const request = { device: agent.uid, fingerprint };
     const signed = (username: string, of = username) =>
-      ask({ ...asked, username, signature: key.signatureOf(of) });
+      requestTicket({ ...request, username, signature: key.signatureOf(of) });
     const terminal = open(await signed("ana"));
     await expect.poll(() => terminal.output().length).toBeGreaterThan(0);
     terminal.type("exit\n");
@@ -149,7 +151,7 @@ describe("the web terminal", () => {
     await client.deleteFirewallRule({ params: { id } });
   });
 
-  it("ends when its session is closed, and when it is spoken to wrongly", async () => {
+  it("ends when its session is closed, and on an invalid message", async () => {
     const terminal = open(await withPassword());
     await expect.poll(() => terminal.output().length).toBeGreaterThan(0);
     const [session] = await fleet.client.getSessions({});
@@ -163,7 +165,9 @@ describe("the web terminal", () => {
     expect(fleet.service.output()).not.toContain(PASSWORD);
   });
 
-  it("needs a password, or a key with its signature", async () => {
-    await expect(ask({ device: agent.uid, username: "root" })).rejects.toThrow("password: required unless");
+  it("requires a password, or a key with its signature", async () => {
+    await expect(requestTicket({ device: agent.uid, username: "root" })).rejects.toThrow(
+      "password: required unless",
+    );
   });
 });

@@ -6,50 +6,50 @@ import { type Browser, chromium } from "playwright-core";
 
 const MODULES = fileURLToPath(new URL("../../node_modules/", import.meta.url));
 
-/** A browser, or why there is none here. */
+/** A browser, or the reason why none is available. */
 export type Started = { readonly browser: Browser } | { readonly reason: string };
 
-/** Starts the browser that the package brings with it: nothing is downloaded, nothing of the machine's is used. */
+/** Starts the browser of the npm package. Downloads nothing, and uses no other browser of the machine. */
 export async function startBrowser(): Promise<Started> {
   try {
     const folder = await unpack();
     const env = { ...process.env, FONTCONFIG_FILE: join(folder, "fonts.conf") } as Record<string, string>;
     const executablePath = join(folder, "chromium");
-    // Without a sandbox it runs as root and in containers too; it opens nothing but files of the tests.
+    // Without a sandbox it also runs as root and in containers. It only opens files of the tests.
     return { browser: await chromium.launch({ executablePath, env, args: ["--no-sandbox"] }) };
   } catch (error) {
     return { reason: `no browser starts here: ${error instanceof Error ? error.message : String(error)}` };
   }
 }
 
-/** Unpacks it once for each version, whole or not at all. */
+/** Unpacks the browser once for each version, atomically. */
 async function unpack(): Promise<string> {
   const { version } = JSON.parse(readFileSync(join(MODULES, "@sparticuz/chromium/package.json"), "utf8"));
   const folder = join(MODULES, ".cache", `chromium-${version}`);
   if (!existsSync(folder)) {
     mkdirSync(join(MODULES, ".cache"), { recursive: true });
-    const making = mkdtempSync(join(MODULES, ".cache", "unpack-"));
-    await unpackTo(making);
+    const unpacking = mkdtempSync(join(MODULES, ".cache", "unpack-"));
+    await unpackTo(unpacking);
     writeFileSync(
-      join(making, "fonts.conf"),
+      join(unpacking, "fonts.conf"),
       fontSettings(join(folder, "fonts"), join(folder, "font-cache")),
     );
     try {
-      renameSync(making, folder);
+      renameSync(unpacking, folder);
     } catch (error) {
-      rmSync(making, { recursive: true });
-      // Another run was quicker.
+      rmSync(unpacking, { recursive: true });
+      // Another run has finished first.
       if (!existsSync(folder)) throw error;
     }
   }
   return folder;
 }
 
-/** The package's own fonts alone, so that pictures are the same everywhere. */
+/** Uses only the package's own fonts, so that pictures are the same on every machine. */
 const fontSettings = (fonts: string, cache: string) =>
   `<?xml version="1.0"?><fontconfig><dir>${fonts}</dir><cachedir>${cache}</cachedir></fontconfig>\n`;
 
-/** The package knows no other way to be told where to. */
+/** Unpacks to a folder. The package only reads it from TMPDIR. */
 async function unpackTo(folder: string): Promise<void> {
   const { TMPDIR } = process.env;
   process.env.TMPDIR = folder;

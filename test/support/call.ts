@@ -14,7 +14,7 @@ export interface Called {
   readonly body: any;
 }
 
-/** A request to a service, as `POST /api/login`. */
+/** Sends a request to a service, for example `POST /api/login`. */
 export async function call(
   service: Pick<TestService, "url">,
   request: string,

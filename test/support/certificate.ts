@@ -1,10 +1,10 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { join } from "node:path";
 
-/** True where certificates can be made. */
+/** True if this machine can create certificates. */
 export const openssl = spawnSync("openssl", ["version"]).status === 0;
 
-/** Files of a fresh certificate for localhost and 127.0.0.1, signed by itself. */
+/** Creates the files of a self-signed certificate for localhost and 127.0.0.1. */
 export function makeCertificate(folder: string, name: string): { cert: string; key: string } {
   const cert = join(folder, `${name}.cert.pem`);
   const key = join(folder, `${name}.key.pem`);

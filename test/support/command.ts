@@ -3,24 +3,24 @@ import { once } from "node:events";
 import { Readable, Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 
-/** What came of a command. */
+/** The output and exit code of a command. */
 export interface CommandResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** What a command runs with. */
+/** Environment and input of a command. */
 export interface CommandOptions {
-  /** All of its environment. */
+  /** The complete environment. */
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
   readonly stdin?: string;
-  /** No file that it writes can become larger, in bytes: as on a disk without room for more. Not on Windows. */
+  /** Maximum size of files that the command writes, in bytes, like a full disk. Not on Windows. */
   readonly fileLimit?: number | undefined;
 }
 
-/** What to spawn for a Node.js program with its arguments. */
+/** Returns the program and arguments that run a Node.js program. */
 export function nodeWith(
   args: readonly string[],
   { fileLimit }: Pick<CommandOptions, "fileLimit">,
@@ -38,14 +38,14 @@ export async function runCommand(
 ): Promise<CommandResult> {
   const child = spawn(...nodeWith(args, { fileLimit }), options);
   const ended = once(child, "close") as Promise<[number | null]>;
-  // A command that does not read its input may have ended before it is written.
+  // A command that does not read its input can end before the input is written.
   child.stdin.on("error", () => {});
   child.stdin.end(stdin);
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
   return { code, stdout, stderr };
 }
 
-/** What {@link callCommand} hands to a command. */
+/** The streams and environment that {@link callCommand} passes to a command. */
 interface CalledIo {
   readonly env: NodeJS.ProcessEnv;
   readonly stdin: Readable;
@@ -53,7 +53,7 @@ interface CalledIo {
   readonly stderr: Writable;
 }
 
-/** Runs a command by its function, in this process, to its end; it resolves with the exit code. */
+/** Runs a command's main function in this process to its end. Returns its output and exit code. */
 export async function callCommand(
   main: (args: readonly string[], io: CalledIo) => Promise<number>,
   args: readonly string[],
@@ -64,7 +64,7 @@ export async function callCommand(
   return { code, stdout: stdout.text, stderr: stderr.text };
 }
 
-/** Text that somebody wrote. */
+/** Collects written text. */
 class Written extends Writable {
   readonly #chunks: string[] = [];
 
@@ -82,7 +82,7 @@ class Written extends Writable {
   }
 }
 
-/** The environment without settings whose names begin so, which would change what a test sees. */
+/** Returns the environment without settings of these prefixes, which would change a test's result. */
 export function environmentWithout(...prefixes: readonly string[]): Record<string, string> {
   const entries = Object.entries(process.env).filter(
     (entry): entry is [string, string] =>

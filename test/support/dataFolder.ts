@@ -3,20 +3,20 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Where Linux has files in memory. */
+/** Linux's folder for files in memory. */
 const MEMORY = "/dev/shm";
-/** Bytes that must be free there: what the services of a run keep at once. */
-const ROOM = 1024 ** 3;
+/** Bytes that must be free there: the maximum of a run's services. */
+const FREE_BYTES = 1024 ** 3;
 
 /**
- * The folder for data that may be lost with the machine: nothing in it waits for a disk.
- * @param room bytes that must be free
+ * Returns the folder for data that may be lost with the machine. Its files need no disk, if possible.
+ * @param freeBytes bytes that must be free
  */
-export function folderForData(room: number): string {
+export function folderForData(freeBytes: number): string {
   if (!existsSync(MEMORY)) return tmpdir();
   const { bavail, bsize } = statfsSync(MEMORY);
-  return bavail * bsize >= room ? MEMORY : tmpdir();
+  return bavail * bsize >= freeBytes ? MEMORY : tmpdir();
 }
 
-/** A new, empty folder for a service's data. */
-export const makeDataDir = (): Promise<string> => mkdtemp(join(folderForData(ROOM), "gatehouse-test-"));
+/** Creates an empty folder for a service's data. */
+export const makeDataDir = (): Promise<string> => mkdtemp(join(folderForData(FREE_BYTES), "gatehouse-test-"));

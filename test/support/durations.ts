@@ -5,7 +5,7 @@ const SLOWEST = 20;
 
 const seconds = (milliseconds: number) => `${(milliseconds / 1000).toFixed(1).padStart(8)} s`;
 
-/** Imports, hooks and tests of a file, in milliseconds of one worker. */
+/** Returns the time of a file's imports, hooks and tests, in milliseconds of one worker. */
 function durationOf(module: TestModule): number {
   const { setupDuration, collectDuration, duration } = module.diagnostic();
   return setupDuration + collectDuration + duration;
@@ -13,7 +13,7 @@ function durationOf(module: TestModule): number {
 
 const nameOf = (test: TestCase) => `${test.module.relativeModuleId}: ${test.fullName}`;
 
-/** Where a run's time went: the sum of each folder, so that its growth is seen, and the slowest tests. */
+/** Prints a run's time by folder, which reveals growth, and the slowest tests. */
 export default class Durations implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const folders = new Map<string, { total: number; tests: number }>();
@@ -21,7 +21,7 @@ export default class Durations implements Reporter {
     for (const module of modules) {
       const folder = `${dirname(module.relativeModuleId)} (${module.project.name})`;
       const all = [...module.children.allTests()].filter((test) => test.result().state !== "skipped");
-      // A file all of whose tests are for other runs took no time of this one.
+      // A file whose tests are all skipped takes no time in this run.
       if (all.length === 0) continue;
       const known = folders.get(folder) ?? { total: 0, tests: 0 };
       folders.set(folder, { total: known.total + durationOf(module), tests: known.tests + all.length });

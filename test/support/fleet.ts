@@ -10,29 +10,29 @@ export interface Fleet {
   readonly service: TestService;
   readonly client: Client;
   readonly tenant: string;
-  /** What a program needs to act as the first user. Its service is a sparse one where the tests are run for that. */
+  /** The environment of a program that acts as the first user. With sparse tests its service is a sparse one. */
   readonly env: Record<string, string>;
-  /** Enrolls and accepts a device, in the user's own namespace unless another one is named. */
+  /** Enrolls and accepts a device. Default namespace: the user's own. */
   enroll(hostname: string, mac?: string, tenant?: string): Promise<string>;
-  /** Enrolls a device that waits to be accepted. */
+  /** Enrolls a pending device. */
   enrollPending(hostname: string): Promise<string>;
-  /** Enrolls, without accepting them, devices of which `report` knows the number. */
+  /** Enrolls pending devices. `report` accepts their numbers. */
   enrollMany(count: number): Promise<void>;
-  /** A device of `enrollMany` reports, as agents do all the time. */
+  /** Sends a report of a device of `enrollMany`, as agents do regularly. */
   report(index: number): Promise<void>;
-  /** Deletes keys, rules, API keys and tags of the user's own namespace, faster than a run does; tags named stay. */
+  /** Deletes keys, rules, API keys and tags of the user's own namespace, faster than a run. Keeps the given tags. */
   clear(...keptTags: readonly string[]): Promise<void>;
   stop(): Promise<void>;
 }
 
-// One key for all: enrollment is told apart by MAC, and generating keys takes most of a test's time.
+// All devices share one key: enrollment distinguishes MACs, and generating keys takes most of a test's time.
 const { publicKey: AGENT_KEY } = generateKeyPairSync("rsa", {
   modulusLength: 2048,
   publicKeyEncoding: { type: "pkcs1", format: "pem" },
   privateKeyEncoding: { type: "pkcs1", format: "pem" },
 });
 
-/** A test runs more commands in a minute, each with a login, and more agents, than one user has. */
+/** A test runs more commands in a minute, each with a login, and more agents than one user does. */
 const UNLIMITED = {
   GATEHOUSE_LOGINS_PER_ADDRESS: "0",
   GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
@@ -41,7 +41,7 @@ const UNLIMITED = {
 
 const hex = (byte: number) => byte.toString(16).padStart(2, "0");
 
-/** What a device's agent calls to enroll, and to report; it waits to be accepted. */
+/** Enrolls a device, or sends its report, like an agent. The device is pending at first. */
 export function agentCall(
   client: Client,
   hostname: string,
@@ -53,7 +53,7 @@ export function agentCall(
   return client.authDevice({ body: { info, hostname, identity: { mac }, publicKey: AGENT_KEY, tenantId } });
 }
 
-/** Creates a public key outside any program, by default for every login on every device; returns its fingerprint. */
+/** Creates a public key outside any program, by default for every login on every device. Returns its fingerprint. */
 export async function createKey(
   client: Client,
   name: string,
@@ -82,7 +82,7 @@ async function clear(client: Client, keptTags: readonly string[]): Promise<void>
   }
 }
 
-/** Starts a service, sets up `admin`, and makes the users named. */
+/** Starts a service, sets up `admin`, and creates the given users. */
 export async function startFleet(
   users: readonly string[] = [],
   options: ServiceOptions = {},
@@ -124,7 +124,7 @@ export async function startFleet(
       GATEHOUSE_USERNAME: login.username,
       GATEHOUSE_PASSWORD: login.password,
       GATEHOUSE_TENANT: tenant,
-      // Tests lose answers for good, and would wait a minute for each.
+      // Tests lose answers permanently, and would wait a minute for each.
       GATEHOUSE_RETRY_TIMEOUT: "2",
     },
     async enrollPending(hostname) {

@@ -7,51 +7,51 @@ import { type CommandResult, callCommand, environmentWithout, runCommand } from 
 
 const COMMAND = fileURLToPath(new URL("../../provider/bin/gatehouse.js", import.meta.url));
 
-/** The engines that this machine can run. */
+/** True if this machine has the Pulumi CLI. */
 export const pulumiOnPath = (process.env.PATH ?? "")
   .split(delimiter)
   .some((folder) => existsSync(join(folder, "pulumi")));
 
 export type Engine = "embedded" | "cli";
 
-/** Both engines, with what a test's name says where the second one is missing. */
+/** Both engines, with labels for test names. The label of a missing one has the reason. */
 export const engines: readonly { engine: Engine; available: boolean; label: string }[] = [
   { engine: "embedded", available: true, label: "embedded engine" },
   {
     engine: "cli",
     available: pulumiOnPath,
-    label: pulumiOnPath ? "Pulumi CLI" : "Pulumi CLI (skipped: there is no pulumi on the PATH)",
+    label: pulumiOnPath ? "Pulumi CLI" : "Pulumi CLI (skipped: pulumi is not on the PATH)",
   },
 ];
 
 export interface StackOptions {
   readonly program: string;
-  /** Where the states are. */
+  /** Folder of the states. */
   readonly folder: string;
   readonly engine: Engine;
   readonly env: Record<string, string>;
-  /** Default: one of its own. */
+  /** Default: a random name. */
   readonly name?: string;
-  /** Whether its commands are processes, as beside policy tests; those by the Pulumi CLI always are. */
+  /** Whether commands run as processes, which policy tests require. Commands of the Pulumi CLI always do. */
   readonly spawned?: boolean;
 }
 
-/** Of settings a command of a test has only those of `env`. */
+/** Commands of tests only have the settings in `env`. */
 const settings = (env: Record<string, string>) => ({
   ...environmentWithout("GATEHOUSE_", "PULUMI_"),
   ...env,
 });
 
 /**
- * Runs `gatehouse` with the arguments to its end, in this process, which takes half as long as one of its own. What runs
- * policy tests is for {@link spawnGatehouse}: Node.js would load their files once for all tests, with another copy of
- * the package than the sources that the test runner loads. So is the Pulumi CLI, which has this process's settings too.
+ * Runs `gatehouse` to its end in this process, which takes half the time of a separate process. Use {@link
+ * spawnGatehouse} for policy tests: Node.js would load their files once for all tests, with another copy of the package
+ * than the test runner's sources. Use it for the Pulumi CLI too, which also has this process's settings.
  */
 export function gatehouse(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
   return callCommand(main, args, { env: settings(env) });
 }
 
-/** Runs the command as it is installed, as a process. */
+/** Runs the installed command as a process. */
 export function spawnGatehouse(
   args: readonly string[],
   env: Record<string, string> = {},
@@ -60,16 +60,16 @@ export function spawnGatehouse(
   return runCommand([COMMAND, ...args], { env: settings(env), ...(cwd !== undefined && { cwd }) });
 }
 
-/** {@link gatehouse}, or a process where the engine asks for one. */
+/** Returns {@link gatehouse}, or {@link spawnGatehouse} if the engine requires a process. */
 export const gatehouseBy = (engine: Engine) => (engine === "cli" ? spawnGatehouse : gatehouse);
 
 /**
- * For a copy of a program's folder: without the settings that stacks of tests put there, which come and go at any time,
- * as do the files that they are written to first.
+ * Excludes settings files when a program's folder is copied. Stacks of other tests create and delete these files, and
+ * temporary ones, at any time.
  */
 export const isNoSettings = (file: string): boolean => !/Pulumi\.[^/\\]+\.yaml(\.|$)/.test(file);
 
-/** A stack of one program, with a state folder of its own. */
+/** A stack of one program, with its own state folder. */
 export class Stack {
   readonly #options: StackOptions;
   readonly name: string;
@@ -79,7 +79,7 @@ export class Stack {
     this.name = options.name ?? `test-${Math.random().toString(36).slice(2, 8)}`;
   }
 
-  /** Runs `gatehouse <command>`; `env` is added for this run. */
+  /** Runs `gatehouse <command>`. `env` is added for this run. */
   async run(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
     const { program, folder, engine, env: common, spawned = false } = this.#options;
     const [command = "", ...more] = args;
@@ -92,7 +92,7 @@ export class Stack {
     });
   }
 
-  /** Runs a command with `--json`; fails the test when it does not end with `expected`. */
+  /** Runs a command with `--json`. Throws an error unless it ends with `expected`. */
   async result(args: readonly string[], env: Record<string, string> = {}, expected = 0): Promise<Result> {
     const run = await this.run([...args, "--json"], env);
     if (run.code !== expected) {
@@ -101,7 +101,7 @@ export class Stack {
     return JSON.parse(run.stdout) as Result;
   }
 
-  /** The state file, as text. */
+  /** Returns the text of the state file. */
   stateText(project: string): string {
     return readFileSync(
       join(this.#options.folder, ".pulumi", "stacks", project, `${this.name}.json`),
@@ -109,13 +109,13 @@ export class Stack {
     );
   }
 
-  /** Removes the settings file that the engine wrote beside the program. */
+  /** Removes the settings file that the engine wrote into the program's folder. */
   dispose(): void {
     rmSync(join(this.#options.program, `Pulumi.${this.name}.yaml`), { force: true });
   }
 }
 
-/** The steps that are more than "same", as short lines: `update key username`. */
+/** Returns the steps other than "same" as short lines: `update key username`. */
 export function changesOf(result: Result): string[] {
   return result.steps
     .filter((step) => step.op !== "same")

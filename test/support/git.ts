@@ -2,22 +2,22 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** True where this machine has git. */
+/** True if git is installed. */
 export const gitOnPath = spawnSync("git", ["--version"]).status === 0;
 
-/** What a test's name says where there is none. */
-export const gitLabel = gitOnPath ? "git" : "git (skipped: there is no git on the PATH)";
+/** A label for test names, with the reason if git is missing. */
+export const gitLabel = gitOnPath ? "git" : "git (skipped: git is not on the PATH)";
 
 const SETTINGS = [
   "user.name=Test",
   "user.email=test@example.org",
   "commit.gpgSign=false",
   "tag.gpgSign=false",
-  // A commit starts it, and newer versions of git go on with it after the commit has ended.
+  // A commit starts maintenance, and newer versions of git continue it after the commit.
   "maintenance.auto=false",
 ];
 
-/** A git repository in a folder that is there. */
+/** A git repository in an existing folder. */
 export class TestRepository {
   readonly root: string;
 
@@ -26,7 +26,7 @@ export class TestRepository {
     this.git("-c", "init.defaultBranch=main", "init", "--quiet");
   }
 
-  /** Its output, trimmed. */
+  /** Runs git. Returns its output, trimmed. */
   git(...args: readonly string[]): string {
     const settings = SETTINGS.flatMap((setting) => ["-c", setting]);
     return execFileSync("git", ["-C", this.root, ...settings, ...args], { encoding: "utf8" }).trim();
@@ -39,14 +39,14 @@ export class TestRepository {
     }
   }
 
-  /** Commits everything that is not ignored, and answers the commit's id. */
+  /** Commits all files that are not ignored. Returns the commit's id. */
   commit(message: string): string {
     this.git("add", "--all");
     this.git("commit", "--quiet", "--allow-empty", "--message", message);
     return this.git("rev-parse", "HEAD");
   }
 
-  /** Everything that git itself keeps, by its path: what a command leaves behind shows here. */
+  /** Returns git's own files by path. They reveal changes by a command. */
   files(): Record<string, string> {
     const folder = join(this.root, ".git");
     const paths = readdirSync(folder, { recursive: true, withFileTypes: true })

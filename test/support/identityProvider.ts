@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as samlify from "samlify";
 
-// What the tests send is made to be wrong; the service's requests are checked by the tests themselves.
+// Tests send invalid messages on purpose, and check the service's requests themselves.
 samlify.setSchemaValidator({ validate: async () => "not validated" });
 
 export interface KeyAndCertificate {
@@ -13,7 +13,7 @@ export interface KeyAndCertificate {
   readonly cert: string;
 }
 
-/** A fresh key with its certificate, both as PEM. */
+/** Creates a key with its certificate, both as PEM. */
 export function newCertificate(bits = 2048): KeyAndCertificate {
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
   const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
@@ -26,8 +26,8 @@ export function newCertificate(bits = 2048): KeyAndCertificate {
   }
 }
 
-/** What a response says; what is left out is right. */
-export interface Said {
+/** Content of a response. Omitted fields have valid values. */
+export interface ResponseContent {
   readonly inResponseTo: string;
   readonly now: Date;
   readonly responseTo?: string;
@@ -57,14 +57,14 @@ type Options = {
   readonly signsResponse?: true;
 };
 
-/** An identity provider that knows a service by its metadata: samlify, which signs. */
+/** An identity provider with a service's metadata. samlify signs its responses. */
 export function identityProvider(metadata: string, { key, cert }: KeyAndCertificate, options: Options = {}) {
   const provider = samlify.IdentityProvider({
     entityID: IDP_ENTITY_ID,
     privateKey: key,
     signingCert: cert,
     requestSignatureAlgorithm: options.signature ?? "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256",
-    // Not used; the library warns where it is missing.
+    // Unused. The library warns without it.
     singleLogoutService: [
       { Binding: "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect", Location: SSO_URL },
     ],
@@ -82,16 +82,16 @@ export function identityProvider(metadata: string, { key, cert }: KeyAndCertific
   const audience = service.entityMeta.getEntityID();
   return {
     consumer,
-    /** Reads the request in an address to which a browser is sent. */
+    /** Reads the request in a redirect's address. */
     async readRequest(url: string) {
       const query = Object.fromEntries(new URL(url).searchParams);
       const { extract } = await provider.parseLoginRequest(service, "redirect", { query });
       return { id: String(extract.request?.id), issuer: String(extract.issuer) };
     },
-    /** A signed response, as XML. */
-    async respond(said: Said): Promise<string> {
-      const xml = responseOf({ recipient: consumer, destination: consumer, audience, ...said });
-      const build = () => ({ id: "unused", context: said.unsigned?.(xml) ?? xml });
+    /** Returns a signed response as XML. */
+    async respond(content: ResponseContent): Promise<string> {
+      const xml = responseOf({ recipient: consumer, destination: consumer, audience, ...content });
+      const build = () => ({ id: "unused", context: content.unsigned?.(xml) ?? xml });
       const { context } = await provider.createLoginResponse(service, { extract: {} }, "post", {}, build);
       return Buffer.from(context, "base64").toString("utf8");
     },
@@ -102,30 +102,30 @@ export type TestIdentityProvider = ReturnType<typeof identityProvider>;
 
 const newId = () => `_${randomUUID()}`;
 
-/** A response without a signature. */
+/** Returns a response without a signature. */
 export function responseOf(
-  said: Said & { recipient: string; destination: string; audience: string },
+  content: ResponseContent & { recipient: string; destination: string; audience: string },
 ): string {
-  const at = (seconds: number) => new Date(said.now.getTime() + seconds * 1000).toISOString();
-  const { issuer = IDP_ENTITY_ID, attributes = {}, assertionId = newId() } = said;
-  const format = said.nameIdFormat ?? "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent";
-  const status = said.status ?? "urn:oasis:names:tc:SAML:2.0:status:Success";
+  const at = (seconds: number) => new Date(content.now.getTime() + seconds * 1000).toISOString();
+  const { issuer = IDP_ENTITY_ID, attributes = {}, assertionId = newId() } = content;
+  const format = content.nameIdFormat ?? "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent";
+  const status = content.status ?? "urn:oasis:names:tc:SAML:2.0:status:Success";
   const values = Object.entries(attributes).map(
     ([name, value]) =>
       `<saml:Attribute Name="${name}"><saml:AttributeValue>${value}</saml:AttributeValue></saml:Attribute>`,
   );
   return [
     '<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol" xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion"',
-    ` ID="${newId()}" Version="2.0" IssueInstant="${at(0)}" Destination="${said.destination}"`,
-    ` InResponseTo="${said.responseTo ?? said.inResponseTo}"><saml:Issuer>${issuer}</saml:Issuer>`,
+    ` ID="${newId()}" Version="2.0" IssueInstant="${at(0)}" Destination="${content.destination}"`,
+    ` InResponseTo="${content.responseTo ?? content.inResponseTo}"><saml:Issuer>${issuer}</saml:Issuer>`,
     `<samlp:Status><samlp:StatusCode Value="${status}"/></samlp:Status>`,
     `<saml:Assertion ID="${assertionId}" Version="2.0" IssueInstant="${at(0)}"><saml:Issuer>${issuer}</saml:Issuer>`,
-    `<saml:Subject><saml:NameID Format="${format}">${said.nameId ?? "ana-1"}</saml:NameID>`,
+    `<saml:Subject><saml:NameID Format="${format}">${content.nameId ?? "ana-1"}</saml:NameID>`,
     '<saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">',
-    `<saml:SubjectConfirmationData NotOnOrAfter="${at(said.confirmedUntil ?? 300)}" Recipient="${said.recipient}"`,
-    ` InResponseTo="${said.inResponseTo}"/></saml:SubjectConfirmation></saml:Subject>`,
-    `<saml:Conditions NotBefore="${at(said.notBefore ?? 0)}" NotOnOrAfter="${at(said.notOnOrAfter ?? 300)}">`,
-    `<saml:AudienceRestriction><saml:Audience>${said.audience}</saml:Audience></saml:AudienceRestriction>`,
+    `<saml:SubjectConfirmationData NotOnOrAfter="${at(content.confirmedUntil ?? 300)}" Recipient="${content.recipient}"`,
+    ` InResponseTo="${content.inResponseTo}"/></saml:SubjectConfirmation></saml:Subject>`,
+    `<saml:Conditions NotBefore="${at(content.notBefore ?? 0)}" NotOnOrAfter="${at(content.notOnOrAfter ?? 300)}">`,
+    `<saml:AudienceRestriction><saml:Audience>${content.audience}</saml:Audience></saml:AudienceRestriction>`,
     `</saml:Conditions><saml:AuthnStatement AuthnInstant="${at(0)}"><saml:AuthnContext>`,
     "<saml:AuthnContextClassRef>urn:oasis:names:tc:SAML:2.0:ac:classes:Password</saml:AuthnContextClassRef>",
     "</saml:AuthnContext></saml:AuthnStatement>",

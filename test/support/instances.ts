@@ -2,23 +2,23 @@ import { emptyPostgresql } from "./postgresql/database.ts";
 import { type Relay, startRelay } from "./relay.ts";
 import { startService, type TestService } from "./service.ts";
 
-/** The secret of the instances of a test, which are no good for anything else. */
+/** The secret of a test's instances. */
 export const INSTANCE_SECRET = "the secret that the instances of a test share";
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Several processes of the service on one PostgreSQL database, each with a data folder of its own. */
+/** Several processes of the service on one PostgreSQL database, each with its own data folder. */
 export interface Instances {
   readonly databaseUrl: string;
   readonly services: readonly TestService[];
-  /** Ends them and removes their folders and the database. */
+  /** Stops the instances, and removes their folders and the database. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts instances, all at once, on a new, empty database.
- * @param address of a PostgreSQL
- * @param more settings, as environment variables; of each instance by its number, from 0, where they differ
+ * Starts instances concurrently on a new, empty database.
+ * @param address of a PostgreSQL server
+ * @param more environment variables; a function returns them for each instance, from 0
  */
 export async function startInstances(
   address: string,
@@ -30,7 +30,7 @@ export async function startInstances(
   const env = {
     GATEHOUSE_DATABASE_URL: database.url,
     GATEHOUSE_SECRET: INSTANCE_SECRET,
-    // Tests log in from one address, more often than people do.
+    // Tests log in from one address more often than users do.
     GATEHOUSE_LOGINS_PER_ADDRESS: "0",
   };
   const starts = await Promise.allSettled(
@@ -50,8 +50,8 @@ export async function startInstances(
 }
 
 /**
- * As {@link startInstances}, of instances that pass connections to devices on to each other. Each is reached through a
- * relay: an instance says at its start where it is reached, before it has a port.
+ * Starts instances that forward connections to devices to each other, see {@link startInstances}. Each is reachable
+ * through a relay, since an instance announces its address before it has a port.
  */
 export async function startPeers(
   address: string,

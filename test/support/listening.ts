@@ -2,28 +2,28 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { type AddressInfo, createServer, type Server as TcpServer } from "node:net";
 
-/** A server of a test's own. */
+/** A server of one test. */
 export interface Listening {
   readonly url: string;
-  /** Cuts off what is connected. */
+  /** Closes the server and its connections. */
   stop(): Promise<void>;
 }
 
-/** The ports that services of this process had. */
-const given = new Set<number>();
+/** The ports of all services of this process so far. */
+const usedPorts = new Set<number>();
 
 /**
- * Whether no service of this process had the port before; from now on, one has. Test files share their modules, and the
- * SDK keeps one session for each user and address as long as a process lives: a service at an address of an earlier one
- * would meet that one's login, its namespace, and its refusals.
+ * Returns true if no service of this process has used the port, and marks it as used. Test files share their modules,
+ * and the SDK keeps one session for each user and address during a process's life. A service at an earlier one's
+ * address would meet that one's login, namespace and refusals.
  */
 export function isNewPort(port: number): boolean {
-  if (given.has(port)) return false;
-  given.add(port);
+  if (usedPorts.has(port)) return false;
+  usedPorts.add(port);
   return true;
 }
 
-/** Has a server listen on a free port of this machine that no service of this process had before; gives the port. */
+/** Starts a server on a free port of this machine that no service of this process has used. Returns the port. */
 export async function listenOnNewPort(server: TcpServer): Promise<number> {
   for (;;) {
     server.listen(0, "127.0.0.1");
@@ -42,7 +42,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Has a server listen, see {@link listenOnNewPort}. */
+/** Starts a server, see {@link listenOnNewPort}. */
 export async function listening(server: Server): Promise<Listening> {
   return {
     url: `http://127.0.0.1:${await listenOnNewPort(server)}`,

@@ -1,5 +1,5 @@
-// Writes small databases in the MaxMind DB format, version 2.0, as its specification describes it
-// (https://maxmind.github.io/MaxMind-DB/): a search tree of 24-bit records, the data, and the metadata.
+// Writes small databases in the MaxMind DB format, version 2.0 (https://maxmind.github.io/MaxMind-DB/): a search tree
+// of 24-bit records, the data, and the metadata.
 
 type Value = string | number | Uint16 | { readonly [key: string]: Value } | readonly Value[];
 
@@ -16,7 +16,7 @@ const DOUBLE = 3;
 const UINT16 = 5;
 const ARRAY = 11;
 
-/** Type and size of a value; types beyond seven follow in a byte of their own. */
+/** Encodes type and size of a value. Types above seven take an additional byte. */
 function control(type: number, size: number): Buffer {
   if (size > 28) throw new Error("values of this writer have at most 28 bytes or items");
   return type <= 7 ? Buffer.from([(type << 5) | size]) : Buffer.from([size, type - 7]);
@@ -49,13 +49,13 @@ interface Node {
 
 const newNode = (): Node => ({ children: [undefined, undefined] });
 
-/** An address of IPv4 as the tree of IPv6 has it, below ::/96. */
+/** Returns the bits of an IPv4 address in the tree of IPv6, below ::/96. */
 const bitsOf = (address: string): number[] => [
   ...Array<number>(96).fill(0),
   ...address.split(".").flatMap((part) => [...Number(part).toString(2).padStart(8, "0")].map(Number)),
 ];
 
-/** A database of IPv4 addresses and what is known of each. */
+/** Returns a database with the values of IPv4 addresses. */
 export function mmdbOf(records: Readonly<Record<string, Value>>): Buffer {
   const root = newNode();
   const nodes = [root];
@@ -105,5 +105,5 @@ export function mmdbOf(records: Readonly<Record<string, Value>>): Buffer {
   return Buffer.concat([tree, Buffer.alloc(16), ...data, marker, metadata]);
 }
 
-/** What such a database says of an address that is at a place. */
+/** Returns the value of an address at a position. */
 export const at = (latitude: number, longitude: number): Value => ({ location: { latitude, longitude } });

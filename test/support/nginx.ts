@@ -3,40 +3,40 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "./listening.ts";
 
-/** Where Debian's package has the module that passes TCP on. */
+/** Debian's path of the TCP module. */
 const STREAM = "/usr/lib/nginx/modules/ngx_stream_module.so";
 
-/** Why tests with nginx cannot run; undefined where they can. */
+/** The reason why tests with nginx cannot run; undefined if they can. */
 export const withoutNginx: string | undefined = (() => {
   const { error, stderr } = spawnSync("nginx", ["-V"], { encoding: "utf8" });
-  if (error) return "there is no nginx on the PATH";
+  if (error) return "nginx is not on the PATH";
   const isBuiltIn = /--with-stream(?!=dynamic)(\s|$)/.test(stderr);
   return isBuiltIn || existsSync(STREAM) ? undefined : "nginx has no stream module";
 })();
 
-/** What an nginx is run with. */
+/** Folder and configuration of an nginx. */
 export interface NginxOptions {
-  /** For its files; nobody else may write there. */
+  /** Folder of its files. Other users must not be able to write there. */
   readonly folder: string;
-  /** Files of configuration within `http` and within `stream`. */
+  /** Configuration files within `http` and within `stream`. */
   readonly http: string;
   readonly stream: string;
-  /** What stands in these files, and what stands there here; `ports` are of nginx itself. */
+  /** Replacements in these files; `ports` are those of nginx itself. */
   readonly substitutes: (ports: readonly number[]) => readonly (readonly [RegExp, string])[];
-  /** How many ports it listens on. */
+  /** Number of ports that nginx listens on. */
   readonly ports: number;
 }
 
-/** An nginx that runs as a process of its own. */
+/** An nginx process. */
 export interface TestNginx {
   readonly ports: readonly number[];
   stop(): Promise<void>;
 }
 
-/** How often other ports are taken, where something else has taken one meanwhile. */
+/** Maximum number of attempts if another process takes a port. */
 const ATTEMPTS = 5;
 
-/** Starts nginx with configuration files of the project, in which names, files and ports are others. */
+/** Starts nginx with configuration files of the project, with replaced names, files and ports. */
 export async function startNginx(options: NginxOptions): Promise<TestNginx> {
   for (let attempt = 1; ; attempt += 1) {
     const ports = await Promise.all(Array.from({ length: options.ports }, freePort));
@@ -46,7 +46,7 @@ export async function startNginx(options: NginxOptions): Promise<TestNginx> {
   }
 }
 
-/** The process once it serves; what it said where it has ended. */
+/** Returns the process once it serves, or its output if it has ended. */
 async function start(options: NginxOptions, ports: readonly number[]): Promise<ChildProcess | string> {
   const { folder, substitutes } = options;
   const written = (name: "http" | "stream") => {
@@ -79,13 +79,13 @@ async function start(options: NginxOptions, ports: readonly number[]): Promise<C
   const child = spawn("nginx", ["-p", folder, "-c", file, "-e", "stderr"], {
     stdio: ["ignore", "ignore", "pipe"],
   });
-  let said = "";
+  let output = "";
   return new Promise((resolve, reject) => {
     child.on("error", reject);
-    child.on("close", () => resolve(said));
+    child.on("close", () => resolve(output));
     child.stderr.on("data", (chunk: Buffer) => {
-      said += chunk.toString();
-      if (said.includes("start worker process ")) resolve(child);
+      output += chunk.toString();
+      if (output.includes("start worker process ")) resolve(child);
     });
   });
 }

@@ -1,5 +1,5 @@
 /**
- * Flags of Node for a process that serves for seconds: WebAssembly (Prisma's query compiler) is compiled once, quickly,
- * and not anew for the speed of later hours, which takes a quarter of such a process's CPU time.
+ * Flags of Node.js for a short-lived process. WebAssembly (Prisma's query compiler) is compiled once, quickly, and not
+ * optimized later, which takes a quarter of such a process's CPU time.
  */
 export const SHORT_LIVED = ["--liftoff-only"];

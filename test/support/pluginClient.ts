@@ -5,18 +5,18 @@ import statusProto from "@pulumi/pulumi/proto/status_pb.js";
 import structProto from "google-protobuf/google/protobuf/struct_pb.js";
 
 /**
- * A message as JSON: fields that have a value, by the names in Pulumi's generated code (`oldInputs`, `failuresList`,
- * `detaileddiffMap`), structs as the values in them, bytes as base64.
+ * A message as JSON: fields with a value, by their names in Pulumi's generated code (`oldInputs`, `failuresList`,
+ * `detaileddiffMap`), structs as their values, bytes as base64.
  */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into responses, whose shapes the protocol has
 export type Message = Readonly<Record<string, any>>;
 
-/** What a plugin returns for a call. */
+/** The result of a plugin's call. */
 export type Outcome =
   | { readonly response: Message }
   | { readonly error: { readonly code: string; readonly message: string; readonly initFailed?: Message } };
 
-/** A class of google-protobuf's generated code. Only its accessors show which fields it has. */
+/** A class of google-protobuf's generated code. Only its accessors show its fields. */
 interface MessageClass {
   new (): object;
   readonly prototype: object;
@@ -24,17 +24,17 @@ interface MessageClass {
 type Accessors = Readonly<Record<string, ((value?: unknown) => unknown) | undefined>>;
 type StructMap = Map<string, unknown>;
 
-/** The methods of `pulumirpc.ResourceProvider` by the names that clients have for them, as `checkConfig`. */
+/** The methods of `pulumirpc.ResourceProvider` by their names in clients, for example `checkConfig`. */
 export const methods = rpc.ResourceProviderService as unknown as Readonly<
   Record<string, { readonly requestType: MessageClass }>
 >;
 
-/** Messages in requests that are no structs. */
+/** Messages in requests, other than structs. */
 const NESTED: Readonly<Record<string, MessageClass>> = {
   Autonaming: proto.CheckRequest.AutonamingOptions as unknown as MessageClass,
 };
 
-/** A plugin, as an engine calls it. */
+/** A plugin's client that calls it like an engine. */
 export class PluginClient {
   readonly #client: InstanceType<typeof rpc.ResourceProviderClient>;
 
@@ -55,7 +55,7 @@ export class PluginClient {
     return toJson(await this.pass(method, message)) as Message;
   }
 
-  /** As `call`, with the messages of the generated code. */
+  /** Calls a method with messages of the generated code. */
   pass(method: string, request: unknown): Promise<unknown> {
     type Method = (request: unknown, done: (error: Error | null, answer: unknown) => void) => unknown;
     return new Promise((resolve, reject) => {
@@ -70,7 +70,7 @@ export class PluginClient {
   }
 }
 
-/** A message, or a value in one, as JSON. */
+/** Converts a message, or a value in one, to JSON. */
 export function toJson(value: unknown): unknown {
   if (value instanceof structProto.Struct || value instanceof structProto.Value) return value.toJavaScript();
   if (Array.isArray(value)) return value.map(toJson);
@@ -78,25 +78,27 @@ export function toJson(value: unknown): unknown {
   const message = value as Accessors;
   const fields = fieldsOf(Object.getPrototypeOf(value)).flatMap((field): [string, unknown][] => {
     const isThere = message[`has${field}`]?.();
-    const found = message[`get${field}_asB64`]?.() ?? message[`get${field}`]?.();
-    // The default of a field without presence is not sent.
-    if (isThere === false || (isThere === undefined && !found)) return [];
+    const fieldValue = message[`get${field}_asB64`]?.() ?? message[`get${field}`]?.();
+    // Fields without presence are not sent if they have their default.
+    if (isThere === false || (isThere === undefined && !fieldValue)) return [];
     const json = isMap(field)
-      ? Object.fromEntries([...(found as StructMap).entries()].map(([key, member]) => [key, toJson(member)]))
-      : toJson(found);
+      ? Object.fromEntries(
+          [...(fieldValue as StructMap).entries()].map(([key, member]) => [key, toJson(member)]),
+        )
+      : toJson(fieldValue);
     const isEmpty = /(Map|List)$/.test(field) && Object.keys(json as object).length === 0;
     return isEmpty ? [] : [[jsonName(field), json]];
   });
   return Object.fromEntries(fields);
 }
 
-/** The message of a class that {@link toJson} makes this JSON of. */
+/** Converts JSON to a message of a class: the inverse of {@link toJson}. */
 function fromJson(of: MessageClass, json: Message): object {
   const message = new of();
   const accessors = message as Accessors;
   const fields = fieldsOf(of.prototype);
-  const strange = Object.keys(json).filter((name) => !fields.some((field) => jsonName(field) === name));
-  if (strange.length > 0) throw new Error(`the request has no ${strange}`);
+  const unknownNames = Object.keys(json).filter((name) => !fields.some((field) => jsonName(field) === name));
+  if (unknownNames.length > 0) throw new Error(`the request has no ${unknownNames}`);
   for (const field of fields) {
     const value = json[jsonName(field)];
     if (value === undefined) continue;
@@ -114,7 +116,7 @@ function fromJson(of: MessageClass, json: Message): object {
 const nested = (field: string, value: Message): object =>
   NESTED[field] ? fromJson(NESTED[field], value) : structProto.Struct.fromJavaScript(value);
 
-/** The outcome of a call that failed. `initFailed`: the object that was created but not completed. */
+/** Returns the outcome of a failed call. `initFailed`: the object that was created but not completed. */
 export function failureOf(error: unknown): Extract<Outcome, { error: unknown }> {
   const { code, details, metadata } = error as grpc.ServiceError;
   const [bytes] = metadata?.get("grpc-status-details-bin") ?? [];

@@ -1,6 +1,6 @@
 import { sshKeyLine } from "../provider/support/programs.ts";
 
-/** What the program in `endToEnd/fixtures/commonjs` declares: classes and arguments, by the resources' names. */
+/** Declarations of the program in `endToEnd/fixtures/commonjs`: classes and arguments, by the resources' names. */
 export type Policy = Record<
   string,
   {
@@ -10,12 +10,12 @@ export type Policy = Record<
   }
 >;
 
-/** The environment variable for the program. */
+/** Returns the environment variable for the program. */
 export const policyEnv = (policy: Policy) => ({ POLICY: JSON.stringify(policy) });
 
 const data = new Map<string, string>();
 
-/** An OpenSSH line for a name, always the same one. */
+/** Returns an OpenSSH line for a name, always the same one. */
 export function keyData(name: string): string {
   const line = data.get(name) ?? sshKeyLine(name);
   data.set(name, line);
@@ -24,7 +24,7 @@ export function keyData(name: string): string {
 
 type Args = Record<string, unknown>;
 
-/** A public key; by default for root on every device. */
+/** Returns a public key, by default for root on every device. */
 export const publicKey = (
   name: string,
   username = "^root$",
@@ -32,7 +32,7 @@ export const publicKey = (
   more: Args = {},
 ) => ({ type: "PublicKey", args: { name, data: keyData(name), username, filter, ...more } });
 
-/** A firewall rule; by default about every login. */
+/** Returns a firewall rule, by default for every login. */
 export const firewallRule = (action: "allow" | "deny", priority: number, more: Args = {}) => ({
   type: "FirewallRule",
   args: { action, priority, sourceIp: ".*", username: ".*", filter: { hostname: ".*" }, ...more },

@@ -8,7 +8,7 @@ import { isNoSettings, Stack, type StackOptions } from "./gatehouse.ts";
 const PROGRAM = fileURLToPath(new URL("../endToEnd/fixtures/commonjs", import.meta.url));
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 
-/** A program that declares what POLICY says, in a folder of its own, with a folder for states. */
+/** A program in its own folder that declares the content of POLICY, with a folder for states. */
 export class PolicyProgram {
   readonly #root = mkdtempSync(join(tmpdir(), "gatehouse-program-"));
   readonly folder = join(this.#root, "program");
@@ -20,23 +20,23 @@ export class PolicyProgram {
     mkdirSync(this.states);
   }
 
-  /** A stack of this program; by the embedded engine where none is named. */
+  /** Returns a stack of this program. Default engine: embedded. */
   stack(options: Pick<StackOptions, "env"> & Partial<StackOptions>): Stack {
     return new Stack({ program: this.folder, folder: this.states, engine: "embedded", ...options });
   }
 
-  /** Puts a file beside the program. */
+  /** Writes a file into the program's folder. */
   write(name: string, text: string): void {
     writeFileSync(join(this.folder, name), text);
   }
 
-  /** Writes the configuration of a stack, all of it secret. */
+  /** Writes the configuration of a stack, completely encrypted. */
   async configure(stack: string, values: Record<string, string>, passphrase: string): Promise<void> {
     const crypter = await newCrypter(passphrase);
     const config = Object.fromEntries(
       Object.entries(values).map(([key, value]) => [key, { secure: crypter.encrypt(value) }]),
     );
-    // What is JSON is YAML.
+    // JSON is valid YAML.
     this.write(
       `Pulumi.${stack}.yaml`,
       `encryptionsalt: ${crypter.saltText}\nconfig: ${JSON.stringify(config)}\n`,

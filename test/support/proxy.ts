@@ -10,17 +10,19 @@ import { type Listening, listening, listenOnNewPort } from "./listening.ts";
 
 type Matches = (method: string, path: string) => boolean;
 
-/** A proxy before a service that loses answers. */
+/** A proxy in front of a service that loses answers. */
 export interface LossyProxy extends Listening {
-  /** The next request that matches reaches the service, and its answer never comes back. */
+  /** Loses the answer of the next request that matches. The request reaches the service. */
   loseAnswer(matches: Matches): void;
-  /** From the first request that matches on, no answer comes back to any that `then` matches; undefined ends it. */
+  /**
+   * From the first request that matches `first`, loses all answers of requests that match `then`. Undefined stops this.
+   */
   loseAnswers(first: Matches | undefined, then?: Matches): void;
-  /** How many answers were lost. */
+  /** Returns the number of lost answers. */
   lost(): number;
 }
 
-/** Starts a proxy before the service at `target`. */
+/** Starts a proxy in front of the service at `target`. */
 export async function startLossyProxy(target: string): Promise<LossyProxy> {
   const { hostname, port } = new URL(target);
   let first: Matches | undefined;
@@ -45,7 +47,7 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
         answer.pipe(outgoing);
         return;
       }
-      // Read to its end first: then the service has committed.
+      // Reads the answer completely first. So the service has committed.
       answer.resume().on("end", () => {
         lost += 1;
         incoming.socket.destroy();
@@ -67,17 +69,17 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
   };
 }
 
-/** A proxy before a server of any kind that stops handing on bytes, as if the server hung. */
+/** A proxy in front of a server of any kind. It can stop forwarding bytes, as if the server hung. */
 export interface StallingProxy {
   readonly port: number;
-  /** From now on it takes connections and bytes, and nothing comes of them. */
+  /** From now on, accepts connections and bytes, and forwards nothing. */
   stall(): void;
-  /** New connections work again; those from before are cut off. */
+  /** Forwards new connections again, and closes earlier ones. */
   recover(): void;
   stop(): Promise<void>;
 }
 
-/** Starts a proxy before the port of this machine. */
+/** Starts a proxy in front of a port of this machine. */
 export async function startStallingProxy(target: number): Promise<StallingProxy> {
   let stalled = false;
   const sockets = new Set<Socket>();
@@ -117,8 +119,8 @@ export async function startStallingProxy(target: number): Promise<StallingProxy>
 }
 
 /**
- * Starts a proxy that adds headers to what it passes on to the service at `target`, also to requests for a WebSocket:
- * what a proxy does in front of the internal listener for a service that sends no token.
+ * Starts a proxy that adds headers to requests to the service at `target`, also to WebSocket requests. A proxy does
+ * this in front of the internal listener for a service that sends no token.
  */
 export async function startAddingProxy(
   target: string,
@@ -158,37 +160,37 @@ function passOn(
   incoming.pipe(onward);
 }
 
-/** A proxy before a service that can let a request wait. */
+/** A proxy in front of a service that can delay a request. */
 export interface HoldingProxy extends Listening {
-  /** The next such request waits, as `POST /api/namespaces`; its query does not count. */
+  /** Delays the next request of this method and path, for example `POST /api/namespaces`. Ignores its query. */
   hold(request: string): HeldRequest;
 }
 
-/** A request that a proxy lets wait. */
+/** A request that a proxy delays. */
 export interface HeldRequest {
-  /** Resolves once the request is there. */
+  /** Resolves once the request has arrived. */
   readonly arrived: Promise<void>;
-  /** The service gets the request. */
+  /** Forwards the request to the service. */
   release(): void;
 }
 
-/** Starts a proxy before the service at `target`. */
+/** Starts a proxy in front of the service at `target`. */
 export async function startHoldingProxy(target: string): Promise<HoldingProxy> {
-  const waiting: { held: string; arrive: () => void; released: Promise<void> }[] = [];
+  const waiting: { delayed: string; arrive: () => void; released: Promise<void> }[] = [];
   const server = createServer(async (incoming, outgoing) => {
     const [path] = (incoming.url ?? "/").split("?");
-    const at = waiting.findIndex(({ held }) => held === `${incoming.method} ${path}`);
-    const [found] = at < 0 ? [] : waiting.splice(at, 1);
-    found?.arrive();
-    await found?.released;
+    const at = waiting.findIndex(({ delayed }) => delayed === `${incoming.method} ${path}`);
+    const [match] = at < 0 ? [] : waiting.splice(at, 1);
+    match?.arrive();
+    await match?.released;
     passOn(target, incoming, outgoing);
   });
   return {
     ...(await listening(server)),
-    hold(held) {
+    hold(delayed) {
       const arrived = Promise.withResolvers<void>();
       const released = Promise.withResolvers<void>();
-      waiting.push({ held, arrive: arrived.resolve, released: released.promise });
+      waiting.push({ delayed, arrive: arrived.resolve, released: released.promise });
       return { arrived: arrived.promise, release: released.resolve };
     },
   };

@@ -12,16 +12,16 @@ interface Exchange {
   };
 }
 
-/** A service that answers as one of another release was once seen to do. */
+/** A service that replays recorded answers of another release. */
 export interface RecordedService extends Listening {
-  /** What it was asked so far, as `METHOD /path` without the query. */
+  /** Requests so far, as `METHOD /path` without the query. */
   readonly requests: readonly string[];
 }
 
 const lines = readFileSync(new URL("../fixtures/recorded-0.27.jsonl", import.meta.url), "utf8").trim();
 const exchanges = lines.split("\n").map((line) => JSON.parse(line) as Exchange);
 
-/** Answers that were not recorded, made of one that was. */
+/** Answers that were not recorded, derived from recorded ones. */
 const derived: Readonly<Record<string, () => Exchange>> = {
   "no invitations": () => answering("list invitations", 200, () => []),
   "alice declined": () =>
@@ -39,30 +39,32 @@ function answering(label: string, status: number, change: (body: unknown) => unk
   return { ...exchange, response: { status, headers, body: change(response.body) } };
 }
 
-/** The exchange of a label in test/fixtures/recorded-0.27.jsonl, or one of {@link derived}. */
+/** Returns the exchange of a label in test/fixtures/recorded-0.27.jsonl, or one of {@link derived}. */
 function exchangeOf(label: string): Exchange {
-  const made = derived[label]?.();
-  if (made) return made;
-  const found = exchanges.find((exchange) => exchange.label === label);
-  if (!found) throw new Error(`no exchange "${label}" is recorded`);
-  return found;
+  const derivedExchange = derived[label]?.();
+  if (derivedExchange) return derivedExchange;
+  const recorded = exchanges.find((exchange) => exchange.label === label);
+  if (!recorded) throw new Error(`no exchange "${label}" is recorded`);
+  return recorded;
 }
 
 const pathOf = (path = "/") => path.split("?")[0];
 
 /**
- * Starts a service that answers by method and path with the exchanges of these labels; of several for one request each
- * once, in their order, and the last one from then on. All else is 501.
+ * Starts a service that answers by method and path with the exchanges of these labels. Several exchanges of one request
+ * are used once each, in order; the last one repeats. Other requests answer 501.
  */
 export async function startRecordedService(labels: readonly string[]): Promise<RecordedService> {
-  const left = labels.map(exchangeOf);
+  const remaining = labels.map(exchangeOf);
   const requests: string[] = [];
   const server = createServer((incoming, outgoing) => {
-    const asked = `${incoming.method} ${pathOf(incoming.url)}`;
-    requests.push(asked);
-    const fitting = left.filter(({ request }) => `${request.method} ${pathOf(request.path)}` === asked);
-    const [exchange] = fitting;
-    if (fitting.length > 1) left.splice(left.indexOf(exchange as Exchange), 1);
+    const requested = `${incoming.method} ${pathOf(incoming.url)}`;
+    requests.push(requested);
+    const matching = remaining.filter(
+      ({ request }) => `${request.method} ${pathOf(request.path)}` === requested,
+    );
+    const [exchange] = matching;
+    if (matching.length > 1) remaining.splice(remaining.indexOf(exchange as Exchange), 1);
     const { status, headers, body } = exchange?.response ?? { status: 501, headers: {}, body: "" };
     outgoing.writeHead(status, headers).end(body === "" ? "" : JSON.stringify(body));
   });

@@ -1,16 +1,16 @@
 import { connect, createServer, type Socket } from "node:net";
 import { listenOnNewPort } from "./listening.ts";
 
-/** An address in front of services. */
+/** A fixed address in front of services. */
 export interface Relay {
   readonly url: string;
-  /** Cuts off what is connected. */
+  /** Closes the relay and its connections. */
   stop(): void;
 }
 
 /**
- * Passes connections on.
- * @param portFor the port on this machine for a connection, by the first bytes that its client sends
+ * Forwards connections.
+ * @param portFor returns the port on this machine for a connection, by the first bytes of its client
  */
 export async function startRelay(portFor: (begin: string) => number): Promise<Relay> {
   const sockets = new Set<Socket>();

@@ -3,7 +3,7 @@ import { Ajv } from "ajv";
 
 const FOLDER = new URL("../../provider/schemas/", import.meta.url);
 
-/** What is wrong with printed JSON by the schema of that name: each fault as its place and what is amiss. */
+/** Validates printed JSON by a schema. Returns each fault as its place and message. */
 export function schemaFaults(name: string, printed: unknown): string[] {
   const schema = JSON.parse(readFileSync(new URL(`${name}.schema.json`, FOLDER), "utf8"));
   const ajv = new Ajv({ allErrors: true, strict: true, allowUnionTypes: true });

@@ -20,11 +20,11 @@ import { newPostgresql, postgresqlAddress, type TestPostgresql } from "./postgre
 import { callServerCommand, SETTINGS } from "./serverCommand.ts";
 import { newSqlite } from "./sqlite.ts";
 
-/** The command, as an installed package has it. */
+/** The command of the installed package. */
 const command = fileURLToPath(new URL("../../server/bin/gatehouse-server.js", import.meta.url));
 
 export interface ServiceOptions {
-  /** Data folder; left out: a new one, removed by `stop()`. */
+  /** Data folder. Default: a new one, removed by `stop()`. */
   readonly dataDir?: string;
   /** More settings, as environment variables. */
   readonly env?: Readonly<Record<string, string>>;
@@ -48,7 +48,7 @@ export interface NewUser {
   readonly maxNamespaces?: number;
 }
 
-/** A service that runs as a process of its own. */
+/** A service that runs as a separate process. */
 export interface TestService {
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
@@ -56,23 +56,23 @@ export interface TestService {
   readonly pid: number;
   /** Runs `gatehouse-server admin …` for this service, in this process. */
   admin(args: readonly string[], stdin?: string): Promise<CommandResult>;
-  /** Makes a confirmed user; fails when the service refuses. */
+  /** Creates a confirmed user. Throws an error if the service refuses. */
   createUser(user: NewUser): Promise<{ id: string }>;
-  /** Makes the first user and its namespace by `POST /api/setup`; answers what a login needs. */
+  /** Creates the first user and its namespace by `POST /api/setup`. Returns the user's login. */
   setup(user?: Partial<NewUser>): Promise<{ username: string; password: string }>;
   /** Lines logged so far. */
   logs(): readonly LogLine[];
-  /** Everything written to stdout and stderr so far. */
+  /** All output to stdout and stderr so far. */
   output(): string;
   /** The exit code, once the process has ended. */
   readonly ended: Promise<number | null>;
-  /** Ends the process by SIGTERM; removes the data folder if it was made here. */
+  /** Ends the process with SIGTERM. Removes the data folder if it was created here. */
   stop(): Promise<number | null>;
-  /** Ends the process by SIGKILL and leaves the data folder. */
+  /** Ends the process with SIGKILL and keeps the data folder. */
   kill(): Promise<void>;
 }
 
-/** Runs `gatehouse-server` with the given arguments to its end, as a process of its own. */
+/** Runs `gatehouse-server` with the given arguments to its end, as a separate process. */
 export function runServerCommand(
   args: readonly string[],
   { env = {}, ...options }: CommandOptions = {},
@@ -80,10 +80,10 @@ export function runServerCommand(
   return runCommand([command, ...args], { ...options, env: { ...environmentWithout(SETTINGS), ...env } });
 }
 
-/** The databases of data folders, where the tests run on PostgreSQL. */
+/** The databases of data folders, if the tests run on PostgreSQL. */
 const databases = new Map<string, Promise<TestPostgresql>>();
 
-/** The PostgreSQL database that belongs to a data folder, made at the first call; undefined on SQLite. */
+/** Returns the PostgreSQL database of a data folder, and creates it at the first call; undefined on SQLite. */
 function databaseOf(dataDir: string): Promise<TestPostgresql> | undefined {
   const address = postgresqlAddress();
   if (address === undefined) return undefined;
@@ -95,10 +95,10 @@ function databaseOf(dataDir: string): Promise<TestPostgresql> | undefined {
 /** Starts `gatehouse-server serve` on a free port, see {@link isNewPort}, and waits until it listens. */
 export async function startService(options: ServiceOptions = {}): Promise<TestService> {
   const dataDir = options.dataDir ?? (await makeDataDir());
-  // A test that names the database makes it, and removes it.
+  // A test that sets the database creates and drops it.
   const ours = options.env?.GATEHOUSE_DATABASE_URL === undefined;
   const database = ours ? await databaseOf(dataDir) : undefined;
-  // A folder that a test brings is left as it is: what the service makes of it may be what is tested.
+  // A test's own folder is not changed: the test may check the service's changes to it.
   if (ours && !database && options.dataDir === undefined) await newSqlite(join(dataDir, "gatehouse.db"));
   const env = { ...(database && { GATEHOUSE_DATABASE_URL: database.url }), ...options.env };
   let running = await serve(dataDir, options, env);
@@ -142,7 +142,7 @@ export async function testService(options: ServiceOptions = {}): Promise<TestSer
   return service;
 }
 
-/** A process that serves, and what it wrote. */
+/** A serving process and its output. */
 interface Serving {
   readonly url: string;
   readonly child: ChildProcess;
@@ -162,7 +162,7 @@ async function serve(
     env: { ...environmentWithout(SETTINGS), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  // "close", not "exit": then everything that it wrote has been read.
+  // At "close", unlike "exit", all output has been read.
   const ended = once(child, "close").then(([code]: (number | null)[]) => code ?? null);
   const lines: string[] = [];
   const logs: LogLine[] = [];
@@ -187,11 +187,11 @@ async function end({ child, ended }: Serving, signal: NodeJS.Signals): Promise<n
 }
 
 function parseLog(line: string): LogLine | undefined {
-  // A process that is killed may leave the beginning of a line.
+  // A killed process can leave an incomplete line.
   return line.startsWith("{") && line.endsWith("}") ? (JSON.parse(line) as LogLine) : undefined;
 }
 
-// The administration socket, as the command uses it: a process for each user takes longer than most tests.
+// Uses the administration socket like the command. A process for each user would take longer than most tests.
 function createUser(dataDir: string, user: NewUser): Promise<{ id: string }> {
   const { username, password, name = username, email = `${username}@example.com`, maxNamespaces = -1 } = user;
   return callAdmin(dataDir, "POST", "/users", { username, password, name, email, maxNamespaces });
@@ -214,5 +214,5 @@ async function setup(
   return { username, password };
 }
 
-/** What is in a data folder when its service has ended. */
+/** Files of a data folder after its service has ended. */
 export const KEPT_FILES = postgresqlAddress() === undefined ? ["gatehouse.db", "secret"] : ["secret"];

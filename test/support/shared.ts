@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from "vitest";
 import { type Fleet, startFleet } from "./fleet.ts";
 
-/** Starts something for the tests beside this call, and stops it after them; its members are there in hooks and tests. */
+/** Starts a resource for the surrounding tests, and stops it after them. Its members exist in hooks and tests. */
 export function shared<T extends { stop(): Promise<unknown> }>(start: () => Promise<T>): T {
   const members = {} as T;
   beforeAll(async () => {
@@ -11,6 +11,6 @@ export function shared<T extends { stop(): Promise<unknown> }>(start: () => Prom
   return members;
 }
 
-/** A fleet for the tests beside this call. */
+/** Starts a fleet for the surrounding tests. */
 export const sharedFleet = (...given: Parameters<typeof startFleet>): Fleet =>
   shared(() => startFleet(...given));

@@ -1,17 +1,17 @@
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
-/** A mail as a server received it. */
+/** A mail that a server received. */
 export interface ReceivedMail {
   readonly from: string;
   readonly to: readonly string[];
-  /** Headers and text as they came. */
+  /** Unchanged headers and text. */
   readonly raw: string;
   readonly encrypted: boolean;
   readonly user: unknown;
 }
 
-/** A mail server in this process, with a certificate that nobody vouches for. */
+/** A mail server in this process, with an untrusted certificate. */
 export interface TestSmtpServer {
   readonly port: number;
   readonly received: readonly ReceivedMail[];
@@ -20,7 +20,7 @@ export interface TestSmtpServer {
 
 export const SMTP_LOGIN = { user: "gate", password: "s3cret-of-mails" };
 
-/** @param options more of the library's, such as no STARTTLS or another answer to a recipient */
+/** @param options of the library, for example without STARTTLS or with another answer to a recipient */
 export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<TestSmtpServer> {
   const received: ReceivedMail[] = [];
   const server = new SMTPServer({
@@ -46,7 +46,7 @@ export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<
     },
     ...options,
   });
-  // A client that refuses the certificate breaks off.
+  // A client that rejects the certificate closes the connection.
   server.on("error", () => {});
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
   return {

@@ -2,13 +2,13 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, request }
 import { type Listed, listed } from "../contract/listed.ts";
 import { listening } from "./listening.ts";
 
-/** What a service sends in place of what ours does, where the description leaves it open. */
+/** Variations of answers that the specification allows. */
 export interface SparseOptions {
-  /** Errors come without a body, as real servers send most of them. */
+  /** Errors have no body, like most errors of real servers. */
   readonly emptyErrors?: boolean;
-  /** Lists come without their total, which the description does not know (rules D45). */
+  /** Lists have no total, which the specification does not have (rules D45). */
   readonly withoutTotals?: boolean;
-  /** Namespaces in lists have no members, as newer services leave them out; one that is asked for has. */
+  /** Namespaces in lists have no members, as in newer services. A single namespace has them. */
   readonly withoutListedMembers?: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface SparseService {
   stop(): Promise<void>;
 }
 
-/** Fields of an object; those of objects inside it. */
+/** Fields of an object, and of objects inside it. */
 type Fields = { readonly [field: string]: true | Fields };
 
 const fields = (names: string, inner: Fields = {}): Fields => ({
@@ -26,8 +26,8 @@ const fields = (names: string, inner: Fields = {}): Fields => ({
 });
 
 /**
- * The fields that the 0.19.0 specification has, in the spelling that its own servers send where the two differ (rules
- * section 21: D2, D3, D4, D5, D6), by the name that the list of operations gives the model.
+ * The fields of the 0.19.0 specification, by model name in the list of operations. Where its servers use other names,
+ * these names are used (rules section 21: D2, D3, D4, D5, D6).
  */
 const MODELS: Readonly<Record<string, Fields | true>> = {
   string: true,
@@ -63,10 +63,10 @@ const MODELS: Readonly<Record<string, Fields | true>> = {
   ApiKeyCreated: fields("id tenant_id user_id role name expires_in created_at updated_at"),
 };
 
-/** What single answers of real servers leave out of their model (models section 5). */
-const LEFT_OUT: Readonly<Record<string, readonly string[]>> = { createPublicKey: ["created_at"] };
+/** Fields that real servers omit from single answers (models section 5). */
+const OMITTED: Readonly<Record<string, readonly string[]>> = { createPublicKey: ["created_at"] };
 
-/** Headers that the specification's operations use, and those of HTTP itself. */
+/** Headers of the specification's operations, and of HTTP itself. */
 const REQUEST_HEADERS = ["authorization", "x-api-key", "content-type", "accept", "user-agent"];
 const ANSWER_HEADERS = ["content-type", "x-account-lockout", "x-mfa-token", "x-expires-at", "x-total-count"];
 
@@ -78,13 +78,13 @@ const operations = [...listed.values()]
       parameters: path.split("{").length,
     })),
   )
-  // `/accept` before `/{status}`.
+  // Order: `/accept` before `/{status}`.
   .sort((left, right) => left.parameters - right.parameters);
 
 /**
- * Starts a service that answers as ours at `target` does, without all that only ours sends and does: what programs
- * must live with. It knows no operation beside those of the list, no revisions and no idempotency keys; as servers of
- * 0.19 do, it ignores the filter of public keys (rules D41), and reads the tag to take from a device in a body (D17).
+ * Starts a service with the answers of the real service at `target`, without the parts that only the real service has:
+ * the minimum for programs. It has only the operations of the list, and no revisions or idempotency keys. Like servers
+ * of 0.19, it ignores the filter of public keys (rules D41), and reads the tag to remove from a device in a body (D17).
  */
 export async function startSparseService(
   target: string,
@@ -93,14 +93,14 @@ export async function startSparseService(
   const server = createServer(async (incoming, outgoing) => {
     const { method = "GET", url = "/" } = incoming;
     const { pathname, searchParams } = new URL(url, target);
-    const found = operations.find(
+    const match = operations.find(
       ({ operation, pattern }) => operation.method === method && pattern.test(pathname),
     );
-    if (!found) {
+    if (!match) {
       outgoing.writeHead(404).end();
       return;
     }
-    const { operation } = found;
+    const { operation } = match;
     if (operation.id === "getPublicKeys") searchParams.delete("filter");
     try {
       const path = searchParams.size > 0 ? `${pathname}?${searchParams}` : pathname;
@@ -158,17 +158,17 @@ function sparse(operation: Listed, body: string, options: SparseOptions): string
   const name = operation.success.body?.replace("array of ", "");
   if (name === undefined || body === "") return "";
   const model = MODELS[name];
-  if (model === undefined) throw new Error(`say in this file what the specification has of ${name}`);
-  const value = pick(JSON.parse(body), model, LEFT_OUT[operation.id] ?? []);
+  if (model === undefined) throw new Error(`MODELS has no fields of ${name}. Add them.`);
+  const value = pick(JSON.parse(body), model, OMITTED[operation.id] ?? []);
   if (options.withoutListedMembers && operation.id === "getNamespaces") {
     return JSON.stringify((value as object[]).map((namespace) => ({ ...namespace, members: [] })));
   }
   return JSON.stringify(value);
 }
 
-function pick(value: unknown, model: true | Fields, leftOut: readonly string[] = []): unknown {
-  if (Array.isArray(value)) return value.map((item) => pick(item, model, leftOut));
+function pick(value: unknown, model: true | Fields, omitted: readonly string[] = []): unknown {
+  if (Array.isArray(value)) return value.map((item) => pick(item, model, omitted));
   if (model === true || typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value).filter(([name]) => name in model && !leftOut.includes(name));
+  const kept = Object.entries(value).filter(([name]) => name in model && !omitted.includes(name));
   return Object.fromEntries(kept.map(([name, inner]) => [name, pick(inner, model[name] ?? true)]));
 }

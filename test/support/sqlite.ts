@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "../../server/db/openDatabase.ts";
 
-/** The database whose copies {@link newSqlite} makes: with the service's layout, and without rows. */
+/** The template of {@link newSqlite}: with the service's schema, and without rows. */
 let prepared: Promise<Buffer> | undefined;
 
 async function prepare(): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), "gatehouse-test-"));
   try {
     const file = join(folder, "prepared.db");
-    // Closing it leaves everything in the one file.
+    // Closing the database leaves all data in one file.
     await (await openDatabase({ file })).close();
     return await readFile(file);
   } finally {
@@ -18,7 +18,7 @@ async function prepare(): Promise<Buffer> {
   }
 }
 
-/** Makes a database as the service finds it from its second start on. */
+/** Creates a database in the state before the service's second start. */
 export async function newSqlite(file: string): Promise<void> {
   prepared ??= prepare();
   await writeFile(file, await prepared, { mode: 0o600, flag: "wx" });

@@ -11,12 +11,12 @@ import { environmentWithout } from "./command.ts";
 import { isRoot } from "./nobody.ts";
 import { type ServiceOptions, startService, type TestService } from "./service.ts";
 
-/** The command of the agent, as an installed package has it. */
+/** The agent command of the installed package. */
 const AGENT = fileURLToPath(new URL("../../agent/bin/gatehouse-agent.js", import.meta.url));
-/** The user that agents become, where the tests are run by root. */
+/** The user of agents if root runs the tests. */
 const UNPRIVILEGED = "nobody";
 
-/** Why tests with OpenSSH cannot run; undefined where they can. */
+/** The reason why tests with OpenSSH cannot run; undefined if they can. */
 export const withoutSsh: string | undefined = (() => {
   try {
     execFileSync("ssh", ["-V"], { stdio: "ignore" });
@@ -27,19 +27,19 @@ export const withoutSsh: string | undefined = (() => {
   return undefined;
 })();
 
-/** A folder that the agents' user may pass through; made when it is first needed, and removed by `remove`. */
+/** A folder that the agents' user may enter. Created at first use, and removed by `remove`. */
 export function openFolder(): { readonly path: string; remove(): void } {
-  let made: string | undefined;
+  let created: string | undefined;
   return {
     get path() {
-      if (made === undefined) {
-        made = mkdtempSync(join(tmpdir(), "gatehouse-ssh-"));
-        chmodSync(made, 0o711);
+      if (created === undefined) {
+        created = mkdtempSync(join(tmpdir(), "gatehouse-ssh-"));
+        chmodSync(created, 0o711);
       }
-      return made;
+      return created;
     },
     remove: () => {
-      if (made !== undefined) rmSync(made, { recursive: true, force: true });
+      if (created !== undefined) rmSync(created, { recursive: true, force: true });
     },
   };
 }
@@ -56,23 +56,23 @@ export interface SshService {
   stop(): Promise<void>;
 }
 
-/** The port at which a service listens for SSH. */
+/** Returns a service's SSH port. */
 export function sshPortOf(service: TestService): number {
   const line = service.logs().find(({ msg }) => msg === "listening for SSH");
   if (line === undefined) throw new Error("the service does not listen for SSH");
   return Number(line.port);
 }
 
-/** The id of the gateway process that a service started last; undefined if it has started none. */
+/** Returns the id of the service's latest gateway process; undefined if it has started none. */
 export function gatewayPidOf(service: TestService): number | undefined {
   const line = service.logs().findLast(({ gateway, level }) => gateway !== undefined && level < 40);
   return line && Number(line.gateway);
 }
 
-/** Limits by address are off: all logins of a test come from one. */
+/** Disables limits by address, since all logins of a test come from one address. */
 export const UNLIMITED = ["--ssh-refusals-per-address", "0", "--ssh-startups-per-address", "0"];
 
-/** Starts a service with an SSH entry on a free port, and makes its first user. */
+/** Starts a service with an SSH entry on a free port, and creates its first user. */
 export async function startSshService(options: ServiceOptions = {}): Promise<SshService> {
   const service = await startService({
     ...options,
@@ -101,31 +101,31 @@ export interface AgentOptions {
   readonly tenant: string;
   /** Name of the device. */
   readonly hostname: string;
-  /** Folder that holds the data of agents; see {@link openFolder}. */
+  /** Folder of the agents' data; see {@link openFolder}. */
   readonly folder: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly flags?: readonly string[];
 }
 
-/** An agent that runs as a process of its own. */
+/** An agent that runs as a separate process. */
 export interface TestAgent {
   readonly hostname: string;
   /** The uid of its device. */
   readonly uid: string;
-  /** Resolves once it has opened as many tunnels since its start. */
+  /** Resolves once the agent has opened this number of tunnels since its start. */
   tunnels(count: number): Promise<void>;
   output(): string;
   stop(): Promise<void>;
   kill(): Promise<void>;
-  /** Holds it up, so that it does not answer any more; its connections stay. */
+  /** Stops the process, so that it no longer answers. Its connections stay. */
   freeze(): void;
 }
 
-/** A MAC for each name: the agents of a machine would have one and the same. */
+/** Returns a different MAC for each name. The agents of one machine would otherwise share one. */
 const macOf = (name: string): string =>
   `02:${(Buffer.from(name).toString("hex").padEnd(10, "0").slice(-10).match(/../g) ?? []).join(":")}`;
 
-/** Starts an agent, and waits until it has a tunnel. Every login name gets in, as the agent's user. */
+/** Starts an agent, and waits until it has a tunnel. It accepts every login name, as the agent's user. */
 export async function startAgent(options: AgentOptions): Promise<TestAgent> {
   const { url, tenant, hostname, folder, env = {}, flags = [] } = options;
   const dataDir = join(folder, hostname);
@@ -172,7 +172,7 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void>
   await exit;
 }
 
-/** Makes a key pair; the path of its private half. */
+/** Creates a key pair. Returns the path of the private key. */
 export function newKey(folder: string, name: string, type = "ed25519", bits?: number): string {
   const path = join(folder, name);
   const size = bits === undefined ? [] : ["-b", String(bits)];
@@ -180,12 +180,12 @@ export function newKey(folder: string, name: string, type = "ed25519", bits?: nu
   return path;
 }
 
-/** The public half of a key, as the service takes it. */
+/** Returns the public key in the service's format. */
 export const publicHalf = (key: string): string => readFileSync(`${key}.pub`).toString("base64");
 
 /**
- * Accepts a device, and adds a key that opens every device to every login name.
- * @param key path of its private half
+ * Accepts a device, and adds a key that admits every login name to every device.
+ * @param key path of the private key
  * @returns the key's fingerprint
  */
 export async function acceptWithKey({ client }: SshService, uid: string, key: string): Promise<string> {
@@ -202,16 +202,16 @@ export interface Login {
   readonly port: number;
   /** Path of the private key; undefined: none. */
   readonly key?: string;
-  /** What to run; left out: a shell. */
+  /** Command to run. Default: a shell. */
   readonly command?: string;
-  /** Address that the client comes from. @default 127.0.0.1 */
+  /** Source address of the client. @default 127.0.0.1 */
   readonly from?: string;
   /** More arguments of `ssh`. */
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Options of every client: it knows no host, asks nobody, and offers no other key. */
+/** Options of every client: no known hosts, no prompts, and no other keys. */
 export const CLIENT = [
   ["StrictHostKeyChecking", "no"],
   ["UserKnownHostsFile", "/dev/null"],
@@ -225,7 +225,7 @@ export const CLIENT = [
 /** Starts OpenSSH's client. */
 export function spawnSsh({ to, port, key, command, from = "127.0.0.1", flags = [], env = {} }: Login) {
   const identity = key === undefined ? [] : ["-i", key];
-  // Of an option that is given twice, OpenSSH takes the first.
+  // OpenSSH uses the first value of an option that is given twice.
   const args = ["-F", "none", ...flags, ...CLIENT, "-b", from, "-p", String(port), ...identity];
   return spawn("ssh", [...args, `${to}@127.0.0.1`, ...(command === undefined ? [] : [command])], {
     env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env },
@@ -233,14 +233,14 @@ export function spawnSsh({ to, port, key, command, from = "127.0.0.1", flags = [
   });
 }
 
-/** What came of a client's login. */
+/** The output and exit code of a client's login. */
 export interface LoginResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs OpenSSH's client to its end, without a terminal, and asks for no password. */
+/** Runs OpenSSH's client to its end, without a terminal and without a password prompt. */
 export async function ssh(login: Login, stdin = ""): Promise<LoginResult> {
   const child = spawnSsh({ ...login, flags: ["-o", "BatchMode=yes", ...(login.flags ?? [])] });
   child.stdin.on("error", () => {});
@@ -269,7 +269,7 @@ export async function scp(
   return code;
 }
 
-/** True while there is a process with the id. */
+/** True while a process has the id. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -279,11 +279,11 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Runs work on all items, some at a time. */
+/** Runs work on all items, with limited concurrency. */
 export async function someAtATime<T>(items: readonly T[], most: number, work: (item: T) => Promise<void>) {
-  const left = [...items];
+  const remaining = [...items];
   const worker = async () => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+    for (let item = remaining.shift(); item !== undefined; item = remaining.shift()) await work(item);
   };
   await Promise.all(Array.from({ length: most }, worker));
 }

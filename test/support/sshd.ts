@@ -10,10 +10,10 @@ import { newKey } from "./sshFleet.ts";
 /** Path of the program. */
 export const SSHD = "/usr/sbin/sshd";
 
-/** OpenSSH's server, which the gateway is compared with. */
+/** OpenSSH's server, a reference for the gateway. */
 export interface Sshd {
   readonly port: number;
-  /** The user that logs in: the one of this process. */
+  /** The user that may log in: the user of this process. */
   readonly user: string;
   stop(): void;
 }

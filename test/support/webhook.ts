@@ -2,15 +2,15 @@ import { createServer } from "node:http";
 import { json } from "node:stream/consumers";
 import { listening } from "./listening.ts";
 
-/** What receives messages of `gatehouse drift --notify`. */
+/** A receiver of messages of `gatehouse drift --notify`. */
 export interface TestWebhook {
-  /** Its address, which is a secret. */
+  /** The address, which is a secret. */
   readonly url: string;
-  /** The part of it that no output may show. */
+  /** The part of the address that no output may contain. */
   readonly secret: string;
-  /** The messages that came, also those that were not taken. */
+  /** All received messages, also rejected ones. */
   readonly messages: readonly unknown[];
-  /** Answers the next messages so, in place of 200; then all with 200 again. */
+  /** Sets the answers to the next messages, instead of 200. */
   answer(...answers: readonly { readonly status: number; readonly headers?: Record<string, string> }[]): void;
   stop(): Promise<void>;
 }

@@ -56,8 +56,9 @@ export function withoutModule(name: string): string | undefined {
 
 /** Throws an error if two values differ. */
 export function expectEqual(what: string, actual: unknown, expected: unknown): void {
-  const [found, wanted] = [JSON.stringify(actual), JSON.stringify(expected)];
-  if (found !== wanted) throw new Error(`${what}: ${cut(found)} instead of ${cut(wanted)}`);
+  const [actualText, expectedText] = [JSON.stringify(actual), JSON.stringify(expected)];
+  if (actualText !== expectedText)
+    throw new Error(`${what}: ${cut(actualText)} instead of ${cut(expectedText)}`);
 }
 
 /** Throws an error if a text does not contain another one. */
@@ -224,11 +225,11 @@ export async function runCheck(
 }
 
 /** Waits until a program has written a text, and returns its output so far. */
-export async function untilWritten(stream: Readable, wanted: string): Promise<string> {
+export async function untilWritten(stream: Readable, expectedText: string): Promise<string> {
   let seen = "";
   for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
     seen += String(chunk);
-    if (seen.includes(wanted)) return seen;
+    if (seen.includes(expectedText)) return seen;
   }
-  throw new Error(`the output ended without ${JSON.stringify(wanted)}: ${cut(JSON.stringify(seen))}`);
+  throw new Error(`the output ended without ${JSON.stringify(expectedText)}: ${cut(JSON.stringify(seen))}`);
 }

@@ -54,7 +54,7 @@ const scpChecks = (client: string, flags: readonly string[]): readonly Check[] =
   const check = checksOf(client, withoutPrograms("ssh", "scp"));
   const scp = (workspace: Workspace, ...args: readonly string[]) =>
     workspace.run("scp", ["-F", workspace.target.config, ...flags, ...args]);
-  // The older protocol has the device's shell read the path.
+  // The older protocol makes the device's shell read the path.
   const spaced = (path: string) => (flags.includes("-O") ? path.replaceAll(" ", "\\ ") : path);
   return [
     check("up, 30 MB", async (workspace) => {
@@ -226,7 +226,7 @@ const sftpChecks: readonly Check[] = [
       ]),
       Buffer.concat([Buffer.from("put "), quoted(back), Buffer.from(" "), quoted(copy)]),
     ]);
-    // The client escapes bytes that are no characters.
+    // The client escapes invalid UTF-8.
     const listed = stdout.toString("latin1");
     if (!listed.includes("caf\\351 \\377") && !listed.includes(NOT_UTF8.toString("latin1"))) {
       throw new Error(`ls: ${JSON.stringify(listed)}`);
@@ -241,8 +241,8 @@ const sftpChecks: readonly Check[] = [
     utimesSync(file, TIME, TIME);
     const { stdout } = await sftp(workspace, [`ls -la ${workspace.there}`]);
     const lines = stdout.toString().split("\n");
-    const found = lines.some((line) => /^-rw-r-----\s.*\s7 Feb 13\s+2009 \S*file$/.test(line));
-    if (!found) throw new Error(`no line of the usual form for the file: ${JSON.stringify(lines)}`);
+    const isListed = lines.some((line) => /^-rw-r-----\s.*\s7 Feb 13\s+2009 \S*file$/.test(line));
+    if (!isListed) throw new Error(`no line of the usual form for the file: ${JSON.stringify(lines)}`);
     if (!lines.some((line) => line.startsWith("l"))) throw new Error(`no link: ${JSON.stringify(lines)}`);
   }),
   sftpCheck("ls of 2,000 files", async (workspace) => {
@@ -316,7 +316,7 @@ const sftpChecks: readonly Check[] = [
 
 const rsyncCheck = checksOf("rsync", withoutPrograms("ssh", "rsync"));
 
-/** Owners are left out: only root can set them. */
+/** Owners are omitted: only root can set them. */
 const RSYNC = ["-rlptD", "--itemize-changes"];
 
 function rsync(workspace: Workspace, ...args: readonly string[]): Promise<Output> {

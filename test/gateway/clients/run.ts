@@ -1,6 +1,6 @@
-// `npm run test:clients`: what SSH clients can do at a plain sshd, and through the gateway at agents. It prints a table
-// "client × operation × target" as Markdown. The exit code is 1 if an operation fails through the gateway that works
-// with sshd.
+// `npm run test:clients` runs operations of SSH clients at a plain sshd, and through the gateway at agents. It prints a
+// table "client × operation × target" as Markdown. The exit code is 1 if an operation fails through the gateway that
+// works with sshd.
 import { randomBytes } from "node:crypto";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -94,7 +94,7 @@ function printTable(checks: readonly Check[], columns: readonly Column[]): void 
   }
 }
 
-/** Prints the outcomes of a kind with their reasons; equal reasons of a target once. */
+/** Prints the outcomes of a kind with their reasons. Equal reasons of a target appear once. */
 function printReasons(title: string, kind: "failed" | "skipped", columns: readonly Column[]): void {
   const lines = new Map<string, string[]>();
   for (const { name, failed, outcomes } of columns) {
@@ -113,7 +113,7 @@ function printReasons(title: string, kind: "failed" | "skipped", columns: readon
   }
 }
 
-/** Whether an operation fails through the gateway that works with sshd, or an agent could not be started. */
+/** Returns true if an operation fails through the gateway that works with sshd, or an agent could not be started. */
 function hasFindings(columns: readonly Column[]): boolean {
   const sshd = columns.find(({ isSshd }) => isSshd);
   const isFinding = ([check, { kind }]: readonly [Check, Outcome]) =>

@@ -50,7 +50,7 @@ async function inTerminal(workspace: Workspace, lines: readonly string[]): Promi
   return stdout.toString();
 }
 
-/** A server that sends back what it receives. */
+/** Runs a server that sends back its input. */
 async function withEcho(work: (port: number) => Promise<void>): Promise<void> {
   const sockets = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -121,7 +121,7 @@ async function shareConnection(workspace: Workspace): Promise<readonly string[]>
     if (master.exitCode !== null) throw new Error(`the shared connection ended with ${master.exitCode}`);
     await pass(20);
   }
-  // A client that finds no shared connection would open one of its own.
+  // Without this, a client without a shared connection would open its own.
   return ["-S", path, "-o", "ProxyCommand=false"];
 }
 
@@ -170,7 +170,7 @@ export const sshChecks: readonly Check[] = [
     await workspace.ssh("kill -TERM $$", { code: 255 });
   }),
   check("login shell, commands on stdin", async (workspace) => {
-    // `-T`: without a terminal, and without a command.
+    // `-T`: without a terminal and without a command.
     const args = ["-F", workspace.target.config, "-T", "target"];
     const { stdout } = await workspace.run("ssh", args, { input: 'echo "<$0>"; exit 3\n', code: 3 });
     expectContains("stdout", stdout.toString(), "<-");
@@ -260,7 +260,7 @@ export const sshChecks: readonly Check[] = [
     child.kill("SIGKILL");
     const deadline = Date.now() + 10_000;
     while (existsSync(`/proc/${pid}`)) {
-      if (Date.now() > deadline) throw new Error("the program still runs 10 s after the client has gone");
+      if (Date.now() > deadline) throw new Error("the program still runs 10 s after the client has ended");
       await pass(50);
     }
   }),

@@ -37,7 +37,7 @@ export interface FailedTarget {
   readonly reason: string;
 }
 
-/** How long an agent has to enroll, in milliseconds. */
+/** Time limit for an agent's enrollment, in milliseconds. */
 const ENROLLMENT = 20_000;
 
 interface Address {
@@ -98,7 +98,7 @@ export class Targets {
     }
   }
 
-  /** Starts an agent of another project by its environment variables. */
+  /** Starts an agent of another project with its environment variables. */
   async foreignAgent(name: string, path: string): Promise<Target | FailedTarget> {
     const fleet = await this.#service();
     const folder = this.#newFolder(name);

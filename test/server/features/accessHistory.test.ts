@@ -18,7 +18,7 @@ import {
   planUpdateKey,
 } from "./accessHistory/plans.ts";
 import { type By, histories, type Step } from "./accessHistory/steps.ts";
-import { expectStanding, makeModel, rolesIn, rolesOf } from "./accessHistory/world.ts";
+import { createModel, expectStanding, rolesIn, rolesOf } from "./accessHistory/world.ts";
 
 const app = withSharedApp();
 beforeAll(async () => {
@@ -26,25 +26,25 @@ beforeAll(async () => {
 });
 
 function pick<T>(from: readonly T[], index: number): T {
-  const found = from[index % from.length];
-  if (found === undefined) throw new Error("nothing to choose from");
-  return found;
+  const item = from[index % from.length];
+  if (item === undefined) throw new Error("nothing to choose from");
+  return item;
 }
 
-/** Undefined when no such credential works any more. */
+/** Returns undefined if no such credential works any more. */
 function credentialOf(model: Model, { credential, from }: By): Credential | undefined {
-  const fitting = model.credentials.filter((one) => {
+  const matching = model.credentials.filter((one) => {
     const standing = model.standing(one);
     const leads = one.kind === "token" && standing?.role && rank(standing.role) >= rank("administrator");
     return from === "any" || (from === "living" ? standing !== null : leads);
   });
-  return fitting.length === 0 ? undefined : pick(fitting, credential);
+  return matching.length === 0 ? undefined : pick(matching, credential);
 }
 
 function planOf(model: Model, step: Exclude<Step, { does: "pass" }>): Plan {
   if (step.does === "login") return planLogin(model, pick(model.users, step.user), step.right);
   const credential = credentialOf(model, step.by);
-  // Somebody has to come in before anything else can happen.
+  // A login must precede every other step.
   if (credential === undefined) return planLogin(model, pick(model.users, step.by.credential), true);
   if (step.does === "changePassword") return planChangePassword(model, credential, step.right);
   if (step.does === "createKey") return planCreateKey(model, credential, step.role, step.days);
@@ -76,7 +76,7 @@ async function entriesAfter(last: number) {
     where: { id: { gt: last } },
     orderBy: { id: "asc" },
   });
-  // Without what a clock or a network decides.
+  // Omits values that depend on a clock or a network.
   return entries.map(({ tenantId, operation, actorKind, actorId, objectKind, objectId }) => ({
     ...{ tenantId, operation, actorKind, actorId, objectKind, objectId },
   }));
@@ -85,8 +85,8 @@ async function entriesAfter(last: number) {
 const lastEntry = async (): Promise<number> =>
   (await app.services.db.auditEntry.findFirst({ orderBy: { id: "desc" } }))?.id ?? 0;
 
-/** What changed between two states was given by somebody who had it, and every namespace has its one owner. */
-function expectNothingAbove(
+/** Checks that the actor had every role that it granted, and that every namespace has exactly one owner. */
+function expectNoEscalation(
   model: Model,
   actor: Credential | undefined,
   before: ReadonlyMap<string, Role>,
@@ -107,15 +107,15 @@ function expectNothingAbove(
   }
 }
 
-/** Counts what the histories did, so that a generator that does nothing is noticed. */
-interface Done {
+/** Counts of the histories. They reveal a generator that does nothing. */
+interface Counts {
   steps: number;
   successes: number;
   refusals: number;
 }
 
-async function take(model: Model, step: Step, last: number, done: Done): Promise<void> {
-  done.steps += 1;
+async function take(model: Model, step: Step, last: number, counts: Counts): Promise<void> {
+  counts.steps += 1;
   if (step.does === "pass") {
     app.pass(step.seconds);
     model.now += step.seconds;
@@ -127,31 +127,31 @@ async function take(model: Model, step: Step, last: number, done: Done): Promise
   const own = plan.actor ? model.standing(plan.actor) : null;
   const answer = await app.call(plan.id, plan.options);
   const after = await rolesIn(app, model);
-  expectNothingAbove(model, plan.actor, before, after, own);
+  expectNoEscalation(model, plan.actor, before, after, own);
   const succeeded = plan.refusals.length === 0;
   expect(succeeded ? [200] : plan.refusals, `${plan.id}: ${answer.text}`).toContain(answer.status);
   if (succeeded) plan.apply(answer);
-  done[succeeded ? "successes" : "refusals"] += 1;
+  counts[succeeded ? "successes" : "refusals"] += 1;
   expect(Object.fromEntries(after)).toEqual(Object.fromEntries(rolesOf(model)));
   expect(await entriesAfter(last)).toEqual(succeeded && plan.entry ? [plan.entry] : []);
 }
 
-/** @param runs histories; each is some hundred requests */
+/** @param runs number of histories; each has some hundred requests */
 async function expectRules(runs: number): Promise<void> {
-  const done: Done = { steps: 0, successes: 0, refusals: 0 };
+  const counts: Counts = { steps: 0, successes: 0, refusals: 0 };
   await fc.assert(
     fc.asyncProperty(histories, async (history) => {
-      const model = await makeModel(app);
+      const model = await createModel(app);
       const dead = new Set<Credential>();
       for (const step of history) {
-        await take(model, step, await lastEntry(), done);
+        await take(model, step, await lastEntry(), counts);
         const recorded = await lastEntry();
-        // What is dead for good is checked again at the end of the history alone. A token of a member who was removed may
-        // come alive again, with another invitation.
-        const asked = model.credentials.filter((one) => !dead.has(one));
-        await Promise.all(asked.map((credential) => expectStanding(app, model, credential)));
-        for (const one of asked) if (model.isDead(one)) dead.add(one);
-        // Looking leaves no trace.
+        // Dead credentials are only checked again at the end of the history. The token of a removed member can become
+        // valid again with another invitation.
+        const checked = model.credentials.filter((one) => !dead.has(one));
+        await Promise.all(checked.map((credential) => expectStanding(app, model, credential)));
+        for (const one of checked) if (model.isDead(one)) dead.add(one);
+        // Checking writes no entry.
         expect(await lastEntry()).toBe(recorded);
       }
       await Promise.all([...dead].map((credential) => expectStanding(app, model, credential)));
@@ -159,12 +159,12 @@ async function expectRules(runs: number): Promise<void> {
     { numRuns: runs, seed: SEED },
   );
 
-  expect(done.successes).toBeGreaterThan(done.steps / 6);
-  expect(done.refusals).toBeGreaterThan(done.steps / 5);
+  expect(counts.successes).toBeGreaterThan(counts.steps / 6);
+  expect(counts.refusals).toBeGreaterThan(counts.steps / 5);
 }
 
 const RULES =
-  "everybody can do what the rules say, whatever members, keys and logins do, and it is on record";
+  "permissions follow the rules through every history of members, keys and logins, and every change is audited";
 
 test(RULES, () => expectRules(5));
 test(`${RULES}: many histories`, { tags: ["long"], timeout: 300_000 }, () => expectRules(60));

@@ -7,7 +7,7 @@ const DAY = 24 * 3600;
 
 const app = withSharedApp({ edition: "cloud" });
 
-/** The newest mail to the address after everything was sent, with the parameters of its link. */
+/** Delivers all mail and returns the newest one to the address, with the parameters of its link. */
 async function mailTo(email: string) {
   await app.deliverMails();
   const mail = app.mails.findLast(({ to }) => to === email);
@@ -31,7 +31,7 @@ const confirm = async (query: { email: string; token: string }) =>
   (await app.call("validateAccount", { query })).status;
 
 describe("registration", () => {
-  test("makes an account that works once its address is confirmed, by a link that works once", async () => {
+  test("creates an account that works after its address is confirmed by a link, which works once", async () => {
     const { status, text } = await register("Ana", { email: "Ana@Example.org" });
     expect([status, text]).toEqual([200, ""]);
     expect(await login("ana")).toBe(403);
@@ -52,12 +52,12 @@ describe("registration", () => {
     [{ password: "a".repeat(65) }, ["password"]],
     [{ email: `${"a".repeat(65)}@example.org` }, ["email"]],
     [{ password: "" }, ["password"]],
-  ])("%j is 400 with the names of the fields", async (more, names) => {
+  ])("rejects %j with 400 and the names of the fields", async (more, names) => {
     const { status, body } = await register("wrong", more);
     expect([status, body.toSorted()]).toEqual([400, names.toSorted()]);
   });
 
-  test("names and addresses are unique, also asked for at once", async () => {
+  test("rejects names and addresses that exist, also in concurrent requests", async () => {
     await app.user("taken");
     expect((await register("TAKEN")).body).toEqual(["username", "email"]);
     expect((await register("other", { email: "Taken@example.org" })).body).toEqual(["email"]);
@@ -65,12 +65,12 @@ describe("registration", () => {
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409]);
   });
 
-  test("a sig that belongs to no invitation is 401, and leaves nothing", async () => {
+  test("rejects a sig without an invitation with 401, and stores nothing", async () => {
     expect((await register("sigless", { sig: "nonsense" })).status).toBe(401);
     expect(await app.services.db.user.count({ where: { username: "sigless" } })).toBe(0);
   });
 
-  test("a newer mail makes the older token void; each works for 24 hours", async () => {
+  test("voids the older token with each new mail; tokens work for 24 hours", async () => {
     await register("carl");
     const first = (await mailTo("carl@example.org")).of("token");
     expect((await app.call("resendEmail", { body: { username: "CARL" } })).status).toBe(200);
@@ -84,7 +84,7 @@ describe("registration", () => {
     expect(await confirm({ email, token: (await mailTo(email)).of("token") })).toBe(200);
   });
 
-  test("an account that nobody confirms is forgotten after a week", async () => {
+  test("deletes an unconfirmed account after a week", async () => {
     await register("ghost");
     await mailTo("ghost@example.org");
     const count = () => app.services.db.user.count({ where: { username: "ghost" } });
@@ -97,61 +97,62 @@ describe("registration", () => {
   });
 });
 
-test("mails say nothing that a stranger wrote", async () => {
+test("mails do not contain text from unauthenticated clients", async () => {
   await register("dora", { name: "Visit https://evil.example" });
   expect((await mailTo("dora@example.org")).mail?.text).not.toContain("evil");
 });
 
 describe("recovery", () => {
-  const ask = async (username: string) => (await app.call("recoverPassword", { body: { username } })).status;
+  const recover = async (username: string) =>
+    (await app.call("recoverPassword", { body: { username } })).status;
   const set = async (uid: string, token: string, password = "another-horse") =>
     (await app.call("updateRecoverPassword", { params: { uid }, body: { token, password } })).status;
 
   test("sets a new password once, and ends all logins", async () => {
     const user = await app.user("emil");
-    expect(await ask("Emil@example.org")).toBe(200);
+    expect(await recover("Emil@example.org")).toBe(200);
     const { link, of } = await mailTo(user.email);
     expect([link.origin, link.pathname, of("id")]).toEqual([PUBLIC_URL, "/update-password", user.id]);
     for (let attempt = 0; attempt < 3; attempt += 1) await login("emil", "wrong");
     expect(await set(user.id, of("token"), "abc")).toBe(400);
     expect([await set(user.id, of("token")), await set(user.id, of("token"))]).toEqual([200, 401]);
     expect((await user.call("getUserInfo")).status).toBe(401);
-    // The lock that wrong passwords brought is gone with the old one.
+    // The new password removed the lock of the wrong passwords.
     expect([await login("emil"), await login("emil", "another-horse")]).toEqual([401, 200]);
   });
 
-  test("takes no token of somebody else, of another purpose or of yesterday", async () => {
+  test("rejects tokens of other users, of other purposes and expired ones", async () => {
     const user = await app.user("fred");
     const other = await app.user("gina");
     await register("hugo");
     const activation = (await mailTo("hugo@example.org")).of("token");
     const hugo = await app.services.db.user.findUniqueOrThrow({ where: { username: "hugo" } });
     expect(await set(hugo.id, activation)).toBe(401);
-    await ask("fred");
+    await recover("fred");
     const token = (await mailTo(user.email)).of("token");
     expect(await set(other.id, token)).toBe(401);
     app.pass(DAY);
     expect(await set(user.id, token)).toBe(401);
   });
 
-  test("a change of password or address makes the token void", async () => {
+  test("voids the token after a change of password or address", async () => {
     for (const [name, body] of [
       ["ida", { password: "another-horse", current_password: PASSWORD }],
       ["jan", { email: "jan-new@example.org", current_password: PASSWORD }],
     ] as const) {
       const user = await app.user(name);
-      await ask(name);
+      await recover(name);
       const token = (await mailTo(user.email)).of("token");
       expect((await app.call("updateUser", { token: await app.tokenOf(user), body })).status).toBe(200);
       expect(await set(user.id, token)).toBe(401);
     }
   });
 
-  test("answers alike for accounts that do not exist or cannot be recovered, and mails nobody", async () => {
+  test("answers identically for unknown and unrecoverable accounts, and sends no mail", async () => {
     await register("karl");
     await app.deliverMails();
     const before = app.mails.length;
-    expect([await ask("nobody"), await ask("nobody@example.org"), await ask("karl")]).toEqual([
+    expect([await recover("nobody"), await recover("nobody@example.org"), await recover("karl")]).toEqual([
       200, 200, 200,
     ]);
     expect((await app.call("resendEmail", { body: { username: "nobody" } })).status).toBe(200);
@@ -160,17 +161,17 @@ describe("recovery", () => {
     expect(await app.services.db.outgoingMail.count()).toBe(0);
   });
 
-  test("one asked for many times before it is sent is one mail", async () => {
+  test("sends one mail for repeated requests", async () => {
     const { email } = await app.user("lena");
-    for (let count = 0; count < 5; count += 1) await ask("lena");
+    for (let count = 0; count < 5; count += 1) await recover("lena");
     await app.deliverMails();
     expect(mailsTo(email)).toBe(1);
   });
 
-  test("a token is kept as a digest, a mail that waits sealed", async () => {
-    // A name that no sealed text has by chance.
+  test("stores a token as a digest, and a waiting mail encrypted", async () => {
+    // A name that cannot occur in an encrypted text by chance.
     const user = await app.user("mona-who-forgot");
-    await ask(user.username);
+    await recover(user.username);
     const waiting = JSON.stringify(await app.services.db.outgoingMail.findMany());
     expect(waiting).not.toContain(user.username);
     const token = (await mailTo(user.email)).of("token");
@@ -179,7 +180,7 @@ describe("recovery", () => {
 });
 
 describe("the older forms of updateUser", () => {
-  test("change the caller alone", async () => {
+  test("change only the caller", async () => {
     const user = await app.user("nora");
     const other = await app.user("otto");
     const data = async (id: string, body: object) => {
@@ -194,7 +195,7 @@ describe("the older forms of updateUser", () => {
     expect(stored).toMatchObject({ name: "Nora N", recoveryEmail: "n@x.org" });
   });
 
-  test("set a password with the present one, and end all logins", async () => {
+  test("set a password with the current one, and end all logins", async () => {
     const user = await app.user("paul");
     const change = async (current: string, password: string, id = user.id) => {
       const body = { current_password: current, new_password: password };
@@ -214,7 +215,7 @@ describe("the older forms of updateUser", () => {
     expect(await login("paul", "another-horse")).toBe(200);
   });
 
-  test("count wrong passwords as logins are counted", async () => {
+  test("count wrong passwords like logins", async () => {
     const { id, token } = await app.user("quin");
     const body = { current_password: "wrong-horse", new_password: "another-horse" };
     const answers: number[] = [];
@@ -225,7 +226,7 @@ describe("the older forms of updateUser", () => {
 });
 
 describe("deleteUser", () => {
-  test("removes the user from all namespaces, for ever", async () => {
+  test("deletes the user from all namespaces permanently", async () => {
     const owner = await app.user("rita", "ritas");
     const user = await app.user("sven");
     const addedAt = app.services.now();
@@ -242,7 +243,7 @@ describe("deleteUser", () => {
     expect(trail.body[0]).toMatchObject({ operation: "deleteUser", after: null });
   });
 
-  test("is refused to an owner", async () => {
+  test("refuses an owner", async () => {
     const owner = await app.user("tina", "tinas");
     expect((await owner.call("deleteUser")).status).toBe(403);
     expect(await login("tina")).toBe(200);

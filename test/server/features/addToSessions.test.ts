@@ -41,7 +41,7 @@ const event = (type: string, data = {}): SessionEntry => ({
   data,
 });
 
-test("a batch has the kind of a session, its events and its output", async () => {
+test("stores the kind of a session, its events and its output in one batch", async () => {
   const [one, other] = [await newSession(), await newSession()];
   const silenced = await addToSessions(
     app.services,
@@ -83,7 +83,7 @@ test("a batch has the kind of a session, its events and its output", async () =>
   });
 });
 
-test("a session keeps what was run and how it ended, 1,000 other events, and that there were more", async () => {
+test("keeps commands and exit codes, 1,000 other events, and an event for the omitted ones", async () => {
   const uid = await newSession();
   const many = (count: number, type: string) => Array.from({ length: count }, () => event(type));
   await add(uid, [...many(990, "window-change"), ...many(1_100, "exec")]);
@@ -92,7 +92,7 @@ test("a session keeps what was run and how it ended, 1,000 other events, and tha
   const read = async (eventsAfter: number) =>
     ana.call("getSession", { params: { uid }, query: { events_after: eventsAfter } });
   const { body } = await read(2_000);
-  // 1,000 sizes, 1,101 commands, an exit status, and the event for all that was not kept.
+  // 1,000 sizes, 1,101 commands, an exit status, and the event for the omitted events.
   expect(body.events.items).toHaveLength(103);
   expect(body.events.items.slice(-3)).toMatchObject([
     { type: "events-capped", data: { kept: 1000, type: "window-change" } },
@@ -102,7 +102,7 @@ test("a session keeps what was run and how it ended, 1,000 other events, and tha
   expect((await read(0)).body.events.items).toHaveLength(1_000);
 });
 
-test("a recording that has reached its limit ends, and events go on", async () => {
+test("ends a recording at its limit, and continues with events", async () => {
   const uid = await newSession();
   const limit = app.services.settings.maximumRecording * 1024 * 1024;
   await app.services.db.session.update({ where: { uid }, data: { recordedSize: limit - 200 } });
@@ -115,7 +115,7 @@ test("a recording that has reached its limit ends, and events go on", async () =
   });
 });
 
-test("nothing is kept of a session that no longer exists, and the others of the batch are", async () => {
+test("skips a session that no longer exists, and stores the others of the batch", async () => {
   const uid = await newSession();
   const batch = [
     { uid: "gone", entries: [event("exec")] },
@@ -125,7 +125,7 @@ test("nothing is kept of a session that no longer exists, and the others of the 
   expect(await app.services.db.sessionEvent.count({ where: { sessionUid: uid } })).toBe(1);
 });
 
-test("a session whose namespace records nothing has its events", async () => {
+test("stores events of a session whose namespace records nothing", async () => {
   const uid = await newSession();
   const record = (on: boolean) =>
     ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: on } });
@@ -139,7 +139,7 @@ test("a session whose namespace records nothing has its events", async () => {
   });
 });
 
-test("output after the end of a session counts while the session would have been active", async () => {
+test("accepts output after the end of a session as long as the session would have been active", async () => {
   const uid = await newSession();
   await app.services.db.session.update({ where: { uid }, data: { closedAt: app.services.now() } });
   expect(await add(uid, [output("late")])).toEqual([]);

@@ -33,7 +33,7 @@ async function linkTo(address: string): Promise<URL> {
 }
 
 describe("a token alone", () => {
-  test("changes no address: the answer says so, the old one is told, and resets go there", async () => {
+  test("changes no address: the answer lists it as pending, the old address is notified, and resets go there", async () => {
     expect(await update({ name: "Ana R", email: NEW })).toEqual([200, pending("email")]);
     expect(await stored()).toMatchObject({ name: "Ana R", email: ana.email });
     const [notice] = await mailsTo(ana.email);
@@ -45,7 +45,7 @@ describe("a token alone", () => {
     expect((await mailsTo(ana.email)).at(-1)?.subject).toBe("Set a new password");
   });
 
-  test("with the mailbox that it named does not either: the password is needed, and guesses lock", async () => {
+  test("cannot change the address with a mailbox: confirming requires the password, and guesses lock", async () => {
     await update({ email: "thief@example.net" });
     const link = await linkTo("thief@example.net");
     expect(await confirm(link, {})).toBe(400);
@@ -56,7 +56,7 @@ describe("a token alone", () => {
     expect((await stored()).email).toBe(ana.email);
   });
 
-  test("sets the first recovery e-mail of a user without MFA, of which the user is told, and no later one", async () => {
+  test("sets the first recovery e-mail of a user without MFA with a notice, and no later one", async () => {
     expect(await update({ recovery_email: "ana@recovery.org" })).toEqual([200, undefined]);
     expect((await mailsTo(ana.email))[0]?.text).toContain(
       "recovery e-mail address of your account was changed",
@@ -68,18 +68,18 @@ describe("a token alone", () => {
     }
   });
 
-  test("that turns MFA on does so in sight of the user", async () => {
+  test("notifies the user when it turns MFA on", async () => {
     await enableMfa(app, ana);
     for (const address of [ana.email, "ana@recovery.org"]) {
       expect((await mailsTo(address)).at(-1)?.text).toContain("Multi-factor authentication was turned on");
     }
   });
 
-  test("with guesses of the password that come at once gets past no lock", async () => {
+  test("cannot bypass the lock with concurrent guesses of the password", async () => {
     const { services } = app;
     const until = new Date(services.now().getTime() + 60_000);
     const lock = { source: "password", subject: ana.id, attempts: 3, lockedUntil: until, expiresAt: until };
-    // Others' wrong ones bring the lock while the right one is being looked at.
+    // Concurrent wrong passwords cause the lock while the right one is being checked.
     const meanwhile = async (args: Parameters<typeof services.db.loginFailure.findUnique>[0]) => {
       const row = await services.db.loginFailure.findUnique(args);
       await services.db.loginFailure.upsert({ where: args.where, create: lock, update: {} });
@@ -96,27 +96,27 @@ describe("a token alone", () => {
     await expect(guess).rejects.toThrow("too many failed logins");
   });
 
-  test("in the older form changes none", async () => {
+  test("changes no address in the older form", async () => {
     const params = { id: ana.id };
     const answer = await ana.call("updateUserData", { params, body: { email: NEW } });
     expect([answer.status, answer.body]).toEqual([200, pending("email")]);
     expect((await stored()).email).toBe(ana.email);
   });
 
-  test("asks for few in an hour", async () => {
+  test("may request few changes per hour", async () => {
     for (let count = 0; count < 10; count += 1) {
       expect((await update({ email: `ana@new-${count}.example.org` }))[0]).toBe(200);
     }
     const refused = await ana.call("updateUser", { body: { email: NEW } });
     expect(refused.status).toBe(429);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    // Whoever knows the password is not held up.
+    // The limit does not apply with the password.
     expect(await update({ email: NEW, current_password: PASSWORD })).toEqual([200, undefined]);
   });
 });
 
 describe("with the password", () => {
-  test("addresses change at once, and the old ones are told", async () => {
+  test("addresses change at once, and the old addresses are notified", async () => {
     const body = { email: NEW, recovery_email: "ana@recovery.org", current_password: PASSWORD };
     expect(await update(body)).toEqual([200, undefined]);
     expect(await stored()).toMatchObject({ email: NEW, recoveryEmail: "ana@recovery.org" });
@@ -125,13 +125,13 @@ describe("with the password", () => {
     );
   });
 
-  test("a wrong one is refused, and so is a code without it", async () => {
+  test("rejects a wrong password, and a code without a password", async () => {
     expect(await update({ email: NEW, current_password: "wrong" })).toEqual([400, ["current_password"]]);
     expect(await update({ email: NEW, code: "123456" })).toEqual([400, ["current_password"]]);
     expect((await stored()).email).toBe(ana.email);
   });
 
-  test("and MFA it takes a code too", async () => {
+  test("requires a code too with MFA", async () => {
     const { code } = await enableMfa(app, ana);
     const body = { email: NEW, current_password: PASSWORD };
     expect(await update(body)).toEqual([200, pending("email")]);
@@ -141,7 +141,7 @@ describe("with the password", () => {
     expect(await update({ ...body, email: "ana@other.example.org", code: used })).toEqual([200, undefined]);
     expect((await stored()).email).toBe("ana@other.example.org");
     expect(await update({ ...body, code: used })).toEqual([400, ["code"]]);
-    // A newer change of the same address ends the older wish.
+    // A newer change of the same address replaces the older request.
     expect(await confirm(link, { password: PASSWORD, code: code(1) })).toBe(401);
     await update({ email: NEW });
     const again = await linkTo(NEW);
@@ -151,7 +151,7 @@ describe("with the password", () => {
 });
 
 describe("confirming", () => {
-  test("takes the address, once, within a day", async () => {
+  test("sets the address, once, within a day", async () => {
     await update({ email: NEW, recovery_email: "ana@recovery.org" });
     const link = await linkTo(NEW);
     expect(link.pathname).toBe("/confirm-address");
@@ -166,7 +166,7 @@ describe("confirming", () => {
     expect(await confirm(late)).toBe(401);
   });
 
-  test("of two addresses that wait, each goes by itself", async () => {
+  test("confirms two pending addresses independently", async () => {
     await update({ recovery_email: "first@recovery.org" });
     expect(await update({ email: NEW, recovery_email: "ana@recovery.org" })).toEqual([
       200,
@@ -178,7 +178,7 @@ describe("confirming", () => {
     expect((await stored()).recoveryEmail).toBe("ana@recovery.org");
   });
 
-  test("an address that waits is reserved for nobody", async () => {
+  test("does not reserve a pending address", async () => {
     await update({ email: NEW });
     const link = await linkTo(NEW);
     const bob = await app.user("bob");
@@ -187,7 +187,7 @@ describe("confirming", () => {
     expect((await stored()).email).toBe(ana.email);
   });
 
-  test("a token is of one user, and stored as a digest", async () => {
+  test("needs the token's own user, and stores a digest of the token", async () => {
     await update({ email: NEW });
     const link = await linkTo(NEW);
     const bob = await app.user("bob");
@@ -197,7 +197,7 @@ describe("confirming", () => {
     expect(JSON.stringify(await app.services.db.mailToken.findMany())).not.toContain(token);
   });
 
-  test.each(["a new password", "the operator, who ends the logins"])("ends with %s", async (how) => {
+  test.each(["a new password", "a logout by the operator"])("is void after %s", async (how) => {
     await update({ email: NEW });
     const link = await linkTo(NEW);
     if (how === "a new password") {
@@ -210,17 +210,17 @@ describe("confirming", () => {
     expect((await stored()).email).toBe(ana.email);
   });
 
-  test("is the operator's where there is no password, or no mail", async () => {
+  test("is left to the operator without a password or without mail", async () => {
     await app.services.db.user.update({ where: { id: ana.id }, data: { origin: "SAML" } });
     await update({ email: NEW });
     expect(await confirm(await linkTo(NEW))).toBe(403);
     const command = { request: { id: "test" }, user: "ana" };
-    // Somebody else may have asked for another one meanwhile.
-    const waits = (address: string) => confirmAddress(app.services, command, address);
-    await expect(waits("thief@example.net")).rejects.toThrow("does not wait to be confirmed");
-    expect(await waits(NEW.toUpperCase())).toEqual({ id: ana.id, field: "email" });
+    // A concurrent request may have replaced the address.
+    const confirmPending = (address: string) => confirmAddress(app.services, command, address);
+    await expect(confirmPending("thief@example.net")).rejects.toThrow("does not wait to be confirmed");
+    expect(await confirmPending(NEW.toUpperCase())).toEqual({ id: ana.id, field: "email" });
     expect((await stored()).email).toBe(NEW);
-    await expect(waits(NEW)).rejects.toThrow("does not wait to be confirmed");
+    await expect(confirmPending(NEW)).rejects.toThrow("does not wait to be confirmed");
   });
 });
 
@@ -230,7 +230,7 @@ test.each(["community", "enterprise"] as const)("the %s edition confirms address
   expect((await other.call("updateUser", { token, body: { email: NEW } })).body).toEqual(pending("email"));
   await other.deliverMails();
   expect(other.mails.map(({ to }) => to).sort()).toEqual([NEW, email].sort());
-  // Without a public address there is none to trust.
+  // Without a public address, links are relative.
   const link = new URL(
     /^\/confirm-address\S*$/m.exec(other.mails.find(({ to }) => to === NEW)?.text ?? "")?.[0] ?? "",
     other.url,

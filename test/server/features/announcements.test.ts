@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 const list = (query = {}) => app.call("listAnnouncements", { query });
 
-test("everybody reads them, the latest first, without their texts", async () => {
+test("lists announcements without a login, latest first, without their texts", async () => {
   const { body, headers } = await list();
   expect(headers.get("x-total-count")).toBe("3");
   expect(valuesOf(body, "title")).toEqual(["News 3", "News 2", "News 1"]);
@@ -28,14 +28,14 @@ test("everybody reads them, the latest first, without their texts", async () => 
   });
 });
 
-test("in pages, and the oldest first when asked for", async () => {
+test("returns pages, and the oldest first on request", async () => {
   const { body, headers } = await list({ order_by: "asc", page: 2, per_page: 2 });
   expect(valuesOf(body, "title")).toEqual(["News 3"]);
   expect(headers.get("x-total-count")).toBe("3");
   expect((await list({ order_by: "sideways" })).status).toBe(400);
 });
 
-test("one has its text", async () => {
+test("returns one announcement with its text", async () => {
   const [first] = (await list()).body;
   const { body } = await app.call("getAnnouncement", { params: { uuid: first.uuid } });
   expect(body).toEqual({ ...first, content: "# Text 3" });

@@ -12,7 +12,7 @@ const update = async (key: string, body: unknown, token = ana.token) =>
   (await app.call("updateApiKey", { token, params: { key }, body })).status;
 const works = async (apiKey: string) => (await app.call("getDevices", { apiKey })).status === 200;
 
-test("the secret is shown once, and stored as a digest", async () => {
+test("returns the secret once, and stores its digest", async () => {
   const key = "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10";
   const { body } = await create({ key, role: "" });
   expect(body).toMatchObject({
@@ -32,7 +32,7 @@ test("the secret is shown once, and stored as a digest", async () => {
   expect((await create()).status).toBe(409);
 });
 
-test("a wrong field is refused", async () => {
+test("rejects wrong fields", async () => {
   for (const [more, status] of [
     [{ name: "ab" }, 400],
     [{ name: "a".repeat(21) }, 400],
@@ -48,7 +48,7 @@ test("a wrong field is refused", async () => {
   }
 });
 
-test("365 days are a calendar year, -1 is for ever", () => {
+test("adds a calendar year for 365 days, and no expiry for -1", () => {
   const now = new Date("2027-03-01T12:00:00.500Z");
   const seconds = (text: string) => Date.parse(text) / 1000;
   expect(expiryOf(30, now)).toBe(seconds("2027-03-31T12:00:00Z"));
@@ -56,7 +56,7 @@ test("365 days are a calendar year, -1 is for ever", () => {
   expect(expiryOf(-1, now)).toBe(-1);
 });
 
-test("a key works until it expires, is deleted, or loses its role", async () => {
+test("accepts a key until it expires, is deleted, or loses its role", async () => {
   app.stopClock();
   const { id } = (await create({ role: "administrator" })).body;
   const forever = (await create({ name: "forever", expires_at: -1 })).body.id;
@@ -74,10 +74,10 @@ test("a key works until it expires, is deleted, or loses its role", async () => 
   expect(await works(forever)).toBe(false);
 });
 
-test("expiry after 2038 is kept to the second", async () => {
+test("stores expiry after 2038 to the second", async () => {
   await create({ expires_at: 365 });
   app.pass(20 * 365 * 24 * 3600);
-  // The owner's token is too old by then.
+  // The owner's token has expired by then.
   const { body: session } = await app.call("login", { body: { username: "ana", password: PASSWORD } });
   const { body } = await create({ name: "later", expires_at: 90 }, session.token);
   expect(body.expires_in).toBe(Math.floor(Date.parse(body.created_at) / 1000) + 90 * 24 * 3600);
@@ -90,7 +90,7 @@ test("expiry after 2038 is kept to the second", async () => {
   expect(await works(body.id)).toBe(false);
 });
 
-test("deletion takes effect at once, and is 404 the second time", async () => {
+test("applies a deletion immediately, and answers 404 to the second one", async () => {
   const { id } = (await create()).body;
   for (let n = 0; n < 3; n += 1) expect(await works(id)).toBe(true);
   const remove = async () => (await ana.call("deleteApiKey", { params: { key: "ci-key" } })).status;
@@ -99,7 +99,7 @@ test("deletion takes effect at once, and is 404 the second time", async () => {
   expect(await remove()).toBe(404);
 });
 
-test("nobody gives a key more than the own role", async () => {
+test("refuses a role above the caller's own", async () => {
   const bob = await app.user("bob");
   const params = { tenant: ana.tenant };
   await ana.call("inviteMember", { params, body: { email: bob.email, role: "administrator" } });
@@ -107,13 +107,13 @@ test("nobody gives a key more than the own role", async () => {
   expect((await create({ role: "owner" }, token)).status).toBe(403);
   expect((await create({}, token)).body.role).toBe("administrator");
   expect(await update("ci-key", { role: "owner" }, token)).toBe(403);
-  // It belongs to the namespace, not to whom made it.
+  // The key belongs to the namespace, not to its creator.
   const { id } = (await create({ name: "stays" }, token)).body;
   await ana.call("removeMember", { params: { ...params, uid: bob.id } });
   expect(await works(id)).toBe(true);
 });
 
-test("an update keeps what is blank, and its own name is no conflict", async () => {
+test("keeps blank fields in an update, and accepts the key's own name", async () => {
   const { body } = await create({ role: "operator" });
   await create({ name: "second" });
   app.pass(5);
@@ -127,7 +127,7 @@ test("an update keeps what is blank, and its own name is no conflict", async () 
   expect(Date.parse(list[0].updated_at) - Date.parse(body.updated_at)).toBeGreaterThanOrEqual(5000);
 });
 
-test("lists sort by expiry unless told otherwise", async () => {
+test("sorts by expiry by default", async () => {
   for (const [name, expires_at] of [
     ["never", -1],
     ["long", 90],
@@ -140,8 +140,10 @@ test("lists sort by expiry unless told otherwise", async () => {
   expect(await names({ sort_by: "name", per_page: 2, page: 2 })).toEqual(["long"]);
 });
 
-test("keys that are made at once have times of their own, by which clients tell them apart", async () => {
-  const made = await Promise.all(Array.from({ length: 20 }, (_, index) => create({ name: `key-${index}` })));
-  expect(made.map(({ status }) => status)).toEqual(Array(20).fill(200));
-  expect(new Set(made.map(({ body }) => body.created_at)).size).toBe(20);
+test("gives concurrently created keys distinct times, so that clients can distinguish them", async () => {
+  const created = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => create({ name: `key-${index}` })),
+  );
+  expect(created.map(({ status }) => status)).toEqual(Array(20).fill(200));
+  expect(new Set(created.map(({ body }) => body.created_at)).size).toBe(20);
 });

@@ -21,7 +21,7 @@ const trail = async (query: CallOptions["query"] = {}, credentials: CallOptions 
   return answer.body as { operation: string; object: object; before: object | null; after: object | null }[];
 };
 
-test("says who changed what, from what to what, when and from where", async () => {
+test("records actor, object, values before and after, time and address", async () => {
   const answer = await call("renameDevice", { params: { uid }, body: { name: "gate" } });
   const [entry] = await trail();
   expect(entry).toEqual({
@@ -40,12 +40,12 @@ test("says who changed what, from what to what, when and from where", async () =
 const data = Buffer.from(`${ED25519}\n`).toString("base64");
 const filter = { hostname: ".*" };
 
-test("holds every kind of write of the namespace, creations and deletions too, and names API keys", async () => {
-  const done: Id[] = ["createNamespace", "authDevice"];
+test("records every kind of write of the namespace, creations and deletions too, with the names of API keys", async () => {
+  const written: Id[] = ["createNamespace", "authDevice"];
   const write = async (id: Id, options: CallOptions = {}) => {
     const answer = await call(id, options);
     expect(answer.status, `${id} ${answer.text}`).toBe(200);
-    done.push(id);
+    written.push(id);
     return answer.body;
   };
   const tenant = { tenant: ana.tenant };
@@ -71,7 +71,7 @@ test("holds every kind of write of the namespace, creations and deletions too, a
   await write("deleteApiKey", { params: { key: "release" } });
 
   const entries = await trail();
-  expect(entries.map((entry) => entry.operation)).toEqual(done.toReversed());
+  expect(entries.map((entry) => entry.operation)).toEqual(written.toReversed());
   const of = (operation: Id) => entries.find((entry) => entry.operation === operation);
   expect(of("createPublicKey")).toMatchObject({
     actor: { kind: "apikey", id: "release", name: "release" },
@@ -90,7 +90,7 @@ test("holds every kind of write of the namespace, creations and deletions too, a
     after: { role: "observer" },
   });
   expect(of("renameTag")).toMatchObject({ before: { tag: "edge" }, after: { tag: "core" } });
-  // No secret, in whatever field.
+  // No field has the secret.
   expect(JSON.stringify(entries)).not.toContain(secret);
 });
 
@@ -106,7 +106,7 @@ describe("holds no entry", () => {
     expect(await count()).toBe(before);
   });
 
-  test("for a creation that was there already", async () => {
+  test("for a repeated creation", async () => {
     const body = { name: "key", username: "root", filter, data };
     const headers = { "idempotency-key": "once" };
     expect((await call("createPublicKey", { body, headers })).status).toBe(200);
@@ -116,7 +116,7 @@ describe("holds no entry", () => {
   });
 });
 
-test("can be narrowed to a time and to an object, and is paged", async () => {
+test("filters by time and by object, in pages", async () => {
   for (const name of ["one", "two", "three"]) {
     app.pass(60);
     await call("renameDevice", { params: { uid }, body: { name } });
@@ -153,7 +153,7 @@ test("returns at most 100 entries of a long trail at once", async () => {
   expect(await page({ per_page: 1_000_000, page: 3 })).toEqual([52, "device-49", ana.tenant, total]);
 });
 
-test("is for administrators of the namespace alone", async () => {
+test("requires an administrator of the namespace", async () => {
   const eve = await app.user("eve", "evil");
   const params = { tenant: ana.tenant };
   expect((await call("getAuditTrail", { token: eve.token, params })).status).toBe(403);
@@ -167,7 +167,7 @@ test("is for administrators of the namespace alone", async () => {
   }
 });
 
-test("says that accepting a machine's new device deleted its former one", async () => {
+test("records that accepting a machine's new device deleted its former one", async () => {
   expect((await call("acceptDevice", { params: { uid } })).status).toBe(200);
   const renewed = await enroll(app, ana.tenant, "00:00:00:00:00:01", { public_key: "a new key" });
   expect((await call("acceptDevice", { params: { uid: renewed.uid } })).status).toBe(200);
@@ -179,7 +179,7 @@ test("says that accepting a machine's new device deleted its former one", async 
   ]);
 });
 
-test("a role that was taken away while the request's body was on its way does not count any more", async () => {
+test("rejects a write of a role that was removed while the request's body was incomplete", async () => {
   const bob = await app.user("bob");
   const params = { tenant: ana.tenant };
   const role = { email: bob.email, role: "administrator" };
@@ -192,19 +192,20 @@ test("a role that was taken away while the request's body was on its way does no
   expect((await call("listApiKeys")).body).toEqual([]);
 });
 
-test("every write of the contract names its object", () => {
+test("names an object for every write of the contract", () => {
   const isOpen = ({ scope }: Operation) => scope === "public";
   const own = new Set([
     ...["updateUser", "updateUserData", "updateUserPassword", "deleteUser", "enableMfa", "disableMfa"],
-    // Nobody declares sessions and billing, and the answer to a new connector does not name it: they record themselves.
+    // Programs declare no sessions and billing, and the answer to a new connector does not name it. These operations
+    // record themselves.
     ...["closeSession", "deleteSessionRecord", "connectorCreate"],
     ...["createCustomer", "attachPaymentMethod", "detachPaymentMethod", "setDefaultPaymentMethod"],
     ...["createSubscription", "choiceDevices"],
-    // Of a membership the role is declared, which stays; it is recorded all the same.
+    // Programs declare the role of a membership, which stays. The operation records itself nevertheless.
     "acceptInvite",
   ]);
-  // They change nothing that is declared: a signature is made, a device is known to be away, a session goes on, the
-  // gateway is asked.
+  // These operations change nothing that programs declare: they sign, mark a device as offline, continue a session, or
+  // call the payment gateway.
   const passing = new Set([
     ...["authSshPublicKey", "offlineDevice", "setSessionAuthenticated", "recordSession"],
     ...["evaluateBilling", "reportBilling", "createBillingPortal"],
@@ -216,7 +217,7 @@ test("every write of the contract names its object", () => {
   }
 });
 
-test("a user's own account: the password only as changed, outside of every namespace", async () => {
+test("records a user's account without namespace, and only that the password changed", async () => {
   const change = { name: "Ana R", password: "another-horse", current_password: PASSWORD };
   expect((await call("updateUser", { body: change })).status).toBe(200);
   const rows = await app.services.db.auditEntry.findMany({ where: { operation: "updateUser" } });
@@ -226,14 +227,14 @@ test("a user's own account: the password only as changed, outside of every names
   expect(JSON.stringify(rows)).not.toMatch(/horse|\$2b\$/);
 });
 
-test("a user's own account that was saved as it is leaves no entry", async () => {
+test("records nothing for an unchanged account", async () => {
   for (const body of [{}, { name: "ana" }]) {
     expect((await call("updateUser", { body })).status).toBe(200);
   }
   expect(await app.services.db.auditEntry.count({ where: { operation: "updateUser" } })).toBe(0);
 });
 
-test("entries older than they are kept for are removed", async () => {
+test("deletes entries after their retention", async () => {
   const trim = (auditRetention: number) =>
     trimAuditTrail({ ...app.services, settings: { ...app.services.settings, auditRetention } });
   const count = () => app.services.db.auditEntry.count();

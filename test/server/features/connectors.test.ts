@@ -15,15 +15,15 @@ const list = async (query = {}) => (await ana.call("connectorList", { query })).
 const get = async (uid: string) => (await ana.call("connectorGet", { params: { uid } })).body;
 const update = (uid: string, body: object, headers = {}) =>
   ana.call("connectorUpdate", { params: { uid }, body, headers });
-const made = async (body: object = ENGINE): Promise<{ uid: string; revision: string }> => {
+const created = async (body: object = ENGINE): Promise<{ uid: string; revision: string }> => {
   expect((await create(body)).status).toBe(200);
   app.pass(1);
   return (await list())[0];
 };
 const stored = (uid: string) => app.services.db.connector.findUniqueOrThrow({ where: { uid } });
 
-test("a connector is stored: enabled, not secure and not connected", async () => {
-  const { uid } = await made();
+test("stores a connector: enabled, not secure and not connected", async () => {
+  const { uid } = await created();
   expect(await get(uid)).toEqual({
     uid: expect.stringMatching(/^[0-9a-f-]{36}$/),
     tenant_id: ana.tenant,
@@ -35,13 +35,13 @@ test("a connector is stored: enabled, not secure and not connected", async () =>
   });
 });
 
-test("what its engine says is 500 while nobody is connected to it", async () => {
-  const { uid } = await made();
+test("answers 500 to the engine's details without a connection to the engine", async () => {
+  const { uid } = await created();
   const { status, body } = await ana.call("connectorInfo", { params: { uid } });
   expect([status, body]).toEqual([500, { message: "the connector is not connected to its engine" }]);
 });
 
-test("they are listed the latest first, in pages, and by whether they are enabled", async () => {
+test("lists the latest first, in pages, and by `enable`", async () => {
   for (const [n, enable] of [true, false, true].entries()) {
     await create({ ...ENGINE, port: n + 1, enable });
     app.pass(1);
@@ -54,8 +54,8 @@ test("they are listed the latest first, in pages, and by whether they are enable
   expect((await ana.call("connectorList", { query: { enable: "maybe" } })).status).toBe(400);
 });
 
-test("a change leaves what was not sent, and minds If-Match", async () => {
-  const { uid, revision } = await made();
+test("keeps omitted fields in a change, and checks If-Match", async () => {
+  const { uid, revision } = await created();
   const { status, headers } = await update(uid, { port: 1 }, { "if-match": `"${revision}"` });
   expect(status).toBe(200);
   const now = await get(uid);
@@ -66,16 +66,16 @@ test("a change leaves what was not sent, and minds If-Match", async () => {
   expect(await get(uid)).toEqual(now);
 });
 
-test("a deleted one is gone", async () => {
-  const { uid } = await made();
+test("deletes a connector", async () => {
+  const { uid } = await created();
   const remove = () => ana.call("connectorDelete", { params: { uid } });
   expect((await remove()).status).toBe(200);
   expect((await remove()).status).toBe(404);
   expect(await list()).toEqual([]);
 });
 
-test("its changes stand in the audit trail, the first one too", async () => {
-  const { uid } = await made();
+test("records changes and the creation in the audit trail", async () => {
+  const { uid } = await created();
   await update(uid, { enable: false });
   const params = { tenant: ana.tenant };
   const { body } = await ana.call("getAuditTrail", { params, query: { kind: "connector" } });
@@ -85,9 +85,9 @@ test("its changes stand in the audit trail, the first one too", async () => {
   ]);
 });
 
-test("its address is a host, its port a port, and TLS needs certificates", async () => {
+test("validates address and port, and requires certificates for TLS", async () => {
   for (const address of ["10.0.0.5", "::1", "localhost"]) {
-    const { uid } = await made({ ...ENGINE, address });
+    const { uid } = await created({ ...ENGINE, address });
     await ana.call("connectorDelete", { params: { uid } });
   }
   for (const [more, expected] of [
@@ -113,8 +113,8 @@ test("its address is a host, its port a port, and TLS needs certificates", async
 
 const openssl = spawnSync("openssl", ["version"]).status === 0;
 
-/** A certificate that is its own authority, and its key. */
-function makeTls() {
+/** Creates a self-signed certificate and its key. */
+function createTls() {
   const folder = testFolder();
   const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
@@ -125,16 +125,16 @@ function makeTls() {
 }
 
 describe.skipIf(!openssl)("TLS material", () => {
-  let tls: ReturnType<typeof makeTls>;
+  let tls: ReturnType<typeof createTls>;
   let secure: object;
   beforeEach(() => {
-    tls = makeTls();
+    tls = createTls();
     secure = { ...ENGINE, secure: true, tls };
   });
 
-  test("is sealed, and answered nowhere", async () => {
+  test("is stored encrypted, and never returned", async () => {
     expect(new X509Certificate(tls.cert).subject).toBe("CN=engine.example.org");
-    const { uid } = await made(secure);
+    const { uid } = await created(secure);
     const row = await stored(uid);
     expect(JSON.stringify(row)).not.toContain("BEGIN");
     expect(JSON.parse(app.services.sealer.open(row.sealedTls ?? "", `connector ${uid}`))).toEqual(tls);
@@ -144,8 +144,8 @@ describe.skipIf(!openssl)("TLS material", () => {
     expect(() => app.services.sealer.open(row.sealedTls ?? "", "connector another")).toThrow();
   });
 
-  test("stays when it is not sent, and goes when the connector is not secure any more", async () => {
-    const { uid, revision } = await made(secure);
+  test("stays when it is omitted, and is deleted when the connector is not secure any more", async () => {
+    const { uid, revision } = await created(secure);
     await update(uid, { port: 1 });
     expect((await stored(uid)).sealedTls).not.toBeNull();
     await update(uid, { secure: false });
@@ -156,7 +156,7 @@ describe.skipIf(!openssl)("TLS material", () => {
     expect((await get(uid)).revision).toBe(revision);
   });
 
-  test("whose key is another one's is refused, and not repeated", async () => {
+  test("is rejected if the key does not match, without a repetition of the key", async () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const key = privateKey.export({ type: "pkcs8", format: "pem" });
     const { status, text } = await create({ ...secure, tls: { ...tls, key } });
@@ -165,22 +165,22 @@ describe.skipIf(!openssl)("TLS material", () => {
     expect(text).not.toContain("PRIVATE");
   });
 
-  test("of a connector that is not secure is not kept", async () => {
-    const { uid } = await made({ ...secure, secure: false });
+  test("is discarded if the connector is not secure", async () => {
+    const { uid } = await created({ ...secure, secure: false });
     expect((await stored(uid)).sealedTls).toBeNull();
   });
 });
 
-describe("the most that a namespace may have", () => {
+describe("the limit of connectors", () => {
   const limited = async (maximumConnectors: number) => {
     await app.stop();
     app = await startApp({ edition: "cloud", maximumConnectors });
     ana = await app.user("ana", "lab");
   };
 
-  test("is the setting's; one that is deleted makes room", async () => {
+  test("is the setting's, and deleting a connector frees one", async () => {
     await limited(2);
-    const { uid } = await made();
+    const { uid } = await created();
     expect((await create(ENGINE)).status).toBe(200);
     const refused = await create(ENGINE);
     expect([refused.status, refused.body.message]).toEqual([
@@ -193,7 +193,7 @@ describe("the most that a namespace may have", () => {
     expect((await create(ENGINE)).status).toBe(200);
   });
 
-  test("holds for creations at the same time", async () => {
+  test("holds for concurrent creations", async () => {
     await limited(3);
     const answers = await Promise.all(Array.from({ length: 8 }, () => create(ENGINE)));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 403, 403, 403, 403, 403]);

@@ -23,14 +23,14 @@ const enrollContainer = async (mac: string, hostname: string): Promise<string> =
 const on = (uid: string, token = ana.token) => ({ token, params: { uid } });
 const uids = (body: { uid: string }[]) => body.map((item) => item.uid);
 
-test("device lists leave containers out, container lists have nothing else", async () => {
+test("lists containers only in container lists", async () => {
   const devices = await ana.call("getDevices");
   expect([uids(devices.body), devices.headers.get("x-total-count")]).toEqual([[device], "1"]);
   const containers = await ana.call("getContainers");
   expect([uids(containers.body), containers.headers.get("x-total-count")]).toEqual([[container], "1"]);
 });
 
-test("container lists filter, sort, page and select by status as device lists do", async () => {
+test("filters, sorts, pages and selects container lists by status like device lists", async () => {
   const second = await enrollContainer("00:00:00:00:00:03", "db");
   await ana.call("updateContainerStatus", { params: { uid: second, status: "accept" } });
   const list = async (query: Record<string, string | number>) =>
@@ -42,7 +42,7 @@ test("container lists filter, sort, page and select by status as device lists do
   expect(await list({ filter: encodeFilter([property("info.platform", "eq", "native")]) })).toEqual([]);
 });
 
-test("a container is read, changed, tagged and removed under its own path", async () => {
+test("reads, changes, tags and deletes a container under its own path", async () => {
   const { body } = await app.call("getContainer", on(container));
   expect(body).toMatchObject({ uid: container, name: "web", info: { platform: "connector" } });
   const changed = { name: "Shop", public_url: true };
@@ -63,7 +63,7 @@ test("a container is read, changed, tagged and removed under its own path", asyn
   expect((await app.call("getContainer", on(container))).status).toBe(404);
 });
 
-test("a device is no container, and a container of another namespace does not exist", async () => {
+test("answers 404 for a device, and for a container of another namespace", async () => {
   const { token } = await app.user("eve", "eves");
   for (const target of [on(device), on(container, token)]) {
     const withTag = { ...target, params: { ...target.params, tag: "edge", status: "accept" } };
@@ -82,7 +82,7 @@ test("a device is no container, and a container of another namespace does not ex
   expect((await app.call("getContainers", { token })).body).toEqual([]);
 });
 
-test("a container is a device: operations on one device take it", async () => {
+test("accepts a container in operations on one device", async () => {
   expect((await app.call("getDevice", on(container))).body.uid).toBe(container);
   expect((await app.call("acceptDevice", on(container))).status).toBe(200);
   expect((await app.call("getContainer", on(container))).body.status).toBe("accepted");

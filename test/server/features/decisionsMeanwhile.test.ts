@@ -13,23 +13,23 @@ beforeEach(async () => {
 
 const ROUNDS = 60;
 
-/** Changes something this way and that way, and collects what is decided meanwhile. */
+/** Changes an object back and forth, and returns the decisions made meanwhile. */
 async function decideWhile<T>(change: (round: number) => Promise<unknown>, decide: () => Promise<T>) {
   const decisions = new Set<T>();
   let changing = true;
-  const ask = async () => {
+  const collect = async () => {
     while (changing) decisions.add(await decide());
   };
-  const asking = [ask(), ask(), ask(), ask()];
+  const collecting = [collect(), collect(), collect(), collect()];
   for (let round = 0; round < ROUNDS; round += 1) await change(round);
   changing = false;
-  await Promise.all(asking);
+  await Promise.all(collecting);
   return [...decisions];
 }
 
 const tagDevice = (tags: string[]) => ana.call("updateDeviceTags", { params: { uid }, body: { tags } });
 
-test("a key admits nobody who neither its old nor its new filter admits", async () => {
+test("admits no login that matches neither the old nor the new filter of a key", async () => {
   await tagDevice(["core"]);
   const { uid: other } = await enroll(app, ana.tenant, "00:00:00:00:00:02");
   await ana.call("updateDeviceTags", { params: { uid: other }, body: { tags: ["edge"] } });
@@ -54,7 +54,7 @@ test("a key admits nobody who neither its old nor its new filter admits", async 
   expect(decisions).toEqual([false]);
 });
 
-test("a rule goes on to deny while the tag that it names is renamed", async () => {
+test("enforces a rule while its tag is renamed", async () => {
   await tagDevice(["edge"]);
   await ana.call("createFirewallRule", { body: { ...DENY_RULE, filter: { tags: ["edge"] } } });
   const names = ["edge", "core"];

@@ -9,7 +9,7 @@ const data = Buffer.from(`${ED25519}\n`).toString("base64");
 const filter = { hostname: ".*" };
 const KEY = { name: "key", username: "root", filter };
 const RULE = { action: "deny", active: true, priority: 1, source_ip: ".*", username: ".*", filter };
-const OF = { project: "fleet", stack: "prod" };
+const ORIGIN = { project: "fleet", stack: "prod" };
 
 const { app, ana } = withLab();
 let uid: string;
@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 const call = (id: Id, options: CallOptions = {}) => app.call(id, { token: ana.token, ...options });
 
-/** A write that must succeed; `by` is the resource that the request says it is of. */
+/** Sends a write that must succeed; `by` is the declaring resource in the header. */
 async function write(id: Id, by: string | undefined, options: CallOptions = {}) {
   const headers: Record<string, string> =
     by === undefined ? {} : { "gatehouse-declared-by": `fleet/prod/${by}` };
@@ -30,7 +30,7 @@ async function write(id: Id, by: string | undefined, options: CallOptions = {}) 
 }
 
 const now = () => app.services.now().toISOString();
-const by = (resource: string, at = now()) => ({ ...OF, resource, at });
+const by = (resource: string, at = now()) => ({ ...ORIGIN, resource, at });
 
 const namespace = async () => (await call("getNamespace", { params: { tenant: ana.tenant } })).body;
 const members = async () => (await namespace()).members as { id: string; declared_by?: object }[];
@@ -38,10 +38,10 @@ const keys = async () => (await call("getPublicKeys")).body;
 const apiKeys = async () => (await call("listApiKeys")).body;
 const device = async () => (await call("getDevice", { params: { uid } })).body;
 
-test("says who declared each kind of object last, in the answer of the write, alone and in lists", async () => {
+test("returns the last declaration of each kind of object in the write's answer, alone and in lists", async () => {
   const tenant = { tenant: ana.tenant };
-  const made = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
-  expect(made.declared_by).toEqual(by("laptop"));
+  const created = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
+  expect(created.declared_by).toEqual(by("laptop"));
   const rule = await write("createFirewallRule", "deny", { body: RULE });
   const secret = await write("createApiKey", "deploy", { body: { name: "deploy", expires_at: 30 } });
   expect([rule.declared_by, secret.declared_by]).toEqual([by("deny"), by("deploy")]);
@@ -71,7 +71,7 @@ test("says who declared each kind of object last, in the answer of the write, al
   expect((await call("getDevices")).body).toEqual([await device()]);
 });
 
-test("a write without the header leaves it, a later one replaces it; no field where nobody declared", async () => {
+test("keeps the declaration in a write without the header, replaces it in a later one, and omits it before", async () => {
   await write("createPublicKey", undefined, { body: { ...KEY, data } });
   const [{ fingerprint, ...plain }] = await keys();
   expect(plain).not.toHaveProperty("declared_by");
@@ -86,7 +86,7 @@ test("a write without the header leaves it, a later one replaces it; no field wh
   expect((await keys())[0].declared_by).toEqual(by("desk"));
 });
 
-test("moves with an API key that is renamed", async () => {
+test("stays with a renamed API key", async () => {
   await write("createApiKey", "deploy", { body: { name: "deploy", expires_at: 30 } });
   const declared = by("deploy");
   await write("updateApiKey", undefined, { params: { key: "deploy" }, body: { name: "release" } });
@@ -96,7 +96,7 @@ test("moves with an API key that is renamed", async () => {
 });
 
 describe("is removed with the object:", () => {
-  test("what is made anew by hand has none", async () => {
+  test("an object that is created again without the header has none", async () => {
     const { fingerprint } = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
     await write("deletePublicKey", "laptop", { params: { fingerprint } });
     expect(await write("createPublicKey", undefined, { body: { ...KEY, data } })).not.toHaveProperty(
@@ -124,14 +124,14 @@ describe("is removed with the object:", () => {
     expect(await device()).not.toHaveProperty("tags_declared_by");
   });
 
-  test("another tag that stays keeps it", async () => {
+  test("the field stays with another tag", async () => {
     await write("updateDeviceTags", "tags", { params: { uid }, body: { tags: ["edge", "core"] } });
     await write("deleteTag", undefined, { params: { tag: "edge" } });
     expect(await device()).toMatchObject({ tags: ["core"], tags_declared_by: by("tags") });
   });
 });
 
-test("a write that fails, or that only repeats a creation, declares nothing", async () => {
+test("ignores a write that fails, and a repeated creation", async () => {
   const create = (resource: string) => ({
     body: { ...KEY, data },
     headers: { "idempotency-key": "one", "gatehouse-declared-by": `fleet/prod/${resource}` },
@@ -151,23 +151,23 @@ test("a write that fails, or that only repeats a creation, declares nothing", as
   expect((await keys())[0].declared_by).toEqual(by("laptop"));
 });
 
-test("the audit trail says it of each request by itself, also of a deletion and of a renamed tag", async () => {
+test("records the declaration of each request in the audit trail, also for deletions and renamed tags", async () => {
   const { fingerprint } = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
-  await write("updatePublicKey", undefined, { params: { fingerprint }, body: { ...KEY, name: "by hand" } });
+  await write("updatePublicKey", undefined, { params: { fingerprint }, body: { ...KEY, name: "manual" } });
   await write("deletePublicKey", "laptop", { params: { fingerprint } });
   await write("createDeviceTag", undefined, { params: { uid }, body: { tag: "edge" } });
   await write("renameTag", "tag", { params: { tag: "edge" }, body: { tag: "core" } });
   const { body } = await call("getAuditTrail", { params: { tenant: ana.tenant }, query: { per_page: 5 } });
   expect(body.map((entry: Record<string, unknown>) => [entry.operation, entry.declared_by])).toEqual([
-    ["renameTag", { ...OF, resource: "tag" }],
+    ["renameTag", { ...ORIGIN, resource: "tag" }],
     ["createDeviceTag", undefined],
-    ["deletePublicKey", { ...OF, resource: "laptop" }],
+    ["deletePublicKey", { ...ORIGIN, resource: "laptop" }],
     ["updatePublicKey", undefined],
-    ["createPublicKey", { ...OF, resource: "laptop" }],
+    ["createPublicKey", { ...ORIGIN, resource: "laptop" }],
   ]);
 });
 
-test("is of one namespace: a write in another declares nothing here, nor is it shown there", async () => {
+test("belongs to one namespace: a write in another one changes nothing here, and is not visible there", async () => {
   const eve = await app.user("eve", "elsewhere");
   const { fingerprint } = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
   const foreign = { token: eve.token, headers: { "gatehouse-declared-by": "eve/prod/hers" } };
@@ -182,7 +182,7 @@ test("is of one namespace: a write in another declares nothing here, nor is it s
   expect((await keys())[0].declared_by).toEqual(by("laptop"));
   expect((await device()).declared_by).toEqual(by("edge"));
   expect(await namespace()).not.toHaveProperty("declared_by");
-  // The same key, declared by nobody there.
+  // The same key in another namespace has no declaration.
   const own = { token: eve.token, body: { ...KEY, data } };
   expect((await call("createPublicKey", own)).body).not.toHaveProperty("declared_by");
   expect((await call("getPublicKeys", { token: eve.token })).text).not.toContain("declared_by");
@@ -197,7 +197,7 @@ describe("the header", () => {
       ...options,
     });
 
-  test("holds any text, and 1 KiB", async () => {
+  test("accepts any text up to 1 KiB", async () => {
     const parts = ["naïve project", "a/b", "ключ: 🔑, 100%"];
     expect((await rename(parts.map(encodeURIComponent).join("/"))).status).toBe(200);
     const [project, stack, resource] = parts;
@@ -205,7 +205,7 @@ describe("the header", () => {
     expect((await rename(`a/b/${"c".repeat(1020)}`)).status).toBe(200);
   });
 
-  test("with anything else is refused, and nothing is done", async () => {
+  test("rejects other values, and changes nothing", async () => {
     const before = await device();
     const refused = {
       "too few parts": "fleet/prod",
@@ -227,12 +227,12 @@ describe("the header", () => {
     expect(await device()).toEqual(before);
   });
 
-  test("is ignored by operations that do not take it", async () => {
+  test("is ignored by operations without declarations", async () => {
     const reads: Id = "getDevice";
     expect((await rename("%", reads, { body: undefined })).status).toBe(200);
   });
 
-  test("is taken by the writes of what programs declare, and by nothing else", () => {
+  test("applies to writes of declared objects only", () => {
     const taking = Object.values<Operation>(operations).filter(takesDeclaredBy);
     expect(taking.filter(({ method }) => method === "GET")).toEqual([]);
     const kinds = new Set(taking.map(({ object }) => object));

@@ -27,8 +27,8 @@ const step: fc.Arbitrary<Step> = fc.record({
   act,
 });
 
-/** The requests of a step; what it asks for may be refused, as other steps run meanwhile. */
-async function take({ space, device, act }: Step, owners: readonly TestUser[]): Promise<void> {
+/** Sends the request of a step. The service may refuse it, since other steps run concurrently. */
+async function runStep({ space, device, act }: Step, owners: readonly TestUser[]): Promise<void> {
   const owner = owners[space] as TestUser;
   const uid = uids.get(`${space} ${device}`) ?? "0".repeat(64);
   switch (act) {
@@ -57,7 +57,7 @@ async function take({ space, device, act }: Step, owners: readonly TestUser[]): 
 
 const uids = new Map<string, string>();
 
-test("the counts of devices are exact, whatever happens to the devices at a time", async () => {
+test("counts devices exactly under concurrent changes", async () => {
   app = await startApp({ edition: "cloud" });
   const { services } = app;
   let run = 0;
@@ -71,7 +71,7 @@ test("the counts of devices are exact, whatever happens to the devices at a time
           SPACES.map((name) => app.user(`${name}-${run}`, `${name}-space-${run}`)),
         );
         for (const steps of rounds) {
-          await Promise.all([...steps.map((one) => take(one, owners)), foldDeviceCounts(services)]);
+          await Promise.all([...steps.map((one) => runStep(one, owners)), foldDeviceCounts(services)]);
           await expectExactCounts(services.db);
         }
       },
@@ -81,27 +81,27 @@ test("the counts of devices are exact, whatever happens to the devices at a time
   expect(await services.db.deviceCount.count()).toBeGreaterThan(0);
 });
 
-test("a namespace that is deleted with its devices leaves no counts", async () => {
+test("deletes the counts of a deleted namespace", async () => {
   app = await startApp();
   const { db } = app.services;
   const owners = [await app.user("ana", "lab"), await app.user("eve", "shop")];
   for (let device = 0; device < DEVICES; device += 1) {
-    for (const space of [0, 1]) await take({ space, device, act: "native" }, owners);
+    for (const space of [0, 1]) await runStep({ space, device, act: "native" }, owners);
   }
-  await take({ space: 0, device: 0, act: "end" }, owners);
-  const left = await db.deviceCount.findMany();
-  expect(new Set(left.map(({ tenantId }) => tenantId))).toEqual(new Set([owners[1]?.tenant]));
+  await runStep({ space: 0, device: 0, act: "end" }, owners);
+  const remaining = await db.deviceCount.findMany();
+  expect(new Set(remaining.map(({ tenantId }) => tenantId))).toEqual(new Set([owners[1]?.tenant]));
   await expectExactCounts(db);
 });
 
-test("reports without news change no count", async () => {
+test("changes no count for unchanged reports", async () => {
   app = await startApp();
   const { db } = app.services;
   const owners = [await app.user("ana", "lab")];
-  await take({ space: 0, device: 0, act: "native" }, owners);
+  await runStep({ space: 0, device: 0, act: "native" }, owners);
   const before = await db.deviceCount.findMany();
   app.pass(60);
-  await take({ space: 0, device: 0, act: "native" }, owners);
+  await runStep({ space: 0, device: 0, act: "native" }, owners);
   await app.services.heartbeats.flush();
   expect(await db.deviceCount.findMany()).toEqual(before);
 });

@@ -9,7 +9,7 @@ const setProof = (deviceProof: string) =>
     ...{ token: ana.token, params: { tenant: ana.tenant } },
     body: { settings: { device_proof: deviceProof } },
   });
-/** The status with which a device's token may mark the device as offline. */
+/** Returns the status of marking a device as offline with its token. */
 const statusOf = async ({ uid, token }: { readonly uid: string; readonly token: string }) =>
   (await app.call("offlineDevice", { token, params: { uid } })).status;
 let publicKey: string;
@@ -18,7 +18,7 @@ beforeEach(async () => {
   ({ publicKey } = await app.services.db.device.findUniqueOrThrow({ where: { uid } }));
 });
 
-/** A report with a proof, changed. */
+/** Sends a report with a changed proof. */
 async function report(proof: (valid: { challenge: string; signature: string }) => object) {
   const { challenge } = (await app.call("challengeDevice")).body;
   const info = { id: "debian", pretty_name: "", version: "v0.19.0", arch: "amd64", platform: "native" };
@@ -30,7 +30,7 @@ async function report(proof: (valid: { challenge: string; signature: string }) =
   return [status, answer.message];
 }
 
-test("a proof must be over a challenge of the service, of the last minute, with the device's key", async () => {
+test("requires a challenge of the service, of the last minute, signed with the device's key", async () => {
   expect(await report((proof) => proof)).toEqual([403, expect.stringContaining("proof.signature: ")]);
   const unknown = expect.stringContaining("proof.challenge: ");
   expect(await report((proof) => ({ ...proof, challenge: `9${proof.challenge}` }))).toEqual([403, unknown]);
@@ -42,7 +42,7 @@ test("a proof must be over a challenge of the service, of the last minute, with 
   expect(await late).toEqual([403, unknown]);
 });
 
-test("a namespace may require proofs: other devices enroll no more, and their tokens are void", async () => {
+test("refuses devices without proofs and voids their tokens if the namespace requires proofs", async () => {
   const proven = await enrollProven(app, ana.tenant, MAC);
   const unproven = await enroll(app, ana.tenant, "00:00:00:00:00:02");
   expect([await statusOf(proven), await statusOf(unproven)]).toEqual([200, 403]);
@@ -60,7 +60,7 @@ test("a namespace may require proofs: other devices enroll no more, and their to
   await enrollProven(app, ana.tenant, MAC);
 });
 
-test("a device's token ends after seven days, and each report brings a new one in time", async () => {
+test("expires a device's token after seven days, and issues a new one with each report", async () => {
   const first = await enrollProven(app, ana.tenant, MAC);
   await ana.call("acceptDevice", { params: { uid: first.uid } });
   app.pass(4 * 24 * 60 * 60);
@@ -68,12 +68,12 @@ test("a device's token ends after seven days, and each report brings a new one i
   expect(second.token).not.toBe(first.token);
   app.pass(4 * 24 * 60 * 60);
   expect([await statusOf(first), await statusOf(second)]).toEqual([401, 200]);
-  // Agents of 0.19 have logins signed with the token of their start, however long ago that was.
+  // Agents of 0.19 request signatures with the token of their start, at any age.
   const body = { fingerprint: "00:".repeat(15).concat("00"), data: "text" };
   expect((await app.call("authSshPublicKey", { token: first.token, body })).status).toBe(404);
 });
 
-test("a deleted device's token ends at once, also when the device enrolls again", async () => {
+test("voids a deleted device's token immediately, even if the device enrolls again", async () => {
   const first = await enrollProven(app, ana.tenant, MAC);
   await ana.call("deleteDevice", { params: { uid: first.uid } });
   expect(await statusOf(first)).toBe(401);
@@ -87,7 +87,7 @@ test("accepts the token of a device that enrolled at the first millisecond of a 
   expect(await statusOf(await enrollProven(app, ana.tenant, "00:00:00:00:00:02"))).toBe(200);
 });
 
-test("observers do not see the public keys of devices; operators do", async () => {
+test("hides the public keys of devices from observers, and shows them to operators", async () => {
   const { uid } = await enrollProven(app, ana.tenant, MAC);
   const seen = async (role: string) => {
     const { id: key } = (await ana.call("createApiKey", { body: { name: role, expires_at: -1, role } })).body;

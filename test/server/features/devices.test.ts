@@ -25,7 +25,7 @@ const setStatus = async (uid: string, status: string) =>
 const device = async (mac: string, hostname?: string, more: object = {}) =>
   (await enroll(app, ana.tenant, mac, { ...(hostname && { hostname }), ...more })).uid as string;
 
-test("the uid is derived as the rules' check value says", () => {
+test("derives the uid of the rules' check value", () => {
   expect(
     deviceUid({
       mac: "aa:bb:cc:dd:ee:ff",
@@ -36,7 +36,7 @@ test("the uid is derived as the rules' check value says", () => {
 });
 
 describe("an agent", () => {
-  test("enrolls as pending, and reports without changing what was decided", async () => {
+  test("enrolls as pending, and reports without changing decisions", async () => {
     const first = await enroll(app, ana.tenant, "AA:bb:cc:dd:ee:01");
     expect(first).toMatchObject({ name: "aa-bb-cc-dd-ee-01", namespace: "lab" });
     expect(first.token.split(".")).toHaveLength(3);
@@ -63,7 +63,7 @@ describe("an agent", () => {
     expect(Date.parse(after.last_seen) - Date.parse(before.last_seen)).toBeGreaterThanOrEqual(10_000);
   });
 
-  test("may leave out host name or identity, not both; a dot is not allowed", async () => {
+  test("may omit host name or identity, but not both, and sends no dot", async () => {
     expect((await get(await device("00:00:00:00:00:01", "Host_A"))).name).toBe("host_a");
     expect((await get(await device("", "only-host", { identity: null }))).identity).toEqual({ mac: "" });
     const bad = async (more: object) =>
@@ -84,7 +84,7 @@ describe("an agent", () => {
     expect([await status(4096), await status(4097)]).toEqual([200, 400]);
   });
 
-  test("shows the address that the request came from, whatever it says itself", async () => {
+  test("has the address of its request, independently of its headers", async () => {
     const body = reportOf(ana.tenant, "h");
     const { uid } = (await app.call("authDevice", { body, headers: { "x-real-ip": "203.0.113.7" } })).body;
     expect((await get(uid)).remote_addr).toBe("127.0.0.1");
@@ -107,7 +107,7 @@ describe("an agent", () => {
   });
 });
 
-describe("of the devices that wait to be accepted", () => {
+describe("pending devices", () => {
   const LIMIT = 5;
   let limited: TestApp;
   let eve: TestUser;
@@ -121,27 +121,27 @@ describe("of the devices that wait to be accepted", () => {
     limited.call("authDevice", { body: reportOf(tenant, hostname) });
   const names = (count: number) => Array.from({ length: count }, (_, n) => `host-${n}`);
 
-  test("no more than the limit are taken, however many come at once; known ones go on", async () => {
+  test("are limited, also for concurrent reports; known ones continue", async () => {
     const answers = await Promise.all(names(20).map((name) => report(name, eve.tenant)));
     const taken = answers.filter((answer) => answer.status === 200);
     const refused = answers.filter((answer) => answer.status === 403);
     expect([taken.length, refused.length]).toEqual([LIMIT, 15]);
     expect(refused[0]?.body.message).toMatch(/^the namespace has the maximum of 5 pending devices/);
     for (const { body } of taken) expect((await report(body.name, eve.tenant)).status).toBe(200);
-    // Another namespace has a limit of its own.
+    // Another namespace has its own limit.
     const other = await limited.user("bob", "home");
     expect((await report("host-0", other.tenant)).status).toBe(200);
   });
 
-  test("many may come at once", async () => {
+  test("may enroll concurrently", async () => {
     const fleet = await testApp({ maximumPendingDevices: 10_000 });
     const { tenant } = await fleet.user("ana", "fleet");
-    // More than the database has connections; each waits for its turn, but not for ever.
+    // More reports than the database has connections. Each waits for its turn, with a limit.
     const reports = names(200).map((hostname) => enroll(fleet, tenant, hostname, { hostname }));
     expect(new Set((await Promise.all(reports)).map(({ uid }) => uid)).size).toBe(200);
   });
 
-  test("one that is accepted, rejected or deleted makes room for another one", async () => {
+  test("free a slot when they are accepted, rejected or deleted", async () => {
     const uids: string[] = [];
     for (const name of names(LIMIT)) uids.push((await report(name, eve.tenant)).body.uid);
     const [accepted = "", rejected = "", deleted = ""] = uids;
@@ -158,7 +158,7 @@ describe("of the devices that wait to be accepted", () => {
 });
 
 describe("the status", () => {
-  test("moves as the rules allow", async () => {
+  test("changes as the rules allow", async () => {
     const uid = await device("00:00:00:00:00:01");
     expect(await setStatus(uid, "unused")).toBe(400);
     expect(await setStatus(uid, "nonsense")).toBe(400);
@@ -176,12 +176,12 @@ describe("the status", () => {
     expect(await accept("0".repeat(64))).toBe(404);
   });
 
-  test("accept: the same name is 409", async () => {
+  test("accept: rejects a used name with 409", async () => {
     const [one, two] = [await device("00:00:00:00:00:01", "gate"), await device("00:00:00:00:00:02", "gate")];
     expect([await accept(one), await accept(two)]).toEqual([200, 409]);
   });
 
-  test("accept: a machine with a new key takes its former self's name, without a limit", async () => {
+  test("accept: a machine with a new key adopts its former device's name, without a limit", async () => {
     await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { maxDevices: 1 } });
     const mac = "00:00:00:00:00:01";
     const former = await device(mac, "gate");
@@ -194,7 +194,7 @@ describe("the status", () => {
     expect((await app.call("getDevice", on(former))).status).toBe(404);
   });
 
-  test("accept: but not while another machine has its present name", async () => {
+  test("accept: rejects the new key of a machine if another machine has its present name", async () => {
     const mac = "00:00:00:00:00:01";
     const former = await device(mac, "north");
     await accept(former);
@@ -210,7 +210,7 @@ describe("the status", () => {
     expect((await get(one)).status).toBe("accepted");
   });
 
-  test("accept: max_devices holds, also for many at once", async () => {
+  test("accept: enforces max_devices, also for concurrent requests", async () => {
     await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { maxDevices: 2 } });
     const uids = await Promise.all([1, 2, 3, 4, 5].map((n) => device(`00:00:00:00:00:0${n}`)));
     const statuses = await Promise.all(uids.map(accept));
@@ -219,7 +219,7 @@ describe("the status", () => {
     expect(valuesOf(body, "acceptable")).toEqual(Array(5).fill(false));
   });
 
-  test("cloud: removed devices hold their slot for 30 days, and can come back to it", async () => {
+  test("cloud: removed devices keep their slot for 30 days, and can return to it", async () => {
     const cloud = await testApp({ edition: "cloud" });
     const user = await cloud.user("zoe", "zoes");
     const uids = await Promise.all(
@@ -259,7 +259,7 @@ describe("names", () => {
     const patch = async (uid: string, body: unknown) =>
       (await app.call("renameDevice", on(uid, body))).status;
     expect(await put(one, { name: "TWO" })).toBe(409);
-    // Here accepted devices' names only are taken.
+    // This operation only checks the names of accepted devices.
     expect(await patch(one, { name: "two" })).toBe(200);
     expect(await patch(one, { name: "one" })).toBe(200);
     await accept(two);
@@ -276,7 +276,7 @@ describe("names", () => {
   });
 });
 
-test("deletion", async () => {
+test("deletes a device", async () => {
   const uid = await device("00:00:00:00:00:01");
   expect((await app.call("deleteDevice", on(uid))).status).toBe(200);
   expect((await app.call("deleteDevice", on(uid))).status).toBe(404);
@@ -284,7 +284,7 @@ test("deletion", async () => {
 });
 
 describe("lists", () => {
-  test("page without gaps or repetitions, whatever the order", async () => {
+  test("page without gaps or repetitions in every order", async () => {
     for (let n = 1; n <= 7; n += 1) await device(`00:00:00:00:00:0${n}`, `host-${n % 3}`);
     const orders: Record<string, string>[] = [
       {},
@@ -304,7 +304,7 @@ describe("lists", () => {
     }
   });
 
-  test("say how many there are, on every page and past the last one", async () => {
+  test("report the total on every page and past the last one", async () => {
     for (let n = 1; n <= 4; n += 1) await device(`00:00:00:00:00:0${n}`);
     for (const [page, perPage, length] of [
       [1, 3, 3],
@@ -323,7 +323,7 @@ describe("lists", () => {
     expect([none.body, none.headers.get("x-total-count")]).toEqual([[], "0"]);
   });
 
-  test("sort by the last report unless told otherwise", async () => {
+  test("sort by the last report by default", async () => {
     for (const n of [2, 1, 3]) {
       await device(`00:00:00:00:00:0${n}`, `host-${n}`);
       app.pass(1);
@@ -336,7 +336,7 @@ describe("lists", () => {
     expect(await names({ per_page: -1, page: -1 })).toEqual(["host-3"]);
   });
 
-  test("leave out containers and, unless asked for, nothing else but removed ones", async () => {
+  test("omit containers, and removed devices by default", async () => {
     await device("00:00:00:00:00:01", "box", { info: { ...reportOf("", "").info, platform: "connector" } });
     const uid = await device("00:00:00:00:00:02");
     await setStatus(uid, "reject");

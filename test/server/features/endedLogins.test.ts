@@ -9,7 +9,7 @@ import { enableMfa, withLab } from "../http/lab.ts";
 import { PASSWORD } from "../http/testApp.ts";
 
 type Work = () => Promise<unknown>;
-/** What is done once, before and after a user is read next. */
+/** Runs once, before and after the next read of a user. */
 let whenUserIsRead: { readonly before?: Work; readonly after?: Work } = {};
 
 async function openWatched(location: DatabaseLocation) {
@@ -18,9 +18,9 @@ async function openWatched(location: DatabaseLocation) {
     const { before, after } = whenUserIsRead;
     whenUserIsRead = {};
     await before?.();
-    const found = await read();
+    const user = await read();
     await after?.();
-    return found;
+    return user;
   };
   const watched = client.$extends({
     query: {
@@ -37,32 +37,32 @@ const { app, ana } = withLab({}, openWatched);
 const command = { request: { id: "test" }, user: "ana" };
 const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
 
-describe("when logins end while a request's body is on its way", () => {
-  const endWhile = async (method: string, path: string, body: object) => {
+describe("when logins end before a request's body has arrived", () => {
+  const endDuring = async (method: string, path: string, body: object) => {
     const finish = await holdRequest(app, ana, method, path, body);
     await signOut(app.services, command);
     return finish();
   };
 
-  test("the account does not change", async () => {
-    expect(await endWhile("PATCH", "/api/users", { email: "eve@example.org" })).toBe(401);
+  test("rejects a change of the account", async () => {
+    expect(await endDuring("PATCH", "/api/users", { email: "eve@example.org" })).toBe(401);
     expect((await stored()).email).toBe(ana.email);
   });
 
-  test("no second factor is set", async () => {
+  test("sets no second factor", async () => {
     await ana.call("updateUser", { body: { recovery_email: "ana@recovery.org" } });
     const { secret, recovery_codes } = (await ana.call("generateMfa")).body;
     const code = new TOTP({ secret }).generate({ timestamp: app.services.now().getTime() });
     const mfa = { code, secret, recovery_codes };
-    expect(await endWhile("PUT", "/api/user/mfa/enable", mfa)).toBe(401);
+    expect(await endDuring("PUT", "/api/user/mfa/enable", mfa)).toBe(401);
     expect((await stored()).mfaSecret).toBeNull();
   });
 });
 
-describe("when logins end while a request is answered", () => {
+describe("when logins end during a request", () => {
   const end = () => signOut(app.services, command);
 
-  test.each(["getUserInfo", "getNamespaceToken"] as const)("%s renews no token", async (id) => {
+  test.each(["getUserInfo", "getNamespaceToken"] as const)("%s issues no valid token", async (id) => {
     for (const when of [{ before: end }, { after: end }]) {
       whenUserIsRead = when;
       const { body } = await app.call(id, { token: await app.tokenOf(ana), params: { tenant: ana.tenant } });
@@ -71,7 +71,7 @@ describe("when logins end while a request is answered", () => {
     }
   });
 
-  test("the account does not change", async () => {
+  test("rejects a change of the account", async () => {
     whenUserIsRead = { after: end };
     const { status } = await ana.call("updateUser", { body: { email: "eve@example.org" } });
     expect(status).toBe(401);
@@ -99,11 +99,11 @@ describe("a new password", () => {
     expect(waiting).not.toBeNull();
     await change();
     expect((await finish(waiting)).status).toBe(401);
-    const anew = (await login("another-horse")).headers.get("x-mfa-token");
-    expect((await finish(anew)).status).toBe(200);
+    const newLogin = (await login("another-horse")).headers.get("x-mfa-token");
+    expect((await finish(newLogin)).status).toBe(200);
   });
 
-  test("ends logins whose old password is being looked at", async () => {
+  test("ends logins whose old password is being checked", async () => {
     whenUserIsRead = { after: () => resetPassword(app.services, command, "another-horse") };
     const { status, headers } = await login(PASSWORD);
     expect([status, headers.get("x-mfa-token")]).toEqual([401, null]);

@@ -33,14 +33,14 @@ const report = (hostname: string, { tenant = eve.tenant, version = "", ip = "203
     headers: { "x-real-ip": ip },
   });
 
-/** How many transactions the work begins. */
+/** Counts the transactions that the work begins. */
 async function transactionsOf(work: () => Promise<unknown>): Promise<number> {
   const before = transactions;
   await work();
   return transactions - before;
 }
 
-test("a namespace that is full refuses further devices for seconds without a transaction", async () => {
+test("refuses devices of a full namespace for some seconds without a transaction", async () => {
   await start({ maximumPendingDevices: 3 });
   const uids: string[] = [];
   for (const name of ["one", "two", "three"]) uids.push((await report(name)).body.uid);
@@ -51,27 +51,27 @@ test("a namespace that is full refuses further devices for seconds without a tra
   expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
   const flood = () => Promise.all(Array.from({ length: 30 }, (_, n) => refuse(`new-${n}`)));
   expect(await transactionsOf(flood)).toBe(0);
-  // Known devices are not asked, nor other namespaces.
+  // The refusal does not affect known devices and other namespaces.
   expect((await report("one", { version: "v2" })).status).toBe(200);
   const bob = await app.user("bob", "home");
   expect((await report("one", { tenant: bob.tenant })).status).toBe(200);
-  // It is no longer than seconds.
+  // The refusal lasts some seconds.
   app.pass(6);
   expect(await transactionsOf(() => refuse("new-0"))).toBe(1);
   const [one = "", two = "", three = ""] = uids;
-  const room = [
+  const decisions = [
     () => eve.call("acceptDevice", { params: { uid: one } }),
     () => eve.call("updateDeviceStatus", { params: { uid: two, status: "reject" } }),
     () => eve.call("deleteDevice", { params: { uid: three } }),
   ];
-  for (const [index, make] of room.entries()) {
+  for (const [index, decide] of decisions.entries()) {
     await refuse("new-0");
-    expect((await make()).status).toBe(200);
+    expect((await decide()).status).toBe(200);
     expect((await report(`fits-${index}`)).status).toBe(200);
   }
 });
 
-test("devices that are new have a limit of their own for each address, apart from reports", async () => {
+test("limits new devices for each address, independently of reports", async () => {
   await start({ enrollmentsPerAddress: 3 });
   for (const name of ["one", "two", "three"]) expect((await report(name)).status).toBe(200);
   const refused = await report("four");
@@ -86,19 +86,21 @@ test("devices that are new have a limit of their own for each address, apart fro
   expect((await report("five")).status).toBe(200);
 });
 
-test("no more than 500 wait for their turn in a namespace: others are told to come again", async () => {
+test("queues at most 500 devices of a namespace, and answers 503 to others", async () => {
   await start({});
   expect((await report("known")).status).toBe(200);
   let release = () => {};
-  const held = new Promise<void>((resolve) => {
+  const blocked = new Promise<void>((resolve) => {
     release = resolve;
   });
-  const line = Array.from({ length: 501 }, () => app.services.enrollments.inTurn(eve.tenant, () => held));
+  const queued = Array.from({ length: 501 }, () =>
+    app.services.enrollments.inTurn(eve.tenant, () => blocked),
+  );
   const refused = await report("one");
   expect(refused.status).toBe(503);
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
   expect((await report("known", { version: "v2" })).status).toBe(200);
   release();
-  await Promise.all(line);
+  await Promise.all(queued);
   expect((await report("one")).status).toBe(200);
 });

@@ -41,14 +41,14 @@ const begin = async (at: string = internal.url) => {
 
 const TOKEN = { "X-Internal-Token": INTERNAL_TOKEN };
 
-/** A WebSocket for the session's events, as a Go program opens it: without extensions. */
+/** Opens a WebSocket for the session's events like a Go program: without extensions. */
 function stream(
   at: string = internal.url,
   headers: Record<string, string> = TOKEN,
   path = `/internal/sessions/${uid}/events`,
 ): WebSocket {
   const socket = new WebSocket(at.replace("http:", "ws:") + path, { headers, perMessageDeflate: false });
-  // Who is refused or cut off may be told so by an error; the tests look at the close.
+  // A refused or closed WebSocket can emit an error. The tests check the close.
   socket.on("error", () => {});
   sockets.push(socket);
   return socket;
@@ -60,7 +60,7 @@ async function opened(...given: Parameters<typeof stream>): Promise<WebSocket> {
   return socket;
 }
 
-/** The status with which a WebSocket is refused. */
+/** Returns the status with which a WebSocket is refused. */
 async function refusal(...given: Parameters<typeof stream>): Promise<number> {
   const [, response] = await once(stream(...given), "unexpected-response");
   return response.statusCode;
@@ -77,14 +77,14 @@ const items = async () => (await ana.call("getSession", { params: { uid } })).bo
 const types = async () => valuesOf(await items(), "type");
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
-test("a recorded login of the SSH service of 0.19, which sends no token, through a proxy that adds it", async () => {
+test("accepts a recorded login of the SSH service of 0.19, which sends no token, through a proxy that adds it", async () => {
   const proxy = await startAddingProxy(internal.url, TOKEN);
   const call = (method: string, path: string, body?: object) =>
     fetch(`${proxy.url}/internal/sessions/${uid}${path}`, {
       method,
       ...(body && { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
     });
-  // Events first, then the session.
+  // Events come first, then the session.
   const socket = await opened(proxy.url, {});
   await begin(proxy.url);
   const authenticated = { recorded: null, authenticated: true, type: null };
@@ -102,7 +102,7 @@ test("a recorded login of the SSH service of 0.19, which sends no token, through
   socket.send(event("pty-output", { output: "a file\n" }, 1));
   socket.send(event("exit-status", "", 1));
   expect((await call("POST", "/finish")).status).toBe(200);
-  // What is under way when the connection ends is stored all the same; no close frame comes from that service.
+  // The service stores messages in transit when the connection ends. That SSH service sends no close frame.
   socket.terminate();
   await expect.poll(types).toEqual(["pty-req", "shell", "window-change", "exec", "exit-status"]);
   for (const seat of [0, 1, 2, 0]) {
@@ -142,7 +142,7 @@ test("a recorded login of the SSH service of 0.19, which sends no token, through
   expect((await cast(1))[0]).toEqual({ version: 2, width: 80, height: 24, timestamp });
 });
 
-test("a recording that has ended may be ended again; of an unknown session there is none", async () => {
+test("accepts the end of a recording twice, and answers 404 for an unknown session", async () => {
   const end = (body?: string) =>
     internal.send("POST", `/internal/sessions/${uid}/records/0`, {
       headers: { ...TOKEN, ...(body !== undefined && { "content-type": "application/json" }) },
@@ -153,13 +153,13 @@ test("a recording that has ended may be ended again; of an unknown session there
   expect([(await end()).status, (await end()).status]).toEqual([200, 200]);
   const { body } = await ana.call("getSession", { params: { uid } });
   expect(body.recorded).toBe(false);
-  // Half a piece of output is no end.
+  // Incomplete output does not end a recording.
   const half = await end(JSON.stringify({ uid, seat: 0 }));
   expect([half.status, half.body.message]).toEqual([422, expect.stringMatching(/^message: must be given/)]);
 });
 
 describe("a WebSocket of events", () => {
-  test("is refused by HTTP: without the token, of what is no id, and where it is no WebSocket", async () => {
+  test("is refused by HTTP: without the token, for an invalid id, and for other requests", async () => {
     expect(await refusal(internal.url, {})).toBe(403);
     expect(await refusal(internal.url, { "X-Internal-Token": `${INTERNAL_TOKEN}1` })).toBe(403);
     expect(await refusal(internal.url, { authorization: `Bearer ${ana.token}` })).toBe(403);
@@ -175,7 +175,7 @@ describe("a WebSocket of events", () => {
     ]);
   });
 
-  test("asked for while another request of the connection is answered ends the connection alone", async () => {
+  test("ends the connection when it is requested during another request of the connection", async () => {
     const head = `Host: test\r\nX-Internal-Token: ${INTERNAL_TOKEN}\r\n`;
     const key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
     const socket = connect(Number(new URL(internal.url).port), "127.0.0.1").resume();
@@ -188,7 +188,7 @@ describe("a WebSocket of events", () => {
     await begin();
   });
 
-  test("leaves alone what clients ask for beside WebSockets", async () => {
+  test("ignores other upgrades", async () => {
     await begin();
     const { port } = new URL(internal.url);
     const body = JSON.stringify({ authenticated: true });
@@ -215,42 +215,45 @@ describe("a WebSocket of events", () => {
   });
 
   test.each([
-    ["no JSON", "secret-word", 1007, "messages must be JSON"],
-    ["no object", "[]", 1007, "message: must match the schema of an event"],
+    ["other than JSON", "secret-word", 1007, "messages must be JSON"],
+    ["other than an object", "[]", 1007, "message: must match the schema of an event"],
     ["a field too few", '{"type":"shell"}', 1007, "timestamp: must match the schema of an event"],
     [
-      "data that is nested",
+      "nested data",
       event("env", { secret: { word: 1 } }),
       1007,
       "data: must match the schema of an event",
     ],
-    ["output that is none", event("pty-output", "secret-word"), 1007, expect.stringContaining("output")],
-    ["no text", Buffer.from(event("shell", null)), 1003, "messages must be text"],
-    ["longer than may be", event("env", "A".repeat(220_000)), 1009, ""],
-    ["a type that no database takes", event("a\0", null), 1007, expect.stringContaining("type: ")],
-    ["of a session that is not there", event("shell", null), 1008, "no such session"],
-  ])("is closed by a message that is %s, which no log has", async (what, message, code, reason) => {
-    if (code !== 1008) await begin();
-    const lines: string[] = [];
-    const log = new Writable({
-      write: (chunk, _, done) => {
-        lines.push(String(chunk));
-        done();
-      },
-    });
-    const logged = await startInternalApp(app, { logger: { level: "info", stream: log } });
-    const socket = await opened(logged.url);
-    socket.send(message);
-    socket.send(event("shell", null));
-    expect(await closing(socket), what).toEqual([code, reason]);
-    await expect.poll(() => lines.join("")).toContain("WebSocket closed");
-    expect(lines.join("")).toMatch(/WebSocket message rejected|WebSocket protocol error/);
-    expect(lines.join("")).not.toMatch(/secret|AAAA/);
-    if (code !== 1008) expect(await types()).toEqual([]);
-    await logged.stop();
-  });
+    ["invalid output", event("pty-output", "secret-word"), 1007, expect.stringContaining("output")],
+    ["other than text", Buffer.from(event("shell", null)), 1003, "messages must be text"],
+    ["too long", event("env", "A".repeat(220_000)), 1009, ""],
+    ["a type that databases reject", event("a\0", null), 1007, expect.stringContaining("type: ")],
+    ["of a missing session", event("shell", null), 1008, "no such session"],
+  ])(
+    "closes after a message that is invalid (%s), and logs no content",
+    async (what, message, code, reason) => {
+      if (code !== 1008) await begin();
+      const lines: string[] = [];
+      const log = new Writable({
+        write: (chunk, _, done) => {
+          lines.push(String(chunk));
+          done();
+        },
+      });
+      const logged = await startInternalApp(app, { logger: { level: "info", stream: log } });
+      const socket = await opened(logged.url);
+      socket.send(message);
+      socket.send(event("shell", null));
+      expect(await closing(socket), what).toEqual([code, reason]);
+      await expect.poll(() => lines.join("")).toContain("WebSocket closed");
+      expect(lines.join("")).toMatch(/WebSocket message rejected|WebSocket protocol error/);
+      expect(lines.join("")).not.toMatch(/secret|AAAA/);
+      if (code !== 1008) expect(await types()).toEqual([]);
+      await logged.stop();
+    },
+  );
 
-  test("goes on when a session has as many events as it may, and records what it prints", async () => {
+  test("continues when a session has its maximum of events, and records output", async () => {
     await begin();
     await app.services.db.session.update({ where: { uid }, data: { boundedEvents: 999 } });
     const socket = await opened();
@@ -261,7 +264,7 @@ describe("a WebSocket of events", () => {
     expect(socket.readyState).toBe(WebSocket.OPEN);
   });
 
-  test("records nothing where recording is off, and tells events all the same", async () => {
+  test("stores events but no output if recording is off", async () => {
     await begin();
     const off = { session_record: false };
     await ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: off });
@@ -272,13 +275,13 @@ describe("a WebSocket of events", () => {
     expect(await app.services.db.sessionRecord.count()).toBe(0);
   });
 
-  test("is read no faster than its events are stored, one at a time", async () => {
+  test("is read no faster than its events are stored, in order", async () => {
     await begin();
     let open: () => void = () => {};
     const gate = new Promise<void>((resolve) => {
       open = resolve;
     });
-    let inHand = 0;
+    let pending = 0;
     let most = 0;
     let begun = 0;
     const db = new Proxy(app.services.db, {
@@ -286,13 +289,13 @@ describe("a WebSocket of events", () => {
         if (name !== "$transaction") return Reflect.get(target, name);
         return async (...given: unknown[]) => {
           begun += 1;
-          inHand += 1;
-          most = Math.max(most, inHand);
+          pending += 1;
+          most = Math.max(most, pending);
           await gate;
           try {
             return await Reflect.apply(target.$transaction, target, given);
           } finally {
-            inHand -= 1;
+            pending -= 1;
           }
         };
       },
@@ -302,7 +305,7 @@ describe("a WebSocket of events", () => {
     const many = 200;
     for (let n = 0; n < many; n += 1) socket.send(event("env", "A".repeat(150_000)));
     await expect.poll(() => begun).toBe(1);
-    // Others are served meanwhile; of what is sent, most never leaves the sender: buffers of the network are smaller.
+    // Other clients are served meanwhile. Most messages never leave the sender, since network buffers are smaller.
     for (let n = 0; n < 20; n += 1) expect((await slow.send("GET", "/internal/nowhere")).status).toBe(404);
     expect(socket.bufferedAmount).toBeGreaterThan(5_000_000);
     expect(begun).toBe(1);
@@ -312,17 +315,17 @@ describe("a WebSocket of events", () => {
     await slow.stop();
   });
 
-  test("ends with the service, which does not wait for the other end", async () => {
+  test("ends with the service, which does not wait for the client", async () => {
     const other = await startInternalApp(app);
     const socket = await opened(other.url);
-    // As the SSH service, which never reads.
+    // The SSH service never reads either.
     socket.pause();
     await other.stop();
     socket.resume();
     expect((await closing(socket))[0]).toBe(1001);
   });
 
-  test("ends when its session is over and nothing came for a while, and not before", async () => {
+  test("ends after its session if no message came for a while, and not before", async () => {
     const quick = await startInternalApp(app, { webSockets: { silence: 30 } });
     const early = await opened(quick.url);
     early.send(event("shell", null));
@@ -336,15 +339,15 @@ describe("a WebSocket of events", () => {
     await quick.stop();
   });
 
-  test("is refused where there are too many; one on which nothing came makes room", async () => {
+  test("is refused above the limit; an unused one is closed for a new one", async () => {
     await begin();
     const small = await startInternalApp(app, { webSockets: { most: 2 } });
     const [used, silent] = [await opened(small.url), await opened(small.url)];
     used.send(event("shell", null));
     await expect.poll(types).toEqual(["shell"]);
-    const gone = closing(silent);
+    const closed = closing(silent);
     const third = await opened(small.url);
-    expect((await gone)[0]).toBe(1013);
+    expect((await closed)[0]).toBe(1013);
     third.send(event("env", null));
     await expect.poll(types).toEqual(["shell", "env"]);
     expect(await refusal(small.url)).toBe(503);

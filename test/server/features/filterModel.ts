@@ -1,12 +1,12 @@
-// The rules of section 6 in memory, over the answers of the service.
+// An implementation of the rules of section 6 in memory, over the service's answers.
 
-/** An item of a list, as the wire has it. */
+/** An item of a list in the service's JSON. */
 export type Wire = Record<string, unknown>;
 
 /** An item of a filter. */
 export type Item = { type: string; params: { name: string; operator?: string; value?: unknown } };
 
-/** The field of that name, which may be dotted; of a list of objects, the fields of all. */
+/** Returns the field of a dotted name; of a list of objects, the fields of all. */
 export const fieldOf = (item: Wire, name: string): unknown =>
   name
     .split(".")
@@ -16,7 +16,7 @@ export const fieldOf = (item: Wire, name: string): unknown =>
       item,
     );
 
-/** Fields whose text on the wire is a time. */
+/** Fields that are times in the service's text form. */
 const TIMES = ["last_seen", "created_at", "status_updated_at", "status_update_at"];
 
 const TRUE = [true, "true", "t", "1"];
@@ -32,7 +32,7 @@ function holds(item: Wire, { name, operator: comparison, value }: Item["params"]
     case "contains":
       if (Array.isArray(value))
         return field !== undefined && value.length > 0 && value.every((entry) => values.includes(entry));
-      // A time is no text, although the wire writes it as one.
+      // A time is not a text in filters, although JSON has it as text.
       if (TIMES.includes(name)) return false;
       return values.some(
         (entry) => typeof entry === "string" && entry.toLowerCase().includes(String(value).toLowerCase()),
@@ -50,7 +50,7 @@ function holds(item: Wire, { name, operator: comparison, value }: Item["params"]
   }
 }
 
-/** Whether a filter chooses the item. */
+/** Returns true if a filter selects the item. */
 export function matches(item: Wire, items: readonly Item[], trailing: "and" | "or"): boolean {
   let open: Item["params"][] = [];
   const results: boolean[] = [];

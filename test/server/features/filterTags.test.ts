@@ -22,9 +22,9 @@ interface Kind {
     readonly remove: "removePublicKeyTag" | "removeFirewallRuleTag";
   };
   readonly body: object;
-  readonly idOf: (made: Record<string, string>) => string | undefined;
+  readonly idOf: (created: Record<string, string>) => string | undefined;
   readonly missing: string;
-  /** How replacing the tags of a filter by host name is refused (rules section 16.5). */
+  /** The status of replacing tags of a filter by host name (rules section 16.5). */
   readonly replacedByHostname: number;
 }
 
@@ -40,7 +40,7 @@ const kinds: Kind[] = [
       remove: "removePublicKeyTag",
     },
     body: PUBLIC_KEY,
-    idOf: (made) => made.fingerprint,
+    idOf: (created) => created.fingerprint,
     missing: Array(16).fill("00").join(":"),
     replacedByHostname: 404,
   },
@@ -55,24 +55,24 @@ const kinds: Kind[] = [
       remove: "removeFirewallRuleTag",
     },
     body: DENY_RULE,
-    idOf: (made) => made.id,
+    idOf: (created) => created.id,
     missing: "4711",
     replacedByHostname: 400,
   },
 ];
 
 describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missing, replacedByHostname }) => {
-  const make = async (filter: object, token = ana.token) => {
-    const made = await app.call(operations.create, { token, body: { ...body, filter } });
-    expect(made.status).toBe(200);
-    return idOf(made.body) ?? "";
+  const create = async (filter: object, token = ana.token) => {
+    const created = await app.call(operations.create, { token, body: { ...body, filter } });
+    expect(created.status).toBe(200);
+    return idOf(created.body) ?? "";
   };
   const on = (id: string, token = ana.token) => ({ token, params: { [param]: id } });
   const add = (id: string, tag: unknown, token?: string) =>
     app.call(operations.add, { ...on(id, token), body: { tag } });
   const replace = (id: string, tags: unknown, token?: string) =>
     app.call(operations.replace, { ...on(id, token), body: { tags } });
-  // A key's tag is in the path, a rule's in the body (rules D17, D18); the other one is not looked at.
+  // A key's tag is in the path, a rule's in the body (rules D17, D18). The service ignores the other one.
   const remove = (id: string, tag: string, token = ana.token) =>
     app.call(operations.remove, {
       token,
@@ -81,8 +81,8 @@ describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missi
     });
   const filter = async () => (await ana.call(operations.list)).body[0].filter;
 
-  test("tags are added, replaced and removed, in order, three at most", async () => {
-    const id = await make({ tags: ["beta"] });
+  test("adds, replaces and deletes tags in order, three at most", async () => {
+    const id = await create({ tags: ["beta"] });
     expect((await add(id, "alpha")).status).toBe(200);
     expect((await add(id, "alpha")).status).toBe(409);
     expect(await filter()).toEqual({ tags: ["beta", "alpha"] });
@@ -96,27 +96,27 @@ describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missi
     expect(await filter()).toEqual({ tags: ["delta", "beta"] });
   });
 
-  test("the last tag stays: without it the filter would match everything", async () => {
-    const id = await make({ tags: ["beta"] });
+  test("keeps the last tag, since a filter without tags would match everything", async () => {
+    const id = await create({ tags: ["beta"] });
     const { status, body: refusal } = await remove(id, "beta");
     expect([status, refusal.message]).toEqual([400, `tag: is the last tag in the filter of the ${name}`]);
     expect((await replace(id, [])).status).toBe(400);
     expect(await filter()).toEqual({ tags: ["beta"] });
   });
 
-  test("two tags that are removed at once leave one", async () => {
-    const id = await make({ tags: ["alpha", "beta"] });
+  test("keeps one of two tags that are deleted concurrently", async () => {
+    const id = await create({ tags: ["alpha", "beta"] });
     const answers = await Promise.all([remove(id, "alpha"), remove(id, "beta")]);
     expect(answers.map((answer) => answer.status).sort()).toEqual([200, 400]);
     expect((await filter()).tags).toHaveLength(1);
   });
 
-  test("tags that nothing in the namespace carries are 404, also when another namespace has them", async () => {
+  test("answers 404 to tags without an object in the namespace, even if another namespace has them", async () => {
     const eve = await app.user("eve", "eves");
     const other = await enroll(app, eve.tenant, "00:00:00:00:00:02");
     const theirs = { token: eve.token, params: { uid: other.uid }, body: { tags: ["theirs"] } };
     await app.call("updateDeviceTags", theirs);
-    const id = await make({ tags: ["beta"] });
+    const id = await create({ tags: ["beta"] });
     expect((await add(id, "theirs")).status).toBe(404);
     const { status, body: refusal } = await replace(id, ["beta", "theirs"]);
     expect([status, refusal.message]).toEqual([404, "tags: the namespace does not use theirs"]);
@@ -127,8 +127,8 @@ describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missi
     expect((await remove(id, "beta", eve.token)).body.message).toBe(`no such ${name}`);
   });
 
-  test("a filter by hostname has no tags to change", async () => {
-    const id = await make({ hostname: ".*" });
+  test("rejects changes of tags for a filter by hostname", async () => {
+    const id = await create({ hostname: ".*" });
     expect((await add(id, "alpha")).status).toBe(400);
     expect((await remove(id, "alpha")).status).toBe(400);
     const { status, body: refusal } = await replace(id, ["alpha"]);
@@ -139,13 +139,13 @@ describe.each(kinds)("of a $name", ({ name, param, operations, body, idOf, missi
     expect(await filter()).toEqual({ hostname: ".*" });
   });
 
-  test.each([["ab"], ["a-b"], [undefined]])("the tag %j is not allowed", async (tag) => {
-    const id = await make({ tags: ["beta"] });
+  test.each([["ab"], ["a-b"], [undefined]])("rejects the tag %j", async (tag) => {
+    const id = await create({ tags: ["beta"] });
     expect((await add(id, tag)).status).toBe(400);
     expect((await replace(id, tag === undefined ? tag : [tag])).status).toBe(400);
   });
 
-  test("one that is not there is 404", async () => {
+  test("answers 404 to a missing object", async () => {
     expect((await add(missing, "alpha")).status).toBe(404);
     expect((await replace(missing, ["alpha"])).status).toBe(404);
     expect((await remove(missing, "alpha")).status).toBe(404);

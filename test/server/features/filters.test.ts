@@ -67,7 +67,7 @@ const all = new Map<Id, Wire[]>();
 const list = (id: Id, query: Record<string, string | number>) => ana.call(id, { query });
 const app = withSharedApp();
 beforeAll(async () => {
-  // Who is online depends on the time, which the answers of one run must share.
+  // Whether a device is online depends on the time. All answers of a run must share it.
   app.stopClock();
   ana = await app.user("ana", "lab");
   await fill(ana);
@@ -140,11 +140,11 @@ const comparisonOf = (tags: fc.Arbitrary<string[]>, arrays: fc.Arbitrary<unknown
       name: fc.constant("gt"),
       value: fc.constantFrom(-100, -24, -23.5, -1, 0, 0.5, 2.5, 9, 47.9, 48, 1e300, "0", "3", "-24", "-2"),
     }),
-    // Not known, and therefore ignored.
+    // Unknown comparisons are ignored.
     fc.record({ name: fc.constantFrom("lt", "like", ""), value: scalar }),
   );
 const ofDevices = comparisonOf(fc.subarray(TAGS), fc.array(scalar, { maxLength: 2 }));
-// A key for a host name has no tags, and none of another one is without: an empty array says nothing of either.
+// A key with a host name has no tags, and other keys have at least one. An empty array distinguishes nothing.
 const ofOthers = comparisonOf(fc.subarray(TAGS, { minLength: 1 }), fc.constant<string[]>([]));
 
 describe.each(Object.entries(LISTS) as [Id, (typeof LISTS)[Id]][])(
@@ -158,7 +158,7 @@ describe.each(Object.entries(LISTS) as [Id, (typeof LISTS)[Id]][])(
       maxLength: 6,
     });
 
-    test("chooses what the rules say, in its order, page by page", async () => {
+    test("selects items as the rules say, in order, page by page", async () => {
       const paging = { page: fc.integer({ min: 1, max: 3 }), perPage: fc.integer({ min: 1, max: 12 }) };
       await fc.assert(
         fc.asyncProperty(items, paging.page, paging.perPage, async (filter, page, perPage) => {
@@ -179,7 +179,7 @@ describe.each(["getDevices", "getContainers"] as const)("%s", (id) => {
   const SORTABLE = ["name", "online", "created_at", "last_seen", "status", "position.latitude", "public_url"];
   const IGNORED = ["tags", "public_key", "unknown", "constructor", "name; --"];
 
-  test("is sorted by any field, either way, and its pages are the list", async () => {
+  test("sorts by any field in both directions, and its pages form the list", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...SORTABLE, ...IGNORED),
@@ -208,7 +208,7 @@ describe.each(["getDevices", "getContainers"] as const)("%s", (id) => {
   });
 });
 
-test("the page's numbers are moved into their bounds, and a page past the end is empty", async () => {
+test("limits page numbers to their bounds, and returns an empty page past the end", async () => {
   for (const id of Object.keys(LISTS) as Id[]) {
     const total = all.get(id)?.length ?? 0;
     const sizes = async (query: Record<string, string | number>) => {
@@ -232,14 +232,14 @@ test.each([
   ["GATE", ["Gate-1", "gate"]],
   ["\\", ["b\\s"]],
   ["'", ["o'hara"]],
-])("contains %j means just that, whatever the case", async (value, names) => {
+])("contains %j matches exactly this text in any case", async (value, names) => {
   const filter = encodeFilter([property("name", "contains", value)]);
   const { body } = await list("getDevices", { filter, per_page: 100 });
-  const found = new Set(body.map((item: Wire) => item.name));
-  expect([...found].sort()).toEqual(names);
+  const foundNames = new Set(body.map((item: Wire) => item.name));
+  expect([...foundNames].sort()).toEqual(names);
 });
 
-test("times are equal to their text on the wire", async () => {
+test("compares times with their text form", async () => {
   const devices = all.get("getDevices") ?? [];
   const time = devices[0]?.last_seen;
   const filter = encodeFilter([property("last_seen", "eq", time)]);
@@ -247,17 +247,17 @@ test("times are equal to their text on the wire", async () => {
   expect(body).toEqual(devices.filter((item) => item.last_seen === time));
 });
 
-// What JSON can write and JavaScript cannot hold.
+// Numbers that JSON can have and JavaScript cannot represent.
 const infinite = (comparison: string, json: string) =>
   Buffer.from(JSON.stringify([property("max_devices", comparison, "#")]).replace('"#"', json)).toString(
     "base64",
   );
 
 test.each([
-  ["no base64", "***"],
+  ["other than base64", "***"],
   ["unpadded", "W10"],
-  ["no JSON", Buffer.from("[").toString("base64")],
-  ["no array", Buffer.from("{}").toString("base64")],
+  ["other than JSON", Buffer.from("[").toString("base64")],
+  ["other than an array", Buffer.from("{}").toString("base64")],
   ["an unknown type", encodeFilter([{ type: "group", params: { name: "and" } }])],
   ["no parameters", encodeFilter([{ type: "property" }])],
   ["contains a number", encodeFilter([property("name", "contains", 5)])],
@@ -273,7 +273,7 @@ test.each([
   ["gt of an infinite number", infinite("gt", "1e400")],
   ["contains an infinite number", infinite("contains", "[1e400]")],
   ["gt of a text that is infinite", encodeFilter([property("name", "gt", "9".repeat(400))])],
-])("%s is 400", async (_, filter) => {
+])("rejects %s with 400", async (_, filter) => {
   for (const id of ["getDevices", "getPublicKeys", "getNamespaces"] as const) {
     const { status, body } = await list(id, { filter });
     expect(status).toBe(400);
@@ -281,7 +281,7 @@ test.each([
   }
 });
 
-describe("the work of one filter is bounded:", () => {
+describe("limits the work of one filter to", () => {
   const filtered = async (items: unknown[], id: Id = "getDevices") => {
     const { status, body } = await list(id, { filter: encodeFilter(items) });
     return [status, body.message];
@@ -292,7 +292,7 @@ describe("the work of one filter is bounded:", () => {
   const SEARCHES = /^filter: must search at most 20 times/;
   const COMPARISONS = /^filter: must compare at most 100 values/;
 
-  test("100 comparisons of columns, those of arrays counted one by one", async () => {
+  test("100 comparisons of columns, with each value of an array counted", async () => {
     expect(await filtered(times(100, "eq", "gate"))).toEqual([200, undefined]);
     expect(await filtered([...times(50, "eq", "gate"), ...times(25, "ne", ["a", "b"])])).toEqual([
       200,
@@ -303,7 +303,7 @@ describe("the work of one filter is bounded:", () => {
     );
   });
 
-  test("an array of 1001 values, which SQLite has no expression for", async () => {
+  test("arrays of 100 values, because of SQLite's limit", async () => {
     for (const comparison of ["contains", "eq", "ne"]) {
       const values = Array.from({ length: 1001 }, (_, n) => n);
       expect(await filtered(times(1, comparison, values))).toEqual(
@@ -333,20 +333,20 @@ describe("the work of one filter is bounded:", () => {
     ["getDevices", "public_key"],
     ["getPublicKeys", "data"],
     ["getNamespaces", "settings.connection_announcement"],
-  ] as const)("no search in large texts: %s by %s", async (id, name) => {
+  ] as const)("texts of limited size: %s by %s", async (id, name) => {
     expect(await filtered(times(1, "contains", "a", name), id)).toEqual(
       refused(new RegExp(`^filter: contains cannot search the text of ${name.replace(".", "\\.")}`)),
     );
     expect((await filtered(times(1, "eq", "a", name), id))[0]).toBe(200);
   });
 
-  test("no sorting by them: the default order", async () => {
+  test("fields of limited size in sorting; others use the default order", async () => {
     const { body } = await list("getDevices", { per_page: 100, sort_by: "public_key" });
     expect(body).toEqual(all.get("getDevices"));
   });
 });
 
-test("on keys and namespaces, properties at the end are joined by or; closed groups still hold", async () => {
+test("joins the last properties of keys and namespaces with or, and requires closed groups", async () => {
   const eve = await app.user("eve", "eves");
   const device = await enroll(app, eve.tenant, "00:00:00:00:00:99");
   await eve.call("updateDeviceTags", { params: { uid: device.uid }, body: { tags: ["edge"] } });
@@ -359,8 +359,8 @@ test("on keys and namespaces, properties at the end are joined by or; closed gro
     const blob = Buffer.from(ED25519.split(" ")[1] ?? "", "base64");
     blob[blob.length - 1] = n;
     const data = Buffer.from(`ssh-ed25519 ${blob.toString("base64")}`).toString("base64");
-    const made = await eve.call("createPublicKey", { body: { ...key, username: ".*", data } });
-    expect(made.status).toBe(200);
+    const created = await eve.call("createPublicKey", { body: { ...key, username: ".*", data } });
+    expect(created.status).toBe(200);
     app.pass(1);
   }
   const names = async (items: unknown[]) => {

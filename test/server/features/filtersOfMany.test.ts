@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertDevices, uidOfMany } from "../db/manyDevices.ts";
 import { encodeFilter, operator, property, startApp, type TestApp, type TestUser } from "../http/testApp.ts";
 
-/** More than the candidates that an index may lead to for it to be followed. */
+/** More candidates than the query follows an index for. */
 const DEVICES = 6100;
 const PER_PAGE = 100;
 
-/** Every so many devices have the tag: all of them; too many to be counted as they are found; few. */
+/** The tag's interval: all devices; too many for counting them directly; few. */
 const TAGS = { each: 1, some: 3, seldom: 20 };
 
 interface Device {
@@ -26,7 +26,7 @@ const deviceOf = (n: number): Device => ({
   tags: Object.entries(TAGS).flatMap(([tag, every]) => (n % every === 0 ? [tag] : [])),
 });
 
-/** In the order of lists: of devices with the same times, the uid decides. */
+/** In the order of lists. The uid decides between equal times. */
 const devices = Array.from({ length: DEVICES }, (_, n) => deviceOf(DEVICES - 1 - n));
 
 async function fill({ tenant }: TestUser, first: number, end: number): Promise<void> {
@@ -43,7 +43,7 @@ beforeAll(async () => {
   app = await startApp();
   ana = await app.user("ana", "lab");
   await fill(ana, 0, DEVICES);
-  // Another namespace's devices are not found, whatever they have in common.
+  // Another namespace's devices must not match.
   await fill(await app.user("eve", "eves"), DEVICES, DEVICES + 200);
 });
 afterAll(() => app.stop());
@@ -58,7 +58,7 @@ const FILTERS: readonly (readonly [what: string, items: unknown[], chosen: (devi
   ["a tag of all", [contains("each")], tagged("each")],
   ["a tag of many", [contains("some")], tagged("some")],
   ["a tag of few", [contains("seldom")], tagged("seldom")],
-  ["a tag that is named as a text", [property("tags", "eq", "seldom")], tagged("seldom")],
+  ["a tag as a text", [property("tags", "eq", "seldom")], tagged("seldom")],
   ["two tags", [contains("seldom", "some")], tagged("seldom", "some")],
   [
     "exactly these tags",
@@ -80,10 +80,10 @@ const FILTERS: readonly (readonly [what: string, items: unknown[], chosen: (devi
     [contains("each"), property("name", "contains", "-77")],
     ({ name }) => name.includes("-77"),
   ],
-  ["a tag that nobody has", [contains("nobody")], () => false],
+  ["an unused tag", [contains("unused")], () => false],
 ];
 
-test.each(FILTERS)("%s: the chosen devices, their order and number", async (_, items, chosen) => {
+test.each(FILTERS)("%s: returns the selected devices, their order and number", async (_, items, chosen) => {
   const expected = devices.filter((device) => !device.removed && chosen(device));
   const last = Math.max(1, Math.ceil(expected.length / PER_PAGE));
   for (const page of new Set([1, 2, last, last + 1])) {

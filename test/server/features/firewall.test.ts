@@ -26,14 +26,14 @@ const tagDevice = async (...tags: string[]) => {
 
 const revision = expect.stringMatching(/^[\w-]{22}$/);
 
-test("a rule is answered as it was sent, with a decimal id and its namespace", async () => {
+test("returns a rule as it was sent, with a decimal id and its namespace", async () => {
   const { status, body } = await create();
   expect(status).toBe(200);
   expect(body).toEqual({ ...RULE, id: expect.stringMatching(/^[1-9]\d*$/), tenant_id: ana.tenant, revision });
   expect((await get(body.id)).body).toEqual(body);
 });
 
-test("a wrong field is refused by its name, and makes no rule", async () => {
+test("rejects a wrong field by its name, and creates no rule", async () => {
   for (const [more, status] of [
     [{ action: "refuse" }, 400],
     [{ action: undefined }, 400],
@@ -62,7 +62,7 @@ test("a wrong field is refused by its name, and makes no rule", async () => {
   }
 });
 
-test("a list goes by priority, then by age, and counts all", async () => {
+test("lists by priority, then by age, and counts all", async () => {
   const ids = [];
   for (const priority of [5, 1, 5, 0]) ids.push((await create({ priority })).body.id);
   const [five, one, fiveToo, zero] = ids;
@@ -72,7 +72,7 @@ test("a list goes by priority, then by age, and counts all", async () => {
   expect([listed(second.body), second.headers.get("x-total-count")]).toEqual([[fiveToo], "4"]);
 });
 
-test("an update replaces all of a rule but its id", async () => {
+test("replaces all of a rule but its id in an update", async () => {
   await tagDevice("edge", "core");
   const { id } = (await create()).body;
   const next = {
@@ -93,7 +93,7 @@ test("an update replaces all of a rule but its id", async () => {
   expect((await get(id)).body).toMatchObject(named);
 });
 
-test("a deleted rule's id is not given again", async () => {
+test("never reuses a deleted rule's id", async () => {
   const ids = [];
   for (let n = 0; n < 3; n += 1) {
     const { id } = (await create()).body;
@@ -105,27 +105,27 @@ test("a deleted rule's id is not given again", async () => {
 });
 
 test.each([
-  ["no number", "abc"],
+  ["not a number", "abc"],
   ["a number with a sign", "-1"],
   ["a number with a leading zero", "01"],
   ["zero", "0"],
-  ["a free number", "4711"],
+  ["an unused number", "4711"],
   ["a number that no rule can have", "9999999999"],
-  ["one of another server, of 24 digits", "683f1c9ea2b4d60012345678"],
+  ["an id of another server, of 24 digits", "683f1c9ea2b4d60012345678"],
   ["a number of 24 digits", "123456789012345678901234"],
-])("an id that is %s is that of no rule", async (_, id) => {
+])("answers 404 to an id that is %s", async (_, id) => {
   await create();
   expect((await get(id)).status).toBe(404);
   expect((await update(id, RULE)).status).toBe(404);
   expect(await remove(id)).toBe(404);
 });
 
-test("an id beyond the column's range reaches no database: PostgreSQL would fail", () => {
+test("rejects an id beyond the column's range before the database, since PostgreSQL would fail", () => {
   expect(ruleKey("t", "2147483647")).toEqual({ tenantId: "t", id: 2_147_483_647 });
   expect(() => ruleKey("t", "2147483648")).toThrow("no such rule");
 });
 
-test("rules of another namespace do not exist", async () => {
+test("hides rules of another namespace", async () => {
   await tagDevice("edge");
   const { id } = (await create({ filter: { tags: ["edge"] } })).body;
   const { token } = await app.user("eve", "eves");
@@ -136,13 +136,13 @@ test("rules of another namespace do not exist", async () => {
   expect((await app.call("removeFirewallRuleTag", { token, params, body: { tag: "edge" } })).status).toBe(
     404,
   );
-  // Nor do its tags.
+  // Tags of another namespace do not exist either.
   expect((await create({ filter: { tags: ["edge"] } }, token)).status).toBe(404);
   expect((await app.call("getFirewallRules", { token })).body).toEqual([]);
   expect((await get(id)).body.filter).toEqual({ tags: ["edge"] });
 });
 
-test("rules go with their namespace", async () => {
+test("deletes rules with their namespace", async () => {
   await tagDevice("edge");
   await create({ filter: { tags: ["edge"] } });
   await ana.call("deleteNamespace", { params: { tenant: ana.tenant } });
@@ -150,7 +150,7 @@ test("rules go with their namespace", async () => {
   expect(await app.services.db.firewallRuleTag.count()).toBe(0);
 });
 
-test("the community edition has none", async () => {
+test("is not part of the community edition", async () => {
   const community = await testApp({ edition: "community" });
   const { token } = await community.user("bob", "bobs");
   const { status } = await community.send("GET", "/api/firewall/rules", {
@@ -159,14 +159,14 @@ test("the community edition has none", async () => {
   expect(status).toBe(404);
 });
 
-describe("the most that a namespace may have", () => {
+describe("the limit of firewall rules", () => {
   const limited = async (maximumFirewallRules: number) => {
     await app.stop();
     app = await startApp({ maximumFirewallRules });
     ana = await app.user("ana", "lab");
   };
 
-  test("is the setting's; one that is deleted makes room, and a repeated request needs none", async () => {
+  test("is the setting's; deleting a rule frees one, and a repeated request needs none", async () => {
     await limited(2);
     const headers = { "idempotency-key": "first" };
     const first = await ana.call("createFirewallRule", { body: RULE, headers });
@@ -185,7 +185,7 @@ describe("the most that a namespace may have", () => {
     expect((await create()).status).toBe(200);
   });
 
-  test("holds for creations at the same time", async () => {
+  test("holds for concurrent creations", async () => {
     await limited(3);
     const answers = await Promise.all(Array.from({ length: 8 }, () => create()));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 403, 403, 403, 403, 403]);

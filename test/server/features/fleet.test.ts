@@ -22,7 +22,7 @@ type Query = Readonly<Record<string, string>>;
 describe("resolveDevice", () => {
   const resolve = (query: Query) => ana.call("resolveDevice", { query });
 
-  test("finds by uid and by name, whatever the case, as getDevice answers", async () => {
+  test("finds by uid and by name in any case, with the answer of getDevice", async () => {
     const uid = await newDevice("gate");
     const single = await ana.call("getDevice", { params: { uid } });
     for (const query of [{ uid }, { hostname: "gate" }, { hostname: "GATE" }] as Query[]) {
@@ -32,14 +32,14 @@ describe("resolveDevice", () => {
     }
   });
 
-  test("the uid wins over the name", async () => {
+  test("prefers the uid to the name", async () => {
     const uid = await newDevice("one");
     await newDevice("two");
     expect((await resolve({ uid, hostname: "two" })).body.name).toBe("one");
     expect((await resolve({ uid: "0".repeat(64), hostname: "two" })).status).toBe(404);
   });
 
-  test("of devices with one name the accepted one is meant, else the one that reported last", async () => {
+  test("prefers the accepted device of a name, then the latest one", async () => {
     const first = await newDevice("gate");
     app.pass(1);
     const second = await newDevice("gate");
@@ -51,7 +51,7 @@ describe("resolveDevice", () => {
   });
 
   test.each<[Query]>([[{}], [{ uid: "", hostname: "" }], [{ uid: "abc" }], [{ hostname: "a.b" }]])(
-    "%j is 400",
+    "rejects %j with 400",
     async (query) => {
       const { status, body } = await resolve(query);
       expect(status).toBe(400);
@@ -59,7 +59,7 @@ describe("resolveDevice", () => {
     },
   );
 
-  test("another namespace's device is not found", async () => {
+  test("does not find another namespace's device", async () => {
     const uid = await newDevice("gate");
     const eve = await app.user("eve", "eves");
     for (const query of [{ uid }, { hostname: "gate" }] as Query[]) {
@@ -67,7 +67,7 @@ describe("resolveDevice", () => {
     }
   });
 
-  test("a removed device has no name any more", async () => {
+  test("does not find a removed device by name", async () => {
     const uid = await newDevice("gate");
     await app.services.db.device.update({ where: { uid }, data: { status: "removed" } });
     expect((await resolve({ hostname: "gate" })).status).toBe(404);
@@ -85,11 +85,11 @@ describe("getStats", () => {
     active_sessions: 0,
   };
 
-  test("an empty namespace has none", async () => {
+  test("returns zeros for an empty namespace", async () => {
     expect(await stats()).toEqual(NONE);
   });
 
-  test("counts by status, containers too, and which accepted ones are online", async () => {
+  test("counts by status, containers too, and accepted devices that are online", async () => {
     const connector = { id: "a", pretty_name: "A", version: "v", arch: "amd64", platform: "connector" };
     const old = await newDevice("old");
     app.pass(121);
@@ -103,8 +103,8 @@ describe("getStats", () => {
     await setStatus(await newDevice("r1"), "reject");
     await newDevice("p1");
     await newDevice("p2");
-    const gone = await newDevice("gone");
-    await app.services.db.device.update({ where: { uid: gone }, data: { status: "removed" } });
+    const removed = await newDevice("removed");
+    await app.services.db.device.update({ where: { uid: removed }, data: { status: "removed" } });
     expect(await stats()).toEqual({
       ...NONE,
       registered_devices: 4,
@@ -121,7 +121,7 @@ describe("getNamespaceSupport", () => {
   const identifierOf = async (user: TestUser) =>
     (await user.call("getNamespaceSupport", { params: { tenant: user.tenant } })).body.identifier;
 
-  test("is one of each namespace, and stays", async () => {
+  test("differs between namespaces, and is stable", async () => {
     const eve = await app.user("eve", "eves");
     const first = await identifierOf(ana);
     expect(first).toMatch(/^[0-9a-f]{64}$/);
@@ -129,7 +129,7 @@ describe("getNamespaceSupport", () => {
     expect(await identifierOf(eve)).not.toBe(first);
   });
 
-  test("cannot be made without the instance's secret", async () => {
+  test("requires the instance's secret", async () => {
     const identifier = await identifierOf(ana);
     expect(identifier).toBe(sealerOf("a secret of the tests").mark(ana.tenant, "namespace support"));
     expect(identifier).not.toBe(sealerOf("another secret").mark(ana.tenant, "namespace support"));

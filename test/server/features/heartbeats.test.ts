@@ -15,8 +15,8 @@ const get = async (uid: string) => (await app.call("getDevice", on(uid))).body;
 const flush = () => app.services.heartbeats.flush();
 const info = { id: "arch", pretty_name: "Arch", version: "v1", arch: "arm64", platform: "native" };
 
-describe("a report without news", () => {
-  test("waits, and is written with its time", async () => {
+describe("an unchanged report", () => {
+  test("is delayed, and written with its time", async () => {
     const { uid } = await report();
     const { last_seen: first } = await get(uid);
     app.pass(60);
@@ -27,11 +27,11 @@ describe("a report without news", () => {
     expect(Date.parse(second) - Date.parse(first)).toBeGreaterThanOrEqual(60_000);
   });
 
-  test("is answered as the first one was", async () => {
+  test("returns the answer of the first one", async () => {
     expect(await report()).toEqual(await report());
   });
 
-  test("reaches the database of many devices, with times of their own", async () => {
+  test("updates many devices, with separate times", async () => {
     app.stopClock();
     const uids: string[] = [];
     for (let n = 10; n < 20; n += 1) uids.push((await report({}, `00:00:00:00:00:${n}`)).uid);
@@ -45,7 +45,7 @@ describe("a report without news", () => {
     expect(await times()).toEqual(before.map((time, index) => time + (index + 1) * 5000));
   });
 
-  test("does not bring back what was marked offline after it; the next one does", async () => {
+  test("does not undo an offline mark after it; the next one does", async () => {
     const { uid } = await report();
     await report();
     await app.services.db.device.update({ where: { uid }, data: { offline: true } });
@@ -55,7 +55,7 @@ describe("a report without news", () => {
     expect((await get(uid)).online).toBe(true);
   });
 
-  test("does not turn the time back that another instance wrote", async () => {
+  test("does not undo a later time of another instance", async () => {
     const { uid } = await report();
     await report();
     const later = new Date(Date.now() + 30_000);
@@ -65,14 +65,14 @@ describe("a report without news", () => {
   });
 });
 
-describe("news are stored before the answer", () => {
-  test("what the agent says of its device, and its address", async () => {
+describe("changes are stored before the answer", () => {
+  test("information about the device, and its address", async () => {
     const { uid } = await report();
     await report({ info });
     expect((await get(uid)).info).toEqual(info);
   });
 
-  test("a deleted device enrolls again, and a report that waited does not hinder it", async () => {
+  test("a deleted device enrolls again in spite of a delayed report", async () => {
     const { uid } = await report();
     await report();
     expect((await app.call("deleteDevice", on(uid))).status).toBe(200);
@@ -82,7 +82,7 @@ describe("news are stored before the answer", () => {
     expect((await get(uid)).status).toBe("pending");
   });
 
-  test("a new name is told at once; a deleted namespace is unknown at once", async () => {
+  test("a new name is returned immediately, and a deleted namespace is unknown immediately", async () => {
     const { uid } = await report();
     await app.call("renameDevice", { ...on(uid), body: { name: "gate" } });
     await app.services.db.namespace.update({ where: { tenantId: ana.tenant }, data: { name: "labs" } });
@@ -92,7 +92,7 @@ describe("news are stored before the answer", () => {
   });
 });
 
-test("a device keeps its token while the signing key lives, and gets another one with another key", async () => {
+test("keeps a device's token with the same signing key, and issues another one with another key", async () => {
   const { token } = await report();
   expect((await report()).token).toBe(token);
   expect((await report({}, "00:00:00:00:00:02")).token).not.toBe(token);
@@ -100,13 +100,13 @@ test("a device keeps its token while the signing key lives, and gets another one
   expect((await report()).token).not.toBe(token);
 });
 
-describe("on their own", () => {
+describe("heartbeats", () => {
   afterEach(() => {
     vi.useRealTimers();
   });
 
-  /** A database whose writes fail while told to. */
-  function scripted() {
+  /** A database whose writes fail on demand. */
+  function fakeDatabase() {
     const state = { fails: false, written: [] as string[][] };
     const updateMany = async ({ where }: { where: { uid: { in: string[] } } }) => {
       if (state.fails) throw new Error("disk full");
@@ -115,9 +115,9 @@ describe("on their own", () => {
     return { state, db: { device: { updateMany } } as unknown as PrismaClient };
   }
 
-  test("they are written after the stated delay at most, many in one statement", async () => {
+  test("are written after the stated delay at most, many in one statement", async () => {
     vi.useFakeTimers();
-    const { state, db } = scripted();
+    const { state, db } = fakeDatabase();
     const heartbeats = new Heartbeats(db, () => {});
     const now = new Date();
     heartbeats.beat("b", now);
@@ -131,15 +131,15 @@ describe("on their own", () => {
     expect(state.written).toHaveLength(1);
   });
 
-  test("what could not be written is, later, and the failure is told", async () => {
+  test("are written later after a failure, which is reported", async () => {
     vi.useFakeTimers();
-    const { state, db } = scripted();
-    const told: unknown[] = [];
-    const heartbeats = new Heartbeats(db, (error) => told.push(error));
+    const { state, db } = fakeDatabase();
+    const errors: unknown[] = [];
+    const heartbeats = new Heartbeats(db, (error) => errors.push(error));
     state.fails = true;
     heartbeats.beat("a", new Date());
     await vi.advanceTimersByTimeAsync(HEARTBEAT_DELAY);
-    expect(told).toEqual([new Error("disk full")]);
+    expect(errors).toEqual([new Error("disk full")]);
     await expect(heartbeats.flush()).rejects.toThrow("disk full");
     state.fails = false;
     heartbeats.beat("b", new Date());

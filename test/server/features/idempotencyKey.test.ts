@@ -26,11 +26,11 @@ beforeEach(async () => {
 interface Creation {
   readonly id: Id;
   readonly table: Table;
-  /** A request; two that differ say so by their number. */
+  /** Builds a request. Requests of different numbers differ. */
   readonly request: (user: TestUser, n: number) => CallOptions;
-  /** Changes the object that ana made, without ending it. */
-  readonly change: (made: Record<string, string>) => [Id, CallOptions];
-  readonly remove: (made: Record<string, string>) => [Id, CallOptions];
+  /** Changes the object that ana created, without deleting it. */
+  readonly change: (created: Record<string, string>) => [Id, CallOptions];
+  readonly remove: (created: Record<string, string>) => [Id, CallOptions];
 }
 
 const ofDevice = (user: TestUser) => ({ uid: devices.get(user.id) ?? "" });
@@ -39,7 +39,7 @@ const secretOf = (user: TestUser) => `c2a1f0de-7a51-4f2e-9c0b-${user.id.slice(0,
 const tagCreation = (id: "createDeviceTag" | "createContainerTag"): Creation => ({
   id,
   table: "deviceTag",
-  // Nothing is answered that could be compared, so a repeat has to say the same.
+  // The answer has nothing to compare, so a repetition must be identical.
   request: (user) => ({ params: ofDevice(user), body: { tag: "edge" } }),
   change: () => ["updateDeviceTags", { params: ofDevice(ana), body: { tags: ["core", "edge"] } }],
   remove: () => ["deleteDeviceTag", { params: { ...ofDevice(ana), tag: "edge" } }],
@@ -52,11 +52,11 @@ const creations: Creation[] = [
     request: (user, n) => ({
       body: { name: `second-${user.username}`, type: n === 1 ? "team" : "personal" },
     }),
-    change: (made) => [
+    change: (created) => [
       "editNamespace",
-      { params: { tenant: made.tenant_id ?? "" }, body: { settings: { session_record: false } } },
+      { params: { tenant: created.tenant_id ?? "" }, body: { settings: { session_record: false } } },
     ],
-    remove: (made) => ["deleteNamespace", { params: { tenant: made.tenant_id ?? "" } }],
+    remove: (created) => ["deleteNamespace", { params: { tenant: created.tenant_id ?? "" } }],
   },
   {
     id: "inviteMember",
@@ -78,26 +78,26 @@ const creations: Creation[] = [
       body: {
         name: `key ${n}`,
         username: ".*",
-        // What the repeat asks for need not be possible any more.
+        // A repetition need not be possible any more.
         filter: n === 1 ? { hostname: ".*" } : { tags: ["unused"] },
         data: Buffer.from(ED25519).toString("base64"),
       },
     }),
-    change: (made) => [
+    change: (created) => [
       "updatePublicKey",
       {
-        params: { fingerprint: made.fingerprint ?? "" },
+        params: { fingerprint: created.fingerprint ?? "" },
         body: { name: "renamed", username: "root", filter: { hostname: "^gate" } },
       },
     ],
-    remove: (made) => ["deletePublicKey", { params: { fingerprint: made.fingerprint ?? "" } }],
+    remove: (created) => ["deletePublicKey", { params: { fingerprint: created.fingerprint ?? "" } }],
   },
   {
     id: "createFirewallRule",
     table: "firewallRule",
     request: (_, n) => ({ body: ruleBody(n) }),
-    change: (made) => ["updateFirewallRule", { params: { id: made.id ?? "" }, body: ruleBody(9) }],
-    remove: (made) => ["deleteFirewallRule", { params: { id: made.id ?? "" } }],
+    change: (created) => ["updateFirewallRule", { params: { id: created.id ?? "" }, body: ruleBody(9) }],
+    remove: (created) => ["deleteFirewallRule", { params: { id: created.id ?? "" } }],
   },
   {
     id: "createApiKey",
@@ -110,9 +110,12 @@ const creations: Creation[] = [
     id: "createTunnel",
     table: "tunnel",
     request: (user, n) => ({ params: ofDevice(user), body: { host: "127.0.0.1", port: n, ttl: 60 } }),
-    // Of a tunnel itself nothing can be changed.
+    // A tunnel itself cannot be changed.
     change: () => ["updateDevice", { params: ofDevice(ana), body: { name: "renamed" } }],
-    remove: (made) => ["deleteTunnel", { params: { uid: made.device ?? "", address: made.address ?? "" } }],
+    remove: (created) => [
+      "deleteTunnel",
+      { params: { uid: created.device ?? "", address: created.address ?? "" } },
+    ],
   },
   tagCreation("createDeviceTag"),
   tagCreation("createContainerTag"),
@@ -122,7 +125,7 @@ function ruleBody(priority: number) {
   return { action: "deny", active: true, filter: { hostname: "." }, priority, source_ip: ".", username: "." };
 }
 
-const made = (table: Table): Promise<{ creationKey: string | null }[]> =>
+const created = (table: Table): Promise<{ creationKey: string | null }[]> =>
   // biome-ignore lint/suspicious/noExplicitAny: the tables' types differ, the column is the same
   (app.services.db[table] as any).findMany({ where: { creationKey: { not: null } } });
 
@@ -130,80 +133,80 @@ function withKey(options: CallOptions, user: TestUser, key: string): CallOptions
   return { ...options, token: user.token, headers: { "Idempotency-Key": key } };
 }
 
-test("all operations that take a key are tried here", () => {
+test("every operation with a key is tested here", () => {
   const taking = Object.values(publicOperations).filter((operation) => operation.idempotencyKey);
   expect(taking.map(({ id }) => id).sort()).toEqual(creations.map(({ id }) => id).sort());
 });
 
 describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
-  const make = (n = 1, user = ana, key = KEY) => app.call(id, withKey(request(user, n), user, key));
-  /** As ana, in the namespace that the operation is about. */
-  const calling = async ([other, options]: [Id, CallOptions]) => {
+  const create = (n = 1, user = ana, key = KEY) => app.call(id, withKey(request(user, n), user, key));
+  /** Calls as ana, in the namespace of the operation. */
+  const callAsAna = async ([other, options]: [Id, CallOptions]) => {
     const params = { tenant: options.params?.tenant ?? ana.tenant };
     const { token } = (await ana.call("getNamespaceToken", { params })).body;
     return app.call(other, { ...options, token });
   };
 
-  test("again under its key gives the object as it is, and changes nothing", async () => {
-    const first = await make();
+  test("repetition with its key returns the object, and changes nothing", async () => {
+    const first = await create();
     expect(first.status).toBe(200);
-    const stored = await made(table);
-    const again = await make(2);
+    const stored = await created(table);
+    const again = await create(2);
     expect([again.status, again.body?.name]).toEqual([200, first.body?.name]);
-    expect(await made(table)).toEqual(stored);
+    expect(await created(table)).toEqual(stored);
     expect(stored).toHaveLength(1);
     expect(stored[0]?.creationKey).toBe(createHash("sha256").update(KEY).digest("hex"));
   });
 
-  test("again after the object was changed gives the changed one", async () => {
-    const first = await make();
-    expect((await calling(change(first.body))).status).toBe(200);
-    const stored = await made(table);
+  test("repetition after a change returns the changed object", async () => {
+    const first = await create();
+    expect((await callAsAna(change(first.body))).status).toBe(200);
+    const stored = await created(table);
     expect(stored).toHaveLength(1);
-    const again = await make();
+    const again = await create();
     expect(again.status).toBe(200);
-    expect(await made(table)).toEqual(stored);
+    expect(await created(table)).toEqual(stored);
     if (stored[0] && "name" in stored[0]) expect(again.body.name).toBe(stored[0].name);
   });
 
-  test("makes a new object when the former one is gone", async () => {
-    const first = await make();
-    expect((await calling(remove(first.body))).status).toBe(200);
-    expect(await made(table)).toHaveLength(0);
-    expect((await make()).status).toBe(200);
-    expect(await made(table)).toHaveLength(1);
+  test("creates a new object after the earlier one was deleted", async () => {
+    const first = await create();
+    expect((await callAsAna(remove(first.body))).status).toBe(200);
+    expect(await created(table)).toHaveLength(0);
+    expect((await create()).status).toBe(200);
+    expect(await created(table)).toHaveLength(1);
   });
 
-  test("under the key of another owner or namespace makes an own object", async () => {
-    await make();
-    const other = await make(1, eve);
+  test("creates a separate object for the key of another owner or namespace", async () => {
+    await create();
+    const other = await create(1, eve);
     expect(other.status).toBe(200);
-    expect(await made(table)).toHaveLength(2);
+    expect(await created(table)).toHaveLength(2);
   });
 
-  test("five times at once makes one object, and all are told of it", async () => {
-    const answers = await Promise.all([1, 2, 3, 4, 5].map(() => make()));
+  test("creates one object for five concurrent requests, and returns it to all", async () => {
+    const answers = await Promise.all([1, 2, 3, 4, 5].map(() => create()));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     expect(
       new Set(answers.map(({ body }) => body?.tenant_id + body?.fingerprint + body?.id + body?.address)).size,
     ).toBe(1);
-    expect(await made(table)).toHaveLength(1);
+    expect(await created(table)).toHaveLength(1);
   });
 
-  test.each([["", "a b", "tab\there", "é", "a".repeat(256)]])("keys like %j are refused", async (...keys) => {
+  test.each([["", "a b", "tab\there", "é", "a".repeat(256)]])("rejects keys like %j", async (...keys) => {
     for (const key of keys) {
-      const { status, body } = await make(1, ana, key);
+      const { status, body } = await create(1, ana, key);
       expect([status, body.message], key).toEqual([
         400,
         "Idempotency-Key: must be 1 to 255 visible ASCII characters",
       ]);
     }
-    expect(await made(table)).toHaveLength(0);
-    expect((await make(1, ana, "!~".repeat(127))).status).toBe(200);
+    expect(await created(table)).toHaveLength(0);
+    expect((await create(1, ana, "!~".repeat(127))).status).toBe(200);
   });
 
-  test("needs the permission of the operation, whatever the key", async () => {
-    await make();
+  test("requires the permission of the operation with every key", async () => {
+    await create();
     const { status } = await app.call(id, { ...withKey(request(ana, 1), ana, KEY), token: "garbage" });
     expect(status).toBe(401);
     if (publicOperations[id].scope === "user") return;
@@ -216,14 +219,14 @@ describe.each(creations)("$id", ({ id, table, request, change, remove }) => {
   });
 });
 
-test("without a key, and with different ones, each creation makes an object", async () => {
+test("creates an object for each request without a key or with different ones", async () => {
   const body = ruleBody(1);
   for (let n = 0; n < 2; n += 1) await ana.call("createFirewallRule", { body });
   for (const key of ["one", "two"]) await app.call("createFirewallRule", withKey({ body }, ana, key));
   expect(await app.services.db.firewallRule.count()).toBe(4);
 });
 
-test("an operation that takes no key does not look at it", async () => {
+test("ignores the key in operations without one", async () => {
   const { body } = await ana.call("createFirewallRule", { body: ruleBody(1) });
   const update = { params: { id: body.id }, body: ruleBody(2) };
   expect((await app.call("updateFirewallRule", withKey(update, ana, "a b"))).status).toBe(200);

@@ -18,7 +18,7 @@ const script = async (query: Record<string, string>, path = "/install.sh") => {
   return { status, text, type: headers.get("content-type") };
 };
 
-/** A folder for PATH in which a container engine only writes down its arguments, one in each line. */
+/** Creates a folder for PATH with a container engine that only logs its arguments, one on each line. */
 function fakeEngine(name: string): { path: string; calls: () => string[][] } {
   const folder = testFolder();
   const bin = join(folder, "bin");
@@ -27,7 +27,7 @@ function fakeEngine(name: string): { path: string; calls: () => string[][] } {
   writeFileSync(log, "");
   const inspect = '[ "$1 $2" != "container inspect" ] || exit 1';
   writeFileSync(join(bin, name), `#!/bin/sh\n{ printf '%s\\n' "$@"; echo --; } >> '${log}'\n${inspect}\n`);
-  // Runs what it is given, as the real one does for root.
+  // Runs its arguments, like sudo for root.
   writeFileSync(join(bin, "sudo"), '#!/bin/sh\nexec "$@"\n');
   for (const file of [name, "sudo"]) chmodSync(join(bin, file), 0o755);
   const calls = () =>
@@ -41,7 +41,7 @@ function fakeEngine(name: string): { path: string; calls: () => string[][] } {
 const execute = (text: string, env: Record<string, string>) =>
   run("/bin/sh", ["-c", text], { env: { PATH: process.env.PATH, ...env } });
 
-test.each(["/install.sh", "/kickstart.sh", "/api/install"])("%s is a shell script", async (path) => {
+test.each(["/install.sh", "/kickstart.sh", "/api/install"])("returns a shell script at %s", async (path) => {
   const { status, text, type } = await script({}, path);
   expect([status, type]).toEqual([200, "text/x-shellscript; charset=utf-8"]);
   expect(text).toMatch(/^#!\/bin\/sh\n/);
@@ -49,7 +49,7 @@ test.each(["/install.sh", "/kickstart.sh", "/api/install"])("%s is a shell scrip
   await run("/bin/sh", ["-n", "-c", text]);
 });
 
-test("it starts the agent of the asked namespace at this service", async () => {
+test("starts the agent of the given namespace at this service", async () => {
   const engine = fakeEngine("docker");
   const { text } = await script({
     tenant_id: TENANT,
@@ -77,7 +77,7 @@ test("it starts the agent of the asked namespace at this service", async () => {
   expect(start?.at(-1)).toBe("registry.example.org/agent:v1");
 });
 
-test("variables win over the query, and podman does as well", async () => {
+test("prefers variables to the query, and supports podman", async () => {
   const engine = fakeEngine("podman");
   const { text } = await script({ tenant_id: TENANT });
   await execute(text, {
@@ -102,7 +102,7 @@ test("variables win over the query, and podman does as well", async () => {
 test.each([
   [{}, "TENANT_ID must be set"],
   [{ TENANT_ID: TENANT, CONTAINER_ENGINE: "rm" }, "CONTAINER_ENGINE must be docker or podman"],
-])("%j ends it before anything is done", async (env, reason) => {
+])("stops on %j before any action", async (env, reason) => {
   const engine = fakeEngine("docker");
   const { text } = await script({});
   const failed = await execute(text, { PATH: engine.path, ...env }).catch((error) => error);
@@ -110,11 +110,11 @@ test.each([
   expect(engine.calls()).toEqual([]);
 });
 
-test("of a script that arrived in part nothing is done", async () => {
+test("does nothing if the script was received partially", async () => {
   const engine = fakeEngine("docker");
   const { text } = await script({ tenant_id: TENANT });
   const lines = text.split("\n");
-  // Parts that end inside of the function are no program, those before it do nothing.
+  // Parts that end inside the function are invalid programs, and parts before it do nothing.
   for (let count = 1; count < lines.length - 1; count += 5) {
     const part = lines.slice(0, count).join("\n");
     await execute(part, { PATH: engine.path, CONTAINER_ENGINE: "docker" }).catch(() => {});
@@ -122,8 +122,8 @@ test("of a script that arrived in part nothing is done", async () => {
   expect(engine.calls()).toEqual([]);
 });
 
-describe("no value leaves its quotes", () => {
-  test("of any text, the shell takes it as it is", async () => {
+describe("quotes every value", () => {
+  test("passes any text to the shell unchanged", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.string({
@@ -154,13 +154,13 @@ describe("no value leaves its quotes", () => {
     ["preferred_identity", "\u001b[2J"],
     ["preferred_identity", "\u202egate"],
     ["preferred_identity", "a".repeat(65)],
-  ])("%s=%j is 400", async (name, value) => {
+  ])("rejects %s=%j with 400", async (name, value) => {
     const { status, text } = await script({ [name]: value });
     expect(status).toBe(400);
     expect(JSON.parse(text).message).toContain(`${name}: `);
   });
 
-  test("nor does the host that the client calls", async () => {
+  test("quotes the host of the request", async () => {
     const proxied = await testApp({ trustedProxies: ["127.0.0.1"] });
     const headers = { "x-forwarded-host": "evil'$(id)`id`'" };
     const { text } = await proxied.send("GET", "/install.sh", { headers });

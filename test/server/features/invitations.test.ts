@@ -4,7 +4,7 @@ import { PASSWORD, PUBLIC_URL, type TestUser } from "../http/testApp.ts";
 
 const WEEK = 7 * 24 * 3600;
 
-/** An invitation's link, taken apart. */
+/** Parses an invitation's link. */
 function partsOf(link: string) {
   const url = new URL(link);
   const of = (name: string) => url.searchParams.get(name) ?? "";
@@ -33,15 +33,15 @@ describe("on a cloud instance", () => {
     elsewhere = await app.user("elsewhere", "elsewhere");
   });
 
-  const ask = async (
+  const inviteBy = async (
     id: "inviteMember" | "generateInvitationLink",
     email: string,
     role = "observer",
     by = owner,
   ) => app.call(id, { token: await app.tokenOf(by), params: { tenant: by.tenant }, body: { email, role } });
-  /** Invites by mail and reads it. */
+  /** Invites by mail and returns the mail's link. */
   async function invite(email: string, role = "observer", by = owner): Promise<Invitation> {
-    const { status, text } = await ask("inviteMember", email, role, by);
+    const { status, text } = await inviteBy("inviteMember", email, role, by);
     expect(status, text).toBe(200);
     await app.deliverMails();
     const mail = app.mails.findLast(({ to }) => to === email);
@@ -57,7 +57,7 @@ describe("on a cloud instance", () => {
   const stored = ({ tenant, id }: Invitation) =>
     app.services.db.member.findUnique({ where: { tenantId_userId: { tenantId: tenant, userId: id } } });
 
-  test("a user accepts the invitation that came by mail, once", async () => {
+  test("accepts an invitation from a mail, once", async () => {
     const user = await app.user("ana");
     const invitation = await invite(user.email, "operator");
     const { url, tenant, id, email } = invitation;
@@ -75,13 +75,13 @@ describe("on a cloud instance", () => {
     const session = await user.call("getToken", { params: { tenant } });
     expect(session.body).toMatchObject({ tenant, role: "operator" });
     expect([await accept(invitation, user), await statusOf(invitation)]).toEqual([404, 404]);
-    expect((await ask("inviteMember", user.email)).status).toBe(409);
+    expect((await inviteBy("inviteMember", user.email)).status).toBe(409);
     const trail = await owner.call("getAuditTrail", { params: { tenant } });
     expect(trail.body[0]).toMatchObject({ operation: "acceptInvite", actor: { id: user.id } });
     expect(trail.text).not.toContain(invitation.sig);
   });
 
-  test("a sig is worth something to its user and for its namespace alone", async () => {
+  test("restricts a sig to its user and its namespace", async () => {
     const [one, two, three] = [await app.user("bob"), await app.user("carl"), await app.user("dora")];
     const [ofOne, ofTwo] = [await invite(one.email), await invite(two.email)];
     const there = await invite(one.email, "administrator", elsewhere);
@@ -95,10 +95,10 @@ describe("on a cloud instance", () => {
     expect([await accept(there, one), (await stored(ofOne))?.status]).toEqual([200, "pending"]);
   });
 
-  test("an invitation ends after seven days, and can be made anew then, with another role", async () => {
+  test("expires an invitation after seven days, and allows a new one with another role", async () => {
     const user = await app.user("emil");
     const first = await invite(user.email);
-    expect((await ask("inviteMember", user.email)).status).toBe(409);
+    expect((await inviteBy("inviteMember", user.email)).status).toBe(409);
     app.pass(WEEK + 1);
     expect([await accept(first, user), await statusOf(first)]).toEqual([404, 404]);
     const second = await invite(user.email, "administrator");
@@ -107,7 +107,7 @@ describe("on a cloud instance", () => {
     expect((await stored(second))?.role).toBe("administrator");
   });
 
-  test("a removed invitation is worth nothing, also made again", async () => {
+  test("voids a removed invitation, even after a new one", async () => {
     const user = await app.user("fred");
     const first = await invite(user.email);
     const removal = { token: await app.tokenOf(owner), params: { tenant: owner.tenant, uid: user.id } };
@@ -117,7 +117,7 @@ describe("on a cloud instance", () => {
     expect(await accept(first, user)).toBe(403);
   });
 
-  test("somebody without an account registers with the sig that was mailed, then accepts", async () => {
+  test("lets a new user register with the mailed sig, then accept", async () => {
     const invitation = await invite("gina@example.org");
     expect(await statusOf(invitation)).toBe("invited");
     const { email, sig } = invitation;
@@ -129,7 +129,7 @@ describe("on a cloud instance", () => {
     expect(await accept(invitation, { id: body.id, username: "gina", tenant: "" })).toBe(200);
   });
 
-  test("an invited address that registers by itself has to be confirmed", async () => {
+  test("requires a confirmation if an invited address registers without the sig", async () => {
     const invitation = await invite("hugo@example.org");
     const { status, text } = await app.call("registerUser", { body: account("hugo@example.org") });
     expect([status, text]).toEqual([200, ""]);
@@ -137,8 +137,8 @@ describe("on a cloud instance", () => {
     expect((await app.call("login", { body: { username: "hugo", password: PASSWORD } })).status).toBe(403);
   });
 
-  test("a link that the inviting member sees proves nothing of the address: it has to be confirmed", async () => {
-    const { body } = await ask("generateInvitationLink", "ida@example.org");
+  test("requires a confirmation of an address with a link that the inviting member has seen", async () => {
+    const { body } = await inviteBy("generateInvitationLink", "ida@example.org");
     const invitation = partsOf(body.link);
     expect(invitation.url.origin).toBe(PUBLIC_URL);
     const answer = await app.call("registerUser", { body: account("ida@example.org", invitation.sig) });
@@ -148,19 +148,19 @@ describe("on a cloud instance", () => {
     expect(app.mails.at(-1)).toMatchObject({ to: "ida@example.org", subject: "Confirm your account" });
   });
 
-  test("a new link makes the earlier one void", async () => {
+  test("voids the earlier link with a new one", async () => {
     const user = await app.user("jan");
     const [first, second] = [
-      partsOf((await ask("generateInvitationLink", user.email)).body.link),
-      partsOf((await ask("generateInvitationLink", user.email, "operator")).body.link),
+      partsOf((await inviteBy("generateInvitationLink", user.email)).body.link),
+      partsOf((await inviteBy("generateInvitationLink", user.email, "operator")).body.link),
     ];
     expect([await accept(first, user), await accept(second, user)]).toEqual([403, 200]);
     expect((await stored(second))?.role).toBe("operator");
-    expect((await ask("generateInvitationLink", user.email)).status).toBe(409);
-    expect((await ask("generateInvitationLink", "x@example.org", "owner")).status).toBe(403);
+    expect((await inviteBy("generateInvitationLink", user.email)).status).toBe(409);
+    expect((await inviteBy("generateInvitationLink", "x@example.org", "owner")).status).toBe(403);
   });
 
-  test("an invited user is no account: no login, no recovery, no mail about one", async () => {
+  test("treats an invited user as no account: no login, no recovery, no mail about one", async () => {
     await invite("karl@example.org");
     const before = app.mails.length;
     const username = "karl@example.org";
@@ -170,7 +170,7 @@ describe("on a cloud instance", () => {
     expect(app.mails.length).toBe(before);
   });
 
-  test("at most a hundred invitations of a namespace are open", async () => {
+  test("limits open invitations of a namespace to a hundred", async () => {
     const by = await app.user("many", "many");
     const now = app.services.now();
     const expiresAt = new Date(now.getTime() + 1000 * WEEK);
@@ -181,7 +181,7 @@ describe("on a cloud instance", () => {
       const member = { tenantId: by.tenant, userId: id, role: "observer", status: "pending" };
       await app.services.db.member.create({ data: { ...member, addedAt: now, expiresAt } });
     }
-    const { status, body } = await ask("inviteMember", "one-more@example.org", "observer", by);
+    const { status, body } = await inviteBy("inviteMember", "one-more@example.org", "observer", by);
     expect([status, body.message]).toEqual([
       403,
       "invitations: the namespace has the maximum of 100 open invitations",
@@ -189,7 +189,7 @@ describe("on a cloud instance", () => {
     expect(await app.services.db.user.count({ where: { email: "one-more@example.org" } })).toBe(0);
   });
 
-  test("an Idempotency-Key makes one invitation and one mail", async () => {
+  test("creates one invitation and one mail for an Idempotency-Key", async () => {
     const user = await app.user("lena");
     const before = app.mails.length;
     const request = { params: { tenant: owner.tenant }, body: { email: user.email, role: "observer" } };
@@ -213,11 +213,11 @@ describe("on an enterprise instance", () => {
   const linkFor = (email: string, role = "observer") =>
     owner.call("generateInvitationLink", { params: { tenant: owner.tenant }, body: { email, role } });
 
-  test("nobody registers without an invitation", async () => {
+  test("rejects registration without an invitation", async () => {
     expect((await app.call("registerUser", { body: account("eve@example.org") })).status).toBe(401);
   });
 
-  test("who registers with a link is a member at once", async () => {
+  test("adds a user who registers with a link immediately", async () => {
     const { url, email, sig } = partsOf((await linkFor("ana@example.org", "operator")).body.link);
     expect(url.origin).toBe(app.url);
     const { status, body } = await app.call("registerUser", { body: account(email, sig) });
@@ -226,7 +226,7 @@ describe("on an enterprise instance", () => {
     expect((await app.call("registerUser", { body: account("ana2@example.org", sig) })).status).toBe(401);
   });
 
-  test("a user with an account is a member at once, and the link leads to the login", async () => {
+  test("adds a user with an account immediately, with a link to the login", async () => {
     const user = await app.user("bob");
     expect((await linkFor(user.email)).body).toEqual({ link: `${app.url}/login` });
     const session = await user.call("getToken", { params: { tenant: owner.tenant } });
@@ -234,7 +234,7 @@ describe("on an enterprise instance", () => {
     expect((await linkFor(user.email)).status).toBe(409);
   });
 
-  test("somebody who is only invited is nobody whom inviteMember could add", async () => {
+  test("does not let inviteMember add a user who is only invited", async () => {
     await linkFor("carl@example.org");
     const other = await app.user("other", "other");
     const { status } = await other.call("inviteMember", {

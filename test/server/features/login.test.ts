@@ -11,7 +11,7 @@ const login = (username: string, password: string, headers = {}) =>
 const wrong = (username = "ana", headers = {}) => login(username, "wrong", headers);
 const now = () => app.services.now().getTime() / 1000;
 
-test("answers a session, by name or e-mail, whatever their case, on both paths", async () => {
+test("returns a session, by name or e-mail in any case, on both paths", async () => {
   for (const username of ["ana", "ANA", "ana@example.org", "Ana@Example.Org"]) {
     const { status, body, headers } = await login(username, PASSWORD);
     expect(status).toBe(200);
@@ -33,22 +33,22 @@ test("answers a session, by name or e-mail, whatever their case, on both paths",
   expect((await app.call("authUser", { body: { username: "ana", password: PASSWORD } })).status).toBe(200);
 });
 
-test("a lock, and wrong passwords, of a clock that was ahead are over", async () => {
+test("ignores a lock and wrong passwords with times in the future", async () => {
   const month = 30 * 24 * 60 * 60;
   app.pass(month);
   for (const status of [401, 401, 429]) expect((await wrong()).status).toBe(status);
   app.pass(-month);
-  // Neither the lock nor the count: it begins anew.
+  // Both the lock and the count are reset.
   for (const status of [401, 401, 429]) expect((await wrong()).status).toBe(status);
 });
 
-test("needs a name and a password, both texts", async () => {
+test("requires a name and a password, both texts", async () => {
   expect((await app.call("login", { body: {} })).status).toBe(400);
   expect((await app.call("login", { body: { username: "ana" } })).status).toBe(400);
   expect((await app.call("login", { body: { username: 1, password: "x" } })).status).toBe(422);
 });
 
-test("the penalties of the rules", () => {
+test("computes the penalties of the rules", () => {
   expect([1, 2, 3, 4, 5, 6, 7, 50].map((n) => penaltyOf(n, 60))).toEqual([
     { lock: 0, kept: 2 },
     { lock: 0, kept: 2 },
@@ -61,8 +61,8 @@ test("the penalties of the rules", () => {
   ]);
 });
 
-describe.each(["ana", "nobody"])("wrong passwords of %s", (username) => {
-  test("are 401 twice, then lock: 1, 4, 16, 60 minutes", async () => {
+describe.each(["ana", "unknown"])("wrong passwords of %s", (username) => {
+  test("answer 401 twice, then lock: 1, 4, 16, 60 minutes", async () => {
     app.stopClock();
     for (const _ of [1, 2]) {
       const { status, headers, body } = await wrong(username);
@@ -74,7 +74,7 @@ describe.each(["ana", "nobody"])("wrong passwords of %s", (username) => {
       expect(status).toBe(429);
       const end = Number(headers.get("x-account-lockout"));
       expect(end).toBe(now() + minutes * 60);
-      // While it lasts every try is refused, the right one too, and none counts.
+      // The lock refuses every attempt, also with the right password, and counts none.
       for (const password of ["wrong", PASSWORD]) {
         const locked = await login(username, password);
         expect([locked.status, Number(locked.headers.get("x-account-lockout"))]).toEqual([429, end]);
@@ -84,7 +84,7 @@ describe.each(["ana", "nobody"])("wrong passwords of %s", (username) => {
   });
 });
 
-test("the count is forgotten after two minutes, and with a right password", async () => {
+test("resets the count after two minutes, and with a right password", async () => {
   await wrong();
   await wrong();
   app.pass(121);
@@ -96,27 +96,27 @@ test("the count is forgotten after two minutes, and with a right password", asyn
   expect((await wrong()).status).toBe(429);
 });
 
-test("name and e-mail of a user count together", async () => {
+test("counts attempts by name and by e-mail together", async () => {
   await wrong("ana");
   await wrong("ana@example.org");
   expect((await wrong("ANA")).status).toBe(429);
 });
 
-test("guesses sent side by side do not get past the lock", async () => {
-  // All of them wrong: a right one among them may come first, and begins the count anew.
+test("enforces the lock for concurrent guesses", async () => {
+  // All attempts are wrong, since a right one could come first and reset the count.
   const answers = await Promise.all(Array.from({ length: 9 }, () => wrong("ana")));
   const statuses = answers.map((answer) => answer.status);
   expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(2);
   expect((await login("ana", PASSWORD)).status).toBe(429);
 });
 
-test("X-Real-IP of a stranger does not make a new source", async () => {
+test("ignores X-Real-IP of an untrusted client as a source", async () => {
   await wrong("ana", { "x-real-ip": "203.0.113.1" });
   await wrong("ana", { "x-real-ip": "203.0.113.2" });
   expect((await wrong("ana", { "x-real-ip": "203.0.113.3" })).status).toBe(429);
 });
 
-test("X-Real-IP of a known proxy does", async () => {
+test("accepts X-Real-IP of a trusted proxy as a source", async () => {
   const proxied = await testApp({ trustedProxies: ["127.0.0.1"] });
   await proxied.user("ana");
   const attempt = (ip: string) =>
@@ -126,7 +126,7 @@ test("X-Real-IP of a known proxy does", async () => {
   expect((await attempt("203.0.113.2")).status).toBe(401);
 });
 
-test("a maximum of 0 turns lockouts off", async () => {
+test("disables lockouts with a maximum of 0", async () => {
   const open = await testApp({ maximumLockout: 0 });
   await open.user("ana");
   for (let n = 0; n < 5; n += 1) {
@@ -134,7 +134,7 @@ test("a maximum of 0 turns lockouts off", async () => {
   }
 });
 
-test("an unconfirmed user is 403, an invited one and one of an identity provider 401", async () => {
+test("answers 403 to an unconfirmed user, and 401 to an invited one and one of an identity provider", async () => {
   const change = (data: object) => app.services.db.user.update({ where: { id: ana.id }, data });
   await change({ status: "not-confirmed" });
   expect((await login("ana", PASSWORD)).status).toBe(403);
@@ -144,14 +144,14 @@ test("an unconfirmed user is 403, an invited one and one of an identity provider
   expect((await login("ana", PASSWORD)).status).toBe(401);
 });
 
-test("an unknown name takes as long as a wrong password", async () => {
+test("takes as long for an unknown name as for a wrong password", async () => {
   const time = async (username: string) => {
     const started = performance.now();
     expect((await wrong(username)).status).toBe(401);
     return performance.now() - started;
   };
   await time("warm");
-  // The shortest of some, in turns: a machine that is busy with something else makes any of them longer.
+  // The minimum of alternating measurements, since other load can only increase them.
   let [known, unknown] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (const name of ["ben", "cleo", "dan", "eve", "fay"]) {
     await createUser(app.services, {
@@ -166,16 +166,16 @@ test("an unknown name takes as long as a wrong password", async () => {
   expect(unknown).toBeGreaterThan(known / 4);
 });
 
-test("the password is stored as bcrypt of cost 10 only", async () => {
+test("stores the password only as bcrypt of cost 10", async () => {
   const body = { password: "another1", current_password: PASSWORD };
   expect((await ana.call("updateUser", { body })).status).toBe(200);
   const user = await app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
   expect(user.passwordHash).toMatch(/^\$2[aby]\$10\$/);
 });
 
-test("passwords of any kind are compared, not refused by their form", async () => {
+test("compares passwords of any form", async () => {
   for (const password of ["\u0001", "a".repeat(1000), "😀".repeat(20)]) {
-    const fresh = await login("nobody", password);
+    const fresh = await login("unknown", password);
     expect([401, 429]).toContain(fresh.status);
   }
 });

@@ -17,7 +17,7 @@ beforeEach(async () => {
   lines = [];
 });
 
-/** Only the two levels that are used. */
+/** A log with the two levels that are used. */
 const log = () => {
   const write = (level: string) => (facts: object, message: string) => {
     lines.push(JSON.stringify([level, message, facts, (facts as { err?: Error }).err?.message]));
@@ -32,7 +32,7 @@ const deliverTo = (port: number) => {
   return deliverMails({ ...app.services, mailer: smtpMailer(server, "gate@example.org") }, log());
 };
 
-test("a mail waits while the mail server is down, and is sent once it is back", async () => {
+test("keeps a mail while the mail server is down, and sends it later", async () => {
   const down = await startSmtpServer();
   await down.stop();
   await queueMail(app.services, mail);
@@ -52,7 +52,7 @@ test("a mail waits while the mail server is down, and is sent once it is back", 
   expect(await waiting()).toBe(0);
 });
 
-test("it is tried for a day, more and more rarely", async () => {
+test("tries a mail for a day, at increasing intervals", async () => {
   await queueMail(app.services, mail);
   let attempts = 0;
   const mailer = {
@@ -72,21 +72,21 @@ test("it is tried for a day, more and more rarely", async () => {
   expect(lines.at(-1)).toContain("was discarded");
 });
 
-test("one of a backup that is restored days later is not sent any more", async () => {
+test("does not send a mail of a backup that was restored days later", async () => {
   await queueMail(app.services, mail);
   app.pass(24 * HOUR);
   await app.deliverMails();
   expect([app.mails, await waiting()]).toEqual([[], 0]);
 });
 
-test("of several instances one sends each mail", async () => {
+test("sends each mail from one of several instances", async () => {
   for (let count = 0; count < 10; count += 1) await queueMail(app.services, { ...mail, subject: `${count}` });
   await Promise.all([app.deliverMails(), app.deliverMails(), app.deliverMails()]);
   expect(app.mails.map(({ subject }) => Number(subject)).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
 });
 
-test("a mail that cannot be sent does not keep the others back", async () => {
-  await queueMail(app.services, { ...mail, to: "nobody at all" });
+test("sends other mails if one cannot be sent", async () => {
+  await queueMail(app.services, { ...mail, to: "no address at all" });
   await queueMail(app.services, mail);
   const smtp = await startSmtpServer();
   onTestFinished(() => smtp.stop());
@@ -95,17 +95,17 @@ test("a mail that cannot be sent does not keep the others back", async () => {
   expect(await waiting()).toBe(1);
 });
 
-test("no mail comes of a transaction that was undone", async () => {
-  const undone = inTransaction(app.services, async (tx) => {
+test("sends no mail of a transaction that was rolled back", async () => {
+  const rolledBack = inTransaction(app.services, async (tx) => {
     await queueMail(within(app.services, tx), mail);
     throw new Error("undo");
   });
-  await expect(undone).rejects.toThrow("undo");
+  await expect(rolledBack).rejects.toThrow("undo");
   await app.deliverMails();
   expect(app.mails).toEqual([]);
 });
 
-test("a mail that waits is sealed: another one's seal does not open", async () => {
+test("encrypts a waiting mail, and rejects another mail's content", async () => {
   await queueMail(app.services, mail);
   await queueMail(app.services, { ...mail, to: "eve@example.org" });
   const [one, two] = await app.services.db.outgoingMail.findMany();

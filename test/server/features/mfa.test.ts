@@ -33,7 +33,7 @@ const wrongCode = () => {
   return ["000000", "111111", "222222", "333333"].find((given) => !right.includes(given)) ?? "";
 };
 
-test("generated credentials are new each time, and enable nothing", async () => {
+test("generates new credentials each time, and enables nothing", async () => {
   const { body } = await ana.call("generateMfa");
   expect(body.secret).toMatch(/^[A-Z2-7]{32}$/);
   expect(body.secret).not.toBe(secret);
@@ -44,7 +44,7 @@ test("generated credentials are new each time, and enable nothing", async () => 
   expect((await login()).status).toBe(200);
 });
 
-test("enabling needs a recovery e-mail, the right code, and MFA to be off", async () => {
+test("requires a recovery e-mail, the right code, and disabled MFA", async () => {
   expect((await enable()).status).toBe(400);
   await setRecovery();
   expect((await enable({ code: wrongCode() })).status).toBe(401);
@@ -53,7 +53,7 @@ test("enabling needs a recovery e-mail, the right code, and MFA to be off", asyn
   expect((await enable()).status).toBe(400);
 });
 
-test("a login then has two steps", async () => {
+test("requires two steps for a login", async () => {
   await enabled();
   const first = await login();
   expect(first.status).toBe(401);
@@ -67,7 +67,7 @@ test("a login then has two steps", async () => {
   expect((await second(token, code())).status).toBe(401);
 });
 
-test("on the older path too", async () => {
+test("accepts the older path", async () => {
   await enabled();
   const token = await challenge();
   const { status } = await app.send("POST", "/api/mfa/auth", {
@@ -77,7 +77,7 @@ test("on the older path too", async () => {
   expect(status).toBe(200);
 });
 
-test("codes of the neighboring steps are taken, others not", async () => {
+test("accepts codes of the neighboring steps only", async () => {
   app.stopClock();
   await enabled();
   expect((await second(await challenge(), code(-2))).status).toBe(401);
@@ -86,7 +86,7 @@ test("codes of the neighboring steps are taken, others not", async () => {
   expect((await second(await challenge(), code(1))).status).toBe(200);
 });
 
-test("a code is accepted once, and none older than it", async () => {
+test("accepts a code once, and no older one afterwards", async () => {
   await enabled();
   const given = code();
   expect((await second(await challenge(), given)).status).toBe(200);
@@ -96,7 +96,7 @@ test("a code is accepted once, and none older than it", async () => {
   expect((await second(await challenge(), code())).status).toBe(200);
 });
 
-test("of two that come at once with one code, one gets in", async () => {
+test("accepts one of several concurrent logins with one code", async () => {
   await enabled();
   const [one, two] = [await challenge(), await challenge()];
   const given = code();
@@ -104,7 +104,7 @@ test("of two that come at once with one code, one gets in", async () => {
   expect(answers.filter((answer) => answer.status === 200)).toHaveLength(1);
 });
 
-test("requests that come at once with one right code leave no wrong ones counted", async () => {
+test("counts no wrong code for concurrent requests with a right one", async () => {
   await enabled();
   for (let round = 0; round < 4; round += 1) {
     const tokens = await Promise.all(Array.from({ length: 5 }, challenge));
@@ -116,7 +116,7 @@ test("requests that come at once with one right code leave no wrong ones counted
   }
 });
 
-test("a right code that was used before is refused, and is no guess", async () => {
+test("rejects a used code without counting it as a guess", async () => {
   await enabled();
   const given = code();
   expect((await second(await challenge(), given)).status).toBe(200);
@@ -127,7 +127,7 @@ test("a right code that was used before is refused, and is no guess", async () =
   expect((await second(await challenge(), code())).status).toBe(200);
 });
 
-test("codes that were wrong, or used, by a clock that was ahead count no more", async () => {
+test("ignores wrong and used codes with times in the future", async () => {
   await enabled();
   const month = 30 * 24 * 60 * 60;
   app.pass(month);
@@ -139,14 +139,14 @@ test("codes that were wrong, or used, by a clock that was ahead count no more", 
   expect((await second(await challenge(), code())).status).toBe(200);
 });
 
-test("a token that comes twice at once, with two good codes, works once", async () => {
+test("accepts a token once in concurrent requests with two valid codes", async () => {
   await enabled();
   const token = await challenge();
   const answers = await Promise.all([second(token, code(-1)), second(token, code())]);
   expect(answers.filter((answer) => answer.status === 200)).toHaveLength(1);
 });
 
-test("the token lives 30 minutes", async () => {
+test("expires the token after 30 minutes", async () => {
   app.stopClock();
   await enabled();
   const [early, late] = [await challenge(), await challenge()];
@@ -157,7 +157,7 @@ test("the token lives 30 minutes", async () => {
   expect((await second("c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10", code())).status).toBe(401);
 });
 
-test("guessing ends: a user has five tries in a row, then neither the code nor a new login helps for 30 minutes", async () => {
+test("limits guesses: after five in a row, neither the code nor a new login works for 30 minutes", async () => {
   await enabled();
   const token = await challenge();
   for (let tries = 0; tries < 5; tries += 1) expect((await second(token, wrongCode())).status).toBe(401);
@@ -172,7 +172,7 @@ test("guessing ends: a user has five tries in a row, then neither the code nor a
   expect((await second(await challenge(), code())).status).toBe(200);
 });
 
-test("logins that were kept in stock bring no new tries, whenever they are used", async () => {
+test("allows no more guesses with logins that were prepared earlier", async () => {
   await enabled();
   const stock: string[] = [];
   for (let minute = 0; minute < 6; minute += 1) {
@@ -183,7 +183,7 @@ test("logins that were kept in stock bring no new tries, whenever they are used"
   expect((await second(stock[5] ?? "", code())).status).toBe(429);
 });
 
-test("at most ten logins of a user wait; the oldest ends for a further one", async () => {
+test("allows ten waiting logins of a user; a further one ends the oldest", async () => {
   await enabled();
   const tokens: string[] = [];
   for (let count = 0; count < 11; count += 1) {
@@ -194,7 +194,7 @@ test("at most ten logins of a user wait; the oldest ends for a further one", asy
   expect((await second(tokens[1] ?? "", code())).status).toBe(200);
 });
 
-test("the right code in time gives the tries back", async () => {
+test("resets the guesses with the right code", async () => {
   await enabled();
   const other = await challenge();
   for (let tries = 0; tries < 4; tries += 1) expect((await second(other, wrongCode())).status).toBe(401);
@@ -204,13 +204,13 @@ test("the right code in time gives the tries back", async () => {
   expect((await second(other, code())).status).toBe(200);
 });
 
-test("the secret is sealed in the database", async () => {
+test("encrypts the secret in the database", async () => {
   await enabled();
   const { mfaSecret } = await app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
   expect(mfaSecret).not.toContain(secret);
 });
 
-test("tokens and recovery codes are stored as digests only", async () => {
+test("stores tokens and recovery codes only as digests", async () => {
   await enabled();
   const token = await challenge();
   const stored = JSON.stringify([

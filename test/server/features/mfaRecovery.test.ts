@@ -5,17 +5,17 @@ import { PASSWORD } from "../http/testApp.ts";
 
 let secret: string;
 let recoveryCodes: string[];
-let told = 0;
-const resetMails = () => app.mails.slice(told);
+let earlierMails = 0;
+const resetMails = () => app.mails.slice(earlierMails);
 
 const RECOVERY = "ana@recovery.org";
 
 const { app, ana } = withLab({ trustedProxies: ["127.0.0.1"] });
 beforeEach(async () => {
   ({ secret, recoveryCodes } = await enableMfa(app, ana));
-  // Of the first recovery e-mail the user is told.
+  // The user receives a notice about the first recovery e-mail.
   await app.deliverMails();
-  told = app.mails.length;
+  earlierMails = app.mails.length;
 });
 
 const code = (steps = 0) =>
@@ -45,7 +45,7 @@ const enabled = async () => (await login()).status === 401;
 const login = () => app.call("login", { body: { username: "ana", password: PASSWORD } });
 const recoveryCode = (index: number) => recoveryCodes[index] ?? "";
 
-/** The codes of the last two mails, by their receiver. */
+/** Returns the codes of the last two mails, by their recipient. */
 function mailedCodes() {
   const codeTo = (address: string) => {
     const mail = app.mails.findLast(({ to }) => to === address);
@@ -57,7 +57,7 @@ function mailedCodes() {
 const entries = () =>
   app.services.db.auditEntry.findMany({ where: { tenantId: null }, orderBy: { id: "asc" } });
 
-test("disabling takes a TOTP code, once, and leaves an entry in the audit trail", async () => {
+test("disables with a TOTP code, once, and records it in the audit trail", async () => {
   expect((await disable({ code: wrongCode() })).status).toBe(403);
   expect(await enabled()).toBe(true);
   expect((await disable({ code: code() })).status).toBe(200);
@@ -69,14 +69,14 @@ test("disabling takes a TOTP code, once, and leaves an entry in the audit trail"
   expect(JSON.parse(entry?.after ?? "{}")).toMatchObject({ mfa: false });
 });
 
-test("the code of a login does not disable", async () => {
+test("rejects a login's code for disabling", async () => {
   const given = code();
   const token = (await login()).headers.get("x-mfa-token") ?? "";
   expect((await app.call("authMfa", { body: { token, code: given } })).status).toBe(200);
   expect((await disable({ code: given })).status).toBe(403);
 });
 
-test("disabling takes exactly one of code and recovery code, an empty one is none", async () => {
+test("requires exactly one of code and recovery code for disabling, and ignores empty ones", async () => {
   expect((await disable({})).status).toBe(400);
   expect((await disable({ code: "", recovery_code: "" })).status).toBe(400);
   expect((await disable({ code: code(), recovery_code: recoveryCode(0) })).status).toBe(400);
@@ -85,7 +85,7 @@ test("disabling takes exactly one of code and recovery code, an empty one is non
   expect(await enabled()).toBe(false);
 });
 
-test("guessing codes to disable ends after five, and shares its tries with logins", async () => {
+test("limits guesses of codes to five, together with logins", async () => {
   const token = (await login()).headers.get("x-mfa-token") ?? "";
   const answers = await Promise.all(Array.from({ length: 8 }, () => disable({ code: wrongCode() })));
   const count = (status: number) => answers.filter((answer) => answer.status === status).length;
@@ -97,7 +97,7 @@ test("guessing codes to disable ends after five, and shares its tries with login
   expect((await disable({ code: code() })).status).toBe(200);
 });
 
-test("a recovery code logs in, once, also by e-mail", async () => {
+test("logs in with a recovery code, once, also by e-mail", async () => {
   app.stopClock();
   const { status, body, headers } = await recover(recoveryCode(0));
   expect(status).toBe(200);
@@ -109,12 +109,12 @@ test("a recovery code logs in, once, also by e-mail", async () => {
   expect(await enabled()).toBe(true);
 });
 
-test("of two that come at once with one recovery code, one gets in", async () => {
+test("accepts one of two concurrent logins with one recovery code", async () => {
   const answers = await Promise.all([recover(recoveryCode(0)), recover(recoveryCode(0))]);
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
 });
 
-test("a recovery code that logged in disables MFA, for ten minutes", async () => {
+test("disables with a recovery code that logged in, for ten minutes", async () => {
   await recover(recoveryCode(0));
   await recover(recoveryCode(1));
   app.pass(9 * 60);
@@ -126,28 +126,28 @@ test("a recovery code that logged in disables MFA, for ten minutes", async () =>
   expect(await enabled()).toBe(true);
 });
 
-test("a code of another user, or of one without MFA, does not log in", async () => {
+test("rejects a code of another user, and for a user without MFA", async () => {
   const ben = await app.user("ben");
   expect((await recover(recoveryCode(0), "ben")).status).toBe(401);
   expect((await recover(recoveryCode(0), ben.email)).status).toBe(401);
-  expect((await recover(recoveryCode(0), "nobody")).status).toBe(401);
+  expect((await recover(recoveryCode(0), "unknown")).status).toBe(401);
   expect((await recover("AAAABBBBCCCCDDDD")).status).toBe(401);
 });
 
-test.each(["ana", "nobody"])("guessing recovery codes ends after five for %s", async (name) => {
+test.each(["ana", "unknown"])("limits guesses of recovery codes to five for %s", async (name) => {
   const guess = () => recover("AAAABBBBCCCCDDDD", name);
   const answers = await Promise.all(Array.from({ length: 7 }, guess));
   const count = (status: number) => answers.filter((answer) => answer.status === status).length;
   expect([count(401), count(429)]).toEqual([5, 2]);
   expect((await recover(recoveryCode(0), name)).status).toBe(429);
-  // Strangers must not be able to keep the user from logging in.
+  // Attackers must not be able to prevent the user's login.
   const token = (await login()).headers.get("x-mfa-token") ?? "";
   expect((await app.call("authMfa", { body: { token, code: code() } })).status).toBe(200);
   app.pass(30 * 60 + 1);
   expect((await recover(recoveryCode(0))).status).toBe(200);
 });
 
-test("attempts that a clock counted which was ahead are over", async () => {
+test("ignores attempts with times in the future", async () => {
   const month = 30 * 24 * 60 * 60;
   app.pass(month);
   for (let tries = 0; tries < 6; tries += 1) await recover("AAAABBBBCCCCDDDD");
@@ -156,7 +156,7 @@ test("attempts that a clock counted which was ahead are over", async () => {
   expect((await recover(recoveryCode(0))).status).toBe(200);
 });
 
-test("strangers elsewhere do not keep a user from recovering, nor from resetting", async () => {
+test("keeps recovery and reset available during attacks from other addresses", async () => {
   const guess = "AAAABBBBCCCCDDDD";
   await requestReset("ana");
   const { main, recovery } = mailedCodes();
@@ -171,7 +171,7 @@ test("strangers elsewhere do not keep a user from recovering, nor from resetting
   expect((await reset(main, recovery)).status).toBe(200);
 });
 
-test("two mailed codes, different ones, turn MFA off and log in", async () => {
+test("disables MFA and logs in with two different mailed codes", async () => {
   expect((await requestReset("ana")).status).toBe(200);
   expect(
     resetMails()
@@ -188,37 +188,37 @@ test("two mailed codes, different ones, turn MFA off and log in", async () => {
   expect((await app.call("getNamespaces", { token: body.token })).status).toBe(200);
   expect((await login()).status).toBe(200);
   expect((await reset(main, recovery)).status).toBe(401);
-  // Whoever lost the second factor may have lost a token with it.
+  // A user who lost the second factor may have lost a token too.
   expect((await ana.call("getNamespaces")).status).toBe(401);
   expect((await entries()).at(-1)).toMatchObject({ operation: "resetMfa", actorId: ana.id });
 });
 
-test("asking tells nobody who has an account, and mails only to who can reset", async () => {
+test("hides which accounts exist, and mails only users who can reset", async () => {
   const ben = await app.user("ben");
-  for (const name of ["nobody", "ben", ben.email]) {
+  for (const name of ["unknown", "ben", ben.email]) {
     const { status, text } = await requestReset(name);
     expect([status, text]).toEqual([200, ""]);
   }
   expect(resetMails()).toEqual([]);
 });
 
-test.each(["ana", "nobody"])("at most five mails in a row are asked for %s", async (name) => {
+test.each(["ana", "unknown"])("limits requests for mails to five in a row for %s", async (name) => {
   for (let count = 0; count < 5; count += 1) expect((await requestReset(name)).status).toBe(200);
   expect((await requestReset(name)).status).toBe(429);
   expect(resetMails().length).toBe(name === "ana" ? 10 : 0);
 });
 
-test("mails to one user are few, from how many networks they may be asked for", async () => {
+test("limits mails to one user across networks", async () => {
   for (let network = 0; network < 20; network += 1) {
     expect((await requestReset("ana", `198.51.100.${network}`)).status).toBe(200);
   }
   expect(resetMails().length).toBe(10);
-  // Whoever asked for them: they went to the user, and work.
+  // The mails went to the user, and their codes work.
   const { main, recovery } = mailedCodes();
   expect((await reset(main, recovery)).status).toBe(200);
 });
 
-test("mailed codes work for a day, and older ones beside newer ones", async () => {
+test("accepts mailed codes for a day, also older ones", async () => {
   await requestReset("ana");
   const old = mailedCodes();
   app.pass(3600);
@@ -230,7 +230,7 @@ test("mailed codes work for a day, and older ones beside newer ones", async () =
   expect((await reset(young.main, young.recovery)).status).toBe(200);
 });
 
-test("mailed codes are of one user, stored as digests, and end with the address", async () => {
+test("restricts mailed codes to one user and address, and stores them as digests", async () => {
   const ben = await app.user("ben");
   await requestReset("ana");
   const { main, recovery } = mailedCodes();
@@ -244,7 +244,7 @@ test("mailed codes are of one user, stored as digests, and end with the address"
   expect((await reset(main, recovery)).status).toBe(401);
 });
 
-test("guessing mailed codes ends after five", async () => {
+test("limits guesses of mailed codes to five", async () => {
   await requestReset("ana");
   const { main, recovery } = mailedCodes();
   const wrong = await Promise.all(Array.from({ length: 7 }, () => reset(main, "AAAABBBBCCCCDDDD")));
@@ -252,7 +252,7 @@ test("guessing mailed codes ends after five", async () => {
   expect((await reset(main, recovery)).status).toBe(429);
 });
 
-test("a link in the mail leads to the configured address, never to one that the asker chose", async () => {
+test("uses the configured address in a mail's link, not the request's host", async () => {
   await app.send("POST", "/api/user/mfa/reset", {
     headers: { "content-type": "application/json", "x-forwarded-host": "evil.example.org" },
     body: JSON.stringify({ identifier: "ana" }),

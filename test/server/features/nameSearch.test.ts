@@ -8,7 +8,7 @@ import { encodeFilter, property, valuesOf } from "../http/testApp.ts";
 
 const { app, ana } = withLab();
 
-/** Few characters, so that names have parts in common; some that indexes, patterns and foldings of case treat in their way. */
+/** Few characters, so that names share parts. Some are special for indexes, patterns or case folding. */
 const CHARACTERS = [..."aAbBkK1-_%\\\"'. ", "é", "É", "\u212a", "ı", "İ", "ß", "漢", "🚪"];
 const character = fc.constantFrom(...CHARACTERS);
 const name = fc.oneof(
@@ -31,14 +31,14 @@ async function search(part: string): Promise<string[]> {
   return valuesOf(body, "uid").sort();
 }
 
-/** Without any index, name by name. */
+/** Searches without an index, name by name. */
 async function searchEach(part: string): Promise<string[]> {
   const rows = await app.services.db.$queryRaw<{ uid: string }[]>`SELECT "uid" FROM "Device"
     WHERE "tenantId" = ${ana.tenant} AND REPLACE(LOWER("name"), LOWER(${part}), '') <> LOWER("name")`;
   return rows.map(({ uid }) => uid).sort();
 }
 
-/** Parts of names, as they are and in the other case, and whatever else. */
+/** Generates parts of names in both cases, and other texts. */
 const partOf = (names: readonly string[]) =>
   fc
     .oneof(
@@ -51,21 +51,21 @@ const partOf = (names: readonly string[]) =>
 
 const searches = fc
   .record({
-    made: fc.array(name, { minLength: 1, maxLength: 20 }),
+    created: fc.array(name, { minLength: 1, maxLength: 20 }),
     renamed: fc.array(fc.tuple(fc.nat(19), name), { maxLength: 8 }),
     deleted: fc.array(fc.nat(19), { maxLength: 5 }),
   })
-  .chain(({ made, renamed, deleted }) => {
-    const parts = partOf([...made, ...renamed.map(([, name]) => name)]);
+  .chain(({ created, renamed, deleted }) => {
+    const parts = partOf([...created, ...renamed.map(([, name]) => name)]);
     return fc.record({
-      ...{ made: fc.constant(made), renamed: fc.constant(renamed), deleted: fc.constant(deleted) },
+      ...{ created: fc.constant(created), renamed: fc.constant(renamed), deleted: fc.constant(deleted) },
       parts: fc.array(parts, { minLength: 1, maxLength: 8 }),
     });
   });
 
 const onPostgresql = postgresqlAddress() !== undefined;
 
-/** Leaves PostgreSQL, which would look at each name of so few, no other way than the index of parts. */
+/** Forces PostgreSQL to use the index of parts, since it would scan so few names. */
 async function dropOtherIndexes(): Promise<void> {
   const { db } = app.services;
   const indexes = await db.$queryRaw<{ name: string }[]>`SELECT indexname AS name FROM pg_indexes
@@ -73,7 +73,7 @@ async function dropOtherIndexes(): Promise<void> {
   for (const { name } of indexes) await db.$executeRawUnsafe(`DROP INDEX "${name}"`);
 }
 
-/** How many searches PostgreSQL made by the index of parts. */
+/** Counts PostgreSQL's searches with the index of parts. */
 async function searchesByIndex(): Promise<number> {
   const rows = await app.services.db.$queryRaw<
     { count: bigint }[]
@@ -82,13 +82,13 @@ async function searchesByIndex(): Promise<number> {
   return Number(rows[0]?.count);
 }
 
-test("a search by a part of the name finds what a look at each name finds", async () => {
+test("finds the same devices with a search as with a comparison of each name", async () => {
   const { db } = app.services;
   if (onPostgresql) await dropOtherIndexes();
   await fc.assert(
-    fc.asyncProperty(searches, async ({ made, renamed, deleted, parts }) => {
+    fc.asyncProperty(searches, async ({ created, renamed, deleted, parts }) => {
       await db.device.deleteMany();
-      await insert(ana.tenant, made);
+      await insert(ana.tenant, created);
       for (const part of parts) expect(await search(part)).toEqual(await searchEach(part));
       for (const [n, name] of renamed)
         await db.device.updateMany({ where: { uid: uidOfMany(n) }, data: { name } });
@@ -100,7 +100,7 @@ test("a search by a part of the name finds what a look at each name finds", asyn
   if (onPostgresql) await expect.poll(searchesByIndex).toBeGreaterThan(25);
 });
 
-test("devices that go with their namespace, or by a transaction that fails, leave nothing to be found", async () => {
+test("finds no devices that were deleted with their namespace, and all after a failed transaction", async () => {
   const { db } = app.services;
   const eve = await app.user("eve", "eves");
   await insert(eve.tenant, ["gate-1", "gate-2"]);
@@ -108,16 +108,16 @@ test("devices that go with their namespace, or by a transaction that fails, leav
   const failing = db.$transaction(async (tx) => {
     await tx.device.deleteMany();
     await tx.namespace.update({ where: { tenantId: ana.tenant }, data: { name: "renamed" } });
-    throw new Error("changed its mind");
+    throw new Error("rolled back");
   });
-  await expect(failing).rejects.toThrow("changed its mind");
+  await expect(failing).rejects.toThrow("rolled back");
   expect(await search("gate-")).toEqual([uidOfMany(2)]);
   await eve.call("deleteNamespace", { params: { tenant: eve.tenant } });
   await insert(ana.tenant, ["post-4", "gate-5"], 3);
   expect(await search("gate-")).toEqual([uidOfMany(2), uidOfMany(4)]);
 });
 
-test("devices are found whose names other namespaces have by the thousand", async () => {
+test("finds devices if another namespace has thousands of similar names", async () => {
   const eve = await app.user("eve", "eves");
   await insertDevices(app.services.db, eve.tenant, [1000, 7000]);
   await insert(ana.tenant, ["host-1", "post-1", "host-2"]);

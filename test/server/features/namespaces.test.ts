@@ -15,7 +15,7 @@ const invite = (user: TestUser, role: string, token = ana.token) =>
 const tokenOf = async (user: TestUser) =>
   (await user.call("getNamespaceToken", { params: path() })).body.token as string;
 
-test("a new namespace has its defaults, and its name in lower case", async () => {
+test("creates a namespace with defaults, and its name in lower case", async () => {
   const { status, body } = await create({ name: "Plant-7" });
   expect(status).toBe(200);
   expect(body).toMatchObject({
@@ -37,7 +37,7 @@ test("a new namespace has its defaults, and its name in lower case", async () =>
   }
 });
 
-test("its id may be chosen, once", async () => {
+test("accepts a chosen id, once", async () => {
   const tenant = "11111111-2222-3333-4444-555555555555";
   expect((await create({ name: "one", tenant, type: "personal" })).body).toMatchObject({
     tenant_id: tenant,
@@ -47,7 +47,7 @@ test("its id may be chosen, once", async () => {
   expect((await create({ name: "three", tenant: "", type: "" })).body.type).toBe("team");
 });
 
-test("community instances greet, cloud ones limit devices", async () => {
+test("announces on community instances, and limits devices on cloud instances", async () => {
   for (const [edition, devices, greeting] of [
     ["community", -1, true],
     ["cloud", 3, false],
@@ -59,7 +59,7 @@ test("community instances greet, cloud ones limit devices", async () => {
   }
 });
 
-test("max_namespaces bounds how many a user owns, also when asked at once", async () => {
+test("limits a user's namespaces to max_namespaces, also for concurrent requests", async () => {
   const limit = (maxNamespaces: number) =>
     app.services.db.user.update({ where: { id: bob.id }, data: { maxNamespaces } });
   await limit(0);
@@ -69,7 +69,7 @@ test("max_namespaces bounds how many a user owns, also when asked at once", asyn
   expect(answers.map((answer) => answer.status).sort()).toEqual([200, 200, 403, 403]);
 });
 
-test("lists have those of the caller, or the API key's own", async () => {
+test("lists the caller's namespaces, or the API key's own", async () => {
   await create({ name: "second" });
   await app.user("eve", "eves");
   const mine = await ana.call("getNamespaces");
@@ -82,7 +82,7 @@ test("lists have those of the caller, or the API key's own", async () => {
   expect(valuesOf(own.body, "name")).toEqual(["lab"]);
 });
 
-test("an edit changes what is sent only", async () => {
+test("changes only the given fields in an edit", async () => {
   const edit = (body: unknown) => ana.call("editNamespace", { params: path(), body });
   expect((await edit({ name: "Lab-2", settings: { connection_announcement: "hi" } })).body).toMatchObject({
     name: "lab-2",
@@ -135,7 +135,7 @@ test("an edit changes what is sent only", async () => {
   expect((await edit({})).body.settings.session_record).toBe(true);
 });
 
-test("a deletion takes everything with it", async () => {
+test("deletes everything in the namespace", async () => {
   const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");
   await ana.call("createDeviceTag", { params: { uid }, body: { tag: "edge" } });
   await ana.call("createPublicKey", { body: { ...PUBLIC_KEY, filter: { tags: ["edge"] } } });
@@ -158,7 +158,7 @@ test("a deletion takes everything with it", async () => {
 });
 
 describe("members", () => {
-  test("are added at once, by e-mail, with roles up to the caller's", async () => {
+  test("are added immediately by e-mail, with roles up to the caller's", async () => {
     const { status, body } = await invite(bob, "administrator");
     expect(status).toBe(200);
     expect(body.members).toMatchObject([
@@ -181,7 +181,7 @@ describe("members", () => {
     ).toBe(200);
   });
 
-  test("keep exactly one owner, whom nobody changes or removes", async () => {
+  test("include exactly one owner, who cannot be changed or removed", async () => {
     await invite(bob, "administrator");
     const bobs = await tokenOf(bob);
     const onOwner = { params: { ...path(), uid: ana.id } };
@@ -199,7 +199,7 @@ describe("members", () => {
     expect(owners).toBe(1);
   });
 
-  test("of the same level may remove each other; the answer is the namespace", async () => {
+  test("of the same level can remove each other; the answer is the namespace", async () => {
     const eve = await app.user("eve");
     await invite(bob, "administrator");
     await invite(eve, "administrator");
@@ -211,7 +211,7 @@ describe("members", () => {
     expect((await ana.call("removeMember", { params: { ...path(), uid: eve.id } })).status).toBe(404);
   });
 
-  test("leave: their own namespace's token is replaced, another one stays", async () => {
+  test("can leave: the token of this namespace is replaced, another one stays", async () => {
     await invite(bob, "observer");
     const away = await bob.call("leaveNamespace", { params: path() });
     expect([away.status, away.text]).toEqual([200, ""]);
@@ -221,19 +221,19 @@ describe("members", () => {
     expect(left.body).toMatchObject({ user: "bob", tenant: "", role: "" });
   });
 
-  test("on a cloud instance wait seven days; the invitation can then be renewed", async () => {
+  test("have seven days on a cloud instance; the invitation can be renewed afterwards", async () => {
     const cloud = await testApp({ edition: "cloud" });
     const [owner, guest] = [await cloud.user("owner", "lab"), await cloud.user("guest")];
-    const ask = (role: string) =>
+    const inviteGuest = (role: string) =>
       owner.call("inviteMember", { params: { tenant: owner.tenant }, body: { email: guest.email, role } });
-    const { body } = await ask("observer");
+    const { body } = await inviteGuest("observer");
     const member = body.members.find((candidate: { id: string }) => candidate.id === guest.id);
     expect(member.status).toBe("pending");
     expect(Date.parse(member.expires_at) - Date.parse(member.added_at)).toBe(7 * 24 * 3600_000);
     expect((await guest.call("getNamespace", { params: { tenant: owner.tenant } })).status).toBe(403);
-    expect((await ask("operator")).status).toBe(409);
+    expect((await inviteGuest("operator")).status).toBe(409);
     cloud.pass(7 * 24 * 3600 + 1);
-    // The owner's token is too old by now.
+    // The owner's token has expired by now.
     const { body: again } = await cloud.call("login", {
       body: { username: "owner", password: "correct-horse" },
     });
@@ -247,7 +247,7 @@ describe("members", () => {
   });
 });
 
-test("the id of a deleted namespace is nobody's any more: its agents would enroll with the new owner", async () => {
+test("never reuses the id of a deleted namespace, since its agents would enroll with the new owner", async () => {
   const owner = await app.user("leaver", "leavers");
   const params = { tenant: owner.tenant };
   expect((await owner.call("deleteNamespace", { params })).status).toBe(200);

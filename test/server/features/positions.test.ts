@@ -21,7 +21,7 @@ function positionsIn(records: Parameters<typeof mmdbOf>[0]) {
 
 const CITY = { "8.8.8.8": at(RIO.latitude, RIO.longitude), "9.9.9.9": at(OSLO.latitude, OSLO.longitude) };
 
-test("an address is where the file says, others are nowhere known", () => {
+test("returns the file's position of an address, and no position for others", () => {
   const { positions, errors } = positionsIn({
     ...CITY,
     "8.8.4.4": { country: "none" },
@@ -43,7 +43,7 @@ test("an address is where the file says, others are nowhere known", () => {
   expect(errors).toEqual([]);
 });
 
-test("the file is read again when it is asked for, and one of no use changes nothing", () => {
+test("reads the file again on request, and keeps the old one if the new one is invalid", () => {
   const { positions, file, write } = positionsIn(CITY);
   expect(positions.of("8.8.8.8")).toEqual(RIO);
   write({ "8.8.8.8": at(OSLO.latitude, OSLO.longitude) });
@@ -55,13 +55,13 @@ test("the file is read again when it is asked for, and one of no use changes not
   expect(positions.of("8.8.8.8")).toEqual(OSLO);
 });
 
-test("a missing file is named with its setting", () => {
+test("reports a missing file with its setting", () => {
   expect(() => new Positions("/nonexistent.mmdb", () => {})).toThrow(
     /^Cannot read the position file \/nonexistent\.mmdb \(GATEHOUSE_GEOIP_FILE\): ENOENT/,
   );
 });
 
-test("a device is where it reported from, and where the file has it since", async () => {
+test("stores a device's position from the current file at each report", async () => {
   const { positions, write } = positionsIn(CITY);
   const app = await testApp({ trustedProxies: ["127.0.0.1"] }, undefined, (address) => positions.of(address));
   const ana = await app.user("ana", "lab");
@@ -80,7 +80,7 @@ test("a device is where it reported from, and where the file has it since", asyn
   expect(await reportFrom("8.8.8.8")).toEqual(OSLO);
 });
 
-test("without a file a device is at 0,0", async () => {
+test("returns 0,0 without a file", async () => {
   const app = await testApp();
   const ana = await app.user("ana", "lab");
   const { uid } = await enroll(app, ana.tenant, "00:00:00:00:00:01");

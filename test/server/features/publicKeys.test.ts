@@ -13,13 +13,13 @@ const create = (more: object = {}) =>
   ana.call("createPublicKey", { body: { ...PUBLIC_KEY, username: "^root$", ...more } });
 const FINGERPRINT = "0f:a2:0a:d7:38:3e:65:45:08:6b:63:84:1c:ff:dc:ba";
 
-/** A key line whose blob says another type, or is cut. */
+/** Creates a key line whose blob has another type, or is cut. */
 const line = (type: string, inner: string, body: Buffer) => {
   const field = (bytes: Buffer) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes]);
   return `${type} ${Buffer.concat([field(Buffer.from(inner)), field(body)]).toString("base64")}`;
 };
 
-test("a key is stored without its comment, under its MD5 fingerprint", async () => {
+test("stores a key without its comment, under its MD5 fingerprint", async () => {
   const { status, body } = await create({ data: base64(`  ${ED25519}   ana@laptop \n`) });
   expect(status).toBe(200);
   expect(body).toMatchObject({
@@ -33,7 +33,7 @@ test("a key is stored without its comment, under its MD5 fingerprint", async () 
   expect((await create({ data: base64(`${ED25519} another comment`) })).status).toBe(409);
 });
 
-test("what is no key is refused, and not repeated", async () => {
+test("rejects an invalid key without repeating it", async () => {
   for (const [what, text] of [
     ["no key", "hello world"],
     ["an unknown type", "ssh-unknown AAAA"],
@@ -49,7 +49,7 @@ test("what is no key is refused, and not repeated", async () => {
   }
 });
 
-test("a wrong field is refused", async () => {
+test("rejects wrong fields", async () => {
   for (const [more, status] of [
     [{ filter: {} }, 400],
     [{ filter: { hostname: ".*", tags: ["edge"] } }, 400],
@@ -67,7 +67,7 @@ test("a wrong field is refused", async () => {
   }
 });
 
-test("an update replaces name, pattern and filter, with its variant", async () => {
+test("replaces name, pattern and filter in an update", async () => {
   await create();
   const params = { fingerprint: FINGERPRINT };
   const update = (body: object) => ana.call("updatePublicKey", { params, body });
@@ -86,12 +86,12 @@ test("an update replaces name, pattern and filter, with its variant", async () =
   expect((await update({ name: "n" })).status).toBe(400);
 });
 
-test("two of one key at once are one", async () => {
+test("creates one of several concurrent equal keys", async () => {
   const answers = await Promise.all([create(), create(), create()]);
   expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409, 409]);
 });
 
-test("keys are listed oldest first, and the same key may be in two namespaces", async () => {
+test("lists keys oldest first, and allows the same key in two namespaces", async () => {
   await create();
   const eve = await app.user("eve", "eves");
   expect((await eve.call("createPublicKey", { body: PUBLIC_KEY })).status).toBe(200);

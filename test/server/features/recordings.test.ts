@@ -38,7 +38,7 @@ const play = (options: CallOptions = {}) =>
 const recorded = async () => (await ana.call("getSession", { params: { uid } })).body.recorded as boolean;
 const setRecording = (on: boolean) =>
   ana.call("setSessionRecord", { params: { tenant: ana.tenant }, body: { session_record: on } });
-/** The recording in the form that a client accepts. */
+/** Requests the recording in a format that a client accepts. */
 const playAs = (accept: string) =>
   app.send("GET", `/api/sessions/${uid}/records/0`, {
     headers: { authorization: `Bearer ${ana.token}`, accept },
@@ -49,7 +49,7 @@ const linesOf = (text: string) =>
     .split("\n")
     .map((line) => JSON.parse(line));
 
-/** Recorded as it is printed, also what JSON escapes, databases refuse and UTF-16 does not know. */
+/** Output with characters that JSON escapes, databases reject, or UTF-16 does not have. */
 const OUTPUT = ["$ ls\r\n", "\u001b[31m漢字🚪\u0000", "half \ud83d", '"\\', ""];
 
 async function recordOutput(): Promise<void> {
@@ -60,7 +60,7 @@ async function recordOutput(): Promise<void> {
 }
 
 describe("a recording", () => {
-  test("is played back as it came in, in the order of time", async () => {
+  test("is returned unchanged, in the order of time", async () => {
     const begun = app.services.now().getTime();
     expect(await recorded()).toBe(false);
     await recordOutput();
@@ -77,7 +77,7 @@ describe("a recording", () => {
     );
   });
 
-  test("is asciicast text for who asks for that", async () => {
+  test("is asciicast text on request", async () => {
     const timestamp = app.services.now().getTime() / 1000;
     await recordOutput();
     const { status, text, headers } = await playAs("application/x-asciicast; q=0.9, */*");
@@ -98,7 +98,7 @@ describe("a recording", () => {
   test.each([
     [
       "text/plain; charset=utf-8",
-      // The first is the console's.
+      // The console sends the first one.
       ...["application/json, text/plain, */*", "text/plain", "TEXT/Plain;charset=utf-8"],
       "text/plain;q=0.5, application/json;q=0.4",
       "text/plain;q=0.9, application/x-asciicast;q=0.8",
@@ -118,13 +118,14 @@ describe("a recording", () => {
       const { status, headers, text } = await playAs(accept);
       expect([status, headers.get("content-type")], accept).toEqual([200, type]);
       expect([headers.get("vary"), headers.get("x-content-type-options")]).toEqual(["Accept", "nosniff"]);
-      // One value for those who read JSON; for players lines, which are no JSON together, so that no client reads them so.
+      // One JSON value for JSON clients. For players the lines are invalid as one JSON text, so no client can confuse
+      // the formats.
       if (type === JSON_TEXT) expect(JSON.parse(text)).toMatchObject([{ message: "first" }]);
       else expect(() => JSON.parse(text)).toThrow(SyntaxError);
     }
   });
 
-  test("is the array where nothing is said of types, and says that another Accept changes it", async () => {
+  test("is the array without an Accept header, and has Vary", async () => {
     await record("first");
     const { port } = new URL(app.url);
     const path = `/api/sessions/${uid}/records/0`;
@@ -139,7 +140,7 @@ describe("a recording", () => {
     expect(type).toEqual([JSON_TEXT, "Accept"]);
   });
 
-  test("of any length is whole", async () => {
+  test("is complete at any length", async () => {
     await app.services.db.sessionRecord.createMany({
       data: Array.from({ length: 250 }, (_, index) => ({
         ...{ sessionUid: uid, seat: 0, sequence: index + 1, time: app.services.now() },
@@ -150,7 +151,7 @@ describe("a recording", () => {
     expect(valuesOf(body, "message")).toEqual(Array.from({ length: 250 }, (_, index) => `line ${index}`));
   });
 
-  test("has a seat for each channel, and each is deleted by itself", async () => {
+  test("has a seat for each channel, which can be deleted separately", async () => {
     await record("one");
     const params = { uid, seat: "7" };
     const body = chunk("two", { seat: 7 });
@@ -170,7 +171,7 @@ describe("a recording", () => {
     expect(valuesOf(trail.body, "before")).toEqual([{ recorded_seat: 7 }, { recorded_seat: 0 }]);
   });
 
-  test("is another namespace's business in no way", async () => {
+  test("is not accessible from another namespace", async () => {
     await record("secret");
     const eve = await app.user("eve", "elsewhere");
     for (const id of ["getSessionRecord", "deleteSessionRecord", "recordSession"] as const) {
@@ -180,20 +181,20 @@ describe("a recording", () => {
     expect((await play()).body).toHaveLength(1);
   });
 
-  test("is added to by the session's own device, not by another one", async () => {
+  test("accepts output of the session's own device only", async () => {
     const neighbor = await enrollProven(app, ana.tenant, "00:00:00:00:00:02");
     expect((await record("x", {}, { token: neighbor.token })).status).toBe(404);
     expect((await record("x", {}, { token: deviceToken })).status).toBe(200);
     expect((await play({ token: deviceToken })).status).toBe(403);
   });
 
-  test("is added to by no device that has not proven its key", async () => {
+  test("rejects output of a device that has not proven its key", async () => {
     const { token } = await enroll(app, ana.tenant, "00:00:00:00:00:02");
     expect((await record("x", {}, { token })).status).toBe(403);
     expect((await play()).status).toBe(404);
   });
 
-  test("marks what a command has written to its standard error", async () => {
+  test("marks a command's standard error", async () => {
     await record("out");
     await record("err", { stream: "stderr" });
     await record("out again");
@@ -214,8 +215,8 @@ describe("a recording", () => {
   });
 });
 
-describe("nothing is recorded", () => {
-  test("where the namespace has it off", async () => {
+describe("recording is refused", () => {
+  test("if it is off in the namespace", async () => {
     const status = async () => (await ana.call("getSessionRecordStatus")).body;
     expect(await status()).toBe(true);
     await setRecording(false);
@@ -225,11 +226,11 @@ describe("nothing is recorded", () => {
     expect((await record("x")).status).toBe(200);
   });
 
-  test("beyond the limit, however small the chunks are and whatever is deleted", async () => {
+  test("beyond the limit, for chunks of any size and in spite of deletions", async () => {
     const message = "x".repeat(32 * 1024);
     const answers: number[] = [];
     for (let n = 0; n < 32; n += 1) answers.push((await record(message)).status);
-    // One MiB is what the test's service allows; each chunk weighs a little more than its text.
+    // The test's service allows 1 MiB. Each chunk counts slightly more than its text.
     expect(answers).toEqual([...Array(31).fill(200), 403]);
     await app.services.db.session.update({ where: { uid }, data: { recordedSize: 1024 * 1024 } });
     const { status, body } = await record("");
@@ -238,7 +239,7 @@ describe("nothing is recorded", () => {
     expect((await record("")).status).toBe(403);
   });
 
-  test("of a session that is over, but for what was under way", async () => {
+  test("after the end of a session, except for delayed output", async () => {
     await internal.call("finishSession", { params: { uid } });
     app.pass(60);
     expect((await record("late")).status).toBe(200);
@@ -246,7 +247,7 @@ describe("nothing is recorded", () => {
     expect((await record("too late")).body.message).toBe("the session has ended");
   });
 
-  test("with another seat or session than those of the path, no message, or a width below 0", async () => {
+  test("for another seat or session than in the path, without a message, or with a width below 0", async () => {
     for (const [more, message] of [
       [{ seat: 1 }, "seat: must match the seat in the path"],
       [{ uid: "0".repeat(64) }, "uid: must match the session in the path"],
@@ -258,7 +259,7 @@ describe("nothing is recorded", () => {
     }
   });
 
-  test("at a seat that is no number from 0 to 9999", async () => {
+  test("for a seat other than a number from 0 to 9999", async () => {
     const message = "seat: no such object; the value must be a whole number from 0 to 9999";
     for (const seat of ["x", "-1", "01", "10000"]) {
       const answer = await ana.call("recordSession", { params: { uid, seat }, body: chunk("x") });
@@ -267,7 +268,7 @@ describe("nothing is recorded", () => {
   });
 });
 
-test("chunks that come at once are all kept", async () => {
+test("keeps all concurrent chunks", async () => {
   const messages = Array.from({ length: 12 }, (_, index) => `line ${index}`);
   const answers = await Promise.all(messages.map((message) => record(message)));
   expect(answers.map(({ status }) => status)).toEqual(messages.map(() => 200));
@@ -275,7 +276,7 @@ test("chunks that come at once are all kept", async () => {
   expect(valuesOf(body, "message").sort()).toEqual([...messages].sort());
 });
 
-describe("after their time", () => {
+describe("retention", () => {
   const trim = (sessionRetention: number, recordingRetention: number) =>
     trimSessions({
       ...app.services,
@@ -284,7 +285,7 @@ describe("after their time", () => {
   const DAY = 24 * 3600;
   const uids = async () => (await app.services.db.session.findMany()).map((session) => session.uid);
 
-  test("recordings go first, then their sessions; what is alive stays", async () => {
+  test("deletes recordings first, then their sessions, and keeps active ones", async () => {
     await record("old");
     const alive = await begin();
     app.pass(3 * DAY);
@@ -299,7 +300,7 @@ describe("after their time", () => {
     expect(await uids()).toEqual([alive]);
   });
 
-  test("no more goes at once than a stop of the service can wait for, and the rest the next time", async () => {
+  test("deletes limited batches, so that a stop of the service does not wait, and continues the next time", async () => {
     await app.services.db.session.createMany({
       data: Array.from({ length: 300 }, (_, index) => ({
         ...{ uid: index.toString(16).padStart(64, "0"), tenantId: ana.tenant, deviceUid: device },
@@ -308,14 +309,14 @@ describe("after their time", () => {
       })),
     });
     app.pass(2 * DAY);
-    const left = () => app.services.db.session.count({ where: { recorded: true } });
+    const remaining = () => app.services.db.session.count({ where: { recorded: true } });
     await trim(0, 1);
-    expect(await left()).toBe(100);
+    expect(await remaining()).toBe(100);
     await trim(0, 1);
-    expect(await left()).toBe(0);
+    expect(await remaining()).toBe(0);
   });
 
-  test("a session takes its recording with it, more than one batch of each", async () => {
+  test("deletes a session with its recording, in several batches", async () => {
     const at = app.services.now();
     const { tenant: tenantId } = ana;
     const old = Array.from({ length: 120 }, (_, index) => index.toString(16).padStart(64, "0"));

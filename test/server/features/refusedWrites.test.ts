@@ -10,7 +10,7 @@ import { withApp } from "../http/lab.ts";
 
 const app = withApp();
 
-/** A change by somebody who may not make it. */
+/** A change without permission. */
 function refused(tenant: string): ObjectRequest {
   return {
     operation: { ...publicOperations.updateFirewallRule, object: "firewallRule" },
@@ -22,15 +22,15 @@ function refused(tenant: string): ObjectRequest {
   };
 }
 
-const looking = (find: ManagedObject["find"]) => ({
+const withFind = (find: ManagedObject["find"]) => ({
   ...kinds,
   firewallRule: { id: () => "1", find, declared: () => ({}) },
 });
 
-test("a refused change sends nothing after its end", async () => {
+test("sends nothing after the end of a refused change", async () => {
   const { tenant } = await app.user("ana", "lab");
   let reads = 0;
-  const objects = looking(async (tx, tenantId) => {
+  const objects = withFind(async (tx, tenantId) => {
     for (; reads < 5; reads += 1) await findRow(tx, "Namespace", { tenantId });
     return null;
   });
@@ -38,8 +38,8 @@ test("a refused change sends nothing after its end", async () => {
   expect(reads).toBe(5);
 });
 
-test("who may not change an object does not learn whether it is there", async () => {
+test("hides whether an object exists from callers without permission", async () => {
   const { tenant } = await app.user("ana", "lab");
-  const objects = looking(() => Promise.reject(new NotFoundError("no such rule")));
+  const objects = withFind(() => Promise.reject(new NotFoundError("no such rule")));
   await expect(writeObject(objects, app.services, refused(tenant))).rejects.toThrow("may not");
 });

@@ -8,21 +8,21 @@ import { sshKeyLine } from "../../provider/support/programs.ts";
 import { testApp, withLab } from "../http/lab.ts";
 import { ED25519, enroll, PUBLIC_KEY, valuesOf } from "../http/testApp.ts";
 
-// What a repeat under one Idempotency-Key means where the objects differ from each other.
+// Repetitions with one Idempotency-Key for each kind of object.
 
 const { app, ana } = withLab();
 
 const keyed = (key: string, token = ana.token) => ({ token, headers: { "idempotency-key": key } });
 
 describe("an API key", () => {
-  const make = (more: object = {}) =>
+  const create = (more: object = {}) =>
     app.call("createApiKey", { ...keyed("k"), body: { name: "ci-key", expires_at: 30, ...more } });
   const works = async (apiKey: string) => (await app.call("getDevices", { apiKey })).status === 200;
   const names = async () => valuesOf((await ana.call("listApiKeys")).body, "name");
 
-  test("with another secret is refused, and the first one goes on working for whoever has it", async () => {
-    const first = (await make()).body;
-    for (const again of [await make(), await make({ name: "other" })]) {
+  test("is refused with another secret, and the first secret still works", async () => {
+    const first = (await create()).body;
+    for (const again of [await create(), await create({ name: "other" })]) {
       expect([again.status, again.body.message]).toEqual([
         409,
         "Idempotency-Key: created the API key ci-key with another secret",
@@ -31,20 +31,20 @@ describe("an API key", () => {
     expect([await works(first.id), await names()]).toEqual([true, ["ci-key"]]);
   });
 
-  test("whose secret the caller knows is the same one, as it is now", async () => {
+  test("is returned in its current state with the same secret", async () => {
     const key = "c2a1f0de-7a51-4f2e-9c0b-2f7d5b8e4a10";
-    const first = (await make({ key, role: "operator" })).body;
+    const first = (await create({ key, role: "operator" })).body;
     const rename = { token: ana.token, params: { key: "ci-key" }, body: { name: "renamed" } };
     expect((await app.call("updateApiKey", rename)).status).toBe(200);
-    const { body } = await make({ key, role: "observer", expires_at: -1 });
+    const { body } = await create({ key, role: "observer", expires_at: -1 });
     expect(body).toMatchObject({ id: key, name: "renamed", role: "operator", expires_in: first.expires_in });
   });
 
-  test("asked for three times at once is one, and its secret works", async () => {
-    const answers = await Promise.all([make(), make(), make()]);
+  test("is created once by three concurrent requests, and its secret works", async () => {
+    const answers = await Promise.all([create(), create(), create()]);
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
-    const made = answers.find(({ status }) => status === 200);
-    expect([await works(made?.body.id), await names()]).toEqual([true, ["ci-key"]]);
+    const created = answers.find(({ status }) => status === 200);
+    expect([await works(created?.body.id), await names()]).toEqual([true, ["ci-key"]]);
   });
 });
 
@@ -56,7 +56,7 @@ describe("a membership", () => {
       body: { email, role: "observer" },
     });
 
-  test("of another e-mail is refused, and names the member", async () => {
+  test("is refused for another e-mail, with the member's id", async () => {
     const [bob, eve] = [await app.user("bob"), await app.user("eve")];
     expect((await invite(bob.email)).status).toBe(200);
     expect((await invite(bob.email.toUpperCase())).status).toBe(200);
@@ -66,14 +66,14 @@ describe("a membership", () => {
     expect(await app.services.db.member.count({ where: { userId: eve.id } })).toBe(0);
   });
 
-  test("that another request made is a conflict still", async () => {
+  test("is a conflict if another request created it", async () => {
     const bob = await app.user("bob");
     const body = { email: bob.email, role: "observer" };
     await ana.call("inviteMember", { params: { tenant: ana.tenant }, body });
     expect((await invite(bob.email)).status).toBe(409);
   });
 
-  test("that nobody accepted in time is made anew under the same key", async () => {
+  test("is renewed with the same key after it expired", async () => {
     const cloud = await testApp({ edition: "cloud" });
     const [owner, guest] = [await cloud.user("owner", "lab"), await cloud.user("guest")];
     const expiry = async () =>
@@ -101,7 +101,7 @@ describe("a tag of a device", () => {
     expect((await add(first, "edge")).status).toBe(200);
   });
 
-  test("that is another one than the key made is refused, on this device and others", async () => {
+  test("is refused if the key created another tag, on this device and others", async () => {
     for (const answer of [await add(first, "core"), await add(second, "edge")]) {
       expect(answer.status).toBe(409);
       expect(answer.body.message).toBe(`Idempotency-Key: created the tag edge of the device ${first}`);
@@ -109,7 +109,7 @@ describe("a tag of a device", () => {
     expect(await app.services.db.deviceTag.count()).toBe(1);
   });
 
-  test("keeps its key when other tags come and go", async () => {
+  test("keeps its key when other tags change", async () => {
     const params = { uid: first };
     await ana.call("createDeviceTag", { params, body: { tag: "core" } });
     await ana.call("updateDeviceTags", { params, body: { tags: ["new", "edge"] } });
@@ -117,7 +117,7 @@ describe("a tag of a device", () => {
     expect((await add(first, "edge")).status).toBe(200);
   });
 
-  test("that was renamed is named by its new name", async () => {
+  test("is reported by its new name after a rename", async () => {
     await ana.call("renameTag", { params: { tag: "edge" }, body: { tag: "rim" } });
     const { status, body } = await add(first, "edge");
     expect([status, body.message]).toEqual([
@@ -129,29 +129,29 @@ describe("a tag of a device", () => {
 });
 
 describe("a namespace", () => {
-  const make = (name: string) => app.call("createNamespace", { ...keyed("k"), body: { name } });
+  const create = (name: string) => app.call("createNamespace", { ...keyed("k"), body: { name } });
 
-  test("is answered though no further one may be owned", async () => {
+  test("is returned even if the user owns the maximum", async () => {
     await app.services.db.user.update({ where: { id: ana.id }, data: { maxNamespaces: 2 } });
-    const { tenant_id } = (await make("second")).body;
-    expect((await make("Second")).body).toMatchObject({ tenant_id, name: "second" });
+    const { tenant_id } = (await create("second")).body;
+    expect((await create("Second")).body).toMatchObject({ tenant_id, name: "second" });
     const other = await app.call("createNamespace", { ...keyed("other"), body: { name: "third" } });
     expect(other.status).toBe(403);
   });
 
-  test("that has another owner now is not answered", async () => {
+  test("is not returned to its former owner", async () => {
     const bob = await app.user("bob");
-    const { tenant_id } = (await make("second")).body;
+    const { tenant_id } = (await create("second")).body;
     await app.services.db.namespace.update({ where: { tenantId: tenant_id }, data: { ownerId: bob.id } });
-    expect((await make("second")).status).toBe(409);
-    const { body } = await make("third");
+    expect((await create("second")).status).toBe(409);
+    const { body } = await create("third");
     expect(body).toMatchObject({ name: "third", owner: ana.id });
     expect(body.tenant_id).not.toBe(tenant_id);
   });
 
-  test("that is not the one that the key made is refused, also after that one was renamed", async () => {
-    const { tenant_id } = (await make("second")).body;
-    const third = await make("third");
+  test("is refused if the key created another one, even after a rename", async () => {
+    const { tenant_id } = (await create("second")).body;
+    const third = await create("third");
     expect([third.status, third.body.message]).toEqual([
       409,
       "Idempotency-Key: created the namespace second",
@@ -159,27 +159,27 @@ describe("a namespace", () => {
     const params = { tenant: tenant_id };
     const { token } = (await ana.call("getNamespaceToken", { params })).body;
     await app.call("editNamespace", { token, params, body: { name: "renamed" } });
-    expect((await make("second")).body.message).toBe("Idempotency-Key: created the namespace renamed");
-    expect((await make("renamed")).body.tenant_id).toBe(tenant_id);
+    expect((await create("second")).body.message).toBe("Idempotency-Key: created the namespace renamed");
+    expect((await create("renamed")).body.tenant_id).toBe(tenant_id);
   });
 
-  test("whose name is taken is a conflict, with a key too", async () => {
-    expect((await make("lab")).status).toBe(409);
+  test("is a conflict if its name is taken, with a key too", async () => {
+    expect((await create("lab")).status).toBe(409);
   });
 });
 
-test("a public key that is not the one that the Idempotency-Key made is refused, and that one stays", async () => {
-  const make = (line: string) => {
+test("refuses a public key if the Idempotency-Key created another one, and keeps that one", async () => {
+  const create = (line: string) => {
     const body = { ...PUBLIC_KEY, data: Buffer.from(line).toString("base64") };
     return app.call("createPublicKey", { ...keyed("k"), body });
   };
-  const { fingerprint } = (await make(ED25519)).body;
-  const { status, body } = await make(sshKeyLine());
+  const { fingerprint } = (await create(ED25519)).body;
+  const { status, body } = await create(sshKeyLine());
   expect([status, body.message]).toEqual([409, `Idempotency-Key: created the public key ${fingerprint}`]);
   expect(await app.services.db.publicKey.findMany()).toMatchObject([{ fingerprint }]);
 });
 
-test("of two requests that both find nothing, the slower one is given the other's object", async () => {
+test("returns the first object to the slower of two concurrent requests", async () => {
   const { services } = app;
   const { tenant: tenantId } = ana;
   const rule = {
@@ -192,8 +192,8 @@ test("of two requests that both find nothing, the slower one is given the other'
     tenant: tenantId,
     role: "owner",
   } as const;
-  let looked = 0;
-  const make = async (blindFor: number) => {
+  let reads = 0;
+  const create = async (emptyReads: number) => {
     const { result } = await behaviorOf({}).write(services, {
       operation: { ...publicOperations.createFirewallRule, object: "firewallRule" },
       ...{ sender, params: {}, body: {}, ifMatch: undefined, creationKey: "digest" },
@@ -206,8 +206,8 @@ test("of two requests that both find nothing, the slower one is given the other'
           {
             taken: "is taken",
             find: async (tx) => {
-              looked += 1;
-              return looked <= blindFor
+              reads += 1;
+              return reads <= emptyReads
                 ? null
                 : findRow(tx, "FirewallRule", { tenantId, creationKey: "digest" });
             },
@@ -217,8 +217,8 @@ test("of two requests that both find nothing, the slower one is given the other'
     });
     return result as { id: number };
   };
-  expect((await make(1)).id).toBe(id);
-  looked = 0;
-  await expect(make(2)).rejects.toThrow("is taken");
+  expect((await create(1)).id).toBe(id);
+  reads = 0;
+  await expect(create(2)).rejects.toThrow("is taken");
   expect(await services.db.firewallRule.count()).toBe(1);
 });

@@ -40,7 +40,7 @@ const namespace = async () => (await ana.call("getNamespace", { params: { tenant
 const memberOf = (body: { members: { id: string; revision: string }[] }) =>
   body.members.find(({ id }) => id === bob.id)?.revision;
 
-/** How each kind's revision is read, a change of something declared, and one back. */
+/** How to read each kind's revision, a change of a declared value, and its reversal. */
 const kinds: Readonly<Record<string, { read(): Promise<string | undefined>; changes(): readonly Call[] }>> = {
   namespace: {
     read: async () => (await namespace()).revision,
@@ -100,7 +100,7 @@ describe.each(Object.keys(kinds))("the revision of a %s", (name) => {
   if (kind === undefined) throw new Error(name);
   const quoted = async () => `"${await kind.read()}"`;
 
-  test("moves with what is declared, and comes back with it", async () => {
+  test("changes with declared values, and returns with them", async () => {
     const [change, back] = kind.changes();
     if (!change || !back) throw new Error("no changes");
     const first = await quoted();
@@ -113,7 +113,7 @@ describe.each(Object.keys(kinds))("the revision of a %s", (name) => {
     expect(await quoted()).toBe(first);
   });
 
-  test("is what If-Match asks for: a write for another one is refused and does nothing", async () => {
+  test("is required by If-Match: a write with another one is refused and changes nothing", async () => {
     const [change, back] = kind.changes();
     if (!change || !back) throw new Error("no changes");
     const first = await quoted();
@@ -127,7 +127,7 @@ describe.each(Object.keys(kinds))("the revision of a %s", (name) => {
     expect((await send(change, first.replaceAll('"', ""))).status).toBe(412);
   });
 
-  test("is not moved by a heartbeat", async () => {
+  test("does not change with a heartbeat", async () => {
     const first = await quoted();
     app.pass(60);
     await enroll(app, ana.tenant, "00:00:00:00:00:01", {
@@ -137,7 +137,7 @@ describe.each(Object.keys(kinds))("the revision of a %s", (name) => {
   });
 });
 
-test("of two writers who read the same, one wins", async () => {
+test("accepts one of concurrent writes with the same revision", async () => {
   const { revision } = await device();
   const write = (name: string) =>
     send(["renameDevice", { params: { uid }, body: { name } }], `"${revision}"`);
@@ -145,7 +145,7 @@ test("of two writers who read the same, one wins", async () => {
   expect(answers.map((answer) => answer.status).sort()).toEqual([200, 412, 412]);
 });
 
-test("the order of tags is no part of it", async () => {
+test("is independent of the order of tags", async () => {
   const tagged = async (tags: string[]) => {
     await send(["updateDeviceTags", { params: { uid }, body: { tags } }]);
     return (await device()).tags_revision;
@@ -153,7 +153,7 @@ test("the order of tags is no part of it", async () => {
   expect(await tagged(["lab", "edge"])).toBe(await tagged(["edge", "lab"]));
 });
 
-test("an object's own answer carries it as ETag", async () => {
+test("is the ETag of an object's own answer", async () => {
   const [one, all, single] = [
     await ana.call("getDevice", { params: { uid } }),
     await ana.call("getNamespace", { params: { tenant: ana.tenant } }),
@@ -163,7 +163,7 @@ test("an object's own answer carries it as ETag", async () => {
   expect((await ana.call("getDevices")).headers.get("etag")).toBeNull();
 });
 
-test("every write of an existing object takes If-Match and documents 412", () => {
+test("lets every write of an existing object accept If-Match and document 412", () => {
   const writes = Object.values(operations as Record<string, Operation>).filter(takesIfMatch);
   expect(writes.length).toBeGreaterThan(25);
   for (const operation of writes) expect(operation.errors, operation.id).toHaveProperty("412");

@@ -5,8 +5,8 @@ import {
   IDP_ENTITY_ID,
   identityProvider,
   newCertificate,
+  type ResponseContent,
   responseOf,
-  type Said,
   SSO_URL,
   type TestIdentityProvider,
 } from "../../support/identityProvider.ts";
@@ -51,37 +51,37 @@ async function begin(): Promise<string> {
   return (await idp.readRequest(body.url)).id;
 }
 
-/** A browser brings a response. */
-const bring = (xml: string) =>
+/** Sends a response as a browser does. */
+const postResponse = (xml: string) =>
   app.send("POST", CONSUMER, {
     redirect: "manual",
     body: new URLSearchParams({ SAMLResponse: Buffer.from(xml).toString("base64") }),
   });
 
-const saying = async (said: Partial<Said> = {}): Promise<Said> => ({
+const contentOf = async (content: Partial<ResponseContent> = {}): Promise<ResponseContent> => ({
   inResponseTo: await begin(),
   now: app.services.now(),
   attributes: ATTRIBUTES,
-  ...said,
+  ...content,
 });
-const respond = async (said: Partial<Said> = {}) => idp.respond(await saying(said));
-const logIn = async (said: Partial<Said> = {}) => bring(await respond(said));
+const respond = async (content: Partial<ResponseContent> = {}) => idp.respond(await contentOf(content));
+const logIn = async (content: Partial<ResponseContent> = {}) => postResponse(await respond(content));
 
-function landing({ status, headers, text }: Awaited<ReturnType<typeof bring>>): URL {
+function landing({ status, headers, text }: Awaited<ReturnType<typeof postResponse>>): URL {
   expect(status, text).toBe(303);
   const url = new URL(headers.get("location") ?? "");
   expect(url.origin).toBe(SERVICE);
   return url;
 }
 
-const tokenIn = (answer: Awaited<ReturnType<typeof bring>>): string => {
+const tokenIn = (answer: Awaited<ReturnType<typeof postResponse>>): string => {
   const url = landing(answer);
   expect(url.pathname).toBe("/login");
   return url.searchParams.get("token") ?? "";
 };
 
 async function expectRefused(xml: string) {
-  const { status, headers, body } = await bring(xml);
+  const { status, headers, body } = await postResponse(xml);
   expect(status).toBe(401);
   expect(headers.get("location")).toBeNull();
   expect(body.message).toContain("SAMLResponse");
@@ -92,7 +92,7 @@ describe("a login", () => {
   beforeEach(() => start());
   afterEach(() => app.stop());
 
-  test("begins with a request that the identity provider reads", async () => {
+  test("starts with a request that the identity provider can read", async () => {
     const { body } = await app.call("getSamlAuthUrl");
     expect(body.url.startsWith(`${SSO_URL}?SAMLRequest=`)).toBe(true);
     const { id, issuer } = await idp.readRequest(body.url);
@@ -102,7 +102,7 @@ describe("a login", () => {
     expect(await begin()).not.toBe(await begin());
   });
 
-  test("makes a confirmed user without a password, and ends with a token", async () => {
+  test("creates a confirmed user without a password, and returns a token", async () => {
     const token = tokenIn(await logIn());
     const { body } = await app.call("getUserInfo", { token });
     expect(body).toMatchObject({
@@ -119,19 +119,19 @@ describe("a login", () => {
     expect(entry).toMatchObject({ objectId: body.id, actorId: body.id });
   });
 
-  test("finds the same user again, by the NameID alone", async () => {
+  test("finds the same user again by the NameID", async () => {
     const first = await app.call("getUserInfo", { token: tokenIn(await logIn()) });
     const again = tokenIn(await logIn({ attributes: { email: "other@example.org" } }));
     expect((await app.call("getUserInfo", { token: again })).body.id).toBe(first.body.id);
     expect(await app.services.db.user.count()).toBe(1);
   });
 
-  test("takes the NameID for the address where no attribute has it", async () => {
+  test("uses the NameID as the address if no attribute has it", async () => {
     const token = tokenIn(await logIn({ nameId: "eva@example.org", attributes: {} }));
     expect((await app.call("getUserInfo", { token })).body.email).toBe("eva@example.org");
   });
 
-  test("makes up a username where the address is none, or taken", async () => {
+  test("generates a username if the address is invalid as one, or taken", async () => {
     await app.user("ana@example.org");
     const { services } = app;
     await services.db.user.updateMany({ data: { email: "moved@example.org" } });
@@ -144,7 +144,7 @@ describe("a login", () => {
     }
   });
 
-  test("without an address lands on the page that says so", async () => {
+  test("redirects to an error page without an address", async () => {
     const useless: Record<string, string>[] = [{}, { email: "not an address" }];
     for (const attributes of useless) {
       const url = landing(await logIn({ attributes }));
@@ -153,7 +153,7 @@ describe("a login", () => {
     expect(await app.services.db.user.count()).toBe(0);
   });
 
-  test("does not get into the account of a user with the same address", async () => {
+  test("refuses access to another account with the same address", async () => {
     await app.user("ana");
     const { status, body } = await logIn();
     expect(status).toBe(403);
@@ -161,7 +161,7 @@ describe("a login", () => {
     expect(await app.services.db.samlIdentity.count()).toBe(0);
   });
 
-  test("is refused to a user who is not confirmed any more, or was deleted", async () => {
+  test("is refused for an unconfirmed or deleted user", async () => {
     tokenIn(await logIn());
     await app.services.db.user.updateMany({ data: { status: "not-confirmed" } });
     expect((await logIn()).status).toBe(403);
@@ -169,7 +169,7 @@ describe("a login", () => {
     tokenIn(await logIn());
   });
 
-  test("needs the second factor of this service from a user who has one", async () => {
+  test("requires the second factor of this service from a user who has one", async () => {
     const token = tokenIn(await logIn());
     const { body } = await app.call("generateMfa", { token });
     const code = () =>
@@ -186,18 +186,18 @@ describe("a login", () => {
     expect(second.body).toMatchObject({ email: "ana@example.org", mfa: true });
   });
 
-  test("works with either certificate while they are changed", async () => {
+  test("accepts both certificates during their replacement", async () => {
     idp = identityProvider(metadata, oldCertificate);
     tokenIn(await logIn());
   });
 
-  test("bears a minute between the clocks", async () => {
+  test("tolerates a minute between the clocks", async () => {
     tokenIn(await logIn({ notBefore: 59 }));
     tokenIn(await logIn({ notOnOrAfter: -59, confirmedUntil: -59 }));
   });
 });
 
-test("where the settings say so, a user with the same address is the same user", async () => {
+test("links users by address if the setting allows it", async () => {
   await startForTest({ linkUsers: true });
   const ana = await app.user("ana", "lab");
   const token = tokenIn(await logIn());
@@ -205,7 +205,7 @@ test("where the settings say so, a user with the same address is the same user",
   expect((await app.call("login", { body: { username: "ana", password: PASSWORD } })).status).toBe(200);
 });
 
-/** One service for all tests of a `describe`, each of which begins without a user. */
+/** Shares one service among the tests of a `describe`. Each test starts without users. */
 function shareService(): void {
   beforeAll(() => start());
   afterAll(() => app.stop());
@@ -215,48 +215,48 @@ function shareService(): void {
   });
 }
 
-describe("refused is a response", () => {
+describe("rejects a response", () => {
   shareService();
-  /** Said in another way before it is signed. */
-  const changed = (from: string | RegExp, to: string): Partial<Said> => ({
+  /** Changes a response before it is signed. */
+  const changed = (from: string | RegExp, to: string): Partial<ResponseContent> => ({
     unsigned: (xml) => xml.replace(from, to),
   });
-  const cases: Readonly<Record<string, Partial<Said>>> = {
-    "that is too old": { notOnOrAfter: -61 },
-    "whose confirmation is too old": { confirmedUntil: -61 },
-    "for later": { notBefore: 61 },
+  const cases: Readonly<Record<string, Partial<ResponseContent>>> = {
+    "that has expired": { notOnOrAfter: -61 },
+    "with an expired confirmation": { confirmedUntil: -61 },
+    "that is not yet valid": { notBefore: 61 },
     "for another service": { audience: "https://other.example.org" },
     "for another address": { recipient: "https://other.example.org/acs" },
     "sent to another address": { destination: "https://other.example.org/acs" },
     "of another identity provider": { issuer: "https://other.example.org" },
-    "to another request than its envelope": { responseTo: "_another" },
-    "with a passing NameID": { nameIdFormat: "urn:oasis:names:tc:SAML:2.0:nameid-format:transient" },
+    "with different requests in assertion and envelope": { responseTo: "_another" },
+    "with a transient NameID": { nameIdFormat: "urn:oasis:names:tc:SAML:2.0:nameid-format:transient" },
     "without a NameID": { nameId: "" },
-    "with an endless NameID": { nameId: "a".repeat(257) },
+    "with a NameID that is too long": { nameId: "a".repeat(257) },
     "of a failed login": { status: "urn:oasis:names:tc:SAML:2.0:status:Responder" },
     "with a comment in the NameID": { nameId: "ana<!-- -->.evil" },
     "with CDATA in the NameID": { nameId: "<![CDATA[ana]]>" },
     "without conditions": changed(/<saml:Conditions.*<\/saml:Conditions>/, ""),
     "without an audience": changed(/<saml:AudienceRestriction.*<\/saml:AudienceRestriction>/, ""),
     "without an authentication": changed(/<saml:AuthnStatement.*<\/saml:AuthnStatement>/, ""),
-    "without a time of its confirmation": changed(/(SubjectConfirmationData) NotOnOrAfter="[^"]*"/, "$1"),
-    "whose confirmation names no request": changed(/(Recipient="[^"]*") InResponseTo="[^"]*"/, "$1"),
-    "with another confirmation than by possession": changed("cm:bearer", "cm:other"),
+    "without an expiry of its confirmation": changed(/(SubjectConfirmationData) NotOnOrAfter="[^"]*"/, "$1"),
+    "without a request in its confirmation": changed(/(Recipient="[^"]*") InResponseTo="[^"]*"/, "$1"),
+    "with a confirmation method other than bearer": changed("cm:bearer", "cm:other"),
     "with a time of another zone": changed(/(NotBefore="[^"]*)Z"/, '$1+00:00"'),
     "of another version": changed(/(<saml:Assertion [^>]*Version=)"2.0"/, '$1"1.1"'),
   };
-  test.each(Object.entries(cases))("%s", async (_, said) => {
-    await expectRefused(await respond(said));
+  test.each(Object.entries(cases))("%s", async (_, content) => {
+    await expectRefused(await respond(content));
   });
 
-  test("that nobody asked for", async () => {
+  test("without a request", async () => {
     await expectRefused(await respond({ inResponseTo: "_made-up" }));
     await expectRefused(await respond({ inResponseTo: "" }));
     const unsolicited = await respond();
     await expectRefused(unsolicited.replaceAll(/ InResponseTo="[^"]*"/g, ""));
   });
 
-  test("to a request of more than ten minutes ago", async () => {
+  test("to a request older than ten minutes", async () => {
     const request = await begin();
     app.pass(10 * 60 - 1);
     tokenIn(await logIn({ inResponseTo: request }));
@@ -272,23 +272,23 @@ describe("refused is a response", () => {
     await expectRefused(await respond({ inResponseTo: `_${seal}` }));
   });
 
-  test("that comes twice, also side by side, and another one to the same request", async () => {
-    const said = await saying();
-    const xml = await idp.respond(said);
-    const answers = await Promise.all([bring(xml), bring(xml), bring(xml)]);
+  test("that repeats an earlier one, also concurrently, and another one to the same request", async () => {
+    const content = await contentOf();
+    const xml = await idp.respond(content);
+    const answers = await Promise.all([postResponse(xml), postResponse(xml), postResponse(xml)]);
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 401, 401]);
-    expect((await bring(xml)).status).toBe(401);
-    expect((await bring(await idp.respond(said))).status).toBe(401);
+    expect((await postResponse(xml)).status).toBe(401);
+    expect((await postResponse(await idp.respond(content))).status).toBe(401);
     app.pass(11 * 60);
-    expect((await bring(xml)).status).toBe(401);
+    expect((await postResponse(xml)).status).toBe(401);
   });
 
-  test("with an assertion that was taken before", async () => {
+  test("with an assertion that was used before", async () => {
     tokenIn(await logIn({ assertionId: "_same" }));
     expect((await logIn({ assertionId: "_same" })).status).toBe(401);
   });
 
-  test("that is signed with another key, although the certificate in it says who", async () => {
+  test("with a signature of another key, even with the right certificate in it", async () => {
     idp = identityProvider(metadata, { key: newCertificate().key, cert: certificate.cert });
     await expectRefused(await respond());
     const forger = newCertificate();
@@ -296,23 +296,23 @@ describe("refused is a response", () => {
     await expectRefused(await respond());
   });
 
-  test("without a signature, or with one around it alone", async () => {
-    const said = await saying();
+  test("without a signature of the assertion", async () => {
+    const content = await contentOf();
     const addresses = { recipient: idp.consumer, destination: idp.consumer, audience: SERVICE + METADATA };
-    await expectRefused(responseOf({ ...said, ...addresses }));
+    await expectRefused(responseOf({ ...content, ...addresses }));
     const signed = await respond();
     await expectRefused(signed.replace(/<ds:Signature.*<\/ds:Signature>/s, ""));
     idp = identityProvider(metadata, certificate, { signsResponse: true });
     await expectRefused(await respond());
   });
 
-  test("that is signed with SHA-1", async () => {
+  test("with a SHA-1 signature", async () => {
     const signature = "http://www.w3.org/2000/09/xmldsig#rsa-sha1";
     idp = identityProvider(metadata, certificate, { signature });
     await expectRefused(await respond());
   });
 
-  test("that was changed after it was signed", async () => {
+  test("changed after signing", async () => {
     const xml = await respond();
     for (const [from, to] of [
       ["ana-1", "eva-1"],
@@ -323,14 +323,14 @@ describe("refused is a response", () => {
     }
   });
 
-  test("that is no response", async () => {
+  test("that is malformed", async () => {
     const texts = ["", "text", "<a/>", "<a><b></a>", `<a xmlns="urn:oasis:names:tc:SAML:2.0:protocol"/>`];
     for (const text of texts.slice(1)) await expectRefused(text);
-    expect((await bring("")).status).toBe(400);
+    expect((await postResponse("")).status).toBe(400);
     expect((await app.send("POST", CONSUMER)).status).toBe(400);
     const json = { headers: { "content-type": "application/json" }, body: '{"SAMLResponse":"eA=="}' };
     expect((await app.send("POST", CONSUMER, json)).status).toBe(400);
-    expect((await bring("x".repeat(128 * 1024))).status).toBe(413);
+    expect((await postResponse("x".repeat(128 * 1024))).status).toBe(413);
   });
 
   test("with a document type, which could define entities", async () => {
@@ -341,7 +341,7 @@ describe("refused is a response", () => {
     await expectRefused(xml.replace("ana-1", "&name;"));
   });
 
-  test("of more elements than any has", async () => {
+  test("with too many elements", async () => {
     const xml = await respond();
     const deep = `${"<x>".repeat(10_000)}${"</x>".repeat(10_000)}`;
     await expectRefused(xml.replace("</samlp:Response>", `${deep}</samlp:Response>`));
@@ -350,13 +350,13 @@ describe("refused is a response", () => {
   });
 });
 
-/** Each moves the signed assertion where its signature stays good, and puts another one where it may be read. */
-describe("signature wrapping is refused:", () => {
+/** Each case moves the signed assertion to a place where its signature stays valid, and adds a forged assertion. */
+describe("rejects signature wrapping:", () => {
   shareService();
   const assertionIn = (xml: string) => /<saml:Assertion.*<\/saml:Assertion>/s.exec(xml)?.[0] ?? "";
   const signatureIn = (xml: string) => /<ds:Signature.*<\/ds:Signature>/s.exec(xml)?.[0] ?? "";
   const NS = 'xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion"';
-  /** An assertion about somebody else, with or without the signature of the good one. */
+  /** An assertion of another user, with or without the signature of the valid one. */
   const evil = (xml: string, signature = "") =>
     assertionIn(xml)
       .replace(signatureIn(xml), signature)
@@ -366,16 +366,16 @@ describe("signature wrapping is refused:", () => {
   const replaced = (xml: string, text: string) => xml.replace(assertionIn(xml), () => text);
 
   const wrappings: Readonly<Record<string, (xml: string) => string>> = {
-    "the other one first": (xml) => replaced(xml, evil(xml) + assertionIn(xml)),
-    "the other one last": (xml) => replaced(xml, assertionIn(xml) + evil(xml)),
-    "the other one with the signature first": (xml) =>
+    "the forged one first": (xml) => replaced(xml, evil(xml) + assertionIn(xml)),
+    "the forged one last": (xml) => replaced(xml, assertionIn(xml) + evil(xml)),
+    "the forged one with the signature first": (xml) =>
       replaced(xml, evil(xml, signatureIn(xml)) + assertionIn(xml)),
     "the signed one in an extension": (xml) =>
       replaced(xml, evil(xml)).replace(
         "<samlp:Status>",
         () => `<samlp:Extensions>${assertionIn(xml)}</samlp:Extensions><samlp:Status>`,
       ),
-    "the signed one in the other one": (xml) =>
+    "the signed one in the forged one": (xml) =>
       replaced(
         xml,
         evil(xml).replace("</saml:Assertion>", () => `${assertionIn(xml)}</saml:Assertion>`),
@@ -388,15 +388,15 @@ describe("signature wrapping is refused:", () => {
       );
       return replaced(xml, evil(xml, signature));
     },
-    "the other one with the ID of the signed one": (xml) => {
+    "the forged one with the ID of the signed one": (xml) => {
       const id = / ID="([^"]*)"/.exec(assertionIn(xml))?.[0] ?? "";
       return replaced(xml, evil(xml).replace(' ID="_evil"', id) + assertionIn(xml));
     },
-    "the ID of the signed one on something else": (xml) => {
+    "the ID of the signed one on another element": (xml) => {
       const id = / ID="([^"]*)"/.exec(assertionIn(xml))?.[0] ?? "";
       return replaced(xml, evil(xml, signatureIn(xml))).replace("<samlp:Status>", `<samlp:Status${id}>`);
     },
-    "the other one in another namespace": (xml) =>
+    "the forged one in another namespace": (xml) =>
       replaced(
         xml,
         evil(xml).replaceAll("saml:", "x:").replace("<x:Assertion", '<x:Assertion xmlns:x="urn:x"') +
@@ -404,7 +404,7 @@ describe("signature wrapping is refused:", () => {
       ),
     "the response in another response": (xml) =>
       replaced(xml, evil(xml)).replace("</samlp:Response>", () => `${xml}</samlp:Response>`),
-    "the other one as the document": (xml) =>
+    "the forged one as the document": (xml) =>
       evil(xml)
         .replace("<saml:Assertion", `<saml:Assertion ${NS}`)
         .replace("</saml:Assertion>", () => `${xml}</saml:Assertion>`),
@@ -417,15 +417,15 @@ describe("signature wrapping is refused:", () => {
     const wrapped = wrap(xml);
     expect(wrapped).not.toBe(xml);
     await expectRefused(wrapped);
-    // The response itself was good.
-    tokenIn(await bring(xml));
+    // The response itself was valid.
+    tokenIn(await postResponse(xml));
   });
 });
 
-test("what is kept of requests and assertions are digests, until the request's end", async () => {
+test("stores digests of requests and assertions, until the request's end", async () => {
   await startForTest();
   const xml = await respond({ assertionId: "_known" });
-  tokenIn(await bring(xml));
+  tokenIn(await postResponse(xml));
   const rows = await app.services.db.usedSamlMessage.findMany();
   expect(rows).toHaveLength(2);
   expect(JSON.stringify(rows)).not.toContain("_known");
@@ -434,16 +434,19 @@ test("what is kept of requests and assertions are digests, until the request's e
   expect(await app.services.db.usedSamlMessage.count()).toBe(2);
 });
 
-test("the information about the instance says that SAML is on", async () => {
+test("reports SAML as on in the instance's information", async () => {
   await startForTest();
   expect((await app.call("getInfo")).body.authentication).toEqual({ local: true, saml: true });
 });
 
-test.each(["community", "enterprise", "cloud"] as const)("without SAML, %s says so", async (edition) => {
-  const off = await testApp({ edition });
-  const { status, body } = await off.call("getSamlAuthUrl");
-  expect([status, body]).toEqual([501, { message: "SAML is off on this instance" }]);
-  expect((await off.call("getInfo")).body.authentication.saml).toBe(false);
-  expect((await off.send("GET", METADATA)).status).toBe(404);
-  expect((await off.send("POST", CONSUMER)).status).toBe(404);
-});
+test.each(["community", "enterprise", "cloud"] as const)(
+  "reports SAML as off without it: %s",
+  async (edition) => {
+    const off = await testApp({ edition });
+    const { status, body } = await off.call("getSamlAuthUrl");
+    expect([status, body]).toEqual([501, { message: "SAML is off on this instance" }]);
+    expect((await off.call("getInfo")).body.authentication.saml).toBe(false);
+    expect((await off.send("GET", METADATA)).status).toBe(404);
+    expect((await off.send("POST", CONSUMER)).status).toBe(404);
+  },
+);

@@ -28,7 +28,7 @@ const login = (more: object = {}) => ({
   ...more,
 });
 
-/** A session as an SSH entry begins it; answers its uid. */
+/** Begins a session like an SSH entry. Returns its uid. */
 async function begin(more: object = {}): Promise<string> {
   const { status, body, text } = await internal.call("createSession", { body: login(more) });
   expect(status, text).toBe(200);
@@ -50,7 +50,7 @@ async function listed(): Promise<string[]> {
 }
 
 describe("a session", () => {
-  test("begins with a login to an accepted device, and shows it", async () => {
+  test("starts with a login to an accepted device, and contains it", async () => {
     const { body: shown } = await ana.call("getDevice", { params: { uid: device } });
     const body = login({ term: "xterm" });
     const created = await internal.call("createSession", { body });
@@ -69,14 +69,14 @@ describe("a session", () => {
     expect((await internal.call("createSession", { body })).status).toBe(409);
   });
 
-  test("has type and terminal `none` when nobody says which", async () => {
+  test("has type and terminal `none` by default", async () => {
     const uid = await begin({ type: undefined });
     expect((await read(uid)).body).toMatchObject({ type: "none", term: "none" });
     await internal.call("updateSession", { params: { uid }, body: { type: "term" } });
     expect((await read(uid)).body).toMatchObject({ type: "term", authenticated: false });
   });
 
-  test("not of a device that is unknown or was not accepted", async () => {
+  test("is refused for a device that is unknown or not accepted", async () => {
     const { uid: waiting } = await enroll(app, ana.tenant, "00:00:00:00:00:02");
     for (const device_uid of [waiting, newUid()]) {
       expect((await internal.call("createSession", { body: login({ device_uid }) })).status).toBe(404);
@@ -91,7 +91,7 @@ describe("a session", () => {
     app.stopClock();
     const uid = await begin();
     expect(await isActive(uid)).toBe(false);
-    // Who takes long to type a password is active all the same.
+    // A session is active after any time before its authentication.
     app.pass(200);
     expect((await authenticate(uid)).status).toBe(200);
     expect(await isActive(uid)).toBe(true);
@@ -109,7 +109,7 @@ describe("a session", () => {
     });
   });
 
-  test("is over when it is finished: its keep-alives are refused, and nothing makes it active", async () => {
+  test("ends when it is finished: keep-alives are refused, and it cannot become active again", async () => {
     const uid = await begin();
     await authenticate(uid);
     expect((await internal.call("finishSession", { params: { uid } })).status).toBe(200);
@@ -122,7 +122,7 @@ describe("a session", () => {
     expect((await read(uid)).body).toMatchObject({ active: false, authenticated: true, last_seen });
   });
 
-  test("that is unknown is 404 to the SSH entry", async () => {
+  test("answers 404 to the SSH entry for an unknown session", async () => {
     const params = { uid: newUid() };
     for (const id of ["updateSession", "keepSessionAlive", "finishSession"] as const) {
       expect((await internal.call(id, { params, body: {} })).status, id).toBe(404);
@@ -131,7 +131,7 @@ describe("a session", () => {
 });
 
 describe("closeSession", () => {
-  test("ends the session and is in the audit trail, once", async () => {
+  test("ends the session, and records it once in the audit trail", async () => {
     const uid = await begin();
     await authenticate(uid);
     expect((await close(uid)).status).toBe(200);
@@ -147,7 +147,7 @@ describe("closeSession", () => {
     ]);
   });
 
-  test("needs the session's own device", async () => {
+  test("requires the session's own device", async () => {
     const uid = await begin();
     await authenticate(uid);
     const { uid: other } = await acceptedDevice("web-2", "00:00:00:00:00:02");
@@ -165,7 +165,7 @@ describe("setSessionAuthenticated", () => {
   const set = (uid: string, token: string, authenticated: unknown = true) =>
     app.call("setSessionAuthenticated", { token, params: { uid }, body: { authenticated } });
 
-  test("by an administrator, and by the session's own device alone", async () => {
+  test("accepts administrators, and the session's own device only", async () => {
     const uid = await begin();
     const { token: neighbor } = await acceptedDevice("web-2", "00:00:00:00:00:02");
     expect((await set(uid, neighbor)).status).toBe(404);
@@ -177,7 +177,7 @@ describe("setSessionAuthenticated", () => {
     expect((await set(uid, ana.token, "yes")).status).toBe(422);
   });
 
-  test("by no device that has not proven its key, and for no session that the gateway holds", async () => {
+  test("rejects a device that has not proven its key, and any device for a session through the gateway", async () => {
     const uid = await begin();
     const { token } = await enroll(app, ana.tenant, "00:00:00:00:00:01", {
       ...{ hostname: "web-1", public_key: (await deviceRow()).publicKey },
@@ -188,7 +188,7 @@ describe("setSessionAuthenticated", () => {
     expect((await set(uid, ana.token)).status).toBe(200);
   });
 
-  test("a device reads no sessions", async () => {
+  test("lets no device read sessions", async () => {
     const uid = await begin();
     expect((await app.call("getSessions", { token: deviceToken })).status).toBe(403);
     expect((await app.call("getSession", { token: deviceToken, params: { uid } })).status).toBe(403);
@@ -196,7 +196,7 @@ describe("setSessionAuthenticated", () => {
 });
 
 describe("getSessions", () => {
-  test("the latest first, in pages, with the true total", async () => {
+  test("lists the latest first, in pages, with the exact total", async () => {
     app.stopClock();
     const uids: string[] = [];
     for (let n = 0; n < 5; n += 1) {
@@ -216,7 +216,7 @@ describe("getSessions", () => {
     ]);
   });
 
-  test("shows which events there were, and leaves them themselves to getSession", async () => {
+  test("returns the types of events in lists, and the events in getSession", async () => {
     const uid = await begin();
     const timestamp = "2026-01-02T03:04:05.678Z";
     const event = (type: string, seat: number, data: object = {}) =>
@@ -239,7 +239,7 @@ describe("getSessions", () => {
     expect((await event("exec", 0)).status).toBe(200);
   });
 
-  test("events that come at once are all kept", async () => {
+  test("keeps all concurrent events", async () => {
     const uid = await begin();
     const event = { seat: 0, timestamp: new Date().toISOString(), data: {} };
     const bodies = Array.from({ length: 8 }, (_, index) => ({ ...event, type: `event-${index}` }));
@@ -251,7 +251,7 @@ describe("getSessions", () => {
     expect(valuesOf(items, "type").sort()).toEqual(bodies.map(({ type }) => type));
   });
 
-  test("nothing of another namespace", async () => {
+  test("returns nothing of another namespace", async () => {
     const uid = await begin();
     const eve = await app.user("eve", "elsewhere");
     const answer = await eve.call("getSessions");
@@ -267,7 +267,7 @@ describe("a device's report", () => {
   const report = (sessions: string[]) =>
     enrollProven(app, ana.tenant, "00:00:00:00:00:01", { hostname: "web-1", sessions });
 
-  test("keeps the sessions alive that it names, its own open ones alone", async () => {
+  test("keeps the reported sessions alive if they are open and its own", async () => {
     app.stopClock();
     const { uid: other } = await acceptedDevice("web-2", "00:00:00:00:00:02");
     const [mine, closed, theirs, unnamed] = [
@@ -287,21 +287,21 @@ describe("a device's report", () => {
 });
 
 describe("the sessions of a device", () => {
-  test("go with it", async () => {
+  test("are deleted with the device", async () => {
     await begin();
     expect((await ana.call("deleteDevice", { params: { uid: device } })).status).toBe(200);
     expect(await listed()).toEqual([]);
     expect(await app.services.db.session.count()).toBe(0);
   });
 
-  test("go with its namespace", async () => {
+  test("are deleted with its namespace", async () => {
     await begin();
     const { status } = await ana.call("deleteNamespace", { params: { tenant: ana.tenant } });
     expect(status).toBe(200);
     expect(await app.services.db.session.count()).toBe(0);
   });
 
-  test("move to the same machine with a new key, when that is accepted", async () => {
+  test("move to the same machine with a new key when it is accepted", async () => {
     const uid = await begin();
     const { uid: successor } = await acceptedDevice("web-1", "00:00:00:00:00:01", {
       ...{ public_key: "another", proof: undefined },
@@ -311,7 +311,7 @@ describe("the sessions of a device", () => {
   });
 });
 
-test("on a cloud instance, an accepted device that is deleted leaves no sessions either", async () => {
+test("deletes sessions with an accepted device on a cloud instance too", async () => {
   const cloud = await testApp({ edition: "cloud" });
   const bob = await cloud.user("bob", "clouds");
   const { uid } = await enroll(cloud, bob.tenant, "00:00:00:00:00:09");

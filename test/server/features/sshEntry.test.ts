@@ -19,14 +19,14 @@ const accept = () => ana.call("acceptDevice", { params: { uid } });
 const tagged = (tags: string[]) => ana.call("updateDeviceTags", { params: { uid }, body: { tags } });
 
 describe("createUserToken", () => {
-  test("gives a session as a login does", async () => {
+  test("returns a session like a login", async () => {
     const { status, body } = await internal.call("createUserToken", { params: { id: ana.id } });
     expect(status).toBe(200);
     expect(body).toMatchObject({ id: ana.id, user: "ana", tenant: ana.tenant, role: "owner" });
     expect((await app.call("getDevices", { token: body.token })).status).toBe(200);
   });
 
-  test("not for a user who is unknown or not confirmed", async () => {
+  test("refuses a user who is unknown or not confirmed", async () => {
     expect((await internal.call("createUserToken", { params: { id: "0".repeat(24) } })).status).toBe(404);
     expect((await internal.call("createUserToken", { params: { id: "ana" } })).status).toBe(404);
     await app.services.db.user.update({ where: { id: ana.id }, data: { status: "not-confirmed" } });
@@ -54,7 +54,7 @@ describe("lookupDevice", () => {
     expect(body).toMatchObject({ uid, tags: ["edge"], status: "accepted", acceptable: false });
   });
 
-  test("not in another namespace, not of another name, not without one", async () => {
+  test("finds no device of another namespace or name, and requires a name", async () => {
     await accept();
     await app.user("eve", "elsewhere");
     expect((await lookup({ domain: "elsewhere", name: "web-1" })).status).toBe(404);
@@ -74,7 +74,7 @@ describe("offline", () => {
     ["a trusted service", () => internal.call("markDeviceOffline", { params: { uid } })],
     ["its own token", () => app.call("offlineDevice", { token: deviceToken, params: { uid } })],
     ["a member", () => ana.call("offlineDevice", { params: { uid } })],
-  ])("%s marks the device, its next report clears the mark", async (_, mark) => {
+  ])("marks the device for %s, until its next report", async (_, mark) => {
     expect(await online()).toBe(true);
     expect((await mark()).status).toBe(200);
     expect(await online()).toBe(false);
@@ -83,13 +83,13 @@ describe("offline", () => {
     expect(await online()).toBe(true);
   });
 
-  test("a token without a proof of the private key marks nothing", async () => {
+  test("refuses a token without a proof of the private key", async () => {
     const { uid, token } = await enroll(app, ana.tenant, "00:00:00:00:00:07");
     const { status, body } = await app.call("offlineDevice", { token, params: { uid } });
     expect([status, body.message]).toEqual([403, expect.stringContaining("without a proof")]);
   });
 
-  test("not a device of another namespace, nor one that is unknown", async () => {
+  test("refuses a device of another namespace, and an unknown one", async () => {
     const eve = await app.user("eve", "elsewhere");
     expect((await eve.call("offlineDevice", { params: { uid } })).status).toBe(404);
     expect(await online()).toBe(true);
@@ -111,11 +111,11 @@ describe("public keys", () => {
       body: { name: "web-1", tenant_id: ana.tenant, tags: [], ...device },
     });
 
-  test("are found in their namespace only", async () => {
-    const { body: made } = await register({});
+  test("exist only in their namespace", async () => {
+    const { body: created } = await register({});
     const eve = await app.user("eve", "elsewhere");
     const find = (tenant: string) => internal.call("lookupPublicKey", { params: { fingerprint, tenant } });
-    expect((await find(ana.tenant)).body).toEqual(made);
+    expect((await find(ana.tenant)).body).toEqual(created);
     expect((await find(eve.tenant)).status).toBe(404);
   });
 
@@ -128,7 +128,7 @@ describe("public keys", () => {
     expect((await evaluate("root", { name: "db-1" })).text).toBe("false");
   });
 
-  test("admit by tags, also of a device that has none", async () => {
+  test("admit by tags, and not without matching tags", async () => {
     await tagged(["edge", "prod"]);
     await register({ filter: { tags: ["edge"] } });
     expect((await evaluate("root", { tags: ["lab", "edge"] })).body).toBe(true);
@@ -137,7 +137,7 @@ describe("public keys", () => {
     expect((await evaluate("root", { tags: undefined })).body).toBe(false);
   });
 
-  test("admit nobody to another namespace's device, and nobody when they are unknown", async () => {
+  test("admit no login to another namespace's device, or with an unknown key", async () => {
     expect((await evaluate("root")).body).toBe(false);
     await register({ username: ".*", filter: { hostname: ".*" } });
     const eve = await app.user("eve", "elsewhere");
@@ -146,7 +146,7 @@ describe("public keys", () => {
     expect((await evaluate("root", { tenant_id: undefined })).status).toBe(400);
   });
 
-  test("take a whole device as lookupDevice gives it", async () => {
+  test("accept a whole device in the form of lookupDevice", async () => {
     await accept();
     await register({});
     const { body } = await internal.call("lookupDevice", { query: { domain: "lab", name: "web-1" } });
@@ -164,7 +164,7 @@ describe("the firewall", () => {
     await accept();
   });
 
-  test("lets everybody through without a rule that matches", async () => {
+  test("admits every login without a rule that matches", async () => {
     const { status, text } = await evaluate();
     expect([status, text]).toEqual([200, ""]);
     await rule({ active: false });
@@ -182,7 +182,7 @@ describe("the firewall", () => {
     expect((await evaluate()).status).toBe(200);
   });
 
-  test("decides by thousands of rules as by a few", async () => {
+  test("evaluates thousands of rules", async () => {
     const { tenant: tenantId } = ana;
     const one = { tenantId, action: "deny", active: true, sourceIp: ".*", hostname: ".*" };
     const rules = Array.from({ length: 3000 }, (_, n) => ({
@@ -193,7 +193,7 @@ describe("the firewall", () => {
     await app.services.db.firewallRule.createMany({ data: rules });
     expect((await evaluate()).status).toBe(200);
     expect((await evaluate({ username: "u7" })).status).toBe(403);
-    // Of the ten rules for u7, the one of highest priority decides; of those alike, the later one.
+    // Of the ten rules for u7, the one of highest priority decides. Of equal priorities, the latest one decides.
     const where = { tenantId, username: "^u7$" };
     const [, second] = await app.services.db.firewallRule.findMany({
       where,
@@ -209,7 +209,7 @@ describe("the firewall", () => {
     expect((await evaluate({ username: "u7" })).body.message).toBe(`denied by firewall rule ${body.id}`);
   });
 
-  test("looks at the device's tags", async () => {
+  test("evaluates the device's tags", async () => {
     await tagged(["edge"]);
     await rule({ filter: { tags: ["edge"] } });
     expect((await evaluate()).status).toBe(403);
@@ -218,14 +218,14 @@ describe("the firewall", () => {
   });
 
   test.each(["::ffff:10.0.0.7", "::FFFF:0a00:0007", "0:0:0:0:0:ffff:10.0.0.7"])(
-    "takes %s for the IPv4 address that it is",
+    "evaluates %s as the IPv4 address",
     async (address) => {
       await rule({ source_ip: "^10\\.0\\.0\\.7$" });
       expect((await evaluate({ ip_address: address })).status).toBe(403);
     },
   );
 
-  test("reads IPv6 in one form, without a zone", async () => {
+  test("evaluates IPv6 addresses in one form, without a zone", async () => {
     await rule({ source_ip: "^fe80::a$" });
     for (const address of ["fe80::a", "FE80:0:0:0:0:0:0:A", "fe80::a%eth0"]) {
       expect((await evaluate({ ip_address: address })).status).toBe(403);
@@ -233,13 +233,13 @@ describe("the firewall", () => {
     expect((await evaluate({ ip_address: "fe80::b" })).status).toBe(200);
   });
 
-  test("has nothing but a refusal for other devices and for half a question", async () => {
+  test("rejects unknown devices and incomplete requests", async () => {
     expect((await evaluate({ name: "db-1" })).status).toBe(404);
     expect((await evaluate({ username: "" })).status).toBe(400);
     expect((await evaluate({ ip_address: "10.0.0" })).status).toBe(400);
   });
 
-  test("another namespace's rules do not count", async () => {
+  test("ignores another namespace's rules", async () => {
     const eve = await app.user("eve", "elsewhere");
     await eve.call("createFirewallRule", { body: { ...DENY_RULE, priority: 9 } });
     expect((await evaluate()).status).toBe(200);
@@ -251,7 +251,7 @@ describe("private keys", () => {
   const sign = (fingerprint: string, more: object = {}, credentials: object = { token: deviceToken }) =>
     app.call("authSshPublicKey", { body: { fingerprint, data: DATA, ...more }, ...credentials });
 
-  test("sign for an accepted device's agent, for 60 seconds", async () => {
+  test("sign for an accepted device's agent for 60 seconds", async () => {
     const { status, body } = await internal.call("createPrivateKey");
     expect(status).toBe(200);
     const pem = Buffer.from(body.data, "base64").toString();
@@ -273,12 +273,12 @@ describe("private keys", () => {
     expect((await sign(body.fingerprint)).status).toBe(404);
   });
 
-  test("have the fingerprint that SSH gives them", async () => {
+  test("have the fingerprint that SSH defines", async () => {
     const { body } = await internal.call("createPrivateKey");
     const { e = "", n = "" } = createPublicKey(Buffer.from(body.data, "base64").toString()).export({
       format: "jwk",
     });
-    // 65537 and a number of 4096 bits, whose first one is set.
+    // 65537 and a number of 4096 bits, whose first bit is set.
     expect(Buffer.from(e, "base64url").toString("hex")).toBe("010001");
     const blob = Buffer.concat([
       Buffer.from("\x00\x00\x00\x07ssh-rsa\x00\x00\x00\x03\x01\x00\x01\x00\x00\x02\x01\x00", "latin1"),
@@ -288,7 +288,7 @@ describe("private keys", () => {
     expect(body.fingerprint).toBe(fingerprint);
   });
 
-  test("are not kept in clear, nor longer than until the next one is made", async () => {
+  test("are stored encrypted, until the creation of the next one after their time", async () => {
     const { body: first } = await internal.call("createPrivateKey");
     const pem = Buffer.from(first.data, "base64").toString();
     const rows = await app.services.db.privateKey.findMany();
@@ -302,7 +302,7 @@ describe("private keys", () => {
     expect(second.fingerprint).not.toBe(first.fingerprint);
   });
 
-  test("sign nothing that could be an SSH login", async () => {
+  test("sign no text that could be an SSH login", async () => {
     await accept();
     const { body } = await internal.call("createPrivateKey");
     for (const data of ["\u0000\u0000\u0000 ", "line\nline", "tab\t", "delete\u007f", "c1\u0085"]) {

@@ -21,7 +21,7 @@ const key = (filter: object) => ana.call("createPublicKey", { body: { ...PUBLIC_
 const rule = (filter: object) => ana.call("createFirewallRule", { body: { ...DENY_RULE, filter } });
 const filterOfRule = async () => (await ana.call("getFirewallRules")).body[0].filter;
 
-test("of a device keep their order, three at most", async () => {
+test("keep their order on a device, three at most", async () => {
   expect([await add("zulu"), await add("alpha"), await add("mike")]).toEqual([200, 200, 200]);
   expect(await tags()).toEqual(["zulu", "alpha", "mike"]);
   expect(await add("alpha")).toBe(409);
@@ -33,33 +33,33 @@ test("of a device keep their order, three at most", async () => {
   expect(await tags()).toEqual(["beta", "alpha"]);
 });
 
-test("are one to three different ones, each of three letters or digits at least", async () => {
+test("number one to three different ones, each with at least three letters or digits", async () => {
   for (const list of [[], ["ab"], ["a-b"], ["abc", "abc"], ["abc", "abd", "abe", "abf"], ["é€é"]]) {
     expect(await replace(list), String(list)).toBe(400);
     if (list.length === 1) expect(await add(list[0])).toBe(400);
   }
 });
 
-test("at most three are added when five come at once", async () => {
+test("are limited to three with concurrent additions", async () => {
   const statuses = await Promise.all(["tag1", "tag2", "tag3", "tag4", "tag5"].map(add));
   expect(statuses.sort()).toEqual([200, 200, 200, 403, 403]);
   expect(await tags()).toHaveLength(3);
 });
 
-test("of devices and filters are listed once, in order", async () => {
+test("are listed once for devices and filters, in order", async () => {
   await replace(["zulu", "alpha"]);
   await key({ tags: ["alpha"] });
   await rule({ tags: ["zulu", "alpha"] });
-  // A tag that only a filter still carries.
+  // A tag that only a filter has.
   await replace(["alpha"]);
   const { body, headers } = await ana.call("getTags");
   expect([body, headers.get("x-total-count")]).toEqual([["alpha", "zulu"], "2"]);
 });
 
-test("are renamed on devices and filters at once", async () => {
+test("are renamed on devices and filters together", async () => {
   await replace(["edge", "core"]);
-  const made = await key({ tags: ["core", "edge"] });
-  expect(made.status).toBe(200);
+  const created = await key({ tags: ["core", "edge"] });
+  expect(created.status).toBe(200);
   expect((await rule({ tags: ["edge"] })).status).toBe(200);
   expect(await rename("nowhere", "other")).toBe(404);
   expect(await rename("edge", "core")).toBe(409);
@@ -75,7 +75,7 @@ test("are renamed on devices and filters at once", async () => {
   expect((await eve.call("getTags")).body).toEqual(["rim"]);
 });
 
-test("are deleted everywhere, unless a filter would lose its last one", async () => {
+test("are deleted from all objects, unless a filter would lose its last one", async () => {
   await replace(["edge", "core"]);
   await key({ tags: ["core", "edge"] });
   await rule({ tags: ["edge", "core"] });
@@ -88,7 +88,7 @@ test("are deleted everywhere, unless a filter would lose its last one", async ()
   expect(await tags()).toEqual(["core"]);
 });
 
-test("the last one of a firewall rule's filter stays, everywhere, and the rule is named", async () => {
+test("are kept if a firewall rule's filter would lose its last one, with the rule in the message", async () => {
   await replace(["edge", "core"]);
   await key({ tags: ["core", "edge"] });
   const { id } = (await rule({ tags: ["edge"] })).body;

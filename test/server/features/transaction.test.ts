@@ -12,11 +12,11 @@ beforeEach(async () => {
 const limit = async () =>
   (await app.services.db.namespace.findUniqueOrThrow({ where: { tenantId } })).maxDevices;
 
-test("what a transaction checked still holds when it writes", async () => {
+test("preserves checked values until the transaction writes", async () => {
   const add = () =>
     inTransaction(app.services, async (tx) => {
       const { maxDevices } = await tx.namespace.findUniqueOrThrow({ where: { tenantId } });
-      // Time for the others to get in between.
+      // Gives the other transactions time to interfere.
       await wait(10);
       await tx.namespace.update({ where: { tenantId }, data: { maxDevices: maxDevices + 1 } });
     });
@@ -24,11 +24,11 @@ test("what a transaction checked still holds when it writes", async () => {
   expect(await limit()).toBe(-1 + 4);
 });
 
-test("one that fails leaves nothing behind", async () => {
+test("rolls back a failed transaction", async () => {
   const failing = inTransaction(app.services, async (tx) => {
     await tx.namespace.update({ where: { tenantId }, data: { maxDevices: 7 } });
-    throw new Error("changed its mind");
+    throw new Error("rolled back");
   });
-  await expect(failing).rejects.toThrow("changed its mind");
+  await expect(failing).rejects.toThrow("rolled back");
   expect(await limit()).toBe(-1);
 });

@@ -22,7 +22,7 @@ const list = async (device = uid) => (await ana.call("listTunnels", { params: { 
 const remove = async (address: string, device = uid) =>
   (await ana.call("deleteTunnel", { params: { uid: device, address } })).status;
 
-test("a tunnel has a random address in the service's domain, and an end", async () => {
+test("creates a tunnel with a random address in the service's domain, and an end", async () => {
   const { status, body, headers } = await create();
   expect(status).toBe(200);
   expect(body).toEqual({
@@ -40,14 +40,14 @@ test("a tunnel has a random address in the service's domain, and an end", async 
   expect((await create()).body.address).not.toBe(body.address);
 });
 
-test("its domain is the configured one", async () => {
+test("uses the configured domain", async () => {
   await app.stop();
   await start({ tunnelsDomain: "tunnels.example.org" });
   const { body } = await create();
   expect(body.full_address).toBe(`${body.address}.tunnels.example.org`);
 });
 
-test("-1 lasts until it is deleted, and the longest life is 292 years", async () => {
+test("keeps a tunnel of -1 until it is deleted, and allows at most 292 years", async () => {
   const { body } = await create({ ttl: -1 });
   expect([body.ttl, body.expires_in]).toEqual([-1, "0001-01-01T00:00:00Z"]);
   const long = await create({ ttl: 9_223_372_036 });
@@ -61,7 +61,7 @@ test("-1 lasts until it is deleted, and the longest life is 292 years", async ()
   expect(await list()).toEqual([long.body]);
 });
 
-test("at its end it is listed no more, is nobody's to delete, and upkeep removes it", async () => {
+test("hides an ended tunnel from lists and deletions, and deletes it at the next upkeep", async () => {
   const { body } = await create({ ttl: 10 });
   const lasting = await create({ ttl: 20 });
   app.pass(9);
@@ -75,19 +75,20 @@ test("at its end it is listed no more, is nobody's to delete, and upkeep removes
   expect(await app.services.db.tunnel.count()).toBe(1);
 });
 
-test("the key of a creation is free again when its tunnel has ended", async () => {
+test("frees the key of a creation when its tunnel has ended", async () => {
   const headers = { "idempotency-key": "one" };
-  const make = () => ana.call("createTunnel", { params: { uid }, body: { ...FORWARD, ttl: 10 }, headers });
-  const first = await make();
-  expect((await make()).body).toEqual(first.body);
+  const createWithKey = () =>
+    ana.call("createTunnel", { params: { uid }, body: { ...FORWARD, ttl: 10 }, headers });
+  const first = await createWithKey();
+  expect((await createWithKey()).body).toEqual(first.body);
   app.pass(10);
-  const second = await make();
+  const second = await createWithKey();
   expect(second.status).toBe(200);
   expect(second.body.address).not.toBe(first.body.address);
 });
 
-describe("the most that a device may have", () => {
-  test("is the setting's; ended ones do not count", async () => {
+describe("the limit of tunnels", () => {
+  test("is the setting's, and ignores ended ones", async () => {
     await app.stop();
     await start({ maximumTunnels: 2 });
     const first = await create({ ttl: 10 });
@@ -105,7 +106,7 @@ describe("the most that a device may have", () => {
     expect(first.status).toBe(200);
   });
 
-  test("holds for creations at the same time", async () => {
+  test("holds for concurrent creations", async () => {
     await app.stop();
     await start({ maximumTunnels: 3 });
     const answers = await Promise.all(Array.from({ length: 8 }, () => create()));
@@ -113,14 +114,14 @@ describe("the most that a device may have", () => {
     expect(await list()).toHaveLength(3);
   });
 
-  test("0 is no limit", async () => {
+  test("is off with 0", async () => {
     await app.stop();
     await start({ maximumTunnels: 0 });
     for (let n = 0; n < 12; n += 1) expect((await create()).status).toBe(200);
   });
 });
 
-test("a wrong field is refused by its name", async () => {
+test("rejects wrong fields by name", async () => {
   for (const [more, expected] of [
     [{ host: "::1" }, 200],
     [{ host: "fe80::1" }, 200],
@@ -148,7 +149,7 @@ test("a wrong field is refused by its name", async () => {
   }
 });
 
-test("a tunnel belongs to its device: another one's path does not find it", async () => {
+test("finds a tunnel only at its own device", async () => {
   const other = await enroll(app, ana.tenant, "00:00:00:00:00:02");
   const { body } = await create();
   expect(await list(other.uid)).toEqual([]);
@@ -156,7 +157,7 @@ test("a tunnel belongs to its device: another one's path does not find it", asyn
   expect(await list()).toEqual([body]);
 });
 
-test("they are listed the latest first, in pages", async () => {
+test("lists the latest first, in pages", async () => {
   for (const port of [1, 2, 3]) {
     await create({ port });
     app.pass(1);
@@ -167,7 +168,7 @@ test("they are listed the latest first, in pages", async () => {
   expect(headers.get("x-total-count")).toBe("3");
 });
 
-test("creation and deletion stand in the audit trail", async () => {
+test("records creation and deletion in the audit trail", async () => {
   const { body } = await create();
   await remove(body.address);
   const { body: trail } = await ana.call("getAuditTrail", {
@@ -191,7 +192,7 @@ test("creation and deletion stand in the audit trail", async () => {
   ]);
 });
 
-test.each(["enterprise", "cloud"] as const)("with its device its tunnels go, on %s", async (edition) => {
+test.each(["enterprise", "cloud"] as const)("deletes tunnels with their device on %s", async (edition) => {
   await app.stop();
   await start({ edition });
   await ana.call("acceptDevice", { params: { uid } });

@@ -18,7 +18,7 @@ describe("updateUser", () => {
   };
   const stored = () => app.services.db.user.findUniqueOrThrow({ where: { id: ana.id } });
 
-  test("changes what is sent, names in lower case; empty means unchanged", async () => {
+  test("changes the given fields, stores names in lower case, and ignores empty ones", async () => {
     const changes = {
       name: "Ana R",
       username: "Ana.R",
@@ -44,7 +44,7 @@ describe("updateUser", () => {
     });
   });
 
-  test("a wrong or taken value is refused with the names of the fields", async () => {
+  test("rejects wrong or taken values with the names of the fields", async () => {
     for (const [body, status, answer] of [
       [{ email: "none" }, 400, ["email"]],
       [{ username: "a", email: "none", recovery_email: "x" }, 400, ["username", "email", "recovery_email"]],
@@ -63,19 +63,19 @@ describe("updateUser", () => {
     }
   });
 
-  test("an e-mail cannot become the recovery address that is set", async () => {
+  test("rejects the recovery address as an e-mail", async () => {
     await update({ recovery_email: "safe@x.org" });
     expect(await update({ email: "safe@x.org" })).toEqual([400, ["email", "recovery_email"]]);
   });
 
-  test("a new password takes the place of the old one", async () => {
+  test("replaces the old password", async () => {
     expect(await update({ password: "another1", current_password: PASSWORD })).toEqual([200, undefined]);
     const login = async (password: string) =>
       (await app.call("login", { body: { username: "ana", password } })).status;
     expect([await login(PASSWORD), await login("another1")]).toEqual([401, 200]);
   });
 
-  test("of two who take one name at once, one gets it", async () => {
+  test("accepts one of two concurrent requests for one name", async () => {
     const bob = await app.user("carl");
     const answers = await Promise.all(
       [ana.token, bob.token].map((token) => app.call("updateUser", { token, body: { username: "wanted" } })),
@@ -84,11 +84,11 @@ describe("updateUser", () => {
     expect(answers.find((answer) => answer.status === 409)?.body).toEqual(["username"]);
   });
 
-  test("a deleted user's token without a namespace is 401", async () => {
-    const gone = await app.user("gone");
-    await app.services.db.user.delete({ where: { id: gone.id } });
-    expect((await gone.call("updateUser", { body: {} })).status).toBe(401);
-    expect((await gone.call("getUserInfo")).status).toBe(401);
+  test("rejects a deleted user's token without a namespace", async () => {
+    const deleted = await app.user("deleted");
+    await app.services.db.user.delete({ where: { id: deleted.id } });
+    expect((await deleted.call("updateUser", { body: {} })).status).toBe(401);
+    expect((await deleted.call("getUserInfo")).status).toBe(401);
   });
 });
 
@@ -99,7 +99,7 @@ describe("setup", () => {
       .update(sign("sha256", Buffer.from("shellhub"), app.services.keys.privateKey))
       .digest("hex");
 
-  test("makes the first user with a personal namespace, once", async () => {
+  test("creates the first user with a personal namespace, once", async () => {
     const app = await testApp();
     const attempt = (query: Record<string, string>, more = {}) =>
       app.call("setup", { query, body: { ...body, ...more } });
@@ -129,7 +129,7 @@ describe("setup", () => {
 });
 
 describe("getInfo", () => {
-  test("tells the address that was called, or the configured one", async () => {
+  test("returns the requested address, or the configured one", async () => {
     const app = await testApp();
     const address = new URL(app.url);
     expect((await app.call("getInfo", { query: { agent_version: "v0.19.0" } })).body).toEqual({
@@ -156,7 +156,7 @@ describe("getInfo", () => {
 describe("the session's namespace", () => {
   const app = withSharedApp();
 
-  test("is the first one, then the one switched to last", async () => {
+  test("is the first one, then the last one switched to", async () => {
     const ana = await app.user("ana", "first");
     const second = await ana.call("createNamespace", { body: { name: "second" } });
     const login = async () =>
@@ -171,7 +171,7 @@ describe("the session's namespace", () => {
     expect((await login()).tenant).toBe(ana.tenant);
   });
 
-  test("can only be one of the user's", async () => {
+  test("must be one of the user's", async () => {
     const bob = await app.user("bob");
     const eve = await app.user("eve", "eves");
     for (const tenant of [eve.tenant, "00000000-0000-4000-8000-000000000000"]) {
@@ -191,7 +191,7 @@ describe("the session's namespace", () => {
   });
 });
 
-test("createUser stores names in lower case and refuses taken ones", async () => {
+test("createUser stores names in lower case and rejects taken ones", async () => {
   const app = await testApp();
   const user = { name: "X", username: "Xena", email: "Xena@X.org", password: PASSWORD };
   const { id } = await createUser(app.services, user);
@@ -212,7 +212,7 @@ describe("a new password", () => {
     (await app.call(id, { token })).status;
   const secondsLeft = (token: string) => Number(decodeJwt(token).exp) - app.services.now().getTime() / 1000;
 
-  test("makes the user's other tokens void", async () => {
+  test("voids the user's other tokens", async () => {
     const user = await app.user("pat", "pats");
     const { body } = await app.call("login", { body: { username: "pat", password: PASSWORD } });
     expect((await change(user.token, PASSWORD)).status).toBe(200);
@@ -221,7 +221,7 @@ describe("a new password", () => {
     expect(await statusWith(login.body.token)).toBe(200);
   });
 
-  test("leaves the token that made it, for an hour, and what comes from it ends with it", async () => {
+  test("keeps the changing token for an hour, and derived tokens until its end", async () => {
     const user = await app.user("kim", "kims");
     const other = await user.call("createNamespace", { body: { name: "kims-other" } });
     expect((await change(user.token, PASSWORD)).status).toBe(200);
@@ -240,7 +240,7 @@ describe("a new password", () => {
     for (const token of [user.token, ...derived]) expect(await statusWith(token)).toBe(401);
   });
 
-  test("set once more by that token gives it no further hour", async () => {
+  test("does not extend that hour with a second change by the same token", async () => {
     const { token } = await app.user("lou");
     expect((await change(token, PASSWORD)).status).toBe(200);
     app.pass(30 * 60);
@@ -252,7 +252,7 @@ describe("a new password", () => {
   });
 
   test.each(["the operator's command", "a password set elsewhere"])(
-    "ends that token with %s",
+    "voids the changing token with %s",
     async (how) => {
       const username = how.startsWith("the") ? "mia" : "nik";
       const user = await app.user(username);
@@ -268,14 +268,14 @@ describe("a new password", () => {
     },
   );
 
-  test("in the older form leaves the token, too", async () => {
+  test("keeps the token in the older form too", async () => {
     const { id, token } = await app.user("oda");
     const body = { current_password: PASSWORD, new_password: "another-horse" };
     const { status } = await app.call("updateUserPassword", { token, params: { id }, body });
     expect([status, await statusWith(token)]).toEqual([200, 200]);
   });
 
-  test("cannot be set by guessing the old one: wrong ones lock, as logins do", async () => {
+  test("locks after wrong old passwords, like logins", async () => {
     const { token } = await app.user("quin");
     expect((await change(token, "wrong-1")).status).toBe(400);
     expect((await change(token, "wrong-2")).status).toBe(400);

@@ -2,14 +2,14 @@ import { randomBytes } from "node:crypto";
 import { Client } from "pg";
 import { openDatabase } from "../../../server/db/openDatabase.ts";
 
-/** A database of its own on the tests' PostgreSQL. */
+/** A database on the tests' PostgreSQL server. */
 export interface TestPostgresql {
   readonly url: string;
-  /** Removes it, whoever is still connected. */
+  /** Drops the database and its connections. */
   drop(): Promise<void>;
 }
 
-/** The address of the tests' PostgreSQL; undefined where the tests run on SQLite. */
+/** The address of the tests' PostgreSQL server; undefined if the tests run on SQLite. */
 export const postgresqlAddress = (): string | undefined => process.env.GATEHOUSE_TEST_POSTGRESQL;
 
 async function run(address: string, statement: string): Promise<void> {
@@ -22,7 +22,7 @@ async function run(address: string, statement: string): Promise<void> {
   }
 }
 
-/** The database whose copies {@link newPostgresql} makes: with the service's layout, and without rows. */
+/** The template of {@link newPostgresql}: with the service's schema, and without rows. */
 const PREPARED = "prepared";
 
 function urlOf(address: string, database: string): string {
@@ -31,7 +31,7 @@ function urlOf(address: string, database: string): string {
   return url.toString();
 }
 
-/** Makes what {@link newPostgresql} copies. */
+/** Creates the template of {@link newPostgresql}. */
 export async function preparePostgresql(address: string): Promise<void> {
   await run(address, `CREATE DATABASE ${PREPARED}`);
   await (await openDatabase({ url: urlOf(address, PREPARED), connections: 1 })).close();
@@ -39,7 +39,7 @@ export async function preparePostgresql(address: string): Promise<void> {
 
 async function copyOf(address: string, template: string): Promise<TestPostgresql> {
   const name = `test_${randomBytes(8).toString("hex")}`;
-  // Files are copied in a tenth of the time that it takes to log their pages.
+  // FILE_COPY takes a tenth of the time of logging the pages.
   await run(address, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
   return {
     url: urlOf(address, name),
@@ -47,8 +47,8 @@ async function copyOf(address: string, template: string): Promise<TestPostgresql
   };
 }
 
-/** Makes a database as the service finds it from its second start on. */
+/** Creates a database in the state before the service's second start. */
 export const newPostgresql = (address: string): Promise<TestPostgresql> => copyOf(address, PREPARED);
 
-/** Makes a database without anything in it. */
+/** Creates an empty database. */
 export const emptyPostgresql = (address: string): Promise<TestPostgresql> => copyOf(address, "template1");

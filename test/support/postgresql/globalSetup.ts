@@ -8,7 +8,10 @@ declare module "vitest" {
   }
 }
 
-/** One PostgreSQL for all tests of a run. Only this project learns of it: an environment variable reached them all. */
+/**
+ * Starts one PostgreSQL server for all tests of a run. Only this project receives its address. An environment variable
+ * would reach all projects.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startPostgresql();
   await preparePostgresql(server.url);

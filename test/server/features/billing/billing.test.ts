@@ -31,7 +31,7 @@ const trailOf = async (user: TestUser): Promise<string[]> => {
 };
 
 describe("a customer", () => {
-  test("is made once for a namespace, with the owner's address", async () => {
+  test("is created once for a namespace, with the owner's address", async () => {
     const user = await owner();
     expect((await user.call("getCustomer")).status).toBe(404);
     expect((await namespaceOf(user)).billing).toBeNull();
@@ -49,7 +49,7 @@ describe("a customer", () => {
     expect(await trailOf(user)).toEqual(["createCustomer"]);
   });
 
-  test("made by several requests at once is one", async () => {
+  test("is created once by concurrent requests", async () => {
     const { token, tenant } = await owner();
     const answers = await Promise.all([1, 2, 3, 4].map(() => app.call("createCustomer", { token })));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409]);
@@ -57,7 +57,7 @@ describe("a customer", () => {
     expect(await app.services.db.ledgerCustomer.count({ where: { key } })).toBe(1);
   });
 
-  test("has payment methods, of which the first is the default until another one is", async () => {
+  test("has payment methods, with the first one as the default until it changes", async () => {
     const user = await owner();
     const change = async (id: "attach" | "detach" | "setDefault", method: string) =>
       (await user.call(`${id}PaymentMethod`, { body: { id: method } })).status;
@@ -86,7 +86,7 @@ describe("a customer", () => {
     expect(await trailOf(user)).toContain("setDefaultPaymentMethod");
   });
 
-  test("gives no card's number, and no card that has expired", async () => {
+  test("accepts no card number, and no expired card", async () => {
     const { token } = await owner();
     await app.call("createCustomer", { token });
     const number = await app.call("attachPaymentMethod", { token, body: { id: "4242424242424242" } });
@@ -99,7 +99,7 @@ describe("a customer", () => {
     expect((await app.call("getCustomer", { token })).body.payment_methods).toEqual([]);
   });
 
-  test("has ten payment methods at most", async () => {
+  test("has at most ten payment methods", async () => {
     const { token } = await owner();
     await app.call("createCustomer", { token });
     const statuses: number[] = [];
@@ -110,7 +110,7 @@ describe("a customer", () => {
     expect(statuses).toEqual([...Array(10).fill(200), 403]);
   });
 
-  test("manages its billing at the service's own page", async () => {
+  test("manages its billing on the service's own page", async () => {
     const { token } = await owner();
     expect((await app.call("createBillingPortal", { token })).status).toBe(404);
     await app.call("createCustomer", { token });
@@ -120,7 +120,7 @@ describe("a customer", () => {
 });
 
 describe("a subscription", () => {
-  test("needs a payment method, lifts the limit of devices, and is one", async () => {
+  test("needs a payment method, removes the device limit, and exists once", async () => {
     const user = await owner();
     expect((await user.call("createSubscription")).status).toBe(404);
     await user.call("createCustomer");
@@ -144,7 +144,7 @@ describe("a subscription", () => {
     expect(last.status).toBe(403);
   });
 
-  test("is invoiced monthly for the most devices; what stays open ends what it allows, until it is paid", async () => {
+  test("is invoiced monthly for the most devices; unpaid invoices suspend it until they are paid", async () => {
     const shop = await startCloud();
     shop.stopClock();
     const user = await shop.user("zoe", "zoes");
@@ -158,7 +158,7 @@ describe("a subscription", () => {
     const upkeep = async (days: number) => {
       shop.pass(days * DAY);
       await refreshBilling(shop.services);
-      // The state that the upkeep of the ledger has just made is taken over by the next one.
+      // The second upkeep applies the state that the ledger's upkeep has just set.
       await refreshBilling(shop.services);
     };
 
@@ -168,7 +168,7 @@ describe("a subscription", () => {
     expect(body.invoices).toEqual([
       { id: expect.stringMatching(/^in_/), status: "open", currency: "usd", amount: 5 * 250 },
     ]);
-    // A debtor gets no further device, and cannot run away.
+    // A namespace with open invoices gets no further device, and cannot be deleted.
     const token = await shop.tokenOf(user);
     expect(await accept({ ...user, token }, uids[5])).toBe(402);
     const params = { tenant: user.tenant };
@@ -182,7 +182,7 @@ describe("a subscription", () => {
     const find = () => shop.services.db.namespace.findUniqueOrThrow({ where: { tenantId: user.tenant } });
     expect((await find()).maxDevices).toBe(3);
 
-    // Months in which nothing was allowed are not paid for.
+    // Suspended months are not invoiced.
     await upkeep(90);
     await settleInvoice(shop.services, body.invoices[0].id, "paid");
     await upkeep(0);
@@ -193,7 +193,7 @@ describe("a subscription", () => {
     await shop.stop();
   });
 
-  test("of a namespace that goes unused is forgotten with its customer", async () => {
+  test("is deleted with its customer if its namespace was never used", async () => {
     const user = await owner();
     await subscribe(user);
     const { customer_id: id } = (await namespaceOf(user)).billing;
@@ -202,7 +202,7 @@ describe("a subscription", () => {
     expect(await app.services.db.ledgerCustomer.count({ where: { id } })).toBe(0);
   });
 
-  test("ends with its namespace, whenever the upkeep comes to it", async () => {
+  test("ends with its namespace at the next upkeep", async () => {
     const user = await owner();
     await subscribe(user);
     for (const uid of await fleet(app, user.tenant, 2)) await accept(user, uid);
@@ -225,7 +225,7 @@ describe("a subscription", () => {
 });
 
 describe("the devices to choose from", () => {
-  test("are the three that reported last, and those that are chosen stay", async () => {
+  test("are the three latest ones, and the chosen ones stay accepted", async () => {
     const user = await owner();
     const { tenant } = user;
     await subscribe(user);
@@ -241,10 +241,10 @@ describe("the devices to choose from", () => {
 
     const choose = (choices: readonly (string | undefined)[]) =>
       user.call("choiceDevices", { body: { choices } });
-    const strangers = await fleet(app, (await owner()).tenant, 1);
+    const otherDevices = await fleet(app, (await owner()).tenant, 1);
     expect((await choose(uids.slice(0, 4))).status).toBe(400);
     expect((await choose([uids[0], uids[0]])).status).toBe(400);
-    expect((await choose(strangers)).body.message).toMatch(/^choices: /);
+    expect((await choose(otherDevices)).body.message).toMatch(/^choices: /);
     expect(await accepted(app, user)).toBe(5);
     expect((await choose([uids[1], uids[3]])).status).toBe(200);
     const rows = await app.services.db.device.findMany({ where: { tenantId: tenant, status: "accepted" } });
@@ -256,7 +256,7 @@ describe("the devices to choose from", () => {
 });
 
 describe("an evaluation and a report", () => {
-  test("answer the same on both listeners: without a subscription by the limit", async () => {
+  test("answer the same on both listeners: by the limit without a subscription", async () => {
     const user = await owner();
     const { tenant } = user;
     const uids = await fleet(app, tenant, 3);
@@ -279,7 +279,7 @@ describe("an evaluation and a report", () => {
     expect(other.status).toBe(400);
   });
 
-  test("of trusted services need a namespace that there is", async () => {
+  test("require an existing namespace from trusted services", async () => {
     for (const headers of [{}, { "X-Tenant-ID": "lab" }] as Record<string, string>[]) {
       const { status, body } = await internal.call("evaluateNamespaceBilling", { headers });
       expect([status, body.message]).toEqual([400, expect.stringMatching(/^X-Tenant-ID: /)]);

@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 
 const broken = () => Promise.reject(new Error("secret-of-the-gateway: connection refused"));
-/** A gateway of which every call fails. */
+/** A gateway whose calls all fail. */
 const BROKEN: PaymentGateway = {
   createCustomer: broken,
   readCustomer: broken,
@@ -37,7 +37,7 @@ const BROKEN: PaymentGateway = {
 };
 const FAILED = { message: "the payment gateway failed: processing_error", code: "processing_error" };
 
-/** All that is stored of the namespace. */
+/** Returns all stored data of the namespace. */
 async function state() {
   const { db } = app.services;
   const { tenant: tenantId } = user;
@@ -65,7 +65,7 @@ async function everythingFails(calls: Calls) {
   expect(await state()).toBe(before);
 }
 
-describe("when the gateway fails, the answer is 424 and nothing has changed", () => {
+describe("answers 424 and changes nothing when the gateway fails", () => {
   test("before there is a customer", () => everythingFails([["createCustomer"]]));
 
   test("of a customer", async () => {
@@ -96,7 +96,7 @@ describe("when the gateway fails, the answer is 424 and nothing has changed", ()
   });
 });
 
-test("a gateway that refuses a device is believed", async () => {
+test("accepts the gateway's refusal of a device", async () => {
   await subscribe(user);
   const uids = await fleet(app, user.tenant, 2);
   const restore = replacePaymentGateway(app, { allows: async () => false });
@@ -107,7 +107,7 @@ test("a gateway that refuses a device is believed", async () => {
   expect(await accepted(app, user)).toBe(0);
 });
 
-test("a gateway that does not answer in time has failed, and is told to stop", async () => {
+test("fails and aborts a call of the gateway after its time limit", async () => {
   const slow = await startCloud(50);
   const user = await slow.user("slow", "slow");
   let stopped = false;
@@ -125,7 +125,7 @@ test("a gateway that does not answer in time has failed, and is told to stop", a
 });
 
 describe("when the answer of the gateway is lost after it has done its work", () => {
-  /** Does the work and loses the answer. */
+  /** Runs the call and loses its answer. */
   const losing =
     <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
     async (...args: A): Promise<R> => {
@@ -133,7 +133,7 @@ describe("when the answer of the gateway is lost after it has done its work", ()
       throw new Error("connection reset");
     };
 
-  /** A paid invoice of a subscription that has ended. */
+  /** Creates a paid invoice of an ended subscription. */
   async function formerInvoice(customerId: string): Promise<void> {
     const { db, now } = app.services;
     const of = { customerId, createdAt: new Date(0), devices: 2 };
@@ -145,7 +145,7 @@ describe("when the answer of the gateway is lost after it has done its work", ()
     });
   }
 
-  test("the repetition makes no second customer", async () => {
+  test("creates no second customer on repetition", async () => {
     const { billing, db } = app.services;
     const restore = replacePaymentGateway(app, {
       createCustomer: losing(billing.createCustomer.bind(billing)),
@@ -157,7 +157,7 @@ describe("when the answer of the gateway is lost after it has done its work", ()
     expect(await db.ledgerCustomer.count()).toBe(before + 1);
   });
 
-  test.each(["the repetition", "the upkeep", "a look at it"])("%s finds the subscription", async (finder) => {
+  test.each(["the repetition", "the upkeep", "a read"])("%s finds the subscription", async (finder) => {
     const { tenant } = user;
     const { billing, db } = app.services;
     await user.call("createCustomer");
@@ -174,13 +174,13 @@ describe("when the answer of the gateway is lost after it has done its work", ()
       const id = finder === "the repetition" ? "createSubscription" : "getSubscription";
       expect((await user.call(id)).status).toBe(200);
     }
-    const { max_devices, billing: found } = await read();
-    expect([max_devices, found.active]).toEqual([-1, true]);
-    const where = { customerId: found.customer_id };
+    const { max_devices, billing: current } = await read();
+    expect([max_devices, current.active]).toEqual([-1, true]);
+    const where = { customerId: current.customer_id };
     expect(await db.ledgerSubscription.count({ where })).toBe(1);
   });
 
-  test("a subscription that begins after its namespace has gone is ended", async () => {
+  test("ends a subscription that starts after its namespace was deleted", async () => {
     const { tenant } = user;
     const { billing, db } = app.services;
     await user.call("createCustomer");
@@ -203,12 +203,12 @@ describe("when the answer of the gateway is lost after it has done its work", ()
     expect(await states()).toEqual(["canceled", "canceled"]);
   });
 
-  test("an allowed device is no more than a question, so that nothing is to be taken back", async () => {
+  test("only checks when it allows a device, so that nothing has to be undone", async () => {
     await subscribe(user);
     const { db } = app.services;
     const [first = "", second = ""] = await fleet(app, user.tenant, 2);
-    // Of the same name: the gateway says yes, the service says no.
-    await db.device.updateMany({ where: { uid: { in: [first, second] } }, data: { name: "twin" } });
+    // Two devices have one name: the gateway allows the second one, and the service refuses it.
+    await db.device.updateMany({ where: { uid: { in: [first, second] } }, data: { name: "same-name" } });
     expect(await accept(user, first)).toBe(200);
     expect(await accept(user, second)).toBe(409);
     await refreshBilling(app.services);
@@ -217,11 +217,11 @@ describe("when the answer of the gateway is lost after it has done its work", ()
   });
 });
 
-test("one namespace whose gateway calls fail keeps no other one from its upkeep", async () => {
+test("runs the upkeep of other namespaces if one namespace's gateway calls fail", async () => {
   await subscribe(user);
   await fleet(app, user.tenant, 1);
   const { billing } = app.services;
-  const told: string[] = [];
+  const reported: string[] = [];
   const { customerId } = await app.services.db.billing.findUniqueOrThrow({
     where: { tenantId: user.tenant },
   });
@@ -229,17 +229,17 @@ test("one namespace whose gateway calls fail keeps no other one from its upkeep"
     reportDevices: async (id, devices, call) => {
       if (id !== customerId) throw new Error("no");
       await billing.reportDevices(id, devices, call);
-      told.push(id);
+      reported.push(id);
     },
   });
   await expect(refreshBilling(app.services)).rejects.toThrow(
     "cannot synchronize billing with the payment gateway",
   );
   restore();
-  expect(told).toEqual([customerId]);
+  expect(reported).toEqual([customerId]);
 });
 
-test("inside of a transaction the gateway cannot be called", async () => {
+test("rejects calls of the gateway inside a transaction", async () => {
   const { services } = app;
   const call = inTransaction(services, (tx) =>
     callPaymentGateway(within(services, tx), (gateway, signal) => gateway.readCustomer("cus", { signal })),

@@ -16,7 +16,7 @@ beforeAll(async () => {
   user = await app.user("ana", "anas");
   await subscribe(user);
   for (const uid of await fleet(app, user.tenant, 2)) await accept(user, uid);
-  // What the administration server needs of keys is about users' tokens alone.
+  // The administration server uses keys only for users' tokens.
   const unused = undefined as never;
   const logger = { level: "silent", child: () => logger } as never;
   admin = buildAdminServer(app.services, {
@@ -42,7 +42,7 @@ const settle = async (id: string, status: string) => {
   return [answer.statusCode, answer.json()];
 };
 
-test("an operator sees what is owed and says who has paid, which is told at once", async () => {
+test("lists open invoices and settles them, with immediate effect", async () => {
   await refreshBilling(app.services);
   app.pass(32 * DAY);
   await refreshBilling(app.services);
@@ -73,7 +73,7 @@ test("an operator sees what is owed and says who has paid, which is told at once
   expect(await app.services.db.auditEntry.count({ where })).toBe(1);
 });
 
-test("every month is invoiced once, however many processes look at it at the same time", async () => {
+test("invoices every month once with concurrent upkeep processes", async () => {
   app.pass(70 * DAY);
   await Promise.all([1, 2, 3].map(() => refreshBilling(app.services)));
   const rows = await app.services.db.ledgerInvoice.findMany({ orderBy: { month: "asc" } });
@@ -82,7 +82,7 @@ test("every month is invoiced once, however many processes look at it at the sam
   expect(months.length).toBeGreaterThanOrEqual(3);
 });
 
-test("months are counted from the day of the beginning, shorter ones to their end", () => {
+test("counts months from the day of the start, and shortens them to the last day of a month", () => {
   const start = new Date("2024-01-31T10:00:00Z");
   const days = [0, 1, 2, 3, 13].map((months) => addMonths(start, months).toISOString().slice(0, 10));
   expect(days).toEqual(["2024-01-31", "2024-02-29", "2024-03-31", "2024-04-30", "2025-02-28"]);

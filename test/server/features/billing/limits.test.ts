@@ -16,7 +16,7 @@ const remove = async (user: TestUser, uid = "") =>
 const removed = async (user: TestUser) =>
   (await user.call("getDevices", { query: { status: "removed" } })).body;
 
-test("many people who accept at once do not get past the limit", async () => {
+test("enforces the limit for concurrent acceptances", async () => {
   for (const round of [1, 2, 3]) {
     const user = await app.user(`crowd${round}`, `crowd${round}`);
     const uids = await fleet(app, user.tenant, 8);
@@ -26,7 +26,7 @@ test("many people who accept at once do not get past the limit", async () => {
   }
 });
 
-test("removed devices count too, whoever removes and accepts at the same time", async () => {
+test("counts removed devices in concurrent removals and acceptances", async () => {
   const user = await app.user("rush", "rush");
   const uids = await fleet(app, user.tenant, 9);
   for (const uid of uids.slice(0, 3)) expect(await accept(user, uid)).toBe(200);
@@ -37,7 +37,7 @@ test("removed devices count too, whoever removes and accepts at the same time", 
   expect((await accepted(app, user)) + (await removed(user)).length).toBe(3);
 });
 
-test("with a subscription there is no limit, and a deleted device leaves nothing", async () => {
+test("has no limit with a subscription, and deletes devices completely", async () => {
   const user = await app.user("payer", "payers");
   expect(await subscribe(user)).toEqual([200, 200, 200]);
   const uids = await fleet(app, user.tenant, 5);
@@ -47,7 +47,7 @@ test("with a subscription there is no limit, and a deleted device leaves nothing
   expect((await user.call("getDevice", { params: { uid: uids[0] ?? "" } })).status).toBe(404);
 });
 
-test("a removed device keeps its slot for 30 days, then it is forgotten", async () => {
+test("keeps the slot of a removed device for 30 days", async () => {
   const cloud = await startCloud();
   const user = await cloud.user("free", "free");
   const [first = "", ...others] = await fleet(cloud, user.tenant, 4);

@@ -1,17 +1,17 @@
 import type { PaymentGateway } from "../../../../server/payments/paymentGateway.ts";
 import { enroll, startApp, type TestApp, type TestUser } from "../../http/testApp.ts";
 
-/** A payment method as the ledger takes it. */
+/** A payment method in the ledger's format. */
 export const VISA = "pm_visa_4242_209910_a1";
 export const ELO = "pm_elo_0005_209912_b2";
 
-/** A cloud instance that ends with the test. */
+/** Starts a cloud instance that ends with the test. */
 export const startCloud = (timeout = 10_000): Promise<TestApp> =>
   startApp({ edition: "cloud", billingTimeout: timeout / 1000 });
 
 let devices = 0;
 
-/** Enrolls devices; answers their uids. */
+/** Enrolls devices. Returns their uids. */
 export async function fleet(app: TestApp, tenant: string, count: number): Promise<string[]> {
   const uids: string[] = [];
   for (let n = 0; n < count; n += 1) {
@@ -22,23 +22,23 @@ export async function fleet(app: TestApp, tenant: string, count: number): Promis
   return uids;
 }
 
-/** Accepts a device; answers the status. */
+/** Accepts a device. Returns the status. */
 export const accept = async (user: TestUser, uid = ""): Promise<number> =>
   (await user.call("acceptDevice", { params: { uid } })).status;
 
-/** Makes the namespace a customer with a payment method and a subscription. */
+/** Gives the namespace a customer with a payment method and a subscription. */
 export async function subscribe(user: TestUser): Promise<number[]> {
-  const made = await user.call("createCustomer");
+  const customer = await user.call("createCustomer");
   const attached = await user.call("attachPaymentMethod", { body: { id: VISA } });
   const subscribed = await user.call("createSubscription");
-  return [made.status, attached.status, subscribed.status];
+  return [customer.status, attached.status, subscribed.status];
 }
 
-/** How many devices of a namespace are accepted. */
+/** Counts the accepted devices of a namespace. */
 export const accepted = (app: TestApp, { tenant: tenantId }: TestUser): Promise<number> =>
   app.services.db.device.count({ where: { tenantId, status: "accepted" } });
 
-/** Lets the service talk to a gateway that does other things than the one that it has. */
+/** Replaces functions of the payment gateway. Returns a function that restores it. */
 export function replacePaymentGateway(app: TestApp, changes: Partial<PaymentGateway>): () => void {
   const real = app.services.billing;
   const replaced = new Proxy(real, {
