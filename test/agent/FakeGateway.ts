@@ -40,7 +40,7 @@ interface Line {
 export class FakeGateway {
   /** Bodies of enrollments, parsed by the contract. */
   readonly enrollments: z.output<typeof devices.authDevice.body>[] = [];
-  /** Whether devices receive challenges, as from services after 0.19. */
+  /** True if devices receive challenges, as from services after 0.19. */
   challenges = true;
   /** The key that responses to enrollments name as the service's own; undefined: none. */
   agentKey: string | undefined;

@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => pair.stop());
 
-/** Whether a process runs. A zombie does not. */
+/** Returns true for a running process, and false for a zombie. */
 const runs = (pid: number): boolean => {
   const state = execFileSync("ps", ["-o", "stat=", "-p", `${pid},${process.pid}`], { encoding: "utf8" });
   return (

@@ -53,7 +53,7 @@ export async function endOf(channel: ClientChannel): Promise<CommandResult> {
   channel.on("data", (data: Buffer) => stdout.push(data));
   channel.stderr.on("data", (data: Buffer) => stderr.push(data));
   channel.resume();
-  // The "exit" event can come together with the channel.
+  // The "exit" event is not used, since it can arrive together with the channel.
   const closed = once(channel, "close") as Promise<[number | null | undefined, string?]>;
   const [[code, signal]] = await Promise.all([closed, once(channel.stderr, "end")]);
   return { stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr), code, signal };

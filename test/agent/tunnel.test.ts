@@ -86,7 +86,7 @@ it("rejects other requests", async () => {
 it.each([
   ["another path", "/api/devices"],
   ["another host", "//evil.example/ssh/revdial?uuid=1"],
-  ["a connection that the service does not know", "/ssh/revdial?uuid=unknown"],
+  ["an unknown connection", "/ssh/revdial?uuid=unknown"],
 ])("reports that it could not pick up %s", async (_what, connPath) => {
   gateway.sendLine({ command: "conn-ready", connPath });
   await vi.waitFor(() =>

@@ -121,7 +121,7 @@ describe("the container", () => {
       execFileSync(builder ?? "", args, { encoding: "utf8", stdio: "pipe" });
     outputOf("build", ...flags, RELEASE ?? "");
     try {
-      // podman prints `Config`, docker prints `config`, and buildah nests it within its description of the image.
+      // The key is `Config` or `config`, depending on the program. buildah nests it within its description of the image.
       const described = outputOf("inspect", "--type", "image", image);
       expect(described).toMatch(/"User": "10001:10001"/);
       expect(described).toMatch(/"Healthcheck": \{\s*"Test"/);

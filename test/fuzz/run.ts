@@ -48,7 +48,7 @@ async function fuzz(command: string, kind: CredentialKind, options: Options): Pr
       GATEHOUSE_LOGINS_PER_ADDRESS: "0",
       GATEHOUSE_LOGINS_PER_ACCOUNT: "0",
       GATEHOUSE_MAXIMUM_LOCKOUT: "0",
-      // The internal listener accepts sessions.
+      // The internal listener creates sessions.
       GATEHOUSE_INTERNAL_PORT: "0",
       GATEHOUSE_INTERNAL_TOKEN: INTERNAL_TOKEN,
     },

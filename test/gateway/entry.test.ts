@@ -148,7 +148,7 @@ describeSsh("the SSH entry", options, (lab) => {
     ["version 2, of IPv6", V2_OF_6, "2001:db8::7"],
     ["none", "", "127.0.0.9"],
   ])(
-    "takes a client's address from a trusted proxy: PROXY protocol, %s",
+    "accepts a client's address from a trusted proxy: PROXY protocol, %s",
     async (_version, header, address) => {
       expect(await addressSeen("127.0.0.9", header)).toBe(address);
     },

@@ -128,7 +128,7 @@ describeSsh("terminals of OpenSSH", options, (lab) => {
     expect(await outputOf("1")).toBe("from the second\n");
   });
 
-  it("keep typed input out of logs and recordings", async () => {
+  it("log no typed input, and record only visible input", async () => {
     const window = openWindow(80, 24);
     window.type("echo $((6 * 7)) typed-in-sight");
     await window.untilShown("42 typed-in-sight");

@@ -5,11 +5,11 @@ import { join } from "node:path";
 
 /** Linux's folder for files in memory. */
 const MEMORY = "/dev/shm";
-/** Bytes that must be free there: the maximum of a run's services. */
+/** Bytes that must be free there: the most that a run's services store at once. */
 const FREE_BYTES = 1024 ** 3;
 
 /**
- * Returns the folder for data that may be lost with the machine. Its files need no disk, if possible.
+ * Returns the folder for data that may be lost with the machine. Prefers memory, which needs no disk.
  * @param freeBytes bytes that must be free
  */
 export function folderForData(freeBytes: number): string {

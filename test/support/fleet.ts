@@ -32,7 +32,7 @@ const { publicKey: AGENT_KEY } = generateKeyPairSync("rsa", {
   privateKeyEncoding: { type: "pkcs1", format: "pem" },
 });
 
-/** A test runs more commands in a minute, each with a login, and more agents than one user does. */
+/** Disables limits. A test runs more commands per minute, each with a login, and more agents than one user. */
 const UNLIMITED = {
   GATEHOUSE_LOGINS_PER_ADDRESS: "0",
   GATEHOUSE_LOGINS_PER_ACCOUNT: "0",

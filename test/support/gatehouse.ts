@@ -32,7 +32,7 @@ export interface StackOptions {
   readonly env: Record<string, string>;
   /** Default: a random name. */
   readonly name?: string;
-  /** Whether commands run as processes, which policy tests require. Commands of the Pulumi CLI always do. */
+  /** True if commands run as processes, which policy tests require. Commands of the Pulumi CLI always do. */
   readonly spawned?: boolean;
 }
 
@@ -43,9 +43,9 @@ const settings = (env: Record<string, string>) => ({
 });
 
 /**
- * Runs `gatehouse` to its end in this process, which takes half the time of a separate process. Use {@link
- * spawnGatehouse} for policy tests: Node.js would load their files once for all tests, with another copy of the package
- * than the test runner's sources. Use it for the Pulumi CLI too, which also has this process's settings.
+ * Runs `gatehouse` to its end in this process, which takes half the time of a separate process. Policy tests require
+ * {@link spawnGatehouse}: Node.js would load their files once for all tests, with another copy of the package than the
+ * test runner's sources. The Pulumi CLI requires it too, since it also has this process's settings.
  */
 export function gatehouse(args: readonly string[], env: Record<string, string> = {}): Promise<CommandResult> {
   return callCommand(main, args, { env: settings(env) });

@@ -47,7 +47,7 @@ export async function startLossyProxy(target: string): Promise<LossyProxy> {
         answer.pipe(outgoing);
         return;
       }
-      // Reads the answer completely first. So the service has committed.
+      // Reads the answer to its end first, so that the service has committed.
       answer.resume().on("end", () => {
         lost += 1;
         incoming.socket.destroy();

@@ -6,7 +6,7 @@ import { listening } from "./listening.ts";
 export interface SparseOptions {
   /** Errors have no body, like most errors of real servers. */
   readonly emptyErrors?: boolean;
-  /** Lists have no total, which the specification does not have (rules D45). */
+  /** Lists have no total, since the specification has none (rules D45). */
   readonly withoutTotals?: boolean;
   /** Namespaces in lists have no members, as in newer services. A single namespace has them. */
   readonly withoutListedMembers?: boolean;
@@ -26,8 +26,8 @@ const fields = (names: string, inner: Fields = {}): Fields => ({
 });
 
 /**
- * The fields of the 0.19.0 specification, by model name in the list of operations. Where its servers use other names,
- * these names are used (rules section 21: D2, D3, D4, D5, D6).
+ * The fields of the 0.19.0 specification, by model name in the list of operations. If its servers send another name than
+ * the specification has, the field has the servers' name (rules section 21: D2, D3, D4, D5, D6).
  */
 const MODELS: Readonly<Record<string, Fields | true>> = {
   string: true,

@@ -10,7 +10,7 @@ export interface TestWebhook {
   readonly secret: string;
   /** All received messages, also rejected ones. */
   readonly messages: readonly unknown[];
-  /** Sets the answers to the next messages, instead of 200. */
+  /** Sets the answers to the next messages. Later messages are answered with 200 again. */
   answer(...answers: readonly { readonly status: number; readonly headers?: Record<string, string> }[]): void;
   stop(): Promise<void>;
 }

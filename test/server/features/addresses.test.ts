@@ -32,7 +32,7 @@ async function linkTo(address: string): Promise<URL> {
   return new URL(/^\S*confirm-address\S*$/m.exec(mail?.text ?? "")?.[0] ?? "", app.url);
 }
 
-describe("a token alone", () => {
+describe("a token without the password", () => {
   test("changes no address: the answer lists it as pending, the old address is notified, and resets go there", async () => {
     expect(await update({ name: "Ana R", email: NEW })).toEqual([200, pending("email")]);
     expect(await stored()).toMatchObject({ name: "Ana R", email: ana.email });

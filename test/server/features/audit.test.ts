@@ -94,7 +94,7 @@ test("records every kind of write of the namespace, creations and deletions too,
   expect(JSON.stringify(entries)).not.toContain(secret);
 });
 
-describe("holds no entry", () => {
+describe("has no entry", () => {
   const count = async () => (await trail()).length;
 
   test("for a write that failed or changed nothing", async () => {

@@ -178,7 +178,7 @@ describe("the limit of connectors", () => {
     ana = await app.user("ana", "lab");
   };
 
-  test("is the setting's, and deleting a connector frees one", async () => {
+  test("is configurable, and deleting a connector allows another one", async () => {
     await limited(2);
     const { uid } = await created();
     expect((await create(ENGINE)).status).toBe(200);

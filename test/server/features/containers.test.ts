@@ -23,7 +23,7 @@ const enrollContainer = async (mac: string, hostname: string): Promise<string> =
 const on = (uid: string, token = ana.token) => ({ token, params: { uid } });
 const uids = (body: { uid: string }[]) => body.map((item) => item.uid);
 
-test("lists containers only in container lists", async () => {
+test("lists devices and containers separately", async () => {
   const devices = await ana.call("getDevices");
   expect([uids(devices.body), devices.headers.get("x-total-count")]).toEqual([[device], "1"]);
   const containers = await ana.call("getContainers");

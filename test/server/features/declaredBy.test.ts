@@ -71,7 +71,7 @@ test("returns the last declaration of each kind of object in the write's answer,
   expect((await call("getDevices")).body).toEqual([await device()]);
 });
 
-test("keeps the declaration in a write without the header, replaces it in a later one, and omits it before", async () => {
+test("keeps the declaration in a write without the header, replaces it in a later one, and omits it until then", async () => {
   await write("createPublicKey", undefined, { body: { ...KEY, data } });
   const [{ fingerprint, ...plain }] = await keys();
   expect(plain).not.toHaveProperty("declared_by");
@@ -95,8 +95,8 @@ test("stays with a renamed API key", async () => {
   expect(await apiKeys()).toEqual([expect.objectContaining({ name: "ship-it", declared_by: by("ship") })]);
 });
 
-describe("is removed with the object:", () => {
-  test("an object that is created again without the header has none", async () => {
+describe("is deleted with the object:", () => {
+  test("a new object without the header has none", async () => {
     const { fingerprint } = await write("createPublicKey", "laptop", { body: { ...KEY, data } });
     await write("deletePublicKey", "laptop", { params: { fingerprint } });
     expect(await write("createPublicKey", undefined, { body: { ...KEY, data } })).not.toHaveProperty(
@@ -124,7 +124,7 @@ describe("is removed with the object:", () => {
     expect(await device()).not.toHaveProperty("tags_declared_by");
   });
 
-  test("the field stays with another tag", async () => {
+  test("another tag keeps the field", async () => {
     await write("updateDeviceTags", "tags", { params: { uid }, body: { tags: ["edge", "core"] } });
     await write("deleteTag", undefined, { params: { tag: "edge" } });
     expect(await device()).toMatchObject({ tags: ["core"], tags_declared_by: by("tags") });

@@ -60,7 +60,7 @@ test("refuses devices without proofs and voids their tokens if the namespace req
   await enrollProven(app, ana.tenant, MAC);
 });
 
-test("expires a device's token after seven days, and issues a new one with each report", async () => {
+test("expires a device's token after seven days, and renews it in time with reports", async () => {
   const first = await enrollProven(app, ana.tenant, MAC);
   await ana.call("acceptDevice", { params: { uid: first.uid } });
   app.pass(4 * 24 * 60 * 60);

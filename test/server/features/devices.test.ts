@@ -63,7 +63,7 @@ describe("an agent", () => {
     expect(Date.parse(after.last_seen) - Date.parse(before.last_seen)).toBeGreaterThanOrEqual(10_000);
   });
 
-  test("may omit host name or identity, but not both, and sends no dot", async () => {
+  test("may omit host name or identity, but not both, and has no dot in its name", async () => {
     expect((await get(await device("00:00:00:00:00:01", "Host_A"))).name).toBe("host_a");
     expect((await get(await device("", "only-host", { identity: null }))).identity).toEqual({ mac: "" });
     const bad = async (more: object) =>

@@ -175,7 +175,7 @@ describe("a WebSocket of events", () => {
     ]);
   });
 
-  test("ends the connection when it is requested during another request of the connection", async () => {
+  test("ends only the connection if it is requested during another request of the connection", async () => {
     const head = `Host: test\r\nX-Internal-Token: ${INTERNAL_TOKEN}\r\n`;
     const key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
     const socket = connect(Number(new URL(internal.url).port), "127.0.0.1").resume();
@@ -275,7 +275,7 @@ describe("a WebSocket of events", () => {
     expect(await app.services.db.sessionRecord.count()).toBe(0);
   });
 
-  test("is read no faster than its events are stored, in order", async () => {
+  test("is read no faster than its events are stored, one at a time", async () => {
     await begin();
     let open: () => void = () => {};
     const gate = new Promise<void>((resolve) => {

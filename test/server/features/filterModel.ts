@@ -46,7 +46,7 @@ function holds(item: Wire, { name, operator: comparison, value }: Item["params"]
     case "gt":
       return typeof field === "number" && field > Number(value);
     default:
-      throw new Error(`the model does not know ${comparison}`);
+      throw new Error(`the model does not support ${comparison}`);
   }
 }
 

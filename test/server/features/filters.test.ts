@@ -67,7 +67,7 @@ const all = new Map<Id, Wire[]>();
 const list = (id: Id, query: Record<string, string | number>) => ana.call(id, { query });
 const app = withSharedApp();
 beforeAll(async () => {
-  // Whether a device is online depends on the time. All answers of a run must share it.
+  // The time decides which devices are online. All answers of a run must share it.
   app.stopClock();
   ana = await app.user("ana", "lab");
   await fill(ana);
@@ -254,10 +254,10 @@ const infinite = (comparison: string, json: string) =>
   );
 
 test.each([
-  ["other than base64", "***"],
+  ["text other than base64", "***"],
   ["unpadded", "W10"],
-  ["other than JSON", Buffer.from("[").toString("base64")],
-  ["other than an array", Buffer.from("{}").toString("base64")],
+  ["text other than JSON", Buffer.from("[").toString("base64")],
+  ["JSON other than an array", Buffer.from("{}").toString("base64")],
   ["an unknown type", encodeFilter([{ type: "group", params: { name: "and" } }])],
   ["no parameters", encodeFilter([{ type: "property" }])],
   ["contains a number", encodeFilter([property("name", "contains", 5)])],

@@ -166,7 +166,7 @@ describe("the limit of firewall rules", () => {
     ana = await app.user("ana", "lab");
   };
 
-  test("is the setting's; deleting a rule frees one, and a repeated request needs none", async () => {
+  test("is configurable; deleting a rule allows another one, and a repeated request does not count", async () => {
     await limited(2);
     const headers = { "idempotency-key": "first" };
     const first = await ana.call("createFirewallRule", { body: RULE, headers });

@@ -221,7 +221,7 @@ describe("members", () => {
     expect(left.body).toMatchObject({ user: "bob", tenant: "", role: "" });
   });
 
-  test("have seven days on a cloud instance; the invitation can be renewed afterwards", async () => {
+  test("have seven days to accept on a cloud instance; the invitation can be renewed afterwards", async () => {
     const cloud = await testApp({ edition: "cloud" });
     const [owner, guest] = [await cloud.user("owner", "lab"), await cloud.user("guest")];
     const inviteGuest = (role: string) =>

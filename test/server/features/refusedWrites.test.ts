@@ -18,7 +18,7 @@ function refused(tenant: string): ObjectRequest {
     ...{ params: { id: "1" }, body: {}, ifMatch: undefined, creationKey: null, declaration: null },
     facts: { id: "", address: "" },
     identify: () => Promise.reject(new ForbiddenError("may not")),
-    run: () => Promise.reject(new Error("ran all the same")),
+    run: () => Promise.reject(new Error("unexpected run")),
   };
 }
 

@@ -40,7 +40,7 @@ const namespace = async () => (await ana.call("getNamespace", { params: { tenant
 const memberOf = (body: { members: { id: string; revision: string }[] }) =>
   body.members.find(({ id }) => id === bob.id)?.revision;
 
-/** How to read each kind's revision, a change of a declared value, and its reversal. */
+/** Functions of each kind that read its revision, and return a change of a declared value and its reversal. */
 const kinds: Readonly<Record<string, { read(): Promise<string | undefined>; changes(): readonly Call[] }>> = {
   namespace: {
     read: async () => (await namespace()).revision,

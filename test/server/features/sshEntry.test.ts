@@ -288,7 +288,7 @@ describe("private keys", () => {
     expect(body.fingerprint).toBe(fingerprint);
   });
 
-  test("are stored encrypted, until the creation of the next one after their time", async () => {
+  test("are stored encrypted, and deleted at the first creation after they expire", async () => {
     const { body: first } = await internal.call("createPrivateKey");
     const pem = Buffer.from(first.data, "base64").toString();
     const rows = await app.services.db.privateKey.findMany();

@@ -88,7 +88,7 @@ test("frees the key of a creation when its tunnel has ended", async () => {
 });
 
 describe("the limit of tunnels", () => {
-  test("is the setting's, and ignores ended ones", async () => {
+  test("is configurable, and ignores ended tunnels", async () => {
     await app.stop();
     await start({ maximumTunnels: 2 });
     const first = await create({ ttl: 10 });

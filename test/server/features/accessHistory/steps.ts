@@ -16,7 +16,7 @@ export type Step =
 /** The credential of the action. */
 export interface By {
   readonly credential: number;
-  /** Any issued credential, one that still works, or one with at least the administrator's role. */
+  /** Any issued credential, one that still works, or one that works and has at least the administrator's role. */
   readonly from: "any" | "living" | "leading";
 }
 

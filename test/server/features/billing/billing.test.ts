@@ -168,7 +168,7 @@ describe("a subscription", () => {
     expect(body.invoices).toEqual([
       { id: expect.stringMatching(/^in_/), status: "open", currency: "usd", amount: 5 * 250 },
     ]);
-    // A namespace with open invoices gets no further device, and cannot be deleted.
+    // A namespace with open invoices cannot accept further devices, and cannot be deleted.
     const token = await shop.tokenOf(user);
     expect(await accept({ ...user, token }, uids[5])).toBe(402);
     const params = { tenant: user.tenant };
@@ -225,7 +225,7 @@ describe("a subscription", () => {
 });
 
 describe("the devices to choose from", () => {
-  test("are the three latest ones, and the chosen ones stay accepted", async () => {
+  test("are the three with the latest reports, and the chosen ones stay accepted", async () => {
     const user = await owner();
     const { tenant } = user;
     await subscribe(user);

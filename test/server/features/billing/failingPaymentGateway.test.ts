@@ -66,9 +66,9 @@ async function everythingFails(calls: Calls) {
 }
 
 describe("answers 424 and changes nothing when the gateway fails", () => {
-  test("before there is a customer", () => everythingFails([["createCustomer"]]));
+  test("without a customer", () => everythingFails([["createCustomer"]]));
 
-  test("of a customer", async () => {
+  test("with a customer", async () => {
     await user.call("createCustomer");
     const body = { id: VISA };
     await everythingFails([
@@ -82,7 +82,7 @@ describe("answers 424 and changes nothing when the gateway fails", () => {
     ]);
   });
 
-  test("of a subscription", async () => {
+  test("with a subscription", async () => {
     await subscribe(user);
     const [uid = ""] = await fleet(app, user.tenant, 1);
     await everythingFails([
@@ -124,7 +124,7 @@ test("fails and aborts a call of the gateway after its time limit", async () => 
   await slow.stop();
 });
 
-describe("when the answer of the gateway is lost after it has done its work", () => {
+describe("when the gateway's answer is lost after a successful call", () => {
   /** Runs the call and loses its answer. */
   const losing =
     <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
