@@ -12,7 +12,7 @@ import { type Listening, listening } from "../support/listening.ts";
 
 /** The tenant that agents enroll in. */
 export const TENANT = "11111111-2222-4333-8444-555555555555";
-/** The name that the gateway gives the device. */
+/** The device's name in the gateway's responses. */
 export const DEVICE = "edge-01";
 
 /** Creates a private key for logins, PEM. */

@@ -225,7 +225,7 @@ it("serves many sessions of a connection at once", async () => {
   expect(ran.map(({ stdout }) => stdout.toString())).toEqual(numbers);
 });
 
-it("forwards a connection, either direction of which may end first", async () => {
+it("forwards a connection, and keeps one direction after the end of the other", async () => {
   const reply = (socket: Socket) => {
     socket.write("hello");
     socket.end();

@@ -27,13 +27,13 @@ const beginningOf = (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<
     socket.on("close", () => reject(new Error(`it ended with ${received}`)));
   });
 
-/** The first message of a connection. */
+/** Returns the first message of a connection. */
 const firstOf = async (socket: Awaited<ReturnType<FakeGateway["dial"]>>): Promise<string> => {
   const [data] = (await once(socket, "message")) as [Buffer];
   return data.toString();
 };
 
-it("enrolls the machine with a key of its own", () => {
+it("enrolls the machine with its own key", () => {
   expect(gateway.enrollments[0]).toMatchObject({
     tenant_id: TENANT,
     hostname: "edge-01",

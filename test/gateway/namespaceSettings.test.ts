@@ -76,7 +76,7 @@ describeSsh("settings of a namespace", options, (lab) => {
       }
     });
 
-    it("allows neither reverse forwarding nor agent forwarding, and logs that", async () => {
+    it("allows neither reverse forwarding nor agent forwarding, and logs the refusals", async () => {
       await set({ sshForwarding: [{ login: ".*", target: ".*" }] });
       const { code, stderr } = await login({
         command: "true",

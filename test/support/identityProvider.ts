@@ -53,7 +53,7 @@ export const SSO_URL = "https://idp.example.org/sso";
 
 type Options = {
   readonly signature?: string;
-  /** Sign the response around the assertion, instead of the assertion. */
+  /** Signs the response around the assertion, instead of the assertion. */
   readonly signsResponse?: true;
 };
 

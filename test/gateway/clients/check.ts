@@ -126,7 +126,7 @@ export class Workspace {
     chmodSync(this.there, 0o777);
   }
 
-  /** Starts a program in a process group of its own. The end of the check ends the group. */
+  /** Starts a program in its own process group. The end of the check ends the group. */
   start(program: string, args: readonly string[], { env, cwd }: RunOptions = {}): Child {
     const { PATH = "" } = process.env;
     const child = spawn(program, args, {

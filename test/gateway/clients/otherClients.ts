@@ -72,7 +72,7 @@ const execByDropbear =
   async (workspace, command, options, flags = []) => {
     const args = [...flags, ...(await dropbear(workspace, kind)), "127.0.0.1", command];
     if (!flags.includes("-t")) return workspace.run("dbclient", args, options);
-    // With `-t` the client needs a terminal of its own.
+    // With `-t` the client needs its own terminal.
     const line = ["dbclient", ...args].map((word) => `'${word}'`).join(" ");
     return workspace.run("script", ["-qec", line, "/dev/null"], options);
   };

@@ -70,7 +70,7 @@ function planOf(model: Model, step: Exclude<Step, { does: "pass" }>): Plan {
   }
 }
 
-/** Entries of the audit trail, of any namespace, after the given one. */
+/** Returns the audit entries of all namespaces after the given one. */
 async function entriesAfter(last: number) {
   const entries = await app.services.db.auditEntry.findMany({
     where: { id: { gt: last } },

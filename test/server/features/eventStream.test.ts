@@ -188,7 +188,7 @@ describe("a WebSocket of events", () => {
     await begin();
   });
 
-  test("ignores other upgrades", async () => {
+  test("ignores upgrades to other protocols", async () => {
     await begin();
     const { port } = new URL(internal.url);
     const body = JSON.stringify({ authenticated: true });

@@ -172,7 +172,7 @@ describe("the firewall", () => {
     expect((await evaluate()).status).toBe(200);
   });
 
-  test("denies by the rule of highest priority, and names it", async () => {
+  test("denies by the rule of highest priority, and reports its id", async () => {
     await rule({ action: "allow", priority: 1 });
     const { body } = await rule({ priority: 2, source_ip: "^10\\." });
     const { status, body: answer } = await evaluate();
