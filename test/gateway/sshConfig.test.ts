@@ -87,7 +87,9 @@ describe("the devices", () => {
   it("fail if a selector matches none, or none remains", async () => {
     const unknown = await print("--tag", "prd");
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
-    expect(unknown.stderr).toContain("tag:prd matches none of the namespace's 3 accepted devices; similar: prod");
+    expect(unknown.stderr).toContain(
+      "tag:prd matches none of the namespace's 3 accepted devices; similar: prod",
+    );
     const none = await print("--device", "db-1", "--online");
     expect(none).toMatchObject({ code: 1, stdout: "" });
     expect(none.stderr).toContain("none of these devices is online");

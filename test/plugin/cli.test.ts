@@ -296,7 +296,9 @@ exports.found = Object.fromEntries(Object.entries(made).map(([name, provider]) =
 
       // A credential of the environment is for the service of the environment.
       const refused = await up({ elsewhere: { url } }, 1);
-      expect(refused.stdout + refused.stderr).toContain("credential: cannot send the credential in the environment to");
+      expect(refused.stdout + refused.stderr).toContain(
+        "credential: cannot send the credential in the environment to",
+      );
       const destroyed = await machine.pulumi(["destroy", "--yes", "--stack", "dev"], {
         cwd: folder,
         env: fleet.env,

@@ -134,7 +134,9 @@ it("a pending device is accepted or rejected as declared; an accepted one is not
   const [one, two] = [await enrollPending("02:00:00:00:dd:01"), await enrollPending("02:00:00:00:dd:02")];
   await harness.up(device(one, "accepted"));
   expect(harness.state.get("d")?.outputs.status).toBe("accepted");
-  await expect(harness.up(device(one, "rejected"))).rejects.toThrow(/Device\.status: cannot reject the device/);
+  await expect(harness.up(device(one, "rejected"))).rejects.toThrow(
+    /Device\.status: cannot reject the device/,
+  );
   await harness.up({});
   await harness.up(device(two, "rejected"));
   expect(await harness.preview(device(two, "rejected"))).toEqual([]);
