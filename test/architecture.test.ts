@@ -15,8 +15,8 @@ function sources(folder: string): string[] {
 }
 
 /**
- * What a file imports: paths from the root for own files, package names for the rest.
- * @param types whether imports of types alone count, which are gone when it runs
+ * The imports of a file: paths from the root for own files, package names for the rest.
+ * @param types whether to count type-only imports, which the compiler removes
  */
 function importsOf(file: string, { types = true } = {}): string[] {
   const written = readFileSync(join(ROOT, file), "utf8");
@@ -37,7 +37,7 @@ function offenders(folder: string, forbidden: (imported: string) => boolean): st
   );
 }
 
-/** Whether a folder has sources: others hold scripts to start by, or what is generated. */
+/** True for a folder with sources. Other folders hold start scripts or generated files. */
 const sourceFolder = (path: string): boolean =>
   lstatSync(join(ROOT, path)).isDirectory() && !SKIPPED.has(basename(path)) && sources(path).length > 0;
 
@@ -46,8 +46,8 @@ const from =
   (imported: string) =>
     places.some((place) => imported === place || imported.startsWith(`${place}/`));
 
-describe("the arrows between the packages and their rooms", () => {
-  it("sees imports at all", () => {
+describe("the imports between packages and folders", () => {
+  it("include the imports of a file", () => {
     expect(importsOf("provider/resources/index.ts")).toContain("provider/resources/publicKey.ts");
   });
 
@@ -57,44 +57,44 @@ describe("the arrows between the packages and their rooms", () => {
     ["agent", from("server", "provider", "@gatehouse-access/server", "@gatehouse-access/provider")],
     ["provider", from("server", "@gatehouse-access/server")],
     ["provider/resources", from("@pulumi/pulumi")],
-    // It knows nothing of the service: of the SDK it has errors and the reading of JSON alone.
+    // The engine does not know the service. From the SDK it imports only the errors and the JSON reader.
     ["provider/engine", (name) => from("@gatehouse-access/sdk")(name) && !/\/sdk\/(errors|json)$/.test(name)],
     ["provider/lifecycle", from("@pulumi/pulumi", "provider/engine")],
     ["provider/review", from("@pulumi/pulumi")],
-    // What the authors of policy tests import: it must load fast, and says nothing of how tests are run.
+    // Policy test files import this folder. It must load fast, and must not depend on the test runner.
     [
       "provider/policyTests/written",
       (name) => from("provider/policyTests")(name) && !from("provider/policyTests/written")(name),
     ],
     ["provider/revisions", from("@pulumi/pulumi")],
     ["sdk/contract", from("undici")],
-  ])("%s keeps to its side", (folder, forbidden) => {
+  ])("%s has no forbidden import", (folder, forbidden) => {
     expect(sources(folder).length).toBeGreaterThan(0);
     expect(offenders(folder, forbidden)).toEqual([]);
   });
 });
 
 /**
- * The folders of a room, and which others of them each one imports: those alone. Folders below them are one with them,
- * unless they are in a room of their own here.
+ * A module: its folders, and the sibling folders that each of them may import. A nested folder counts as part of its
+ * parent, unless it belongs to a module of its own here.
  */
-interface Room {
+interface Module {
   /**
-   * Files beside the folders that all of them may import; the others are the room's own entrances. Through them a folder
-   * reaches no other one, but for types.
+   * Files beside the folders that every folder may import. The other files are the entry points of the module. Common
+   * files import no folder of the module, except for types.
    */
   readonly common: readonly string[];
-  /** Folders that common files import all the same. */
+  /** Folders that common files may import nevertheless. */
   readonly commonUses?: readonly string[];
   readonly folders: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The files beside the folders of a room, without the room's own entrances. */
-const filesOf = (room: string, ...entrances: readonly string[]): string[] =>
-  readdirSync(join(ROOT, room)).filter((name) => name.endsWith(".ts") && !entrances.includes(name));
+/** The files beside the folders of a module, without its entry points. */
+const filesOf = (module: string, ...entrances: readonly string[]): string[] =>
+  readdirSync(join(ROOT, module)).filter((name) => name.endsWith(".ts") && !entrances.includes(name));
 
-const rooms: Readonly<Record<string, Room>> = {
-  // Both read patterns, of whose size the contract has the limit.
+const modules: Readonly<Record<string, Module>> = {
+  // Both parse patterns. The contract has the limit on their size.
   sdk: { common: ["errors.ts", "errorCodes.ts"], folders: { contract: [], policy: ["contract"] } },
   "sdk/policy": { common: filesOf("sdk/policy", "index.ts"), folders: { lint: [] } },
   provider: {
@@ -157,14 +157,14 @@ const rooms: Readonly<Record<string, Room>> = {
     common: filesOf("provider/engine", "index.ts"),
     folders: { state: [], embedded: ["state"], cli: ["state"] },
   },
-  // A run goes down: from the files here to deploy and program.
+  // Calls go from the files here to deploy, and from deploy to program.
   "provider/engine/embedded": {
     common: [],
     folders: { program: [], deploy: ["program"] },
   },
   server: {
     common: filesOf("server", "app.ts", "main.ts"),
-    // Errors of the database are answered as those of the service.
+    // Responses report database errors as errors of the service.
     commonUses: ["db"],
     folders: {
       files: [],
@@ -239,32 +239,35 @@ const rooms: Readonly<Record<string, Room>> = {
   },
 };
 
-describe.each(Object.entries(rooms))("the folders of %s", (room, { common, commonUses = [], folders }) => {
-  it("are those that the rules name", () => {
-    const found = readdirSync(join(ROOT, room), { withFileTypes: true }).filter(({ name }) =>
-      sourceFolder(join(room, name)),
-    );
-    expect(found.map(({ name }) => name).sort()).toEqual(Object.keys(folders).sort());
-  });
+describe.each(Object.entries(modules))(
+  "the folders of %s",
+  (module, { common, commonUses = [], folders }) => {
+    it("match the rules", () => {
+      const found = readdirSync(join(ROOT, module), { withFileTypes: true }).filter(({ name }) =>
+        sourceFolder(join(module, name)),
+      );
+      expect(found.map(({ name }) => name).sort()).toEqual(Object.keys(folders).sort());
+    });
 
-  it("are reached by no common file", () => {
-    const within = from(...[...common, ...commonUses].map((name) => `${room}/${name}`));
-    const offending = common.flatMap((file) =>
-      importsOf(join(room, file), { types: false })
-        .filter((name) => from(room)(name) && !within(name))
-        .map((name) => `${file} imports ${name}`),
-    );
-    expect(offending).toEqual([]);
-  });
+    it("are not imported by common files", () => {
+      const within = from(...[...common, ...commonUses].map((name) => `${module}/${name}`));
+      const offending = common.flatMap((file) =>
+        importsOf(join(module, file), { types: false })
+          .filter((name) => from(module)(name) && !within(name))
+          .map((name) => `${file} imports ${name}`),
+      );
+      expect(offending).toEqual([]);
+    });
 
-  it.each(Object.entries(folders))("%s imports what it may", (folder, allowed) => {
-    const within = from(...[folder, ...common, ...allowed].map((name) => `${room}/${name}`));
-    expect(offenders(join(room, folder), (name) => from(room)(name) && !within(name))).toEqual([]);
-  });
-});
+    it.each(Object.entries(folders))("%s imports only allowed folders", (folder, allowed) => {
+      const within = from(...[folder, ...common, ...allowed].map((name) => `${module}/${name}`));
+      expect(offenders(join(module, folder), (name) => from(module)(name) && !within(name))).toEqual([]);
+    });
+  },
+);
 
 describe("the gateway process", () => {
-  it("has no code of the database, of the HTTP API and of secrets", () => {
+  it("loads no code of the database, the HTTP API or secrets", () => {
     const reached = new Set(["server/gateway/ssh/main.ts"]);
     for (const file of reached) {
       for (const name of importsOf(file, { types: false })) if (name.endsWith(".ts")) reached.add(name);
@@ -282,7 +285,7 @@ describe("the gateway process", () => {
 });
 
 describe("the Terraform provider", () => {
-  it("has no code of an engine and of Pulumi", () => {
+  it("loads no code of the engine or Pulumi", () => {
     const reached = new Set(["provider/providers/terraform/main.ts"]);
     for (const file of reached) {
       for (const name of importsOf(file, { types: false })) if (name.endsWith(".ts")) reached.add(name);
@@ -294,15 +297,15 @@ describe("the Terraform provider", () => {
 });
 
 describe("imports", () => {
-  /** The files of one circle, each of which imports the next one; none where there is no circle. */
-  function circle(): string[] {
+  /** The files of one import cycle, in import order. Empty if there is no cycle. */
+  function cycle(): string[] {
     const left = new Map(
       ["sdk", "server", "agent", "provider", "test", "bench", "docs", "examples"].flatMap((folder) =>
         sources(folder).map((file) => [file, importsOf(file)] as const),
       ),
     );
     expect(left.size).toBeGreaterThan(500);
-    // Whatever imports none of the others is on no circle; what is left in the end leads to one.
+    // A file that imports no remaining file is in no cycle. Every file that remains at the end leads to a cycle.
     for (let before = 0; before !== left.size; ) {
       before = left.size;
       for (const [file, imports] of left) if (!imports.some((name) => left.has(name))) left.delete(file);
@@ -316,13 +319,13 @@ describe("imports", () => {
     return file === undefined ? [] : path.slice(path.indexOf(file));
   }
 
-  it("have no circle, of values or of types", () => {
-    expect(circle()).toEqual([]);
+  it("contain no cycle, neither of values nor of types", () => {
+    expect(cycle()).toEqual([]);
   });
 });
 
 describe("the map in CONTRIBUTING.md", () => {
-  it("names every folder of two levels", () => {
+  it("lists every folder of the first two levels", () => {
     const text = readFileSync(join(ROOT, "CONTRIBUTING.md"), "utf8");
     const named = [...text.matchAll(/^\| `([a-z][\w/-]*)` +\|/gim)].map((match) => match[1]);
     const folders = (path: string): string[] =>
@@ -330,16 +333,16 @@ describe("the map in CONTRIBUTING.md", () => {
         .filter((entry) => entry.isDirectory() && !SKIPPED.has(entry.name) && !entry.name.startsWith("."))
         .map(({ name }) => join(path, name))
         .filter((folder) => readdirSync(join(ROOT, folder)).length > 0);
-    const there = folders("").flatMap((folder) => [folder, ...folders(folder)]);
-    expect(named.toSorted()).toEqual(there.sort());
+    const existing = folders("").flatMap((folder) => [folder, ...folders(folder)]);
+    expect(named.toSorted()).toEqual(existing.sort());
   });
 });
 
 describe("the tests that need no build", () => {
-  /** What starts processes of what was built. */
+  /** Files that start processes of the build. */
   const starting = ["test/support/service.ts", "test/support/gatehouse.ts"];
 
-  /** What a test runs of this folder, itself and by what it imports. */
+  /** The files of this folder that a test loads, directly or indirectly, including the test. */
   function reached(file: string, known = new Set<string>()): Set<string> {
     if (known.has(file)) return known;
     known.add(file);
@@ -347,7 +350,7 @@ describe("the tests that need no build", () => {
     return known;
   }
 
-  it("start no process of it", () => {
+  it("start no process of the build", () => {
     const built = new Set(globSync(ofBuilt, { cwd: ROOT }));
     const withoutBuild = globSync("test/**/*.test.ts", { cwd: ROOT }).filter(
       (file) => !built.has(file) && !from("test/server/postgresql")(file),

@@ -7,15 +7,15 @@ import { exampleOf } from "../provider/providers/generate/exampleOf.ts";
 import { defineResource, optional, output } from "../provider/resources/definition.ts";
 import { definitions } from "../provider/resources/index.ts";
 
-it.each(Object.entries(pages()))("docs/%s is what the definitions say (else: npm run docs)", (name, text) => {
+it.each(Object.entries(pages()))("docs/%s matches the definitions (if not: npm run docs)", (name, text) => {
   expect(readFileSync(new URL(`../docs/${name}`, import.meta.url), "utf8")).toBe(text);
 });
 
-it.each(Object.entries(schemaFiles()))("provider/schemas/%s is what the types say", (name, text) => {
+it.each(Object.entries(schemaFiles()))("provider/schemas/%s matches the types", (name, text) => {
   expect(readFileSync(new URL(`../provider/schemas/${name}`, import.meta.url), "utf8")).toBe(text);
 });
 
-it("every field of every resource is described", () => {
+it("every field of every resource has a description", () => {
   const rows =
     pages()
       ["resources.md"]?.split("\n")
@@ -32,7 +32,7 @@ const described = (inner: z.ZodType, description: string, outer = "An input.") =
     outputs: { output: output(z.string(), { description }) },
   } as never) as never;
 
-it("the build fails where a field has no description, naming it", () => {
+it("the build rejects a field without a description, and reports its name", () => {
   const build = (...parts: Parameters<typeof described>) => classSource([described(...parts)], () => "");
   const member = z.string().describe("A member.");
   expect(() => build(member, "An output.")).not.toThrow();
@@ -45,7 +45,7 @@ describe.each(definitions.map((definition) => ({ name: definition.name, definiti
   "the class $name",
   ({ name, definition }) => {
     const source = classSource([definition], exampleOf);
-    /** The lines of the doc comment that stands before some code. */
+    /** The lines of the doc comment before a piece of code. */
     const commentBefore = (code: string) => {
       const before = source.slice(0, source.indexOf(`\n${code}`));
       return before
@@ -59,7 +59,7 @@ describe.each(definitions.map((definition) => ({ name: definition.name, definiti
       expect(comment).toContain(`@example\n\`\`\`ts\n${exampleOf(name)}\n\`\`\`\n`);
     });
 
-    it("shows an import by an id that the resource takes", () => {
+    it("shows an import by an id that the resource accepts", () => {
       const { id, inputs, outputs } = definition;
       expect(commentBefore(`export class ${name} `)).toContain(
         `new ${name}("imported", args, { import: "${id.example}" });`,
@@ -71,7 +71,7 @@ describe.each(definitions.map((definition) => ({ name: definition.name, definiti
       }
     });
 
-    it("says the default of every input that has one", () => {
+    it("documents the default of every input that has one", () => {
       for (const [input, field] of Object.entries(definition.inputs)) {
         const tags = commentBefore(`  ${input}${field.required ? "" : "?"}: `).filter((line) =>
           /@default/.test(line),

@@ -1,4 +1,4 @@
-/** Tests that start processes of what was built, or read it: it is built before they run. */
+/** Tests that start processes of the build, or read its files. The build runs before them. */
 export const ofBuilt = [
   "test/{agent,deploy,endToEnd,engine,gateway,packaging,pipelines,plugin,provider,review,terraform}/**/*.test.ts",
   "test/server/{pages,process}/**/*.test.ts",
@@ -7,13 +7,13 @@ export const ofBuilt = [
   "test/docs.test.ts",
 ];
 
-/** What is about PostgreSQL, and what the database itself does. */
+/** Tests of PostgreSQL and of the database layer. */
 export const onPostgresql = ["test/server/{postgresql,db}/**/*.test.ts"];
 
 /**
- * What the provider does at a service that sends only what the specification has, and does nothing that only ours does.
- * The other files of test/provider make no request, count those to our service, or bring a service of their own;
- * lostAnswers has a sparse one beside ours, where idempotency keys make a difference.
+ * Tests of the provider that also run against a service that implements only the specification, without our extensions.
+ * The other files of test/provider send no request, count the requests to our service, or start a service of their own.
+ * lostAnswers starts a sparse service beside ours, since idempotency keys make a difference there.
  */
 export const beforeSparse = [
   "lifecycle",
@@ -27,7 +27,7 @@ export const beforeSparse = [
   "membershipEnded",
 ].map((name) => `test/provider/${name}.test.ts`);
 
-/** What the provider does by the protocol of the plugin, in place of dynamic resources: all that runs programs in order. */
+/** Tests of the provider that also run with the plugin's protocol: all tests that run programs in order. */
 export const throughPlugin = [
   ...beforeSparse,
   ...["lostAnswers", "foreignAnswers", "requests", "newerService", "invitations", "namespaceSettings"].map(
@@ -36,16 +36,18 @@ export const throughPlugin = [
 ];
 
 /**
- * What the provider does by the protocol of Terraform: the files of {@link throughPlugin}, without the two that take the
- * most time and find nothing that the others do not. What Terraform does otherwise by nature is told apart in them:
- * - it tells no provider what a resource is called: errors about two with one object name their ids at most, a generated
- *   name begins with the kind, and no later run knows what an interrupted one made, so that an equal rule is in the way;
- * - it destroys an object before it makes the one that takes its place, and asks nobody about what it is told to replace;
- * - it begins with the deletion of what the configuration does not have any more, whoever has the object by the end;
- * - its states hold no secret;
- * - an API key is replaced by one update, whose plan does not say why.
+ * Tests of the provider that also run with Terraform's protocol: the files of {@link throughPlugin} without two. These
+ * two take the most time and find nothing that the others do not find. The tests handle these differences of Terraform:
+ * - Terraform does not send resource names to the provider. Errors about two resources with one object contain at most
+ *   their ids. A generated name starts with the kind. A later run does not know the objects of an interrupted run, so an
+ *   equal rule blocks it.
+ * - Terraform destroys an object before it creates the replacement. It forces a replacement without consulting the
+ *   provider.
+ * - Terraform first deletes the objects of removed resources, even if another resource declares the object.
+ * - Terraform states contain no secret.
+ * - One update replaces an API key, and its plan does not contain the reason.
  */
 export const throughTerraform = throughPlugin.filter((file) => !/(convergence|lostAnswers)\.test/.test(file));
 
-/** True where programs meet a service that sends only what the specification has: see vitest.config.ts. */
+/** True if the tests use a service that sends only the fields of the specification: see vitest.config.ts. */
 export const isSparse = process.env.TEST_SERVICE === "sparse";

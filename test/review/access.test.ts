@@ -15,12 +15,12 @@ beforeAll(async () => {
 afterAll(() => world?.fleet.stop());
 
 const access = (...args: readonly string[]) => gatehouse(["access", ...args], world.fleet.env);
-/** What the command prints, without the process, which takes longer than most tests. */
-function ask(flags: AccessFlags, format: AccessFormat = "text") {
+/** The output of the command without starting a process, which takes longer than most tests. */
+function query(flags: AccessFlags, format: AccessFormat = "text") {
   const { output, refused } = accessAnswer(estate, accessInquiry(flags, format));
   return { stdout: [...output].join(""), refused };
 }
-/** The table's rows as cells, without its head. */
+/** The table's rows as cells, without the header. */
 const rowsOf = (stdout: string) => {
   const lines = stdout.split("\n");
   const head = lines.findIndex((line) => line.startsWith("KEY "));
@@ -33,10 +33,10 @@ const uid = (name: string) => world.uids[name];
 const FORMULA = '=cmd(), "x"\u001b[2J';
 
 describe("the table", () => {
-  test("has who can reach what, and by which rule; and says for what that was found out", async () => {
+  test("lists each access with its rule, and the evaluated logins and addresses", async () => {
     const { code, stdout, stderr } = await spawnGatehouse(["access"], world.fleet.env);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    // What others named is not run by the terminal.
+    // The terminal does not interpret names that other users chose.
     expect(stdout).not.toContain("\u001b");
     const cmd = `=cmd(), "x"\\u{1b}[2J (${short(FORMULA)})`;
     expect(rowsOf(stdout)).toEqual([
@@ -58,7 +58,7 @@ describe("the table", () => {
       ],
       [`bob (${short("bob")})`, "root", "any except 203.0.113.1", "5 devices tagged web", "none matches"],
     ]);
-    // The waiting device is not one of them; "seen" is of a session.
+    // The pending device is not counted. The login "seen" comes from a session.
     expect(stdout).toContain(`Namespace ${world.fleet.tenant}: 3 keys, 9 accepted devices, 4 firewall rules`);
     expect(stdout).toContain(
       "4 login names (from patterns and 1 recent session): deploy, root, seen, someone; ",
@@ -66,15 +66,15 @@ describe("the table", () => {
     expect(stdout).toContain("192.0.2.1, 198.51.100.4, 203.0.113.1; 192.0.2.1 represents all addresses");
   });
 
-  test("is of the devices, keys, login names and addresses that are asked about", () => {
-    const prod = ask({ device: ["tag:prod"], key: ["bo*"], login: ["root", "x"] });
+  test("is limited to the requested devices, keys, login names and addresses", () => {
+    const prod = query({ device: ["tag:prod"], key: ["bo*"], login: ["root", "x"] });
     expect(rowsOf(prod.stdout)).toEqual([
       [`bob (${short("bob")})`, "root", "any except 203.0.113.1", "5 devices tagged web", "none matches"],
     ]);
     expect(prod.stdout).toContain("1 of 3 keys, 7 of 9 accepted devices");
     expect(prod.stdout).toContain("2 login names (as given): root, x");
 
-    const from = ask({ from: ["::ffff:203.0.113.77", "10.0.0.1"], device: ["WEB-1"] });
+    const from = query({ from: ["::ffff:203.0.113.77", "10.0.0.1"], device: ["WEB-1"] });
     expect(rowsOf(from.stdout).map((row) => row.slice(1, 4))).toEqual([
       ["root", "10.0.0.1", "web-1"],
       ["deploy", "10.0.0.1", "web-1"],
@@ -84,20 +84,20 @@ describe("the table", () => {
     expect(from.stdout).toContain("Keys without access to these devices: =cmd");
   });
 
-  test("says how a name was understood that is a tag too, and where nobody gets in", () => {
-    const named = ask({ device: ["lab"] });
+  test("reports whether a name matched a device or a tag, and devices that no key reaches", () => {
+    const named = query({ device: ["lab"] });
     expect(named.stdout).toContain("--device lab matches a device name. To select the tag, use tag:lab");
     expect(rowsOf(named.stdout).map((row) => row[3])).toEqual(["lab"]);
-    const tagged = ask({ device: ["prod"], from: ["203.0.113.9"] });
+    const tagged = query({ device: ["prod"], from: ["203.0.113.9"] });
     expect(tagged.refused).toBe(false);
     expect(tagged.stdout).toContain("--device prod matches a tag of 7 devices");
     expect(tagged.stdout).toContain("No key reaches any of these devices");
   });
 });
 
-test("--json has every uid, and all that was asked", () => {
+test("--json lists every uid and every part of the answer", () => {
   const print = world.fingerprints.ana ?? "";
-  const { stdout } = ask({ key: [print.slice(0, 20)], device: ["web-*", "db-2"] }, "json");
+  const { stdout } = query({ key: [print.slice(0, 20)], device: ["web-*", "db-2"] }, "json");
   const answer = JSON.parse(stdout);
   const devices = ["db-2", "web-1", "web-2", "web-3", "web-4", "web-5"];
   expect(answer).toMatchObject({
@@ -124,7 +124,7 @@ test("--json has every uid, and all that was asked", () => {
   expect(answer.rules).toHaveLength(4);
 });
 
-test("--csv has a line for each device, and nothing that a spreadsheet would run", async () => {
+test("--csv has a line for each device, and no cell that a spreadsheet would execute", async () => {
   const { code, stdout, stderr } = await access(
     "--csv",
     "--key",
@@ -147,8 +147,8 @@ test("--csv has a line for each device, and nothing that a spreadsheet would run
 });
 
 describe("--explain", () => {
-  test("of what is allowed: no rule, and those that nearly decided", () => {
-    const { refused, stdout } = ask({ explain: true, key: ["ana"], device: ["web-5"] });
+  test("reports an allowed login without a matching rule, and the rules that nearly match", () => {
+    const { refused, stdout } = query({ explain: true, key: ["ana"], device: ["web-5"] });
     expect(refused).toBe(false);
     expect(stdout).toContain("ALLOWED: key ana as root from 192.0.2.1 on web-5\n");
     expect(stdout).toContain("no firewall rule matches, so the default (allow) applies");
@@ -166,9 +166,9 @@ describe("--explain", () => {
     ]);
   });
 
-  test("of what a rule denies, as text and as JSON", async () => {
+  test("reports a login that a rule denies, as text and as JSON", async () => {
     const [key, device, login, from] = ["bob", "web-1", "deploy", "203.0.113.9"] as const;
-    const text = ask({ explain: true, key: [key], device: [device], login: [login], from: [from] });
+    const text = query({ explain: true, key: [key], device: [device], login: [login], from: [from] });
     expect(text.refused).toBe(true);
     expect(text.stdout).toContain("REFUSED: key bob as deploy from 203.0.113.9 on web-1\n");
     expect(text.stdout).toContain("the firewall rule 1 (deny, priority 100) denies the login");
@@ -193,7 +193,7 @@ describe("--explain", () => {
       keyAdmitsDevice: true,
       rule: { id: "1" },
     });
-    // A weaker rule than the one that decides does not nearly decide.
+    // A rule with a lower priority than the deciding rule does not nearly decide.
     expect(
       answer.considered.map(({ rule, role, misses, nearly }: Record<string, { id: string }>) => [
         rule?.id,
@@ -209,23 +209,23 @@ describe("--explain", () => {
     ]);
   });
 
-  test("of what the key does not admit", () => {
-    const device = ask({ explain: true, key: ["bob"], device: ["gate"] });
+  test("reports a device or login that the key does not admit", () => {
+    const device = query({ explain: true, key: ["bob"], device: ["gate"] });
     expect(device.refused).toBe(true);
     expect(device.stdout).toContain("Because the key bob does not allow the device gate.");
     expect(device.stdout).toContain(
       "refuses the device gate (tagged lab): the key allows devices named like ^web-",
     );
-    const login = ask({ explain: true, key: ["bob"], device: ["web-1"], login: ["ana"] });
+    const login = query({ explain: true, key: ["bob"], device: ["web-1"], login: ["ana"] });
     expect(login.refused).toBe(true);
     expect(login.stdout).toContain("Because the key bob does not allow the login name ana.");
   });
 
-  test("is about one key and one device", () => {
-    expect(() => ask({ explain: true, device: ["tag:lab"] })).toThrow(
+  test("requires exactly one key and one device", () => {
+    expect(() => query({ explain: true, device: ["tag:lab"] })).toThrow(
       /^--key: --explain needs exactly one key, but 3 match: .*ana .*bob /,
     );
-    expect(() => ask({ explain: true, key: ["ana"] })).toThrow(
+    expect(() => query({ explain: true, key: ["ana"] })).toThrow(
       "--device: --explain needs exactly one device, but 9 match",
     );
   });
@@ -235,7 +235,7 @@ test.each([
   ["::ffff:198.51.100.7", "198.51.100.7"],
   ["2001:DB8:0:0::7", "2001:db8::7"],
   ["::198.51.100.7", "::c633:6407"],
-])("the address %s is asked as the service sees it: %s", (from, address) => {
+])("normalizes the address %s as the service does: %s", (from, address) => {
   expect(accessInquiry({ from: [from] }, "text").addresses).toEqual([address]);
 });
 
@@ -251,31 +251,34 @@ test.each<[AccessFlags, AccessFormat, RegExp]>([
   [{ login: [""] }, "text", /^--login: must not be empty/],
   [{ explain: true }, "csv", /^--explain: cannot be combined with --csv/],
   [{ explain: true, login: ["a", "b"] }, "text", /^--explain: allows at most one --login/],
-])("%j as %s is an error that names the flag", (flags, format, message) => {
-  expect(() => ask(flags, format)).toThrow(message);
+])("rejects %j as %s and reports the flag", (flags, format, message) => {
+  expect(() => query(flags, format)).toThrow(message);
 });
 
-test("a beginning of a fingerprint that several keys have means them all, and is said", () => {
+test("a fingerprint prefix of several keys matches all of them, and the output reports it", () => {
   const [one, ...others] = estate.policy.keys;
   if (!one) throw new Error("no key");
-  const twin = { ...one, name: "twin", fingerprint: `${one.fingerprint.slice(0, 20)}-twin` };
-  const twins = { ...estate, policy: { ...estate.policy, keys: [one, twin, ...others] } };
-  const { output } = accessAnswer(twins, accessInquiry({ key: [one.fingerprint.slice(0, 20)] }, "text"));
+  const similar = { ...one, name: "twin", fingerprint: `${one.fingerprint.slice(0, 20)}-twin` };
+  const withSimilar = { ...estate, policy: { ...estate.policy, keys: [one, similar, ...others] } };
+  const { output } = accessAnswer(
+    withSimilar,
+    accessInquiry({ key: [one.fingerprint.slice(0, 20)] }, "text"),
+  );
   const text = [...output].join("");
   expect(text).toContain("2 of 4 keys");
   expect(text).toMatch(/--key \S+ matches several keys: .*twin/);
 });
 
-/** One line, and no stack trace. */
+/** Matches an error of one line without a stack trace. */
 const oneError = (text: string) => expect.stringMatching(new RegExp(`^error: ${text}[^\n]*\n$`));
 
-test("what the namespace does not have is one clear error", async () => {
+test("a device that is not in the namespace is a one-line error", async () => {
   const message =
     "--device: web-9 matches none of the namespace's 9 accepted devices; similar: web-1, web-2, web-3";
   expect(await access("--device", "web-9")).toEqual({ code: 1, stdout: "", stderr: oneError(message) });
 });
 
-test("flags that nobody knows, or that contradict each other, show the help", async () => {
+test("unknown or contradictory flags print the help", async () => {
   const unknown = await access("--devcie", "x");
   expect(unknown.code).toBe(1);
   expect(unknown.stderr).toContain("Usage: gatehouse access");
@@ -306,13 +309,13 @@ test.each([
     () => ({ ...world.fleet.env, GATEHOUSE_TENANT: "mine" }),
     "GATEHOUSE_TENANT: must be",
   ],
-])("%s is one clear error", async (_, env, message) => {
+])("%s is a one-line error", async (_, env, message) => {
   const run = await gatehouse(["access"], env());
   expect(run).toEqual({ code: 1, stdout: "", stderr: oneError(message) });
   expect(run.stderr).not.toContain("-horse");
 });
 
-test("a namespace without devices, which GATEHOUSE_TENANT chooses", async () => {
+test("reads the namespace of GATEHOUSE_TENANT, which has no devices", async () => {
   const { tenantId } = await world.fleet.client.createNamespace({ body: { name: "empty" } });
   const env = { ...world.fleet.env, GATEHOUSE_TENANT: tenantId };
   const { code, stdout } = await gatehouse(["access"], env);
@@ -321,7 +324,7 @@ test("a namespace without devices, which GATEHOUSE_TENANT chooses", async () => 
   expect(stdout).toContain("No key reaches any of these devices");
 });
 
-test("a community instance has no firewall: the keys alone decide", async () => {
+test("a community instance has no firewall: only the keys decide", async () => {
   const community = await startPolicyWorld("community");
   try {
     const { env } = community.fleet;

@@ -5,21 +5,21 @@ import { accessMapHtml } from "../../provider/map/accessMapHtml.ts";
 import { accessesOf, example, meta } from "./support/example.ts";
 import { chooseLine, names, PATIENCE, useMaps } from "./support/useMaps.ts";
 
-// All in a browser.
+// All tests here run in a browser.
 
 const data = accessMapData(example.before, example.after, meta);
 const { show, shown } = useMaps();
 const status = (page: Page) => page.locator("#status");
 const details = (page: Page) => page.locator("#details").innerText();
 
-/** Waits until the page says that it shows so many keys and devices. */
+/** Waits until the page reports these numbers of keys and devices. */
 async function expectShown(page: Page, keys: number, devices: string): Promise<void> {
   const text = `Shown: ${keys} of 8 keys, with access to ${devices} of 29 devices`;
   await expect.poll(() => status(page).textContent(), PATIENCE).toBe(text);
 }
 
-describe("what it shows", { tags: ["long"] }, () => {
-  it("title, facts, domain, sums and notes", async () => {
+describe("the page", { tags: ["long"] }, () => {
+  it("shows title, facts, evaluated logins, totals and notes", async () => {
     const page = await shown(data);
     expect(await page.title()).toBe(meta.title);
     expect(await page.locator("h1").textContent()).toBe(meta.title);
@@ -40,7 +40,7 @@ describe("what it shows", { tags: ["long"] }, () => {
     expect(await page.locator("#notes").innerText()).toContain("Members with the role owner");
   });
 
-  it("gained and lost are told by sign, line style and words, not by color alone", async () => {
+  it("marks gained and lost access with sign, line style and words, not only with color", async () => {
     const page = await shown(data);
     const line = page.locator(".line", { hasText: "Northwind" });
     expect(await line.locator(".summary").textContent()).toBe("loses 9 devices, keeps 5 devices");
@@ -59,7 +59,7 @@ describe("what it shows", { tags: ["long"] }, () => {
     expect(new Set(signs)).toEqual(new Set(["+ gained", "− lost", "= kept"]));
   });
 
-  it("the table says the same as the picture", async () => {
+  it("has a table with the content of the picture", async () => {
     const page = await shown(data);
     const rows = await page.locator("#list-body tbody").allInnerTexts();
     expect(rows).toHaveLength(data.edges.length);
@@ -76,13 +76,13 @@ describe("what it shows", { tags: ["long"] }, () => {
     ]);
   });
 
-  it("a change of nothing", async () => {
+  it("shows a change without effect", async () => {
     const page = await shown(accessMapData(example.after, example.after, meta));
     expect(await page.locator("#card-gained").textContent()).toBe("No key gains access");
     expect(await details(page)).toContain("No key gains or loses access");
   });
 
-  it("an estate without anything", async () => {
+  it("shows an empty estate", async () => {
     const nothing = accessesOf({ devices: [], keys: [], rules: [] }, { devices: [], keys: [], rules: [] });
     const page = await shown(accessMapData(nothing.before, nothing.after, meta));
     expect(await status(page).textContent()).toBe("Shown: 0 of 0 keys, with access to 0 of 0 devices");
@@ -106,7 +106,7 @@ describe("filters", { tags: ["long"] }, () => {
     ["Search", "romano", 1, "17", ["Carla Romano"], ["edge", "edge + pilot", "lab"]],
     ["Search", "db-02", 3, "1", ["Northwind (contractor)", "Ana Silva"], ["db-02"]],
     ["Search", "nothing of this", 0, "0", [], []],
-  ])("by %s %j", async (label, text, keys, devices, keyNames, deviceNames) => {
+  ])("select by %s %j", async (label, text, keys, devices, keyNames, deviceNames) => {
     const page = await shown(data);
     await page.getByLabel(label, { exact: true }).fill(text);
     await expectShown(page, keys, devices);
@@ -121,13 +121,13 @@ describe("filters", { tags: ["long"] }, () => {
     ["− Lost", 1, "9"],
     ["Changed", 3, "13"],
     ["= Kept", 7, "29"],
-  ])("by access %s", async (label, keys, devices) => {
+  ])("select by access %s", async (label, keys, devices) => {
     const page = await shown(data);
     await page.getByLabel(label).check();
     await expectShown(page, keys, devices);
   });
 
-  it("by login, and several at once", async () => {
+  it("select by login, and can be combined", async () => {
     const page = await shown(data);
     await page.getByLabel("Login").selectOption("root");
     await expectShown(page, 4, "19");
@@ -140,7 +140,7 @@ describe("filters", { tags: ["long"] }, () => {
 });
 
 describe("choosing", { tags: ["long"] }, () => {
-  it("a key shows logins, devices, addresses and rules, and its links alone", async () => {
+  it("a key shows its logins, devices, addresses and rules, and only its links", async () => {
     const page = await shown(data);
     await chooseLine(page, "oncall-phone");
     const text = await details(page);
@@ -162,7 +162,7 @@ describe("choosing", { tags: ["long"] }, () => {
     expect(await details(page)).toContain("Changes");
   });
 
-  it("a group opens and shows who reaches its devices", async () => {
+  it("a group opens it and shows the keys that reach its devices", async () => {
     const page = await shown(data);
     await chooseLine(page, "db + prod");
     expect(await names(page, "devices")).toEqual(expect.arrayContaining(["db-01", "db-02", "db-03"]));
@@ -174,7 +174,7 @@ describe("choosing", { tags: ["long"] }, () => {
     ]);
   });
 
-  it("the keyboard reaches a device, shows its details, and lets go of it", async () => {
+  it("a device with the keyboard shows its details, and Escape clears the selection", async () => {
     const page = await shown(data);
     const focused = () =>
       page.evaluate(() => document.activeElement?.querySelector(":scope > .text > .name")?.textContent);
@@ -214,7 +214,7 @@ const HOSTILE = [
   "admin\u202Egnp.exe\u2066\u0000",
 ];
 
-it("hostile names are text, and what cannot be seen is spelled out", { tags: ["long"] }, async () => {
+it("shows hostile names as text, and spells out invisible characters", { tags: ["long"] }, async () => {
   const devices = HOSTILE.map((name, index) => ({ uid: `${name}${index}`, name, tags: [name] }));
   const keys = HOSTILE.map((name, index) => ({
     fingerprint: `${name}${index}`,
@@ -259,7 +259,7 @@ it("hostile names are text, and what cannot be seen is spelled out", { tags: ["l
   expect(await page.locator("script").count()).toBe(2);
 });
 
-it("allows the browser its own script and style alone", { tags: ["long"] }, async () => {
+it("allows only its own script and style in the browser", { tags: ["long"] }, async () => {
   const html = accessMapHtml(data);
   const [, policy = ""] = /Content-Security-Policy" content="([^"]+)"/.exec(html) ?? [];
   expect(policy).toMatch(

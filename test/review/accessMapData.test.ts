@@ -47,7 +47,7 @@ const policy: fc.Arbitrary<AccessPolicy> = fc.record({
   ),
 });
 
-/** Every login of the map, one by one. */
+/** One line for each login of the map. */
 function loginsOf({ keys, devices, deviceSets, edges }: AccessMapData): string[] {
   return edges.flatMap(({ key, devices: set, logins, addresses, change }) => {
     const runs = deviceSets[set] ?? [];
@@ -65,7 +65,7 @@ function loginsOf({ keys, devices, deviceSets, edges }: AccessMapData): string[]
 const shownLogin = (login: string) => (login === ANY_LOGIN ? "any login that no pattern names" : login);
 const shown = (address: string) => (address === ANY_ADDRESS ? "any address that no rule names" : address);
 
-/** The same, as the policy's own functions say it. */
+/** The same lines, computed by the functions of the policy. */
 function expected(before: Access, after: Access): string[] {
   const name = (change: string, fingerprint: string, login: string, address: string, uid: string) =>
     [change, fingerprint, shownLogin(login), shown(address), uid].join(" ");
@@ -95,12 +95,12 @@ it("shows exactly the logins that the policies allow, each once", () => {
   );
 });
 
-it("says by which rule, and why it changes", () => {
+it("reports the rule and the cause of each change", () => {
   const { edges, keys, texts } = accessMapData(example.before, example.after, meta);
-  const said = edges.flatMap(({ key, change, rule, cause = -1 }) =>
+  const sentences = edges.flatMap(({ key, change, rule, cause = -1 }) =>
     change === "kept" ? [] : [`${keys[key]?.name} ${change}: ${texts[cause]}; ${texts[rule]}`],
   );
-  expect(said.sort()).toEqual([
+  expect(sentences.sort()).toEqual([
     "dev-laptop gained: the key's logins or devices change; allowed, since no rule matches",
     "northwind-2024 lost: rule no-root-on-pilots (deny; priority 30; login ^root$; tags pilot) denies it; allowed, since no rule matches",
     "northwind-2024 lost: the key's logins or devices change; allowed, since no rule matches",
@@ -109,7 +109,7 @@ it("says by which rule, and why it changes", () => {
   ]);
 });
 
-it("puts keys with their person, devices with those of the same tags, and many of them by their names", () => {
+it("groups keys by person and devices by tags, and splits large groups by name", () => {
   const small = accessMapData(example.before, example.after, meta);
   expect(small.people.map(({ name, count }) => `${name} ${count}`)).toContain("Ana Silva 2");
   expect(small.groups.map(({ name, count }) => `${name} ${count}`)).toEqual([
@@ -127,7 +127,7 @@ it("puts keys with their person, devices with those of the same tags, and many o
   ]);
 });
 
-it("marks what is new and what is gone", () => {
+it("marks removed keys", () => {
   const { keys } = accessMapData(example.after, example.before, meta);
   expect(keys.filter(({ state }) => state).map(({ name, state }) => `${name} ${state}`)).toEqual([
     "oncall-phone removed",
@@ -139,7 +139,7 @@ it("stays small for a large estate", () => {
   expect(JSON.stringify(accessMapData(before, after, meta)).length).toBeLessThan(1_000_000);
 });
 
-it("refuses accesses that cannot be compared", () => {
+it("rejects accesses that cannot be compared", () => {
   const other = accessesOf({ devices: [], keys: [], rules: [] }, { devices: [], keys: [], rules: [] });
   expect(() => accessMapData(other.before, example.after, meta)).toThrow("the same list of uids");
 });

@@ -13,13 +13,13 @@ const { shown } = useMaps();
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 describe.each(["light", "dark"] as const)("in %s", { tags: ["long"] }, (colorScheme) => {
-  it("is drawn in its colors, and axe has nothing to say", async () => {
+  it("uses the colors of the theme, and axe finds no violation", async () => {
     const page = await shown(data, { colorScheme });
     const background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     expect(background).toBe(colorScheme === "dark" ? "rgb(13, 17, 23)" : "rgb(245, 247, 250)");
     for (const line of [undefined, "Ana Silva", "oncall-phone", "edge + pilot"]) {
       if (line) await chooseLine(page, line);
-      // The page's policy lets no script in; the browser's own tools may run one.
+      // The page's policy blocks scripts, but the browser's own tools may run one.
       await page.evaluate(AXE);
       const found = await page.evaluate(async () => {
         const axe = (globalThis as unknown as { axe: typeof import("axe-core") }).axe;
@@ -40,15 +40,15 @@ describe.each(["light", "dark"] as const)("in %s", { tags: ["long"] }, (colorSch
     expect(await scheme()).toBe(colorScheme);
   });
 
-  it("has its picture in the documentation", async () => {
+  it("has a picture in the documentation", async () => {
     const page = await shown(data, { colorScheme, viewport: { width: 1360, height: 860 } });
-    // One shows the whole, the other one key.
+    // The light picture shows the whole map, the dark one shows one key.
     if (colorScheme === "dark") await chooseLine(page, "Northwind");
     await page.mouse.move(0, 0);
     const picture = await page.screenshot({ scale: "css" });
     expect(picture.length).toBeGreaterThan(20_000);
     const path = `${ROOT}docs/images/access-map${colorScheme === "dark" ? "-dark" : ""}.png`;
-    // `UPDATE_PICTURES=1` makes the pictures of docs/access-map.md anew.
+    // `UPDATE_PICTURES=1` recreates the pictures of docs/access-map.md.
     if (process.env.UPDATE_PICTURES === "1") {
       mkdirSync(`${ROOT}docs/images`, { recursive: true });
       await page.screenshot({ scale: "css", path });
@@ -57,7 +57,7 @@ describe.each(["light", "dark"] as const)("in %s", { tags: ["long"] }, (colorSch
   });
 });
 
-it("2,000 devices and 300 keys open and react", { timeout: 180_000, tags: ["long"] }, async () => {
+it("opens and reacts with 2,000 devices and 300 keys", { timeout: 180_000, tags: ["long"] }, async () => {
   const { before, after } = largeEstate(2000, 300);
   const large = accessMapData(before, after, meta);
   const times: Record<string, number> = {};
@@ -94,7 +94,7 @@ it("2,000 devices and 300 keys open and react", { timeout: 180_000, tags: ["long
   console.log(`2,000 devices, 300 keys: ${JSON.stringify(times)} ms`);
 });
 
-it("what is folded away is said, and a filter finds it", { tags: ["long"] }, async () => {
+it("reports the number of folded devices, and a filter finds them", { tags: ["long"] }, async () => {
   const devices = Array.from({ length: 450 }, (_, index) => ({
     uid: `${index}`,
     name: `unit-${index}`,
@@ -111,7 +111,10 @@ it("what is folded away is said, and a filter finds it", { tags: ["long"] }, asy
   await expect.poll(() => names(page, "devices"), PATIENCE).toEqual(["unit-449"]);
 });
 
-it("everything that it reads at run time is packed", { timeout: 120_000, tags: ["long"] }, () => {
+it("the package contains every file that the map reads at run time", {
+  timeout: 120_000,
+  tags: ["long"],
+}, () => {
   const packed = execFileSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], {
     cwd: `${ROOT}provider`,
     encoding: "utf8",

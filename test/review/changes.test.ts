@@ -41,15 +41,15 @@ const linesOf = (before: Partial<AccessPolicy>, after: Partial<AccessPolicy>) =>
     devices.join("+"),
   ]);
 
-describe("the access that a change gives and takes", () => {
+describe("access changes", () => {
   const ana = key("ana", "", { tags: ["prod"] });
   const bob = key("bob", "", { tags: ["prod"] });
 
-  test("names logins and keys together that gain the same", () => {
+  test("merge logins and keys that gain the same access", () => {
     expect(linesOf({}, { keys: [ana, bob] })).toEqual([["gained", "ana+bob", "root+deploy", "any", "1+2"]]);
   });
 
-  test("puts losses first, and tells addresses apart that a rule tells apart", () => {
+  test("list losses first, and separate addresses that a rule separates", () => {
     const office = rule("1", { sourceIp: "^10\\.", filter: { hostname: "^web-1$" } });
     const carl = key("carl", "^root$", { hostname: "^lab$" });
     expect(linesOf({ keys: [ana] }, { keys: [ana, carl], rules: [office] })).toEqual([
@@ -58,7 +58,7 @@ describe("the access that a change gives and takes", () => {
     ]);
   });
 
-  test("is nothing where two policies say the same in other words", () => {
+  test("are empty for two equivalent policies", () => {
     const same = { ...ana, filter: { hostname: "^web-" } };
     expect(linesOf({ keys: [ana] }, { keys: [same], rules: [rule("1", { active: false })] })).toEqual([]);
   });
@@ -71,31 +71,31 @@ const seat = (email: string, role: Seat["role"], status: Seat["status"] = "accep
   status,
 });
 
-describe("lock-outs", () => {
+describe("lockouts", () => {
   const owner = seat("owner", "owner");
   const codes = (before: readonly Seat[], after: readonly Seat[], user?: string) =>
     memberLockouts([owner, ...before], [owner, ...after], user && `id of ${user}`).map(({ code }) => code);
 
-  test("the last administrator beside the owner goes, or becomes less", () => {
+  test("are reported when the last administrator beside the owner is removed or demoted", () => {
     expect(codes([seat("ana", "administrator")], [])).toEqual(["last-administrator"]);
     expect(codes([seat("ana", "administrator")], [seat("ana", "operator")])).toEqual(["last-administrator"]);
   });
 
-  test("it is none where the owner runs it, who can put it right", () => {
+  test("are not reported when the owner runs the change, since the owner can fix it", () => {
     expect(codes([seat("ana", "administrator")], [], "owner")).toEqual([]);
   });
 
-  test("an invitation administers nothing yet", () => {
+  test("are reported when the only other administrator has a pending invitation", () => {
     const pending = seat("bob", "administrator", "pending");
     expect(codes([seat("ana", "administrator")], [pending])).toEqual(["last-administrator"]);
   });
 
-  test("no lock-out where one stays, or where there was none", () => {
+  test("are not reported when an administrator stays, or when there was none before", () => {
     expect(codes([seat("ana", "administrator")], [seat("bob", "administrator")])).toEqual([]);
     expect(codes([seat("ana", "operator")], [])).toEqual([]);
   });
 
-  test("the user who runs it loses the administration", () => {
+  test("are reported when the running user loses the administrator role", () => {
     const [ana, bob] = [seat("ana", "administrator"), seat("bob", "administrator")];
     expect(codes([ana, bob], [bob], "ana")).toEqual(["running-user"]);
     expect(codes([ana, bob], [seat("ana", "observer"), bob], "ana")).toEqual(["running-user"]);
@@ -104,18 +104,21 @@ describe("lock-outs", () => {
   });
 
   const everyone = key("ana", "", {});
-  test.each(["tag:prod", "prod", "web-2", "name:web-2"])("nobody reaches --protect %s any more", (label) => {
-    const closed = { keys: [everyone], rules: [rule("1", { filter: { tags: ["prod"] } })] };
-    const found = deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup(label)]);
-    expect(found.map(({ code }) => code)).toEqual(["protected-devices"]);
-    expect(found[0]?.message).toContain("web-2");
-    expect(found[0]?.message).toContain(label);
-  });
+  test.each(["tag:prod", "prod", "web-2", "name:web-2"])(
+    "are reported when no key reaches --protect %s any longer",
+    (label) => {
+      const closed = { keys: [everyone], rules: [rule("1", { filter: { tags: ["prod"] } })] };
+      const found = deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup(label)]);
+      expect(found.map(({ code }) => code)).toEqual(["protected-devices"]);
+      expect(found[0]?.message).toContain("web-2");
+      expect(found[0]?.message).toContain(label);
+    },
+  );
 
   test.each([
     [5, "web-1, web-2, web-3, web-4, web-5"],
     [7, "web-1, web-2, web-3, web-4, web-5 and 2 more"],
-  ])("of %d devices that nobody reaches five are named", (count, words) => {
+  ])("list at most five of %d unreachable devices", (count, words) => {
     const devices = Array.from({ length: count }, (_, at) => ({
       ...web1,
       uid: `${at}`,
@@ -133,7 +136,7 @@ describe("lock-outs", () => {
     expect(found?.message).toBe(`no key can reach ${words} any longer (protected by --protect prod)`);
   });
 
-  test("a group that somebody still reaches, or nobody reached, or that is gone, is none", () => {
+  test("are not reported for a group that a key still reaches, that no key reached, or that no longer exists", () => {
     const protect = [protectedGroup("prod")];
     const rootOnly = { keys: [everyone], rules: [rule("1", { username: "^deploy$" })] };
     expect(deviceLockouts(over({ keys: [everyone] }), over(rootOnly), protect)).toEqual([]);
@@ -141,7 +144,7 @@ describe("lock-outs", () => {
     expect(deviceLockouts(over({ keys: [everyone] }), over({ devices: [lab] }), protect)).toEqual([]);
     const closed = { keys: [everyone], rules: [rule("1", {})] };
     expect(deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup("tag:lab")])).toEqual([]);
-    // A colon that belongs to the name, and a word that is a name alone.
+    // The first label has a colon in its name. The others match only names or only tags.
     expect(protectedGroup("rack:tag:lab").has({ ...lab, tags: ["lab"] })).toBe(false);
     expect(protectedGroup("name:prod").has(web1)).toBe(false);
     expect(protectedGroup("tag:web-1").has(web1)).toBe(false);
@@ -151,7 +154,7 @@ describe("lock-outs", () => {
   });
 });
 
-test("members who come, go, and get another role", () => {
+test("reports added and removed members, and changed roles", () => {
   const before = [seat("ana", "operator"), seat("bob", "observer")];
   const after = [seat("ana", "administrator"), seat("carl", "observer")];
   expect(memberChanges(before, after)).toEqual([
@@ -161,7 +164,7 @@ test("members who come, go, and get another role", () => {
   ]);
 });
 
-describe("what the credential may not do", () => {
+describe("missing permissions", () => {
   const values = { inputs: {}, outputs: {} };
   type Op = "create" | "update" | "replace" | "delete" | "import" | "same";
   const step = (op: Op, name: string) => ({
@@ -170,21 +173,21 @@ describe("what the credential may not do", () => {
     before: op === "create" ? undefined : values,
     after: op === "delete" ? undefined : values,
   });
-  type Asked = ReturnType<typeof step>;
-  const planned = (kind: string, steps: readonly Asked[]) => {
+  type PlannedStep = ReturnType<typeof step>;
+  const planned = (kind: string, steps: readonly PlannedStep[]) => {
     const definition = definitions.find(({ name }) => name === kind);
     if (!definition) throw new Error(`there is no resource ${kind}`);
     return steps.map((one) => ({ ...one, definition }));
   };
-  const told = (found: ReturnType<typeof incapabilities>) =>
+  const operationsOf = (found: ReturnType<typeof incapabilities>) =>
     found.map(({ operation, resources }) => [operation, ...resources]);
-  const asked = (actor: Parameters<typeof incapabilities>[0], kind: string, ...steps: Asked[]) =>
-    told(incapabilities(actor, planned(kind, steps), []));
+  const missing = (actor: Parameters<typeof incapabilities>[0], kind: string, ...steps: PlannedStep[]) =>
+    operationsOf(incapabilities(actor, planned(kind, steps), []));
 
-  test("is said once for each operation, with the resources that need it", () => {
+  test("are listed once for each operation, with the resources that need it", () => {
     const operator = { kind: "user", role: "operator" } as const;
     expect(
-      asked(operator, "PublicKey", step("create", "a"), step("replace", "b"), step("same", "c")),
+      missing(operator, "PublicKey", step("create", "a"), step("replace", "b"), step("same", "c")),
     ).toEqual([
       ["createPublicKey", "a", "b"],
       ["deletePublicKey", "b"],
@@ -197,39 +200,39 @@ describe("what the credential may not do", () => {
     return { ...rest, step: { ...planned, fields: paths.map((path) => ({ path })) } };
   };
 
-  test("of an update is that of the update alone, and of inputs that are sent", () => {
-    expect(asked(observer, "PublicKey", changed("a", "username"))).toEqual([["updatePublicKey", "a"]]);
-    expect(asked(observer, "PublicKey", changed("a", "filter.tags"))).toEqual([["updatePublicKey", "a"]]);
-    expect(asked(observer, "ApiKey", changed("a", "overlap", "rotateBefore"))).toEqual([]);
-    expect(asked(observer, "ApiKey", changed("a", "overlap", "role"))).toEqual([["updateApiKey", "a"]]);
-    expect(asked(observer, "Device", changed("a", "device", "onDestroy"))).toEqual([]);
-    expect(asked(observer, "PublicKey", changed("a"))).toEqual([]);
+  test("of an update cover only the update operation, and only inputs that are sent", () => {
+    expect(missing(observer, "PublicKey", changed("a", "username"))).toEqual([["updatePublicKey", "a"]]);
+    expect(missing(observer, "PublicKey", changed("a", "filter.tags"))).toEqual([["updatePublicKey", "a"]]);
+    expect(missing(observer, "ApiKey", changed("a", "overlap", "rotateBefore"))).toEqual([]);
+    expect(missing(observer, "ApiKey", changed("a", "overlap", "role"))).toEqual([["updateApiKey", "a"]]);
+    expect(missing(observer, "Device", changed("a", "device", "onDestroy"))).toEqual([]);
+    expect(missing(observer, "PublicKey", changed("a"))).toEqual([]);
   });
 
-  test("is none for objects that a plan reads into the state, or leaves as they are", () => {
-    expect(asked(observer, "PublicKey", step("import", "a"), step("same", "b"))).toEqual([]);
+  test("are empty for imported and unchanged objects", () => {
+    expect(missing(observer, "PublicKey", step("import", "a"), step("same", "b"))).toEqual([]);
     const imported = {
       ...changed("a", "username"),
       step: { ...changed("a", "username").step, op: "import" },
     };
-    expect(asked(observer, "PublicKey", imported as Asked)).toEqual([]);
+    expect(missing(observer, "PublicKey", imported as PlannedStep)).toEqual([]);
   });
 
-  test("of a device's deletion counts where the device is removed, and of other objects where they are not kept", () => {
+  test("of a deletion count only if the device is removed, or the object is not retained", () => {
     const device = (onDestroy?: string) => {
       const before = { ...values, outputs: { ...(onDestroy !== undefined && { onDestroy }) } };
-      return { ...step("delete", "a"), before } as Asked;
+      return { ...step("delete", "a"), before } as PlannedStep;
     };
-    expect(asked(observer, "Device", device("remove"))).toEqual([["deleteDevice", "a"]]);
-    expect(asked(observer, "Device", device("keep"))).toEqual([]);
-    expect(asked(observer, "Device", device())).toEqual([]);
+    expect(missing(observer, "Device", device("remove"))).toEqual([["deleteDevice", "a"]]);
+    expect(missing(observer, "Device", device("keep"))).toEqual([]);
+    expect(missing(observer, "Device", device())).toEqual([]);
     const kept = { ...step("delete", "a"), before: { ...values, retained: true } };
-    expect(asked(observer, "PublicKey", kept)).toEqual([]);
+    expect(missing(observer, "PublicKey", kept)).toEqual([]);
   });
 
-  test("is listed by operation, with the resources in order", () => {
+  test("are sorted by operation, and by resource", () => {
     const steps = ["c", "a", "b"].flatMap((name) => [step("delete", name), step("create", name)]);
-    expect(asked(observer, "FirewallRule", ...steps)).toEqual([
+    expect(missing(observer, "FirewallRule", ...steps)).toEqual([
       ["createFirewallRule", "a", "b", "c"],
       ["deleteFirewallRule", "a", "b", "c"],
     ]);
@@ -239,35 +242,37 @@ describe("what the credential may not do", () => {
     );
   });
 
-  test("an API key cannot do what users alone may", () => {
+  test("of an API key include operations that only users may call", () => {
     const key = { kind: "apikey", role: "administrator" } as const;
-    expect(asked(key, "Member", step("create", "bob"))).toEqual([["inviteMember", "bob"]]);
-    expect(asked(key, "PublicKey", step("create", "a"))).toEqual([]);
+    expect(missing(key, "Member", step("create", "bob"))).toEqual([["inviteMember", "bob"]]);
+    expect(missing(key, "PublicKey", step("create", "a"))).toEqual([]);
   });
 
-  test("an administrator may all of it; of an unknown role nothing is said", () => {
+  test("are empty for an administrator, and for an unknown role", () => {
     for (const kind of ["PublicKey", "FirewallRule", "Member", "ApiKey", "DeviceTags", "Device"]) {
       expect(
-        asked({ kind: "user", role: "administrator" }, kind, step("create", "a"), step("delete", "b")),
+        missing({ kind: "user", role: "administrator" }, kind, step("create", "a"), step("delete", "b")),
       ).toEqual([]);
     }
-    expect(asked({ kind: "user", role: undefined }, "Member", step("create", "a"))).toEqual([]);
+    expect(missing({ kind: "user", role: undefined }, "Member", step("create", "a"))).toEqual([]);
   });
 
-  test("of an object that moves to another namespace, only what is done in this one", () => {
+  test("of a move to another namespace cover only the operation in this namespace", () => {
     const operator = { kind: "user", role: "operator" } as const;
     const move = step("replace", "a");
-    expect(asked(operator, "PublicKey", { ...move, after: undefined })).toEqual([["deletePublicKey", "a"]]);
-    expect(asked(operator, "PublicKey", { ...move, before: undefined })).toEqual([["createPublicKey", "a"]]);
+    expect(missing(operator, "PublicKey", { ...move, after: undefined })).toEqual([["deletePublicKey", "a"]]);
+    expect(missing(operator, "PublicKey", { ...move, before: undefined })).toEqual([
+      ["createPublicKey", "a"],
+    ]);
   });
 
-  test("a namespace that is made has its maker for an owner, whatever he is here", () => {
-    const made = [
+  test("treat the creator of a new namespace as its owner, whatever the creator's role here", () => {
+    const created = [
       ...planned("Namespace", [step("create", "n")]),
       ...planned("Member", [step("create", "m")]),
     ];
-    expect(told(incapabilities({ kind: "user", role: "observer" }, [], made))).toEqual([]);
-    expect(told(incapabilities({ kind: "apikey", role: undefined }, [], made))).toEqual([
+    expect(operationsOf(incapabilities({ kind: "user", role: "observer" }, [], created))).toEqual([]);
+    expect(operationsOf(incapabilities({ kind: "apikey", role: undefined }, [], created))).toEqual([
       ["createNamespace", "n"],
       ["inviteMember", "m"],
     ]);

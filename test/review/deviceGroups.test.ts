@@ -17,7 +17,7 @@ const text = (devices: readonly AccessDevice[], among = universe) =>
 const cover = (devices: readonly AccessDevice[], among: readonly AccessDevice[]) =>
   new DeviceGroups(among).cover(devices.map((device) => among.indexOf(device)));
 
-test("few devices are named, all are all", () => {
+test("lists a few devices by name, and summarizes all devices", () => {
   expect(text([])).toBe("no devices");
   expect(text(web.slice(0, 2))).toBe("web-1, web-2");
   expect(text(lab)).toBe("lab_eu_1, lab_eu_2, lab_eu_3, lab_eu_4");
@@ -25,20 +25,20 @@ test("few devices are named, all are all", () => {
   expect(text(lab, lab)).toBe("lab_eu_1, lab_eu_2, lab_eu_3, lab_eu_4");
 });
 
-test("a tag or a beginning of names that is exactly theirs stands for many, the tag first", () => {
+test("summarizes many devices by a tag or name prefix that only they have, a tag first", () => {
   expect(text(web)).toBe("6 devices tagged web");
   expect(text(db)).toBe("5 devices named db*");
   expect(text(universe.filter(({ tags }) => tags.includes("prod")))).toBe("12 devices tagged prod");
 });
 
-test("a tag or beginning that others have too does not", () => {
+test("does not summarize devices by a tag or prefix that other devices have too", () => {
   expect(text(web.slice(0, 5))).toBe("5 of 20 devices: web-1, web-2, web-3, web-4, 1 more");
-  // "db" also begins a name whose parts do not end there.
+  // In "dbproxy", the prefix "db" is only a part of the first word.
   expect(text(db, [...universe, device("dbproxy")])).toBe("5 of 21 devices: db1, db2, db3, db4, 1 more");
   expect(text(db, [...universe, device("db-old")])).not.toContain("named db*");
 });
 
-test("several groups together, then names, then a number", () => {
+test("lists several groups, then names, then a number", () => {
   expect(text([...web, ...lab])).toBe("10 of 20 devices: 6 tagged web, 4 named lab_*");
   expect(text([...db, ...lab, ...others.slice(0, 2)])).toBe(
     "11 of 20 devices: 5 named db*, 4 named lab_*, gate, lamp",
@@ -48,7 +48,7 @@ test("several groups together, then names, then a number", () => {
   );
 });
 
-test("a group that later ones cover is left out", () => {
+test("omits a group that later groups cover", () => {
   const some = [
     ...row("a-", 3, "one", "both"),
     ...row("b-", 3, "two", "both"),
@@ -63,7 +63,7 @@ test("a group that later ones cover is left out", () => {
   expect(left).toEqual([]);
 });
 
-test("a device of elsewhere is an error", () => {
+test("rejects a device that is not in the list", () => {
   expect(() => text([device("unknown")])).toThrow(RangeError);
 });
 
@@ -81,25 +81,25 @@ const devices = fc.uniqueArray(names, { maxLength: 30 }).chain((all) =>
   ),
 );
 
-/** What a trait stands for, as its description says it. */
-const meant = ({ kind, text: word }: Trait, among: readonly AccessDevice[]) =>
+/** The devices that a trait describes. */
+const describedBy = ({ kind, text: word }: Trait, among: readonly AccessDevice[]) =>
   among.filter(({ name, tags }) => (kind === "tag" ? tags.includes(word) : name.startsWith(word)));
 const uidsOf = (some: readonly AccessDevice[]) => [...new Set(some.map(({ uid }) => uid))].sort();
 
-test("traits and the devices beside them are together exactly the devices, and none could be left out", () => {
+test("covers exactly the chosen devices by traits and remaining devices, without a superfluous trait", () => {
   fc.assert(
     fc.property(devices, (all) => {
       const chosen = all.filter((one) => one.chosen);
       const { traits, left } = cover(chosen, all);
       const covered = (some: readonly Trait[], places = left) =>
         uidsOf([
-          ...some.flatMap((trait) => meant(trait, all)),
+          ...some.flatMap((trait) => describedBy(trait, all)),
           ...places.flatMap((place) => all[place] ?? []),
         ]);
       expect(covered(traits)).toEqual(uidsOf(chosen));
       expect(covered(traits)).toHaveLength(covered(traits, []).length + left.length);
       for (const trait of traits) {
-        expect(meant(trait, all)).toHaveLength(trait.places.length);
+        expect(describedBy(trait, all)).toHaveLength(trait.places.length);
         expect(covered(traits.filter((other) => other !== trait))).not.toEqual(uidsOf(chosen));
       }
     }),

@@ -43,42 +43,42 @@ const run = (
   ...(more.repaired && { repaired: report(more.repaired.map((name) => key(name))) }),
 });
 
-const told = (one: NotedRun, last?: string) => driftNotice(one, last) as DriftNotice;
+const noticeOf = (one: NotedRun, last?: string) => driftNotice(one, last) as DriftNotice;
 
 describe("a notice of drift", () => {
   test("has the fingerprint of its findings, and an id of its own", () => {
-    const [first, again] = [told(run(["a", "b"])), told(run(["b", "a"]))];
+    const [first, again] = [noticeOf(run(["a", "b"])), noticeOf(run(["b", "a"]))];
     expect(again.fingerprint).toBe(first.fingerprint);
     expect(again.id).not.toBe(first.id);
     expect(driftNotice(run(["a", "b"]), first.fingerprint)).toBeUndefined();
-    expect(told(run(["a"]), first.fingerprint)).toMatchObject({ event: "changed" });
-    expect(told(run([]), first.fingerprint)).toMatchObject({ event: "resolved" });
+    expect(noticeOf(run(["a"]), first.fingerprint)).toMatchObject({ event: "changed" });
+    expect(noticeOf(run([]), first.fingerprint)).toMatchObject({ event: "resolved" });
     expect(driftNotice(run([]), undefined)).toBeUndefined();
   });
 
-  test("does not say that drift is gone where it could not be looked for", () => {
-    const before = told(run(["a"])).fingerprint;
-    const unclear = told(run([], { unread: ["the namespace lab"] }), before);
+  test("reports drift as unclear and not as resolved when an object could not be read", () => {
+    const before = noticeOf(run(["a"])).fingerprint;
+    const unclear = noticeOf(run([], { unread: ["the namespace lab"] }), before);
     expect(unclear).toMatchObject({ event: "unclear", findings: [], unread: ["the namespace lab"] });
     expect(unclear.summary).toMatch(/The check is incomplete\.$/);
     expect(driftNotice(run([], { unread: ["the namespace lab"] }), unclear.fingerprint)).toBeUndefined();
-    expect(told(run([]), unclear.fingerprint)).toMatchObject({ event: "resolved", unread: [] });
+    expect(noticeOf(run([]), unclear.fingerprint)).toMatchObject({ event: "resolved", unread: [] });
     const { text } = slackMessage(run([], { unread: ["the namespace lab"] }), before) ?? { text: "" };
     expect(text).toContain("Not evaluated: the namespace lab");
   });
 
-  test("names as undone what is not there any more, and no more of what was found", () => {
-    const before = told(run(["a", "b"])).fingerprint;
-    expect(told(run(["b"], { repaired: ["a", "b"] }), before)).toMatchObject({
+  test("lists a finding as repaired only if it no longer exists", () => {
+    const before = noticeOf(run(["a", "b"])).fingerprint;
+    expect(noticeOf(run(["b"], { repaired: ["a", "b"] }), before)).toMatchObject({
       ...{ event: "changed", findings: [expect.stringContaining("PublicKey b")] },
       repaired: [expect.stringContaining("PublicKey a")],
     });
-    const nothingHelped = run(["a", "b"], { repaired: ["a", "b"] });
-    expect(driftNotice(nothingHelped, before)).toBeUndefined();
+    const unrepaired = run(["a", "b"], { repaired: ["a", "b"] });
+    expect(driftNotice(unrepaired, before)).toBeUndefined();
   });
 });
 
-test("whatever names people choose, Slack's form calls nobody, links nowhere, and is short enough for all", () => {
+test("a Slack message mentions no user, has no link and stays within the length limit, whatever the names", () => {
   const part = fc.constantFrom(
     "<!channel>",
     "@here",
@@ -99,8 +99,8 @@ test("whatever names people choose, Slack's form calls nobody, links nowhere, an
     fc.property(
       fc.uniqueArray(name, { minLength: 1, maxLength: 60, size: "max" }),
       fc.nat(40),
-      (names, gone) => {
-        const undone = Array.from({ length: gone }, (_, index) => `gone ${index}`);
+      (names, undoneCount) => {
+        const undone = Array.from({ length: undoneCount }, (_, index) => `undone ${index}`);
         const { text } = slackMessage(run(names, { repaired: [...names, ...undone] }), undefined) ?? {
           text: "",
         };
@@ -114,17 +114,17 @@ test("whatever names people choose, Slack's form calls nobody, links nowhere, an
           (sum, [, count]) => sum + Number(count),
           0,
         );
-        expect(shown + more).toBe(names.length + gone);
+        expect(shown + more).toBe(names.length + undoneCount);
       },
     ),
   );
 });
 
-describe("what a run of drift keeps", () => {
+describe("the file that a drift run keeps", () => {
   const file = (folder: string) =>
     new KeptFile<{ n: number }>(keptPath(folder, "notified", "acme/access/prod"));
 
-  test("stands beside the program, by the last part of the stack's name", async () => {
+  test("is beside the program, with the last part of the stack's name", async () => {
     const folder = testFolder();
     expect(await file(folder).read()).toBeUndefined();
     await file(folder).write({ n: 1 });
@@ -132,14 +132,14 @@ describe("what a run of drift keeps", () => {
     expect(keptPath(folder, "seen", "prod")).toBe(join(folder, "access.seen.prod.json"));
   });
 
-  test("is an error that names the file, where it is of no use", async () => {
+  test("is reported by path if it cannot be read or written", async () => {
     const folder = testFolder();
     for (const text of ["", "null", "{"]) {
       writeFileSync(join(folder, "access.notified.prod.json"), text);
       await expect(file(folder).read()).rejects.toThrow(/Cannot read .*access\.notified\.prod\.json: /);
     }
     mkdirSync(join(folder, "access.seen.prod.json"));
-    const there = new KeptFile(keptPath(folder, "seen", "prod"));
-    await expect(there.write({})).rejects.toThrow(/Cannot write .*access\.seen\.prod\.json: /);
+    const unwritable = new KeptFile(keptPath(folder, "seen", "prod"));
+    await expect(unwritable.write({})).rejects.toThrow(/Cannot write .*access\.seen\.prod\.json: /);
   });
 });

@@ -23,7 +23,7 @@ const step = (
   return { op: "update", urn: `urn:pulumi:test::fleet::${type}::x`, type, name: "x", fields, after: values };
 };
 
-describe("what drift suggests", () => {
+describe("the suggestion of drift", () => {
   const suggested = (
     kind: string,
     fields: readonly FieldChange[],
@@ -36,7 +36,7 @@ describe("what drift suggests", () => {
 
   test.each<[string, string, readonly FieldChange[], Step["fields"][number]["new"], string]>([
     [
-      "the values that a program can have",
+      "the values that a program can declare",
       "PublicKey",
       [
         { path: "username", old: "^root$", new: ".*" },
@@ -47,53 +47,53 @@ describe("what drift suggests", () => {
       'PublicKey "x": username = ".*", omit filter.hostname, filter.tags = ["prod"]',
     ],
     [
-      "no resource where nothing is left of its list",
+      "to remove a resource whose list becomes empty",
       "DeviceTags",
       [{ path: "tags", old: ["web"], new: [] }],
       { device: "web-01", tags: ["web"] },
       'remove DeviceTags "x"',
     ],
     [
-      "a repair where no program can declare what was found",
+      "a repair if no program can declare the live value",
       "Member",
       [{ path: "role", old: "observer", new: "owner" }],
       { email: "ana@example.org", role: "observer" },
       "",
     ],
     [
-      "a refresh where the device alone has changed",
+      "a refresh if only the device has changed",
       "DeviceTags",
       [{ path: "deviceName", old: "web-01", new: "web-02", outputOnly: true }],
       { device: "web-01", tags: ["web"] },
       'DeviceTags "x": no change needed; update the state with gatehouse refresh',
     ],
     [
-      "a repair where a value is secret",
+      "a repair if a value is secret",
       "PublicKey",
       [{ path: "username", old: "[secret]", new: "[secret]" }],
       { ...key, username: "[secret]" },
       'PublicKey "x": username cannot be shown; revert it with drift --repair',
     ],
   ])("is %s", (_what, kind, fields, inputs, line) => {
-    const [found] = suggested(kind, fields, inputs);
-    if (kind !== "Member") return expect(found).toBe(line);
-    expect(found).toMatch(
+    const [suggestion] = suggested(kind, fields, inputs);
+    if (kind !== "Member") return expect(suggestion).toBe(line);
+    expect(suggestion).toMatch(
       /^Member "x": a program cannot declare this value \(Member\.role: .*\); revert it with drift --repair$/,
     );
   });
 });
 
-test("what drift suggests for a program in YAML is YAML", () => {
+test("suggests YAML for a program in YAML", () => {
   const changed = step("PublicKey", [{ path: "name", old: "a", new: "a $$b" }]);
   const declared = { data: sshKeyLine(""), username: "^root$", filter: { tags: ["prod"] } };
   const state = { ...declared, name: "c $$d" };
-  const found = { definition: definitionNamed("PublicKey"), id: "tenant/aa", name: "x", state };
+  const liveObject = { definition: definitionNamed("PublicKey"), id: "tenant/aa", name: "x", state };
   const by = { language: "yaml", steps: [changed] } as const;
-  const { language, changes, program } = acceptanceOf([changed], [found], new Date(), by);
+  const { language, changes, program } = acceptanceOf([changed], [liveObject], new Date(), by);
   expect(language).toBe("yaml");
-  // A program in YAML writes `$$` for a `$` before another one.
+  // A program in YAML writes `$$` for a `$` before another `$`.
   expect(changes).toEqual(['PublicKey "x": name: "a $$$b"']);
-  // The program's own key is "x".
+  // The program already has a key "x".
   expect(parse(program)).toEqual({
     "x-2": {
       type: "gatehouse:PublicKey",
@@ -102,7 +102,7 @@ test("what drift suggests for a program in YAML is YAML", () => {
   });
 });
 
-test("a sentence about drift says what differs, also where that is no input", () => {
+test("a sentence about drift reports the difference, also of a field that is not an input", () => {
   const { type, name } = step("PublicKey", []);
   const outputs = [{ path: "size", old: 1, new: 2, outputOnly: true }] as const;
   const known = { urn: "", op: "update", meaning: [] } as const;
@@ -115,7 +115,7 @@ test("a sentence about drift says what differs, also where that is no input", ()
 });
 
 describe("the JUnit report", () => {
-  /** What a character of XML 1.0 is: https://www.w3.org/TR/xml/#charsets. The parser accepts others too. */
+  /** True for a character of XML 1.0: https://www.w3.org/TR/xml/#charsets. The parser accepts other characters too. */
   const isXmlChar = (char: string) => {
     const code = char.codePointAt(0) ?? 0;
     if (code < 0x20) return code === 0x9 || code === 0xa || code === 0xd;
@@ -123,7 +123,7 @@ describe("the JUnit report", () => {
   };
   const isXmlText = (text: string) => [...text].every(isXmlChar);
 
-  /** The case of an API key with this name that has expired with this message, as a parser reads it. */
+  /** Parses the test case of an API key that has this name and expired with this message. */
   function readBack(name: string, message: string) {
     const report = {
       ...{ project: "fleet", stack: "prod", drifted: [], unmanaged: [], unmanagedCounts: "fail", unseen: [] },
@@ -139,8 +139,8 @@ describe("the JUnit report", () => {
     expect(faults).toEqual([]);
     expect([suite.getAttribute("tests"), suite.getAttribute("failures")]).toEqual(["5", "1"]);
     const [failure] = Array.from(suite.getElementsByTagName("failure"));
-    const found = failure?.parentNode as Element | undefined;
-    return { name: found?.getAttribute("name"), message: failure?.getAttribute("message") };
+    const testCase = failure?.parentNode as Element | undefined;
+    return { name: testCase?.getAttribute("name"), message: failure?.getAttribute("message") };
   }
 
   test.each([
@@ -152,7 +152,7 @@ describe("the JUnit report", () => {
     ["the last control character", "\u001f"],
     ["a lone surrogate", "\ud800"],
     ["a noncharacter", "\uffff"],
-  ])("replaces %s, which XML cannot hold", (_what, char) => {
+  ])("replaces %s, which XML cannot contain", (_what, char) => {
     expect(readBack(`a${char}b`, `${char}[31mred`)).toEqual({
       name: "ApiKey a\ufffdb",
       message: "\ufffd[31mred",

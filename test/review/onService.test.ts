@@ -24,22 +24,22 @@ const seen = (...steps: Step[]) => {
   return { left: plan.steps.map(({ op, name, id }) => [op, name, id]), unseen, unknown };
 };
 
-describe("a plan as one service sees it", () => {
+describe("a plan limited to one service", () => {
   test.each([
     ["of the default instance", undefined],
     ["of an instance of this service", HERE],
-    ["whose address is written in another way", `${HERE}:443/`],
-  ])("has resources %s", (_, url) => {
+    ["of an instance with another spelling of the address", `${HERE}:443/`],
+  ])("includes resources %s", (_, url) => {
     const { left, unseen, unknown } = seen(step("update", "ana", on(url), on(url)));
     expect([left, unseen, unknown]).toEqual([[["update", "ana", "id of ana"]], [], []]);
   });
 
-  test("has resources without values, which say nothing of an instance", () => {
+  test("includes resources without values, which refer to no instance", () => {
     const values = { inputs: {}, outputs: {} };
     expect(seen(step("same", "ana", values, values)).left).toHaveLength(1);
   });
 
-  test("says what it leaves out, also where nothing changes there", () => {
+  test("reports omitted resources, also unchanged ones", () => {
     const one = seen(step("create", "ana", undefined, on(THERE)));
     expect(one).toEqual({
       left: [],
@@ -54,7 +54,7 @@ describe("a plan as one service sees it", () => {
     ]);
   });
 
-  test.each(["[unknown]", "[secret]"])("leaves out what is on a service that nobody can tell: %s", (url) => {
+  test.each(["[unknown]", "[secret]"])("omits resources of a service with an unknown address: %s", (url) => {
     expect(seen(step("create", "ana", undefined, on(url)))).toEqual({
       left: [],
       unknown: [],
@@ -65,7 +65,7 @@ describe("a plan as one service sees it", () => {
   });
 
   test.each(["[unknown]", "[secret]"])(
-    "knows no namespace of an instance whose own nobody can tell: %s",
+    "assigns no namespace to resources of an instance with an unknown namespace: %s",
     (tenant) => {
       const values = { inputs: {}, outputs: {}, provider: { url: HERE, tenant } };
       const before = { inputs: {}, outputs: { tenant: HOME } };
@@ -85,7 +85,7 @@ describe("a plan as one service sees it", () => {
     },
   );
 
-  test("knows no namespace of an instance whose own credential decides it", () => {
+  test("assigns no namespace if the instance's own credential determines it", () => {
     const values = { inputs: {}, outputs: {}, provider: { url: HERE, apiKey: "[secret]" } };
     const named = { ...values, inputs: { tenant: HOME } };
     const steps = [step("create", "ana", undefined, values), step("create", "bob", undefined, named)];
@@ -93,18 +93,18 @@ describe("a plan as one service sees it", () => {
     const found = stepsOf(plan, HOME, HOME);
     expect(found.steps.map(({ title }) => title)).toEqual(['PublicKey "bob"']);
     expect(found.unseen).toEqual([expect.stringContaining('PublicKey "ana": its namespace is secret')]);
-    // Nobody can tell here what that credential may do.
-    const asked = (...of: readonly Step[]) => {
+    // The permissions of that credential are unknown here.
+    const missingFor = (...of: readonly Step[]) => {
       const { plan: seen } = onService({ steps: of } as unknown as Plan, HERE);
       const actor = { kind: "user", role: "observer" } as const;
       return incapabilities(actor, stepsOf(seen, HOME, HOME).steps, []);
     };
-    expect(asked(...steps)).toEqual([]);
+    expect(missingFor(...steps)).toEqual([]);
     const usual = { ...named, provider: { url: HERE } };
-    expect(asked(step("create", "eve", undefined, usual))).toMatchObject([{ resources: ["eve"] }]);
+    expect(missingFor(step("create", "eve", undefined, usual))).toMatchObject([{ resources: ["eve"] }]);
   });
 
-  test("has resources that name none in the namespace of their instance", () => {
+  test("assigns resources without a namespace to the namespace of their instance", () => {
     const values = { inputs: {}, outputs: {}, provider: { url: HERE, tenant: OTHER } };
     const { plan } = onService(
       { steps: [step("create", "ana", undefined, values)] } as unknown as Plan,
@@ -113,7 +113,7 @@ describe("a plan as one service sees it", () => {
     expect([stepsOf(plan, HOME, HOME).steps, stepsOf(plan, OTHER, HOME).steps]).toMatchObject([[], [{}]]);
   });
 
-  test("has the half of a move that is on this service", () => {
+  test("includes only the part of a move that is on this service", () => {
     const away = seen(step("replace", "ana", on(HERE), on(THERE)));
     expect(away.left).toEqual([["delete", "ana", "id of ana"]]);
     const back = seen(step("replace", "ana", on(THERE), on(HERE)));

@@ -88,7 +88,7 @@ async function reviewOf(world: World) {
 }
 
 describe("the lists of a review", () => {
-  test("do not depend on the order in which the service answers, or the program declares", async () => {
+  test("do not depend on the order of the service's answers or of the program's declarations", async () => {
     const expected = await reviewOf({ devices, keys, members, apiKeys, ...seen, steps });
     await fc.assert(
       fc.asyncProperty(worlds, async (world) => {
@@ -98,7 +98,7 @@ describe("the lists of a review", () => {
     );
   });
 
-  test("are sorted as people sort, numbers by value", async () => {
+  test("are sorted in natural order, with numbers by value", async () => {
     const review = await reviewOf({ devices, keys, members, apiKeys, ...seen, steps });
     expect(review.members.map(({ email }) => email.split("@")[0])).toEqual(["bob", "eva", "max-9", "max-10"]);
     const unmanaged = review.coverage.unmanaged.filter(
@@ -127,7 +127,7 @@ describe("the lists of a review", () => {
     );
   });
 
-  test("changes go by kind and name", () => {
+  test("have changes sorted by kind and name", () => {
     fc.assert(
       fc.property(shuffled(steps), (all) => {
         expect(changedSteps(all).map(({ name }) => name)).toEqual([

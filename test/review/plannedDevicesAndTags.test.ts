@@ -18,7 +18,7 @@ describe("DeviceTags", () => {
     },
   );
 
-  test("update, replace and delete", () => {
+  test("update sets the tags, replace moves them, and delete removes those of the state", () => {
     const update = plan(
       step("update", "DeviceTags", "t", { ...state, after: { device: "web-02", tags: ["new"] } }),
     );
@@ -27,12 +27,12 @@ describe("DeviceTags", () => {
       step("replace", "DeviceTags", "t", { ...state, after: { device: "lab-03", tags: ["web"] } }),
     );
     expect([tagsOf(moved, "web-02"), tagsOf(moved, "lab-03")]).toEqual([[], ["web"]]);
-    // Of what the state does not know nothing is taken away.
+    // Tags that the state does not contain stay on the device.
     const part = { before: { outputs: { ...on("web-02"), tags: ["web"] } }, id: state.id };
     expect(tagsOf(plan(step("delete", "DeviceTags", "t", part)), "web-02")).toEqual(["prod"]);
   });
 
-  test("tags that attachments take over stay, and the other way round", () => {
+  test("keeps tags that attachments adopt, and the other way round", () => {
     const attach = { device: "web-02", tag: "web", adopt: true };
     const over = plan(
       step("delete", "DeviceTags", "t", state),
@@ -49,7 +49,7 @@ describe("DeviceTags", () => {
     expect(tagsOf(back, "web-02")).toEqual(["web"]);
   });
 
-  test("a device is found by its planned name, also after one was looked for in vain", () => {
+  test("finds a device by its planned name, also after a failed lookup", () => {
     const planned = plan(
       step("create", "Device", "nobody", { after: { device: "edge-99", name: "edge-99" } }),
       step("create", "Device", "d", { after: { device: "web-01", name: "front" } }),
@@ -61,19 +61,19 @@ describe("DeviceTags", () => {
     ]);
   });
 
-  test("a device that does not exist, or that nobody can tell", () => {
-    const nobody = plan(step("create", "DeviceTags", "t", { after: { device: "edge-99", tags: ["edge"] } }));
-    expect(nobody.unseen).toEqual([
+  test("reports a missing or unknown device, and changes nothing", () => {
+    const missing = plan(step("create", "DeviceTags", "t", { after: { device: "edge-99", tags: ["edge"] } }));
+    expect(missing.unseen).toEqual([
       'DeviceTags "t": there is no device "edge-99" yet; access is evaluated without this resource',
     ]);
     const hidden = plan(
       step("replace", "DeviceTags", "t", { ...state, after: { device: "[unknown]", tags: ["edge"] } }),
     );
     expect(hidden.unseen[0]).toMatch(/^DeviceTags "t": its device is secret or unknown/);
-    for (const { policy } of [nobody, hidden]) expect(policy).toEqual(estate.policy);
-    const gone = { before: { outputs: on("gone-05") }, id: `${TENANT}/${uidOf("gone-05")}` };
+    for (const { policy } of [missing, hidden]) expect(policy).toEqual(estate.policy);
+    const deleted = { before: { outputs: on("gone-05") }, id: `${TENANT}/${uidOf("gone-05")}` };
     const late = plan(
-      step("update", "DeviceTags", "t", { ...gone, after: { device: "gone-05", tags: ["edge"] } }),
+      step("update", "DeviceTags", "t", { ...deleted, after: { device: "gone-05", tags: ["edge"] } }),
     );
     expect(late.unseen[0]).toContain(`its device ${uidOf("gone-05")} no longer exists`);
   });
@@ -82,11 +82,11 @@ describe("DeviceTags", () => {
 describe("DeviceTagAttachment", () => {
   const state = { before: { outputs: on("web-02") }, id: `${TENANT}/${uidOf("web-02")}/web` };
 
-  test("create adds, delete takes away, replace does both, update nothing", () => {
-    const made = plan(
+  test("create adds a tag, delete removes it, replace does both, and update changes nothing", () => {
+    const created = plan(
       step("create", "DeviceTagAttachment", "x", { after: { device: "web-01", tag: "edge" } }),
     );
-    expect(tagsOf(made, "web-01")).toEqual(["prod", "edge"]);
+    expect(tagsOf(created, "web-01")).toEqual(["prod", "edge"]);
     expect(tagsOf(plan(step("delete", "DeviceTagAttachment", "x", state)), "web-02")).toEqual(["prod"]);
     const other = plan(
       step("replace", "DeviceTagAttachment", "x", { ...state, after: { device: "web-02", tag: "edge" } }),
@@ -110,19 +110,19 @@ describe("Tag", () => {
       after: { name: to },
     });
 
-  test("a renamed one is renamed on devices and in filters, also of what nobody declares", () => {
+  test("a rename applies to devices and filters, also to unmanaged ones", () => {
     const { policy } = plan(rename("t", "prod", "live"));
     expect(policy.devices.map(({ tags }) => tags)).toEqual([["live"], ["live", "web"], ["lab"]]);
     expect(policy.keys.map(({ filter }) => filter)).toEqual([{ tags: ["live"] }, { hostname: "^web" }]);
     expect(policy.rules.map(({ filter }) => filter)).toEqual([{ tags: ["live"] }, { tags: ["live"] }]);
   });
 
-  test("names may pass from one to another", () => {
+  test("a name can move from one tag to another", () => {
     const planned = plan(rename("x", "prod", "lab"), rename("y", "lab", "old"));
     expect(planned.policy.devices.map(({ tags }) => tags)).toEqual([["lab"], ["lab", "web"], ["old"]]);
   });
 
-  test("declaring one, and no longer doing so, change nothing", () => {
+  test("creating and deleting the resource changes nothing", () => {
     const state = { before: { outputs: { name: "prod" } }, id: `${TENANT}/prod` };
     expect(plan(step("create", "Tag", "t", { after: { name: "prod" } })).policy).toEqual(estate.policy);
     expect(plan(step("delete", "Tag", "t", state)).policy).toEqual(estate.policy);
@@ -139,7 +139,7 @@ describe("Device", () => {
   });
   const names = (planned: ReturnType<typeof plan>) => planned.policy.devices.map(({ name }) => name);
 
-  test("a name and an acceptance", () => {
+  test("renames and accepts a device", () => {
     const named = plan(
       step("update", "Device", "d", { ...state("keep"), after: { device: "web-01", name: "Gate" } }),
     );
@@ -152,7 +152,7 @@ describe("Device", () => {
     expect(accepted.unknown).toEqual([]);
   });
 
-  test("a rejection, of a waiting one alone", () => {
+  test("rejects only pending devices", () => {
     const rejected = plan(step("create", "Device", "d", { after: { device: "new-04", status: "rejected" } }));
     expect(rejected).toMatchObject({ policy: estate.policy, unseen: [] });
     const refused = plan(
@@ -162,16 +162,18 @@ describe("Device", () => {
     expect(refused.unseen[0]).toContain("which the service does not allow");
   });
 
-  test("the same machine, accepted with a new key, takes the place of its former self", () => {
-    const twin = device("new-04", [], { status: "pending", identity: { mac: "02:00:00:00:00:01" } });
-    const swapped = { ...estate, devices: [...devices.slice(0, 3), twin] };
-    const after = { device: twin.uid, status: "accepted" };
+  test("replaces the old device of a machine that is accepted with a new key", () => {
+    const reenrolled = device("new-04", [], { status: "pending", identity: { mac: "02:00:00:00:00:01" } });
+    const swapped = { ...estate, devices: [...devices.slice(0, 3), reenrolled] };
+    const after = { device: reenrolled.uid, status: "accepted" };
     const { policy } = plannedEstate(swapped, planOf(step("create", "Device", "d", { after })));
-    expect(policy.devices.filter(({ name }) => name === "web-01").map(({ uid }) => uid)).toEqual([twin.uid]);
+    expect(policy.devices.filter(({ name }) => name === "web-01").map(({ uid }) => uid)).toEqual([
+      reenrolled.uid,
+    ]);
     expect(policy.devices).toHaveLength(3);
   });
 
-  test("removed only where destroying it means that", () => {
+  test("deletes a device only if onDestroy is remove", () => {
     expect(names(plan(step("delete", "Device", "d", state("keep"))))).toEqual(["web-01", "web-02", "lab-03"]);
     expect(names(plan(step("delete", "Device", "d", state("remove"))))).toEqual(["web-02", "lab-03"]);
     const heir = step("create", "Device", "heir", { after: { device: "web-01" } });

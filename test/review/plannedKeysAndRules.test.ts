@@ -18,7 +18,7 @@ import {
 } from "./support/planned.ts";
 
 describe("PublicKey", () => {
-  test("create: last, under the fingerprint of its data", () => {
+  test("create adds the key last, with the fingerprint of its data", () => {
     const { policy } = plan(
       step("create", "PublicKey", "c", { after: { ...keyInputs, data: `${lineC} comment` } }),
     );
@@ -29,12 +29,12 @@ describe("PublicKey", () => {
     ]);
   });
 
-  test("update: in its place", () => {
+  test("update keeps the position of the key", () => {
     const { policy } = plan(step("update", "PublicKey", "a", { ...keyState, after: keyInputs }));
     expect(policy.keys).toEqual([{ ...keyA, username: "^ana$", filter: { hostname: ".*" } }, keyB]);
   });
 
-  test("replace: the old one goes", () => {
+  test("replace deletes the old key", () => {
     const after = { ...keyInputs, data: lineC };
     const { policy } = plan(step("replace", "PublicKey", "a", { ...keyState, after }));
     expect(policy.keys.map(({ fingerprint }) => fingerprint)).toEqual([
@@ -43,26 +43,29 @@ describe("PublicKey", () => {
     ]);
   });
 
-  test("delete, but not what another resource takes over", () => {
-    const gone = step("delete", "PublicKey", "a", keyState);
-    expect(plan(gone).policy.keys).toEqual([keyB]);
-    const taken = step("create", "PublicKey", "heir", { after: { ...keyInputs, adopt: "overwrite" } });
-    expect(plan(gone, taken).policy.keys).toMatchObject([
+  test("delete keeps a key that another resource adopts", () => {
+    const deletion = step("delete", "PublicKey", "a", keyState);
+    expect(plan(deletion).policy.keys).toEqual([keyB]);
+    const adopting = step("create", "PublicKey", "heir", { after: { ...keyInputs, adopt: "overwrite" } });
+    expect(plan(deletion, adopting).policy.keys).toMatchObject([
       { fingerprint: keyA.fingerprint, username: "^ana$" },
       keyB,
     ]);
   });
 
-  test("delete, but not of an object that is to stay where it is", () => {
-    const gone = step("delete", "PublicKey", "a", keyState);
-    const planned = plan({ ...gone, ...(gone.before && { before: { ...gone.before, retained: true } }) });
+  test("delete keeps a retained object", () => {
+    const deletion = step("delete", "PublicKey", "a", keyState);
+    const planned = plan({
+      ...deletion,
+      ...(deletion.before && { before: { ...deletion.before, retained: true } }),
+    });
     expect(planned.policy).toEqual(estate.policy);
     expect(planned.unknown).toEqual([
       'PublicKey "a" leaves its object unmanaged on the service; the access that the object gives remains',
     ]);
   });
 
-  test("import: as it is, and managed", () => {
+  test("import leaves the key unchanged and managed", () => {
     const planned = plan(
       step("import", "PublicKey", "a", { id: keyId, after: { ...keyInputs, username: "^root$" } }),
     );
@@ -76,7 +79,7 @@ describe("PublicKey", () => {
     ["create", {}, "[unknown]", "without this resource"],
     ["update", keyState, "[unknown]", "with its object unchanged"],
     ["replace", keyState, "[secret]", "with its object unchanged"],
-  ] as const)("%s with a filter that nobody can tell", (op, state, hidden, rest) => {
+  ] as const)("%s with an unknown filter changes nothing", (op, state, hidden, rest) => {
     const after = { ...keyInputs, filter: { tags: ["prod", hidden] } };
     const planned = plan(step(op, "PublicKey", "a", { ...state, after }));
     expect(planned.policy).toEqual(estate.policy);
@@ -85,7 +88,7 @@ describe("PublicKey", () => {
     ]);
   });
 
-  test("a name that is not known yet decides nothing", () => {
+  test("plans a key with a name that is not known yet", () => {
     const planned = plan(
       step("create", "PublicKey", "c", { after: { ...keyInputs, data: lineC, name: "[unknown]" } }),
     );
@@ -93,7 +96,7 @@ describe("PublicKey", () => {
     expect(planned.unseen).toEqual([]);
   });
 
-  test("an update of one that is gone", () => {
+  test("reports an update of a key that no longer exists", () => {
     const state = {
       before: { outputs: { fingerprint: fingerprintOf(lineC) } },
       id: `${TENANT}/${fingerprintOf(lineC)}`,
@@ -106,7 +109,7 @@ describe("PublicKey", () => {
 });
 
 describe("FirewallRule", () => {
-  test("create: last, in the order of the plan, named by the resource", () => {
+  test("create adds rules last, in the order of the plan, with the name of the resource", () => {
     const { policy } = plan(
       step("create", "FirewallRule", "x", { after: ruleInputs }),
       step("create", "FirewallRule", "y", { after: { ...ruleInputs, priority: 8 } }),
@@ -116,7 +119,7 @@ describe("FirewallRule", () => {
     expect(policy.rules[2]).toEqual({ ...rule("x (new)"), ...ruleInputs });
   });
 
-  test("update keeps its place, delete and replace do not", () => {
+  test("update keeps the position, delete and replace do not", () => {
     const update = plan(step("update", "FirewallRule", "x", { ...ruleState, after: ruleInputs }));
     expect(update.policy.rules.map(({ id, priority }) => [id, priority])).toEqual([
       ["1", 7],
@@ -129,7 +132,7 @@ describe("FirewallRule", () => {
     expect(replace.policy.rules.map(({ id }) => id)).toEqual(["2", "x (new)"]);
   });
 
-  test("one that takes over an equal rule makes none", () => {
+  test("adopting an equal rule creates no rule", () => {
     const { id: _id, ...equal } = rule("1");
     const after = { ...equal, filter: { tags: ["prod"] } };
     const adopted = plan(step("create", "FirewallRule", "x", { after: { ...after, adopt: true } }));
@@ -138,7 +141,7 @@ describe("FirewallRule", () => {
     expect(plan(step("create", "FirewallRule", "x", { after })).policy.rules).toHaveLength(3);
   });
 
-  test("nobody can tell which of two new ones comes last", () => {
+  test("reports that the order of two new rules is unknown", () => {
     const planned = plan(
       step("create", "FirewallRule", "x", { after: ruleInputs }),
       step("create", "FirewallRule", "y", { after: { ...ruleInputs, action: "deny" } }),
@@ -150,7 +153,7 @@ describe("FirewallRule", () => {
     );
   });
 
-  test("with a pattern that nobody can tell the old one stays", () => {
+  test("keeps the old rule if a new pattern is unknown", () => {
     const after = { ...ruleInputs, sourceIp: "[unknown]", username: "[secret]" };
     const planned = plan(step("update", "FirewallRule", "x", { ...ruleState, after }));
     expect(planned.policy).toEqual(estate.policy);

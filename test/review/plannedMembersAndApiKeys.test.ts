@@ -10,7 +10,7 @@ describe("Member", () => {
   const seats = (planned: ReturnType<typeof plan>) =>
     planned.members?.map(({ email, role, status }) => `${email.split("@")[0]} ${role} ${status}`);
 
-  test("create, update, replace, delete", () => {
+  test("is planned for create, update, replace and delete", () => {
     const owner = "owner owner accepted";
     const ana = { email: "ana@example.com", role: "operator" };
     expect(seats(plan(step("create", "Member", "ana", { after: ana })))).toEqual([
@@ -35,7 +35,7 @@ describe("Member", () => {
     ).toEqual([owner, "bob administrator accepted"]);
   });
 
-  test("with an address that nobody can tell", () => {
+  test("reports a member with an unknown address", () => {
     const planned = plan(step("create", "Member", "x", { after: { email: "[secret]", role: "operator" } }));
     expect(planned.members).toHaveLength(2);
     expect(planned.unseen[0]).toMatch(/^Member "x": its email is secret or unknown/);
@@ -54,7 +54,7 @@ describe("ApiKey", () => {
       createdAt === "made ci" && createdBy === MAKER ? "ci" : undefined,
     ]);
 
-  test("create, update, replace, delete", () => {
+  test("is planned for create, update, replace and delete", () => {
     expect(ends(plan(step("create", "ApiKey", "x", { after: { validDays: 30 } })))).toEqual([
       ["ci", "observer", "ci"],
       ["x (new)", "administrator", undefined],
@@ -69,7 +69,7 @@ describe("ApiKey", () => {
     expect(ends(plan(step("delete", "ApiKey", "ci", state)))).toEqual([]);
   });
 
-  test("a replaced one goes on for its overlap, under another name", () => {
+  test("keeps a replaced key for its overlap, with another name", () => {
     const after = { name: "ci", role: "observer", validDays: 30, overlap: 7 };
     expect(ends(plan(step("replace", "ApiKey", "ci", { ...state, after })))).toEqual([
       ["ci (replaced)", "observer", "ci"],
@@ -77,7 +77,7 @@ describe("ApiKey", () => {
     ]);
   });
 
-  test("keys that were replaced earlier go with it, or when their time is over", () => {
+  test("deletes previously replaced keys with their key, or after their overlap", () => {
     const previous = [{ tenant: TENANT, name: "ci", createdAt: "made ci", createdBy: MAKER, until: PAST }];
     const before = {
       outputs: { name: "ci2", role: "observer", createdAt: "made ci2", createdBy: MAKER, previous },
@@ -96,7 +96,7 @@ describe("ApiKey", () => {
     }
   });
 
-  test("is managed under the name that it has today", () => {
+  test("is managed with its current name", () => {
     const renamed = { ...estate, apiKeys: [{ ...apiKey("ci", "observer"), name: "by-hand" }] } as Estate;
     const planned = plannedEstate(
       renamed,

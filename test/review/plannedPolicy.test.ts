@@ -17,7 +17,7 @@ import {
   urnOf,
 } from "./support/planned.ts";
 
-test("without a step, or with unchanged ones, the namespace stays as it really is", () => {
+test("a plan without changes keeps the live namespace", () => {
   const same = step("same", "PublicKey", "a", {
     ...keyState,
     after: { ...keyInputs, username: "^drifted$" },
@@ -29,21 +29,21 @@ test("without a step, or with unchanged ones, the namespace stays as it really i
   }
 });
 
-test("a plan without values is refused", () => {
+test("rejects a plan without values", () => {
   expect(() => plan(step("same", "PublicKey", "a", {}))).toThrow(/preview with values/);
 });
 
-test("resources of other packages, components and the stack are none of it", () => {
+test("ignores resources of other packages, components and the stack", () => {
   const stack = { ...step("update", "PublicKey", "a", {}), type: "pulumi:pulumi:Stack" };
   expect(plan(stack).policy).toEqual(estate.policy);
 });
 
-test("every resource is planned for", () => {
+test("supports every resource", () => {
   expect([...kinds.keys()].sort()).toEqual(definitions.map(({ name }) => name).sort());
 });
 
 describe("namespaces", () => {
-  test("a deleted one is empty", () => {
+  test("are empty after deletion", () => {
     const planned = plan(
       step("delete", "Namespace", "n", { before: { outputs: { tenant: TENANT } }, id: TENANT }),
     );
@@ -52,7 +52,7 @@ describe("namespaces", () => {
     expect(planned.managed).toEqual([{ kind: "Namespace", id: TENANT, urn: urnOf("Namespace", "n") }]);
   });
 
-  test("one that is made, and what is for it, are no part of this one", () => {
+  test("do not include a new namespace and its resources", () => {
     const planned = plan(
       step("create", "Namespace", "n", { after: { name: "trials" } }),
       step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC, tenant: "[unknown]" } }),
@@ -65,20 +65,20 @@ describe("namespaces", () => {
     expect(planned.unknown).toEqual([]);
   });
 
-  test("other namespaces' resources are left alone, also where a program names none", () => {
+  test("do not include resources of other namespaces, also if these come from the default", () => {
     const theirs = step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC, tenant: OTHER } });
     expect(plan(theirs)).toMatchObject({ policy: estate.policy, unknown: [], notes: [] });
     const unnamed = planOf(step("create", "PublicKey", "k", { after: { ...keyInputs, data: lineC } }));
     expect(plannedEstate(estate, unnamed, { home: OTHER }).policy).toEqual(estate.policy);
     expect(plannedEstate(estate, unnamed).policy.keys).toHaveLength(3);
-    // A state's own namespace holds, whatever the program leaves out.
+    // The namespace of the state counts, even if the program sets none.
     const state = { before: { outputs: { ...keyState.before.outputs, tenant: OTHER } }, id: keyId };
     expect(plan(step("update", "PublicKey", "a", { ...state, after: keyInputs })).policy).toEqual(
       estate.policy,
     );
   });
 
-  test("what moves to another namespace goes from this one", () => {
+  test("lose an object that moves to another namespace", () => {
     const moved = step("replace", "PublicKey", "a", { ...keyState, after: { ...keyInputs, tenant: OTHER } });
     expect(plan(moved).policy.keys).toEqual([keyB]);
     const unclear = plan(

@@ -45,45 +45,45 @@ const before: Program = {
   unused: { type: "Tag", args: { name: "unused1" } },
   keptTags: { type: "DeviceTags", args: { device: "web-01", tags: [zone, "web"] } },
   movedTags: { type: "DeviceTags", args: { device: "web-02", tags: ["prod", "moved"] } },
-  goneTags: { type: "DeviceTags", args: { device: "web-03", tags: ["prod", "gone"] } },
+  deletedTags: { type: "DeviceTags", args: { device: "web-03", tags: ["prod", "deleted"] } },
   splitTags: { type: "DeviceTags", args: { device: "web-04", tags: ["split1", "split2"] } },
   keptTag: { type: "DeviceTagAttachment", args: { device: "lab-01", tag: "kept" } },
   otherTag: { type: "DeviceTagAttachment", args: { device: "lab-01", tag: "other" } },
   zoneTag: { type: "DeviceTagAttachment", args: { device: "lab-02", tag: zone } },
-  goneTag: { type: "DeviceTagAttachment", args: { device: "lab-02", tag: "gone" } },
+  deletedTag: { type: "DeviceTagAttachment", args: { device: "lab-02", tag: "deleted" } },
   gate: { type: "Device", args: { device: "02:00:00:00:bb:01", name: "gate" } },
   retired: { type: "Device", args: { device: "retired-01", onDestroy: "remove" } },
   left: { type: "Device", args: { device: "left-01" } },
   sameKey: key(fixed, { name: "same", filter: { tags: [zone] } }),
   changedKey: key(changing, { name: "changed" }),
   replacedKey: key(old, { name: "replaced" }),
-  goneKey: key(going, { name: "gone" }),
+  deletedKey: key(going, { name: "deleted" }),
   sameRule: rule(1),
-  // One after the other: engines make at once what does not depend on each other.
+  // The rules depend on each other, since engines create independent resources at the same time.
   changedRule: rule(2, {
     username: { $ref: "sameRule.username" },
     filter: { tags: [zone, "prod"] },
   }),
-  goneRule: rule(3, { username: { $ref: "changedRule.username" } }),
+  deletedRule: rule(3, { username: { $ref: "changedRule.username" } }),
   bob: member("bob", "observer"),
   carla: member("carla", "operator"),
   changedCi: apiKey("ci-changed"),
   replacedCi: apiKey("ci-replaced"),
   overlappedCi: apiKey("ci-before"),
-  goneCi: apiKey("ci-gone"),
+  deletedCi: apiKey("ci-deleted"),
 };
 
 const {
-  goneTags: _1,
+  deletedTags: _1,
   splitTags: _2,
-  goneTag: _3,
+  deletedTag: _3,
   retired: _4,
   left: _5,
-  goneKey: _6,
-  goneRule: _7,
+  deletedKey: _6,
+  deletedRule: _7,
   ...kept
 } = before;
-const { carla: _8, goneCi: _9, ...rest } = kept;
+const { carla: _8, deletedCi: _9, ...rest } = kept;
 const after: Program = {
   ...rest,
   zone: { type: "Tag", args: { name: "zone2" } },
@@ -99,7 +99,7 @@ const after: Program = {
   newKey: key(coming, { name: "new", filter: { tags: [zone] } }),
   changedRule: rule(7, { action: "allow", filter: { hostname: "^web-" } }),
   newRule: rule(4, { username: "^ops$", filter: { tags: ["prod"] } }),
-  // After the other one, whose username it takes.
+  // Depends on newRule, since it uses its username.
   laterRule: rule(4, { action: "allow", username: { $ref: "newRule.username" }, active: false }),
   adoptedRule: rule(9, { adopt: true }),
   bob: member("bob", "administrator"),
@@ -111,17 +111,17 @@ const after: Program = {
   trials: { type: "Namespace", args: { name: "trials" } },
   trialsKey: key(coming, { tenant: { $ref: "trials.tenant" } }),
 };
-// The name that it has by then is known once the device is renamed.
+// The name of the device is known after the rename.
 after.newTags = { type: "DeviceTags", args: { ...after.newTags?.args, device: { $ref: "gate.name" } } };
 
-it("every resource has a part in these programs", () => {
+it("the programs contain every resource", () => {
   const kinds = (program: Program) => Object.values(program).map(({ type }) => type);
   expect([...new Set([...kinds(before), ...kinds(after)])].sort()).toEqual(
     definitions.map(({ name }) => name).sort(),
   );
 });
 
-/** In an order of their own; ids of rules that are new are not known before. */
+/** Sorts a policy for comparison. The ids of new rules are not known in advance. */
 function comparable({ devices, keys, rules }: AccessPolicy, isNew: (id: string) => boolean) {
   const by = (name: string) => (left: object, right: object) =>
     String(left[name as never]).localeCompare(String(right[name as never]));
@@ -136,7 +136,7 @@ function comparable({ devices, keys, rules }: AccessPolicy, isNew: (id: string) 
   };
 }
 
-describe.each(engines)("a plan read, then carried out by the $label", ({ engine, available }) => {
+describe.each(engines)("a plan that the $label applies", ({ engine, available }) => {
   const fleet = sharedFleet(["ana", "bob", "carla"]);
   let folder: string;
   let stack: Stack;
@@ -172,17 +172,17 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
     rmSync(folder, { recursive: true, force: true });
   });
 
-  // Programs with all resources, carried out; each step of a plan is read by the tests beside this one.
+  // Applies programs with all resources. The tests beside this one cover each step of a plan.
   const options = { timeout: 600_000, tags: ["long"] };
-  it.runIf(available)("the namespace is what the plan said", options, async () => {
+  it.runIf(available)("predicts the namespace", options, async () => {
     stack = await open(before);
     const empty = await estateNow();
     const first = plannedEstate(empty, await stack.preview({ values: true }));
     await stack.up({ skipPreview: true });
     await agrees(first, empty);
 
-    // By hand, past the program: the rename reaches them too.
-    await createKey(fleet.client, "by hand", ".*", { tags: ["zone1"] });
+    // Created outside the program: the rename applies to these objects too.
+    await createKey(fleet.client, "unmanaged", ".*", { tags: ["zone1"] });
     for (const [priority, filter] of [
       [8, { tags: ["zone1", "kept"] }],
       [9, anywhere],
@@ -213,13 +213,13 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
     await stack.up({ skipPreview: true });
     const now = await agrees(planned, today);
 
-    // What was made by hand is nobody's, but for the rule that was taken over.
+    // Objects created outside the program are unmanaged, except for the adopted rule.
     const managed = (kind: string) =>
       new Set(planned.managed.filter((one) => one.kind === kind).map(({ id }) => id));
     const unmanaged = (kind: string, ids: readonly string[]) => ids.filter((id) => !managed(kind).has(id));
     const { keys, rules } = today.policy;
     expect(keys.filter((one) => !managed("PublicKey").has(one.fingerprint)).map(({ name }) => name)).toEqual([
-      "by hand",
+      "unmanaged",
     ]);
     expect(
       rules.filter((one) => !managed("FirewallRule").has(one.id)).map(({ priority }) => priority),
@@ -229,7 +229,7 @@ describe.each(engines)("a plan read, then carried out by the $label", ({ engine,
       unmanaged("Member", today.members?.filter(({ role }) => role !== "owner").map(({ id }) => id) ?? []),
     ).toEqual([]);
 
-    // Nothing to do, by then: the plan of nothing leaves all as it is.
+    // The next plan is empty, and changes nothing.
     const idle = plannedEstate(now, await stack.preview({ values: true }));
     expect(comparable(idle.policy, () => false)).toEqual(comparable(now.policy, () => false));
     expect(idle.unknown).toEqual([]);

@@ -13,32 +13,32 @@ import {
   uidOf,
 } from "./support/planned.ts";
 
-describe("twins", () => {
-  const twins = (...steps: Step[]) =>
+describe("duplicate declarations", () => {
+  const duplicates = (...steps: Step[]) =>
     plan(...steps).duplicates.map(({ urns }) => urns.map((urn) => urn.split("::").at(-1)));
   const tagged = (name: string, selector: string) =>
     step("create", "DeviceTags", name, { after: { device: selector, tags: ["prod"] } });
   const attached = (name: string, selector: string, tag: string) =>
     step("create", "DeviceTagAttachment", name, { after: { device: selector, tag } });
 
-  test("two keys of one fingerprint, two members of one address, two names of one API key", () => {
+  test("are two keys with one fingerprint, two members with one address, and two API keys with one name", () => {
     const keys = ["x", "y"].map((name, at) =>
       step("create", "PublicKey", name, { after: { ...keyInputs, data: `${lineC} ${at}` } }),
     );
-    expect(twins(...keys)).toEqual([["x", "y"]]);
+    expect(duplicates(...keys)).toEqual([["x", "y"]]);
     expect(plan(...keys).duplicates[0]?.object).toBe(`key ${fingerprintOf(lineC)}`);
     const members = ["Bob@example.com", "bob@example.com"].map((email) =>
       step("create", "Member", email, { after: { email, role: "operator" } }),
     );
-    expect(twins(...members)).toEqual([["Bob@example.com", "bob@example.com"]]);
+    expect(duplicates(...members)).toEqual([["Bob@example.com", "bob@example.com"]]);
     const ends = ["x", "y"].map((name) =>
       step("create", "ApiKey", name, { after: { name: "deploy", validDays: 30 } }),
     );
-    expect(twins(...ends)).toEqual([["x", "y"]]);
+    expect(duplicates(...ends)).toEqual([["x", "y"]]);
   });
 
-  test("a device by two selectors", () => {
-    expect(twins(tagged("x", "web-01"), tagged("y", "02:00:00:00:00:01"))).toEqual([["x", "y"]]);
+  test("are two resources that select one device in different ways", () => {
+    expect(duplicates(tagged("x", "web-01"), tagged("y", "02:00:00:00:00:01"))).toEqual([["x", "y"]]);
     expect(plan(tagged("x", "web-01"), tagged("y", uidOf("web-01"))).duplicates[0]?.object).toBe(
       "tags of the device web-01",
     );
@@ -47,26 +47,26 @@ describe("twins", () => {
       id: `${TENANT}/${uidOf("web-01")}`,
     };
     const known = step("same", "Device", "x", { ...state, after: { device: "web-01" } });
-    expect(twins(known, step("create", "Device", "y", { after: { device: uidOf("web-01") } }))).toEqual([
+    expect(duplicates(known, step("create", "Device", "y", { after: { device: uidOf("web-01") } }))).toEqual([
       ["x", "y"],
     ]);
   });
 
-  test("DeviceTags beside a DeviceTagAttachment; not two attachments of different tags", () => {
-    expect(twins(tagged("x", "web-01"), attached("y", uidOf("web-01"), "lab"))).toEqual([["x", "y"]]);
-    expect(twins(attached("x", "web-01", "lab"), attached("y", uidOf("web-01"), "edge"))).toEqual([]);
-    expect(twins(attached("x", "web-01", "lab"), attached("y", uidOf("web-01"), "lab"))).toEqual([
+  test("are DeviceTags beside a DeviceTagAttachment, but not two attachments of different tags", () => {
+    expect(duplicates(tagged("x", "web-01"), attached("y", uidOf("web-01"), "lab"))).toEqual([["x", "y"]]);
+    expect(duplicates(attached("x", "web-01", "lab"), attached("y", uidOf("web-01"), "edge"))).toEqual([]);
+    expect(duplicates(attached("x", "web-01", "lab"), attached("y", uidOf("web-01"), "lab"))).toEqual([
       ["x", "y"],
     ]);
   });
 
-  test("one rule imported twice; not a resource that goes, nor one of another namespace", () => {
+  test("are two imports of one rule, but no deleted resource and none of another namespace", () => {
     const imported = (name: string) =>
       step("import", "FirewallRule", name, { id: `${TENANT}/1`, after: ruleInputs });
-    expect(twins(imported("x"), imported("y"))).toEqual([["x", "y"]]);
+    expect(duplicates(imported("x"), imported("y"))).toEqual([["x", "y"]]);
     const heir = step("create", "PublicKey", "heir", { after: { ...keyInputs, adopt: true } });
-    expect(twins(step("delete", "PublicKey", "a", keyState), heir)).toEqual([]);
+    expect(duplicates(step("delete", "PublicKey", "a", keyState), heir)).toEqual([]);
     const theirs = step("create", "PublicKey", "k", { after: { ...keyInputs, tenant: OTHER } });
-    expect(twins(theirs, heir)).toEqual([]);
+    expect(duplicates(theirs, heir)).toEqual([]);
   });
 });

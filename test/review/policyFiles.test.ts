@@ -4,11 +4,11 @@ import { factsOf, IMPORT, runFiles, smallPolicy } from "./support/policyFiles.ts
 
 const PASSES = 'policyTest("passes", ({ access }) => { expect(access).toAllow({}); });';
 
-test("files are found beside Pulumi.yaml and in policy/, in every form of module, and nowhere else", async () => {
+test("finds files beside Pulumi.yaml and in policy/, in every module format, and nowhere else", async () => {
   const source = `${IMPORT}\n${PASSES}`;
   const common = `const { expect, policyTest } = require("@gatehouse-access/provider/policy");\n${PASSES}`;
   const [report] = await runFiles({
-    // Policy tests are ES modules whatever the program is.
+    // Policy tests are ES modules, whatever the module type of the program.
     "package.json": '{ "type": "commonjs" }',
     "a.policy.ts": source,
     "b.policy.mts": source,
@@ -30,11 +30,11 @@ test("files are found beside Pulumi.yaml and in policy/, in every form of module
   );
 });
 
-test("a folder without policy tests has nothing that fails", async () => {
+test("a folder without policy tests passes", async () => {
   expect(await runFiles({ "index.ts": "broken(" })).toEqual([{ ok: true, tests: [] }]);
 });
 
-test("files that cannot be loaded fail by name and line, and the others run", async () => {
+test("reports files that cannot be loaded with name and line, and runs the others", async () => {
   const [report] = await runFiles({
     "a.policy.ts": `${IMPORT}\nconst = 3;\n`,
     "b.policy.ts": `${IMPORT}\n\nenum Color { red }\n`,
@@ -76,7 +76,7 @@ test("files that cannot be loaded fail by name and line, and the others run", as
   ]);
 });
 
-test("what a test throws fails it at its own line; helpers count for the line that calls them", async () => {
+test("reports a thrown error at its line in the test, and a failure in a helper at the calling line", async () => {
   const [report] = await runFiles({
     "a.policy.ts": `${IMPORT}
 import assert from "node:assert";
@@ -94,7 +94,7 @@ policyTest("helped", ({ access }) => {
 policyTest("throws text", () => {
   throw "text";
 });
-policyTest("says nothing", () => {});
+policyTest("asserts nothing", () => {});
 policyTest("all of it", ({ access }) => {
   expect(access).toAllow({ key: "nobody" });
   expect(access).toAllow({ key: "contractor-*" });
@@ -120,7 +120,7 @@ policyTest("all of it", ({ access }) => {
   });
 });
 
-test("tests may wait, for so long as they say; what comes later is not lost", async () => {
+test("tests can wait up to their time limit, and a later failure is still reported", async () => {
   const [report] = await runFiles({
     "a.policy.ts": `${IMPORT}
 policyTest("waits", async ({ access }) => {
@@ -136,7 +136,7 @@ policyTest("never ends", async ({ access }) => {
   late = () => expect(access).not.toAllow({});
   await new Promise(() => {});
 }, { timeLimit: 0.05 });
-policyTest("asks too late", () => late());
+policyTest("asserts too late", () => late());
 `,
   });
   expect(report?.tests).toMatchObject([
@@ -147,7 +147,7 @@ policyTest("asks too late", () => late());
   ]);
 });
 
-test("one process asks the same files about several states: before a change and after it", async () => {
+test("one process runs the same files for several states: before and after a change", async () => {
   const source = `${IMPORT}\npolicyTest("no web", ({ access }) => { expect(access).not.toAllow({ device: { tag: "web" } }); });`;
   const without = { ...smallPolicy, keys: smallPolicy.keys.slice(1, 2) };
   const reports = await runFiles({ "a.policy.ts": source }, factsOf(without), factsOf(smallPolicy));
@@ -157,7 +157,7 @@ test("one process asks the same files about several states: before a change and 
   ]);
 });
 
-test("what policy files import loads nothing else, and does nothing outside of gatehouse", () => {
+test("the module for policy files loads nothing else, and works only in gatehouse", () => {
   const script = `
 import { registerHooks } from "node:module";
 const loaded = [];

@@ -3,7 +3,7 @@ import { parseNetwork } from "../../provider/access/matching.ts";
 
 const LAST_IPV6 = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
 
-describe("probes: the ends of a network, what is just outside, and what looks like it", () => {
+describe("probes: the ends of a network, its neighbors, and similar addresses", () => {
   test.each([
     ["10.0.0.0/8", "10.0.0.0", "10.255.255.255", "9.255.255.255", "11.0.0.0", "110.0.0.0", "100.0.0.0"],
     ["192.0.2.7", "192.0.2.7", "192.0.2.6", "192.0.2.8", "192.0.20.7", "192.0.2.70"],
@@ -45,7 +45,7 @@ describe("IPv4 mapped into IPv6 is IPv4", () => {
     expect(parseNetwork(text).probes[0]).toBe(first);
   });
 
-  test("its prefix is one of IPv4", () => {
+  test("rejects a prefix longer than that of IPv4", () => {
     expect(() => parseNetwork("::ffff:10.0.0.0/104")).toThrow("must be an address or a network");
   });
 
@@ -53,7 +53,7 @@ describe("IPv4 mapped into IPv6 is IPv4", () => {
     ["::10.0.0.1", "::a00:1"],
     ["64:ff9b::10.0.0.1", "64:ff9b::a00:1"],
     ["::fffe:10.0.0.1", "::fffe:a00:1"],
-  ])("what only ends like it, as %s, is not", (text, first) => {
+  ])("an address that only ends like IPv4, as %s, stays IPv6", (text, first) => {
     const network = parseNetwork(text);
     expect(network.probes[0]).toBe(first);
     expect(network.contains("10.0.0.1")).toBe(false);
@@ -64,7 +64,7 @@ test.each([
   ["10.0.0.0/8", ["10.0.0.0", "10.255.255.255", "::ffff:10.1.2.3"], ["9.255.255.255", "11.0.0.0", "::a00:1"]],
   ["2001:db8::/33", ["2001:db8::", "2001:DB8:7fff::1"], ["2001:db8:8000::", "2001:db7::", "10.0.0.1"]],
   ["192.0.2.7", ["192.0.2.7", "::ffff:192.0.2.7"], ["192.0.2.70", "a name", ""]],
-])("%s contains its own addresses alone", (text, inside, outside) => {
+])("%s contains only its own addresses", (text, inside, outside) => {
   const { contains } = parseNetwork(text);
   expect(inside.filter((address) => !contains(address))).toEqual([]);
   expect(outside.filter(contains)).toEqual([]);
@@ -72,21 +72,24 @@ test.each([
 
 test.each([
   ...["", "/8", "10.0.0.0/", "10.0.0.0/x", "10.0.0.0/-1", "10.0.0.0/33", "10.0.0.0/8/8", "2001:db8::/129"],
-  // To C libraries the first three are addresses.
+  // C libraries accept the first three as addresses.
   ...["127.1", "010.0.0.1", "0x7f000001", "10.0.0.0/ 8", " 10.0.0.0", "web-1", "[::1]", "1::2::3"],
-])("%j is no network", (text) => {
+])("rejects %j as a network", (text) => {
   expect(() => parseNetwork(text)).toThrow(
     `"${text}": must be an address or a network, like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32`,
   );
 });
 
 test.each(["10.0.0.1/8", "192.0.2.7/31", "0.0.0.1/0", "2001:db8::1/64", "2001:db8::8000/112", "8000::/0"])(
-  "%s has bits after its prefix",
+  "rejects %s, which has bits after its prefix",
   (text) => {
     expect(() => parseNetwork(text)).toThrow(`"${text}" has host bits set; use `);
   },
 );
 
-test.each(["fe80::1%eth0", "::ffff:10.0.0.1%1"])("%s has a zone, which no other host understands", (text) => {
-  expect(() => parseNetwork(text)).toThrow(`${text}: must have no zone`);
-});
+test.each(["fe80::1%eth0", "::ffff:10.0.0.1%1"])(
+  "rejects %s, whose zone is only valid on one host",
+  (text) => {
+    expect(() => parseNetwork(text)).toThrow(`${text}: must have no zone`);
+  },
+);

@@ -12,11 +12,11 @@ import {
   smallPolicy,
 } from "./support/policyFiles.ts";
 
-/** Each assertion on a line of its own, from line 3 on. */
+/** Puts each assertion on a line of its own, from line 3 on. */
 const bodyOf = (lines: readonly string[]) => lines.map((line) => `expect(${line};`).join("\n");
 const policyWith = (changes: Partial<AccessPolicy>) => factsOf({ ...smallPolicy, ...changes });
 
-/** Assertions that hold and, negated, do not. */
+/** Expects the assertions to hold, and their negations to fail. */
 async function expectHolding(assertions: readonly string[], facts = factsOf(smallPolicy)): Promise<void> {
   const opposite = assertions.map((text) => text.replace(").", ").not.").replace(".not.not", ""));
   const [as, negated] = await runBodies([bodyOf(assertions), bodyOf(opposite)], facts);
@@ -26,7 +26,7 @@ async function expectHolding(assertions: readonly string[], facts = factsOf(smal
 }
 
 describe("toAllow", () => {
-  test("asks by key, login name, device, address and a condition of one's own", async () => {
+  test("matches by key, login name, device, address and a custom condition", async () => {
     await expectHolding([
       "access).toAllow({})",
       'access).toAllow({ key: "Ana*" })',
@@ -42,7 +42,7 @@ describe("toAllow", () => {
     ]);
   });
 
-  test("finds nothing where one field does not fit", async () => {
+  test("matches nothing if one field does not match", async () => {
     const { failures, warnings } = await runBody(
       bodyOf([
         'access).not.toAllow({ key: "contractor-*", device: { tag: "prod" } })',
@@ -58,7 +58,7 @@ describe("toAllow", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("shows who gets where, by which key and rule, and how many more", async () => {
+  test("reports counterexamples with key and rule, and the number of cases", async () => {
     const devices = Array.from({ length: 40 }, (_, index) => ({
       uid: `uid-${index}`,
       name: `web-${index}`,
@@ -87,13 +87,13 @@ describe("toAllow", () => {
     });
   });
 
-  test("shows different keys before more devices of one", async () => {
+  test("reports different keys before more devices of one key", async () => {
     const { failures } = await runBody("expect(access).not.toAllow({});");
     const keys = failures[0]?.counterexamples.map(({ key }) => key.name);
     expect(new Set(keys)).toEqual(new Set(["Ana, production", "contractor-eva", "deploy"]));
   });
 
-  test("says what refuses a login that must be allowed", async () => {
+  test("reports the cause if a required login is denied", async () => {
     const { failures } = await runBody(
       bodyOf([
         'access).toAllow({ key: "contractor-eva", login: "root" })',
@@ -115,7 +115,7 @@ describe("toAllow", () => {
     expect(failures[3]?.message).toBe("no matching login is allowed: the query matched no key and no device");
   });
 
-  test("warns where it matched no key or no device, and so says nothing", async () => {
+  test("warns if it matched no key or no device, since it then checks nothing", async () => {
     const { ok, warnings } = await runBody(
       bodyOf([
         'access).not.toAllow({ key: "contracter-*" })',
@@ -137,7 +137,7 @@ describe("toAllow", () => {
     ]);
   });
 
-  test("finds logins that no pattern names", async () => {
+  test("finds logins that no pattern contains", async () => {
     const rule = { ...smallPolicy.rules[1], id: "9", action: "deny", active: true, priority: 99 } as const;
     const facts = policyWith({
       rules: [{ ...rule, sourceIp: "", username: "^(root|ana|support)$", filter: {} }],
@@ -150,7 +150,7 @@ describe("toAllow", () => {
 });
 
 describe("onlyFrom", () => {
-  test("holds where rules keep to the network, for what is asked", async () => {
+  test("holds if the rules allow only the network for the matched access", async () => {
     await expectHolding([
       'access).onlyFrom("10.0.0.0/8", { device: { tag: "prod" } })',
       'access).onlyFrom(["10.0.0.0/9", "10.128.0.0/9"], { key: "Ana*" })',
@@ -161,10 +161,10 @@ describe("onlyFrom", () => {
 
   test.each([
     ["a network that is smaller than the rule's", "^10\\.", "10.0.0.0/9", "10.128.0.0"],
-    ["a rule without an anchor", "10\\.1\\.", "10.1.0.0/16", "110.1.0.0"],
-    ["a rule without an end", "^10\\.1", "10.1.0.0/16", "10.10.0.0"],
-    ["an address of which the rule has no end", "^192\\.0\\.2\\.1", "192.0.2.1", "192.0.2.10"],
-    ["a dot that stands for a digit", "^10.", "10.0.0.0/8", "100.0.0.0"],
+    ["a rule without a start anchor", "10\\.1\\.", "10.1.0.0/16", "110.1.0.0"],
+    ["a rule without an end anchor", "^10\\.1", "10.1.0.0/16", "10.10.0.0"],
+    ["an address without an end anchor in the rule", "^192\\.0\\.2\\.1", "192.0.2.1", "192.0.2.10"],
+    ["a dot that matches a digit", "^10.", "10.0.0.0/8", "100.0.0.0"],
     ["a rule for IPv6", "^2001:db8:", "2001:db8:1::/48", "2001:db8:0:ffff:ffff:ffff:ffff:ffff"],
   ])("finds %s", async (_, sourceIp, network, address) => {
     const [allow, deny] = smallPolicy.rules;
@@ -180,7 +180,7 @@ describe("onlyFrom", () => {
     expect(failures[0]?.message).toBe("4 cases are allowed from other addresses");
   });
 
-  test("warns where it matched no key", async () => {
+  test("warns if it matched no key", async () => {
     const { ok, warnings } = await runBody('expect(access).onlyFrom("10.0.0.0/8", { key: "nobody" });');
     expect({ ok, warnings }).toMatchObject({ ok: true, warnings: [{ message: "matched no key", line: 3 }] });
   });
@@ -201,7 +201,7 @@ describe("members and API keys", () => {
     ]);
   });
 
-  test("everyKeyExpires finds those for ever, and those for too long", async () => {
+  test("everyKeyExpires finds keys that never expire, and keys that expire too late", async () => {
     await expectHolding(["apiKeys).everyKeyExpires()", "apiKeys).everyKeyExpires({ withinDays: 90 })"]);
     const apiKeys = [apiKey("ci", daysLater(90)), apiKey("old", -1)];
     const body = bodyOf(["apiKeys).everyKeyExpires()", "apiKeys).everyKeyExpires({ withinDays: 30 })"]);
@@ -214,7 +214,7 @@ describe("members and API keys", () => {
     expect(none).toMatchObject({ ok: true, warnings: [{ message: "there is no API key" }] });
   });
 
-  test("a test of what could not be read fails, and no other one", async () => {
+  test("fails only the tests of data that could not be read", async () => {
     const facts = factsOf(smallPolicy, { unreadable: { members: "members could not be read: forbidden" } });
     const [report] = await runFiles(
       {
@@ -233,8 +233,8 @@ policyTest("access", ({ access }) => expect(access).toAllow({}));`,
   });
 });
 
-describe("predicates of one's own", () => {
-  test("are asked of a value, or of each element", async () => {
+describe("custom predicates", () => {
+  test("apply to a value, or to each element", async () => {
     await expectHolding([
       "policy).toSatisfy(({ devices }) => devices.length === 3)",
       "policy.keys).toSatisfy((keys) => keys.length < 10)",
@@ -243,7 +243,7 @@ describe("predicates of one's own", () => {
     ]);
   });
 
-  test("are shown in words, with the elements that are otherwise", async () => {
+  test("are reported by their description, with the failing elements", async () => {
     const { failures, warnings } = await runBody(`
 expect(policy.keys).toAllSatisfy(({ username }) => username.startsWith("^"), "login patterns are anchored");
 expect(members.length).toSatisfy((count) => count === 1, "one member");
@@ -255,7 +255,7 @@ expect([]).toAllSatisfy(() => false);`);
     expect(warnings).toMatchObject([{ message: "there is no element", line: 6 }]);
   });
 
-  test("must answer at once, and not by a promise, which would always count as true", async () => {
+  test("must not return a promise, which would always count as true", async () => {
     const { failures } = await runBody(
       bodyOf([
         "policy).toSatisfy(async () => false)",
@@ -274,7 +274,7 @@ expect([]).toAllSatisfy(() => false);`);
   });
 });
 
-test("misuse fails the test, naming what is wrong", async () => {
+test("misuse fails the test, and the message reports the mistake", async () => {
   const cases: [string, string][] = [
     ['expect(access).toAllow({ keys: "ana" });', 'must not have "keys"'],
     ["expect(access).toAllow({ key: process.env.NOT_SET });", "key: must be given: a string"],

@@ -12,7 +12,7 @@ const textOf = (more: Partial<PolicyTestResult>) => {
   );
 };
 
-/** Turns the writing, moves the cursor, and begins a line. */
+/** Reverses the text direction, moves the cursor, and starts a line. */
 const HOSTILE = "a\u202eb\u001b[2Jc\nd";
 const SHOWN = "a\\u{202e}b\\u{1b}[2Jc\\u{a}d";
 
@@ -24,9 +24,15 @@ const example: PolicyCounterexample = {
   rule: { id: HOSTILE, action: "allow", priority: 7 },
 };
 
-test("what turns the writing, moves the cursor or begins a line is escaped in every name", () => {
-  const lookedAt = { keys: 1, devices: 2, logins: [HOSTILE, "root"], addresses: [] };
-  const failure = { message: "1 case is allowed", counterexamples: [example], cases: 1, lookedAt, line: 4 };
+test("escapes characters of names that reverse the text, move the cursor or start a line", () => {
+  const evaluated = { keys: 1, devices: 2, logins: [HOSTILE, "root"], addresses: [] };
+  const failure = {
+    message: "1 case is allowed",
+    counterexamples: [example],
+    cases: 1,
+    lookedAt: evaluated,
+    line: 4,
+  };
   const text = textOf({ name: HOSTILE, ok: false, failures: [{ ...failure, assertion: HOSTILE }] });
   expect(text.split("\n")).toEqual([
     `FAIL  ${SHOWN}  lab/a.policy.ts:3`,
@@ -38,17 +44,17 @@ test("what turns the writing, moves the cursor or begins a line is escaped in ev
   ]);
 });
 
-test("of many login names the first eight are named", () => {
+test("lists the first eight of many login names", () => {
   const logins = Array.from({ length: 10 }, (_, at) => `u${at}`);
-  const lookedAt = { keys: 0, devices: 1, logins, addresses: logins.slice(0, 8) };
-  const failure = { message: "no", counterexamples: [], cases: 0, lookedAt, line: 4 };
+  const evaluated = { keys: 0, devices: 1, logins, addresses: logins.slice(0, 8) };
+  const failure = { message: "no", counterexamples: [], cases: 0, lookedAt: evaluated, line: 4 };
   const eight = "u0, u1, u2, u3, u4, u5, u6, u7";
   expect(textOf({ ok: false, failures: [failure] }).split("\n")).toContain(
     `       looked at 0 keys and 1 device, as ${eight} and 2 more, from ${eight}`,
   );
 });
 
-test("messages keep their lines, and no more than those", () => {
+test("messages keep their line breaks, and other control characters are escaped", () => {
   const note = { message: "one\ntwo\u202e\r", line: 4 };
   const text = textOf({ warnings: [note, note], failures: [{ ...note, counterexamples: [], cases: 0 }] });
   expect(text.split("\n")).toEqual([

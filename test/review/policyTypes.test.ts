@@ -5,10 +5,10 @@ import {
   policyTest,
 } from "../../provider/policyTests/written/index.ts";
 
-/** Type-checked only: it would need a policy file. */
+/** Does not call its argument, which would need a policy file. The compiler only checks its types. */
 const never = (_test: (subjects: PolicySubjects) => void) => {};
 
-test("matchers fit what they are about", () => {
+test("matchers accept only their subjects", () => {
   never(({ access, policy, members, apiKeys }) => {
     expectPolicy(access).not.toAllow({
       key: "*",
@@ -28,19 +28,19 @@ test("matchers fit what they are about", () => {
     });
     // @ts-expect-error a query has no such field
     expectPolicy(access).toAllow({ keys: "ana" });
-    // @ts-expect-error a device is asked for by fields
+    // @ts-expect-error a device query is an object
     expectPolicy(access).toAllow({ device: "web-01" });
     // @ts-expect-error the networks are the first argument
     expectPolicy(access).onlyFrom("10.0.0.0/8", { from: "10.0.0.0/8" });
-    // @ts-expect-error members reach nothing
+    // @ts-expect-error toAllow is not for members
     expectPolicy(members).toAllow({});
-    // @ts-expect-error API keys are no members
+    // @ts-expect-error exactlyOneOwner is not for API keys
     expectPolicy(apiKeys).exactlyOneOwner();
     // @ts-expect-error public keys do not expire
     expectPolicy(policy.keys).everyKeyExpires();
-    // @ts-expect-error a predicate answers at once
+    // @ts-expect-error a predicate is synchronous
     expectPolicy(members).toSatisfy(async () => true);
-    // @ts-expect-error a number is no list
+    // @ts-expect-error a number is not a list
     expectPolicy(members.length).toAllSatisfy(() => true);
   });
   expectTypeOf(policyTest)

@@ -18,7 +18,7 @@ const OBJECTS = [
   object("PublicKey", "aa:bb"),
 ];
 
-/** The ids of the objects that a repair with this credential removes, and the reasons for those that it leaves. */
+/** The ids of the objects that a repair with this credential removes, and the reasons for those that it keeps. */
 function sortedFor(identity: Repairer["identity"], objects: readonly LiveObject[] = OBJECTS) {
   const repairer = { identity, project: "fleet", stack: "prod", adoptFrom: [] };
   const { done, left } = removable(objects, repairer);
@@ -28,22 +28,22 @@ function sortedFor(identity: Repairer["identity"], objects: readonly LiveObject[
   };
 }
 
-describe("a repair keeps its own access", () => {
-  it.each(["password", "token"] as const)("of a user with a %s: the user's membership", (kind) => {
+describe("a repair", () => {
+  it.each(["password", "token"] as const)("keeps the membership of the running user with a %s", (kind) => {
     expect(sortedFor({ kind, tenant: TENANT, userId: USER })).toEqual({
       removed: [OTHER, "deploy", "aa:bb"],
       left: { [USER]: "it is the user who runs this command" },
     });
   });
 
-  it("of an API key: every API key, since the service does not report which one was used", () => {
+  it("keeps every API key if it runs with one, since the service does not report which one was used", () => {
     expect(sortedFor({ kind: "apiKey", tenant: TENANT })).toEqual({
       removed: [USER, OTHER, "aa:bb"],
       left: { deploy: expect.stringMatching(/^this run may use it/) },
     });
   });
 
-  it("also where this stack declared the object last", () => {
+  it("keeps its own access also if this stack declared the object last", () => {
     const declaredBy = { project: "fleet", stack: "prod", resource: "me", at: "2026-01-01T00:00:00.000Z" };
     const own = [object("Member", USER, declaredBy), object("ApiKey", "deploy", declaredBy)];
     expect(sortedFor({ kind: "token", userId: USER }, own).removed).toEqual(["deploy"]);

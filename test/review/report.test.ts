@@ -48,19 +48,19 @@ const markdown = (some: Review, max?: number) =>
   reviewMarkdown(some, { ...NOTHING_ALLOWED, ...(max && { max }) });
 const text = (some: Review) => reviewText(pc.createColors(false), some, NOTHING_ALLOWED);
 
-describe("a review in words", () => {
-  test("says that nobody gains or loses access where nobody does", () => {
+describe("a review as text", () => {
+  test("states that access does not change", () => {
     for (const words of [markdown(review()), text(review())]) {
       expect(words).toContain("No access changes.");
       expect(words).toContain("No blocking findings.");
     }
   });
 
-  test("says what it was evaluated for apart from the list before", () => {
+  test("separates the evaluated logins and addresses from the list before", () => {
     expect(markdown(review({ access: [line("ana")] }))).toMatch(/^- [^\n]*\n\n_Evaluated for [^\n]*_\n$/m);
   });
 
-  test("names keys, logins, addresses and devices, and that this is all", () => {
+  test("lists keys, logins, addresses and devices, and states that the list is complete", () => {
     const access = [
       line("ana", { change: "lost", logins: ["root", "deploy"], where: "14 devices tagged prod" }),
       line("bob", { keys: ["b", "c", "d", "e", "f"].map((name) => ({ fingerprint: name, name })) }),
@@ -79,7 +79,7 @@ describe("a review in words", () => {
     expect(words).toContain("No other access changes.");
   });
 
-  test("objects to lock-outs and missing rights unless they are allowed, to failing tests and twins always", () => {
+  test("blocks on lockouts and missing permissions unless allowed, and always on failing tests and duplicates", () => {
     const some = {
       ...review({
         lockouts: [{ code: "last-administrator", message: "no administrator is left beside the owner" }],
@@ -108,7 +108,7 @@ describe("a review in words", () => {
     expect(markdown(some)).toContain("**4 blocking findings:**");
   });
 
-  test("what could not be looked at and what the service would refuse stand against a change", () => {
+  test("blocks on unread objects, and on changes that the service would reject", () => {
     const some = { ...review({ unseen: ["a key"] }), unseen: ["a plan"], refused: ["a tag"] };
     expect(objections(some, NOTHING_ALLOWED)).toEqual([
       "a tag",
@@ -118,7 +118,7 @@ describe("a review in words", () => {
     expect(objections(some, { ...NOTHING_ALLOWED, allowUnseen: true })).toEqual(["a tag"]);
   });
 
-  test("findings that a change brings stand against it: errors, and open patterns that let somebody in", () => {
+  test("blocks on new findings: errors, and open patterns that give access", () => {
     const object = { kind: "key", id: "ana", name: "ana" } as const;
     const finding = (more: Partial<ReviewedFinding>): ReviewedFinding => ({
       ...{ rule: "unanchored-pattern", severity: "warning", message: "open", object, isNew: true },
@@ -132,7 +132,7 @@ describe("a review in words", () => {
     expect(of([finding({})], [line("ana", { change: "lost" }), line("bob", { change: "gained" })])).toEqual(
       [],
     );
-    // An import finds them in what is there already.
+    // An import finds them in existing objects.
     expect(of([{ ...error, isNew: false }], [line("ana", { change: "gained" })])).toEqual([]);
     const allowed = { ...NOTHING_ALLOWED, allowFindings: true };
     expect(objections(review({ lint: [error] }), allowed)).toEqual([]);
@@ -140,7 +140,7 @@ describe("a review in words", () => {
 });
 
 describe("a comment", () => {
-  test("begins with a marker that is the same for every review of the stack", () => {
+  test("starts with a marker that is the same for every review of the stack", () => {
     const [first] = markdown(review()).split("\n");
     const [second] = markdown(review({ access: [line("ana")] })).split("\n");
     expect(first).toBe("<!-- gatehouse review fleet/prod -->");
@@ -160,13 +160,13 @@ describe("a comment", () => {
     expect(code(name)).toBe(shown);
   });
 
-  test("lets no name format, link or notify", () => {
+  test("prevents names from formatting, linking or notifying", () => {
     const hostile = "@team [x](http://evil) <img src=x> **b** #1";
     const words = markdown(review({ access: [line("ana", { where: hostile })], unknown: [hostile] }));
     for (const part of ["@team", "](", "<img", "**b**", "#1"]) expect(words).not.toContain(part);
   });
 
-  test("folds long lists, and never gets longer than it may, saying what is missing", () => {
+  test("folds long lists, stays within the length limit, and reports the number of omitted lines", () => {
     const access = Array.from({ length: 3000 }, (_, n) => line(`key-${n}`));
     const folded = markdown(review({ access: access.slice(0, 50) }));
     expect(folded).toContain("<details><summary>Access changes</summary>");
@@ -175,16 +175,16 @@ describe("a comment", () => {
       expect(words.length).toBeLessThanOrEqual(max);
       const shown = words.match(/^- \*\*\+\*\*/gm)?.length ?? 0;
       expect(shown).toBeGreaterThan(5);
-      // The sentence that nobody else does is one of the items.
+      // The closing sentence of the list is one of the items.
       expect(words).toContain(`and ${3000 + 1 - shown} more`);
     }
   });
 });
 
-test("names cannot steer a terminal", () => {
+test("names cannot control a terminal", () => {
   const words = text(
     review({ access: [line("a\u001b[2Jb", { where: "web\u0007-1" })], unknown: ["x\u001b]0;y"] }),
   );
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what must not be there
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the output must not contain these
   expect(words).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
 });

@@ -46,13 +46,13 @@ const review = async (tenant: string, steps: Step[], more: Partial<NamespaceRevi
 describe.each([
   ["dynamic resources", "pulumi-nodejs:dynamic/gatehouse:"],
   ["the plugin", "gatehouse:index:"],
-])("a plan about several namespaces, by %s", (_, types) => {
+])("a plan for several namespaces, with %s", (_, types) => {
   const steps = [
     created("Member", "mia", { tenant: OTHER, email: "mia@example.org", role: "observer" }, types),
     created("Namespace", "n", { name: "trials" }, types),
   ];
 
-  test("says of each what the credential may not do in it", async () => {
+  test("lists the missing permissions of each namespace", async () => {
     const actor = { kind: "user", role: "observer" } as const;
     expect((await review(HOME, steps, { actor })).incapabilities).toEqual([]);
     expect((await review(OTHER, steps, { actor })).incapabilities).toMatchObject([
@@ -60,7 +60,7 @@ describe.each([
     ]);
   });
 
-  test("says what is about a new one once", async () => {
+  test("reports the findings of a new namespace once", async () => {
     const actor = { kind: "apikey", role: undefined } as const;
     const [home, other] = [await review(HOME, steps, { actor }), await review(OTHER, steps, { actor })];
     expect(home.incapabilities).toMatchObject([{ operation: "createNamespace", resources: ["n"] }]);
@@ -71,15 +71,15 @@ describe.each([
   });
 });
 
-describe("API keys that the change brings", () => {
-  test("are linted, as new; an invitation, which always ends soon, is not", async () => {
+describe("API keys that the change creates", () => {
+  test("are linted as new, unlike an invitation, which always expires soon", async () => {
     const forEver = created("ApiKey", "ci", { name: "ci", role: "administrator", validDays: -1 });
     const invited = created("Member", "mia", { email: "mia@example.org", role: "observer" });
     const { lint } = await review(HOME, [forEver, invited]);
     expect(lint).toMatchObject([{ rule: "api-key-without-expiry", isNew: true, object: { name: "ci" } }]);
   });
 
-  test("have the role of who makes them, and are left out where that is not known", async () => {
+  test("have the role of their creator, and are omitted if that role is unknown", async () => {
     const key = created("ApiKey", "ci", { name: "ci", validDays: -1 });
     expect((await review(HOME, [key])).lint).toMatchObject([{ rule: "api-key-without-expiry" }]);
     const unknown = await review(HOME, [key], { actor: { kind: "user", role: undefined } });
@@ -87,7 +87,7 @@ describe("API keys that the change brings", () => {
     expect(unknown.unknown).toEqual(['API key "ci" will have the role of its creator, which is unknown']);
   });
 
-  test("expire as the program says", async () => {
+  test("expire as the program declares", async () => {
     const [soon, late] = [30, 60].map((validDays) =>
       created("ApiKey", `in${validDays}`, { name: `in${validDays}`, role: "operator", validDays }),
     ) as [Step, Step];
@@ -96,28 +96,28 @@ describe("API keys that the change brings", () => {
   });
 });
 
-describe("compared with another plan", () => {
+describe("a plan compared with a base plan", () => {
   const steps = (validDays: number, role = "observer") => [
     created("Member", "mia", { email: "mia@example.org", role }),
     created("ApiKey", "ci", { name: "ci", role: "operator", validDays }),
   ];
   const planOf = (some: Step[]) => ({ steps: some }) as unknown as Plan;
 
-  test("what both bring is no change, and no finding is new", async () => {
+  test("reports no change and no new finding for content of both plans", async () => {
     const base = planOf(steps(30));
     const { members, lint } = await review(HOME, steps(30), { base, soonDays: 45 });
     expect(members).toEqual([]);
     expect(lint).toMatchObject([{ rule: "expires-soon", isNew: false }]);
   });
 
-  test("what they bring differently is", async () => {
+  test("reports changes and new findings for content that differs", async () => {
     const base = planOf(steps(60));
     const { members, lint } = await review(HOME, steps(30, "operator"), { base, soonDays: 45 });
     expect(members).toEqual([{ change: "role", email: "mia@example.org", from: "observer", to: "operator" }]);
     expect(lint).toMatchObject([{ rule: "expires-soon", isNew: true }]);
   });
 
-  test("what only the base leaves open is said to be of the base", async () => {
+  test("attributes values that are unknown only in the base to the base", async () => {
     const secret = created("Member", "mia", { email: "mia@example.org", role: "[secret]" });
     const { unknown } = await review(HOME, steps(30), { base: planOf([secret]) });
     expect(unknown).toEqual([

@@ -38,8 +38,8 @@ const namespace = (more: Partial<ReviewedContent["namespaces"][string]>) =>
 const messages = (was: ReviewedContent, is: ReviewedContent) =>
   planDifferences(was, is).differences.map(({ message }) => message);
 
-describe("a plan compared with the one that was reviewed", () => {
-  test("differs in nothing from itself, whenever it is made", () => {
+describe("a plan compared with the reviewed plan", () => {
+  test("does not differ from itself, whatever its time", () => {
     expect(planDifferences(content(), content({ at: "2027-01-01T00:00:00.000Z" }))).toEqual({
       differences: [],
       notes: [],
@@ -48,36 +48,36 @@ describe("a plan compared with the one that was reviewed", () => {
 
   test.each<[string, Partial<ReviewedStep>, string]>([
     [
-      "what the program declares",
+      "a changed declaration",
       { declared: { ...step().declared, username: "^.*$" } },
       'PublicKey "ana": username was "^root$" and is now "^.*$" in the program',
     ],
     [
-      "a field that the program leaves out",
+      "a field that the program no longer sets",
       { declared: { name: "ana", username: "^root$" } },
       'PublicKey "ana": filter was {"tags":["prod"]} and is now not set in the program',
     ],
     [
-      "what the state has",
+      "a changed value in the state",
       { found: { ...step().found, username: "^bob$" } },
       'PublicKey "ana": username was "^ana$" and is now "^bob$" in the state',
     ],
     [
-      "the object that it is about",
+      "another object of the resource",
       { about: { id: "1/ab:ef" } },
       'PublicKey "ana", matched object: id was "1/ab:cd" and is now "1/ab:ef" on the service',
     ],
-    ["what goes", { op: "delete", declared: null }, 'PublicKey "ana" is no longer in the program'],
+    ["a removed resource", { op: "delete", declared: null }, 'PublicKey "ana" is no longer in the program'],
     [
-      "what would become of it alone",
+      "a changed operation alone",
       { op: "replace" },
       'PublicKey "ana": the reviewed plan has update, and the current plan has replace',
     ],
-  ])("tells of %s", (_, more, message) => {
+  ])("reports %s", (_, more, message) => {
     expect(messages(content(), content({ steps: { "urn:ana": step(more) } }))).toEqual([message]);
   });
 
-  test("tells of resources that came and went, and of namespaces", () => {
+  test("reports added and removed resources, and unreadable namespaces", () => {
     const other = content({ steps: { "urn:bob": step({ title: 'PublicKey "bob"', op: "create" }) } });
     expect(messages(content(), other)).toEqual([
       'PublicKey "ana" is no longer in the program or the state',
@@ -88,7 +88,7 @@ describe("a plan compared with the one that was reviewed", () => {
     ]);
   });
 
-  test("tells of what came, went and changed on the service", () => {
+  test("reports objects that were added, removed or changed on the service", () => {
     const [one, two] = [
       object('ApiKey "ci"', { role: "observer" }),
       object('ApiKey "ci"', { role: "owner" }),
@@ -107,7 +107,7 @@ describe("a plan compared with the one that was reviewed", () => {
     ]);
   });
 
-  test("tells of a device's tags; that devices come and go is a note", () => {
+  test("reports changed tags of a device, and notes added and removed devices", () => {
     const web = (name: string, tags: string[]) => object(`device "${name}"`, { name, tags });
     const was = namespace({ devices: { a: web("a", []), b: web("b", []) } });
     const is = namespace({ devices: { a: web("a", ["prod"]), c: web("c", ["prod"]) } });
@@ -117,7 +117,7 @@ describe("a plan compared with the one that was reviewed", () => {
     });
   });
 
-  test("any field that is changed is named, and no other", () => {
+  test("reports exactly the changed fields", () => {
     const value = fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 3 }));
     const fields = fc.dictionary(fc.string({ minLength: 1 }), value, { maxKeys: 6 });
     fc.assert(
@@ -132,7 +132,7 @@ describe("a plan compared with the one that was reviewed", () => {
   });
 });
 
-describe("what is captured of a plan", () => {
+describe("a captured plan", () => {
   const device = (uid: string, name: string, status: "accepted" | "pending") =>
     ({ uid, name, status, tags: [], identity: { mac: "" } }) as unknown as Estate["devices"][number];
   const estate = (devices: Estate["devices"]): Estate => ({
@@ -156,17 +156,17 @@ describe("what is captured of a plan", () => {
       after: { inputs: { device: "db-1", status: "accepted" }, outputs: {} },
     },
   ];
-  const of = (devices: Estate["devices"], made = steps) =>
-    capturePlan({ project: "fleet", stack: "prod", steps: made } as unknown as Plan, {
+  const of = (devices: Estate["devices"], planSteps = steps) =>
+    capturePlan({ project: "fleet", stack: "prod", steps: planSteps } as unknown as Plan, {
       ...{ service: "https://gate.example.org", home: "1", refresh: true, estates: [estate(devices)] },
     });
 
-  test("is the device that a name means, also of one that waits", () => {
+  test("contains the device that a name matches, also a pending one", () => {
     const [old, other] = [
       device("a".repeat(64), "db-1", "pending"),
       device("b".repeat(64), "db-1", "pending"),
     ];
-    // The first of several that wait, as the provider takes it.
+    // The provider also selects the first of several pending devices.
     expect(messages(of([old]), of([old, other]))).toEqual([]);
     expect(messages(of([old]), of([other]))).toEqual([
       `Device "db", matched object: device was "${old.uid}" and is now "${other.uid}" on the service`,
@@ -176,16 +176,16 @@ describe("what is captured of a plan", () => {
     );
   });
 
-  test("is every object that goes, also where two share a urn", () => {
-    const gone = (id: string): Step => ({
+  test("contains every deleted object, also if two share a urn", () => {
+    const deletion = (id: string): Step => ({
       ...{ op: "delete", urn: "urn", type, name: "db", fields: [], id },
       before: { inputs: {}, outputs: {} },
     });
-    expect(Object.keys(of([], [gone("1/a"), gone("1/b")]).steps)).toEqual(["urn", "urn 1/b"]);
+    expect(Object.keys(of([], [deletion("1/a"), deletion("1/b")]).steps)).toEqual(["urn", "urn 1/b"]);
   });
 });
 
-test("the error names the first of many, and has all", () => {
+test("the error message lists the first of many differences, and the error has all", () => {
   const differences = Array.from({ length: 30 }, (_, index) => ({
     ...{ in: "program" as const, object: "x", message: `difference\u202e ${index}` },
   }));
@@ -207,12 +207,12 @@ describe("the file of a plan", () => {
     ...more,
   });
 
-  test("holds all of it", async () => {
+  test("contains the whole plan", async () => {
     await savePlan(file, stack(), content());
     expect(await readPlan(file, stack())).toEqual(content());
   });
 
-  test("is for its own stack, whatever it says outside of what is encrypted", async () => {
+  test("is bound to its stack, whatever its unencrypted part contains", async () => {
     await savePlan(file, stack(), content());
     await expect(readPlan(file, stack({ stack: "test" }))).rejects.toThrow(
       "it is for fleet/prod, not for fleet/test",
@@ -225,17 +225,17 @@ describe("the file of a plan", () => {
 
   test.each([
     ["no JSON", "plan"],
-    ["something else", "{}"],
+    ["another JSON object", "{}"],
     [
       "a later version",
       '{"gatehouse":"reviewed plan","version":2,"project":"fleet","stack":"prod","content":""}',
     ],
-  ])("is refused when it is %s", async (_, text) => {
+  ])("is rejected if it is %s", async (_, text) => {
     writeFileSync(file, text);
     await expect(readPlan(file, stack())).rejects.toThrow("it was not written by gatehouse review --save");
   });
 
-  test("is refused when its content is no plan", async () => {
+  test("is rejected if its content is not a plan", async () => {
     const anySecret = {
       ...stack(),
       decrypt: async () => gzipSync(JSON.stringify(content())).toString("base64"),

@@ -24,66 +24,63 @@ const changes = (base: readonly Step[], head: readonly Step[]) => {
     { steps: base } as unknown as Plan,
     { steps: head } as unknown as Plan,
   );
-  const told = steps
+  const lines = steps
     .filter(({ op }) => op !== "same")
     .map(({ op, name, fields }) => [op, name, ...fields.map(({ path }) => path)].join(" "));
-  return { told, summary, unseen, steps };
+  return { lines, summary, unseen, steps };
 };
 
-describe("what becomes of resources from one revision to another", () => {
-  test.each(["create", "same"] as const)(
-    "is nothing where the plugin takes the place of a class: %s",
-    (op) => {
-      const { told, summary } = changes(
-        [step(op, "PublicKey", "ana", key("^root$"))],
-        [step(op, "gatehouse:index:PublicKey", "ana", key("^root$"))],
-      );
-      expect([told, summary.same]).toEqual([[], 1]);
-    },
-  );
+describe("the changes between two revisions", () => {
+  test.each(["create", "same"] as const)("are empty if the plugin replaces a class: %s", (op) => {
+    const { lines, summary } = changes(
+      [step(op, "PublicKey", "ana", key("^root$"))],
+      [step(op, "gatehouse:index:PublicKey", "ana", key("^root$"))],
+    );
+    expect([lines, summary.same]).toEqual([[], 1]);
+  });
 
   test.each(["create", "update", "replace", "same"] as const)(
-    "is nothing where both say the same, whatever the state has of it: %s",
+    "are empty for equal declarations, whatever the state contains: %s",
     (op) => {
-      const { told, summary } = changes(
+      const { lines, summary } = changes(
         [step(op, "PublicKey", "ana", key("^root$"))],
         [step(op, "PublicKey", "ana", key("^root$"))],
       );
-      expect([told, summary.same]).toEqual([[], 1]);
+      expect([lines, summary.same]).toEqual([[], 1]);
     },
   );
 
-  test("is what they say differently, though the state has neither or one of them", () => {
+  test("contain the fields that differ, also if the state has neither revision or only one", () => {
     const [old, now] = [key("^root$"), key("^deploy$", { filter: { hostname: "^db-" } })];
     for (const [was, is] of [
       ["create", "create"],
       ["same", "update"],
       ["update", "same"],
     ] as const) {
-      const { told, steps } = changes(
+      const { lines, steps } = changes(
         [step(was, "PublicKey", "ana", old)],
         [step(is, "PublicKey", "ana", now)],
       );
-      expect(told).toEqual(["update ana username filter.hostname"]);
+      expect(lines).toEqual(["update ana username filter.hostname"]);
       expect(steps[0]?.fields[0]).toEqual({ path: "username", old: "^root$", new: "^deploy$" });
     }
   });
 
-  test("is a creation or a deletion where only one declares it, whatever the plans do", () => {
-    const { told, summary } = changes(
+  test("contain a creation or deletion if only one revision declares the resource, whatever the plans do", () => {
+    const { lines, summary } = changes(
       [step("delete", "PublicKey", "new"), step("create", "PublicKey", "old", { username: "^root$" })],
       [step("same", "PublicKey", "new", { username: "^root$" }), step("delete", "PublicKey", "gone")],
     );
-    expect(told).toEqual(["create new username", "delete old username"]);
+    expect(lines).toEqual(["create new username", "delete old username"]);
     expect(summary).toMatchObject({ create: 1, delete: 1, same: 0 });
   });
 
-  test("is an import where the head imports it", () => {
-    const { told } = changes([], [step("import", "PublicKey", "ana", { username: "^root$" })]);
-    expect(told).toEqual(["import ana username"]);
+  test("contain an import if the head imports the resource", () => {
+    const { lines } = changes([], [step("import", "PublicKey", "ana", { username: "^root$" })]);
+    expect(lines).toEqual(["import ana username"]);
   });
 
-  test("is a replacement where the resource says so; of others, where the plan does", () => {
+  test("contain a replacement if the definition requires it, and for other packages if the plan has one", () => {
     const moved = (replaceKeys: string[]) => [
       step("replace", "random:index:Id", "id", { seed: 2, size: 1 }, { replaceKeys }),
     ];
@@ -98,14 +95,14 @@ describe("what becomes of resources from one revision to another", () => {
     expect(steps).toMatchObject([{ op: "replace", replaceKeys: ["data"] }]);
   });
 
-  test("knows a resource by its object where the program renames it", () => {
+  test("match a renamed resource by its object", () => {
     const named = (name: string, id: string) => step("same", "PublicKey", name, key("^root$"), { id });
-    expect(changes([named("ana", "1/a")], [named("ana-laptop", "1/a")]).told).toEqual([]);
-    expect(changes([named("ana", "1/a")], [named("bob", "1/b")]).told.length).toBe(2);
+    expect(changes([named("ana", "1/a")], [named("ana-laptop", "1/a")]).lines).toEqual([]);
+    expect(changes([named("ana", "1/a")], [named("bob", "1/b")]).lines.length).toBe(2);
   });
 
-  test("is nothing of spelling, of what steers a run, and of what classes add", () => {
-    const { told } = changes(
+  test("ignore spelling, run options and inputs that classes add", () => {
+    const { lines } = changes(
       [step("same", "PublicKey", "ana", key("^root$", { filter: { tags: ["a", "b"] }, __logicalId: "1" }))],
       [
         step(
@@ -116,19 +113,19 @@ describe("what becomes of resources from one revision to another", () => {
         ),
       ],
     );
-    expect(told).toEqual([]);
+    expect(lines).toEqual([]);
   });
 
-  test("is not known of what both hide, unless neither changes it", () => {
+  test("are unknown for secret values, unless neither plan changes them", () => {
     const hidden = (op: Step["op"]) => [step(op, "PublicKey", "ana", key("[secret]"))];
     expect(changes(hidden("same"), hidden("same")).unseen).toEqual([]);
     const open = [step("same", "PublicKey", "ana", key("^root$"))];
     const closed = [step("update", "PublicKey", "ana", key("^root$", { data: "[unknown]" }))];
-    expect(changes(open, closed)).toMatchObject({ told: ["replace ana data"], unseen: [] });
-    const { told, unseen } = changes(hidden("same"), hidden("update"));
-    expect(told).toEqual([]);
+    expect(changes(open, closed)).toMatchObject({ lines: ["replace ana data"], unseen: [] });
+    const { lines, unseen } = changes(hidden("same"), hidden("update"));
+    expect(lines).toEqual([]);
     expect(unseen).toEqual([
-      'PublicKey "ana": cannot compare the two revisions of username, which is secret or unknown before the apply',
+      'PublicKey "ana": cannot compare the two revisions of lines, which is secret or unknown before the apply',
     ]);
   });
 });

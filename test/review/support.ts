@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { sshKeyLine } from "../provider/support/programs.ts";
 import { type Fleet, startFleet } from "../support/fleet.ts";
 
-/** What the service's internal listener asks for. */
+/** The token that the service's internal listener requires. */
 const INTERNAL_TOKEN = "the-internal-token-of-the-tests-00";
 
-/** A namespace with devices, keys and rules, and a session that somebody tried. */
+/** A namespace with devices, keys and rules, and a session that was started. */
 export interface PolicyWorld {
   readonly fleet: Fleet;
   /** Uids of devices by their names. */
@@ -16,7 +16,7 @@ export interface PolicyWorld {
 
 const WEB = ["web-1", "web-2", "web-3", "web-4", "web-5"];
 
-/** Devices and their tags. `lab` is the name of one and a tag of another. */
+/** Devices and their tags. `lab` is the name of one device and a tag of another. */
 const DEVICES: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(WEB.map((name) => [name, ["prod", "web"]])),
   "db-1": ["prod"],
@@ -51,7 +51,7 @@ const RULES = [
   },
 ] as const;
 
-/** Starts a service with that namespace; a community one has no firewall. */
+/** Starts a service with that namespace. A community instance has no firewall. */
 export async function startPolicyWorld(
   edition: "enterprise" | "community" = "enterprise",
 ): Promise<PolicyWorld> {
@@ -81,7 +81,7 @@ export async function startPolicyWorld(
   return { fleet, uids, fingerprints };
 }
 
-/** A session as an SSH entry begins it. */
+/** Starts a session as an SSH entry does. */
 async function beginSession({ service }: Fleet, device: string): Promise<void> {
   const listener = service.logs().find(({ msg }) => msg === "listening for internal operations");
   const body = {
@@ -95,5 +95,5 @@ async function beginSession({ service }: Fleet, device: string): Promise<void> {
     headers: { "content-type": "application/json", "x-internal-token": INTERNAL_TOKEN },
     body: JSON.stringify(body),
   });
-  if (!response.ok) throw new Error(`no session was made: ${response.status} ${await response.text()}`);
+  if (!response.ok) throw new Error(`no session was created: ${response.status} ${await response.text()}`);
 }

@@ -14,7 +14,7 @@ const fleet = sharedFleet();
 let folder: string;
 const uids = new Map<string, string>();
 
-/** Runs `gatehouse test`; what is in `env` alone is set of its settings. */
+/** Runs `gatehouse test` with only the settings of `env`. */
 const gatehouseTest = (env: Record<string, string>, ...args: string[]) =>
   spawnGatehouse(["test", ...args], env, folder);
 
@@ -43,8 +43,8 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-// The example is a program in TypeScript, which the SDK compiles; other programs' tests are beside this one.
-test("the example's tests hold after up, and fail when one device's tag was changed past it", {
+// The SDK compiles the example, a program in TypeScript. The tests of other programs are beside this one.
+test("the example's tests pass after up, and fail after a manual change of a device's tag", {
   timeout: 180_000,
   tags: ["long"],
 }, async () => {
@@ -109,7 +109,7 @@ test("the example's tests hold after up, and fail when one device's tag was chan
   expect((await gatehouseTest(fleet.env, PROGRAM)).code).toBe(0);
 });
 
-test("a change of a member is seen as well", { timeout: 120_000 }, async () => {
+test("detects a changed member", { timeout: 120_000 }, async () => {
   const program = join(folder, "members");
   cpSync(PROGRAM, program, {
     recursive: true,
@@ -125,7 +125,7 @@ test("a change of a member is seen as well", { timeout: 120_000 }, async () => {
   const { members } = await fleet.client.getNamespace({ params: { tenant: fleet.tenant } });
   const carla = members.find(({ email }) => email.startsWith("carla"));
   const role = { role: "administrator" } as const;
-  // The example makes her a member, where its test is in the run.
+  // Carla is already a member if the run includes the test of the example.
   if (carla) {
     const params = { tenant: fleet.tenant, uid: carla.id };
     await fleet.client.updateMember({ params, body: role });
@@ -146,16 +146,18 @@ function compile(compiler: string, ...flags: readonly string[]): void {
   expect(execFileSync(process.execPath, args, { encoding: "utf8" })).toBe("");
 }
 
-test("the example's tests fit the types that the exports name", () => {
+test("the example's tests compile with the types of the package's exports", () => {
   compile("typescript-7", "--module", "preserve", "--moduleResolution", "bundler");
 });
 
-// The other way of finding types, and the compiler that takes ten times as long.
-test("the example's tests fit the types as a program's compiler finds them", { tags: ["long"] }, () => {
+// Uses the other module resolution, and the compiler that takes ten times as long.
+test("the example's tests compile with the types that a program's compiler resolves", {
+  tags: ["long"],
+}, () => {
   compile("typescript");
 });
 
-test("what hinders the tests is one line and exit code 1", { timeout: 120_000 }, async () => {
+test("prints one line and exits with 1 if the tests cannot run", { timeout: 120_000 }, async () => {
   const empty = mkdtempSync(join(folder, "empty-"));
   const cases: [Record<string, string>, string, string][] = [
     [fleet.env, empty, "has no policy tests"],

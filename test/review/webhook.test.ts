@@ -22,12 +22,12 @@ describe("a message to a webhook", () => {
     return { error, attempts: hook.messages.length - before };
   };
 
-  it("is sent again while the receiver is busy or broken", async () => {
+  it("is sent again while the receiver is busy or fails", async () => {
     hook.answer({ status: 503 }, { status: 429, headers: { "retry-after": "0" } }, { status: 500 });
     expect(await sent(send())).toEqual({ error: undefined, attempts: 4 });
   });
 
-  it("is given up after five attempts, naming the host and not the address", async () => {
+  it("fails after five attempts, with the host and not the address in the error", async () => {
     hook.answer(...Array.from({ length: 9 }, () => ({ status: 502 })));
     const { host } = new URL(hook.url);
     const error = `Cannot send the drift notification to ${host}: status 502`;
@@ -35,22 +35,22 @@ describe("a message to a webhook", () => {
     hook.answer();
   });
 
-  it("is not sent again where the receiver refuses it, nor to where it points", async () => {
+  it("is not sent again after a rejection, nor to the target of a redirect", async () => {
     hook.answer({ status: 404 });
     expect(await sent(send())).toMatchObject({ error: expect.stringContaining("404"), attempts: 1 });
     hook.answer({ status: 302, headers: { location: hook.url } });
     expect(await sent(send())).toMatchObject({ error: expect.stringContaining("302"), attempts: 1 });
   });
 
-  it("says that nobody is there", async () => {
-    const gone = await startWebhook();
-    await gone.stop();
-    const { host } = new URL(gone.url);
+  it("fails if no receiver is running", async () => {
+    const stopped = await startWebhook();
+    await stopped.stop();
+    const { host } = new URL(stopped.url);
     const error = `Cannot send the drift notification to ${host}: ECONNREFUSED`;
-    expect(await sent(send(gone.url))).toEqual({ error, attempts: 0 });
+    expect(await sent(send(stopped.url))).toEqual({ error, attempts: 0 });
   });
 
-  it("says that nobody answers", async () => {
+  it("fails if the receiver does not answer", async () => {
     const silent = await listening(createServer(() => {}));
     const url = new URL(silent.url);
     const work = sendToWebhook(url, {}, { proxies: proxiesOf({}), deadline: 50 });
@@ -58,7 +58,7 @@ describe("a message to a webhook", () => {
     await silent.stop();
   });
 
-  it("is taken where the answer says so, though it breaks off", async () => {
+  it("is delivered if the status is a success, also if the body is incomplete", async () => {
     let count = 0;
     const breaking = await listening(
       createServer((_, response) => {
@@ -72,7 +72,7 @@ describe("a message to a webhook", () => {
     await breaking.stop();
   });
 
-  it("to this machine takes no proxy, and to another one does", async () => {
+  it("uses a proxy for another machine, and none for this machine", async () => {
     const proxy = await startWebhook();
     await proxy.stop();
     const env = { http_proxy: new URL("/", proxy.url).href, https_proxy: new URL("/", proxy.url).href };
@@ -87,11 +87,11 @@ describe("the address of a proxy", () => {
     [{ HTTPS_PROXY: "proxy.example.org:3128" }, "HTTPS_PROXY"],
     [{ HTTP_PROXY: "http://ana:very-secret@proxy:99999" }, "HTTP_PROXY"],
     [{ https_proxy: "very-secret" }, "https_proxy"],
-  ])("%j is refused, and not repeated", (env, name) => {
+  ])("rejects %j, and does not print it", (env, name) => {
     expect(() => proxiesOf(env)).toThrow(`${name}: is not a URL; use the form http://host:port`);
   });
 
-  it("is taken by either name, the small letters first", () => {
+  it("is read from both variable names, lowercase first", () => {
     const env = {
       HTTPS_PROXY: "http://a:1",
       https_proxy: "http://b:2",
@@ -111,13 +111,13 @@ describe("the address of a webhook", () => {
     ["http://hooks.example.org/very-secret", "must begin with https://"],
     ["ftp://127.0.0.1/very-secret", "must begin with https://"],
     ["https://ana:very-secret@hooks.example.org/", "must not contain a user name or password"],
-  ])("%s is refused", (text, why) => {
+  ])("rejects %s", (text, why) => {
     const read = () => webhookAddress(text === undefined ? {} : { GATEHOUSE_NOTIFY_URL: text });
     expect(read).toThrow(why);
     expect(read).toThrow(/^GATEHOUSE_NOTIFY_URL: (?!.*very-secret)/);
   });
 
-  it("is not repeated where it stands in place of the file with it", () => {
+  it("is not printed if it is set in place of the path of its file", () => {
     const env = { GATEHOUSE_NOTIFY_URL_FILE: "https://hooks.example.org/very-secret" };
     expect(() => webhookAddress(env)).toThrow(
       "GATEHOUSE_NOTIFY_URL_FILE: cannot read the file (its path looks like a URL) (ENOENT)",

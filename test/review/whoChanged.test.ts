@@ -5,7 +5,7 @@ import { apiKeyCredential, type Client, createClient } from "../../sdk/index.ts"
 import { type Listening, listening } from "../support/listening.ts";
 
 const TENANT = "00000000-0000-4000-8000-000000000000";
-/** So many that the trail is read from its end, and not once for each object. */
+/** The number of objects from which on the trail is read from its end, and not once for each object. */
 const MANY = 41;
 const key = (index: number): ObjectName => ({ kind: "PublicKey", id: `key-${index}` });
 const keys = (count: number) => Array.from({ length: count }, (_, index) => key(index));
@@ -47,7 +47,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-it("asks for the latest entry of each of a few objects", async () => {
+it("requests the latest entry of each of a few objects", async () => {
   const { changes, notes } = await whoChanged(client, TENANT, keys(MANY - 1));
   expect([changes?.size, notes]).toEqual([MANY - 1, []]);
   expect(queries).toHaveLength(MANY - 1);
@@ -66,7 +66,7 @@ it("reads the trail of many objects no further than their latest entries", async
 
 it("reads the latest 5,000 entries of a long trail, and reports the objects that it has not found", async () => {
   objectAt = (position) => {
-    // The last entry that is read, and the one behind it.
+    // The last entry that is read, and the next one.
     if (position === 4_999) return { kind: "publicKey", id: "key-0" };
     if (position === 5_000) return { kind: "publicKey", id: "key-1" };
     return { kind: "device", id: `key-${position % MANY}` };

@@ -8,7 +8,7 @@ import {
   domainOf,
 } from "../../../sdk/policy/index.ts";
 
-/** Two policies over one domain and list of uids. */
+/** Two policies, evaluated for the same logins, addresses and uids. */
 export function accessesOf(before: AccessPolicy, after: AccessPolicy): { before: Access; after: Access } {
   const domain = domainOf([before, after]);
   const uids = [...new Set([...before.devices, ...after.devices].map(({ uid }) => uid))];
@@ -96,7 +96,7 @@ const AFTER: AccessPolicy = {
   ],
 };
 
-/** A small change that has everything: the example of the documentation. */
+/** A small change with every kind of effect: the example of the documentation. */
 export const example = accessesOf(BEFORE, AFTER);
 
 /** A large estate: three of a hundred keys change. */

@@ -9,15 +9,15 @@ import { sshKeyLine } from "../../provider/support/programs.ts";
 type Values = Record<string, Shown>;
 type Device = Estate["devices"][number];
 
-/** The namespace that is planned for, and another one. */
+/** The namespace of the plan, and another namespace. */
 export const TENANT = "11111111-2222-4333-8444-555555555555";
 export const OTHER = "99999999-2222-4333-8444-555555555555";
-/** Id of the user who made the API keys. */
+/** Id of the user who created the API keys. */
 export const MAKER = "65f1a0000000000000000001";
 
 /** The uid of the device of a name. */
 export const uidOf = (name: string) => Buffer.from(name).toString("hex").padEnd(64, "0").slice(0, 64);
-/** A device, accepted unless something else is said. */
+/** A device. Its status is accepted by default. */
 export const device = (name: string, tags: string[], more: Partial<Device> = {}): Device =>
   ({
     uid: uidOf(name),
@@ -29,7 +29,7 @@ export const device = (name: string, tags: string[], more: Partial<Device> = {})
   }) as Device;
 
 const [lineA, lineB] = [sshKeyLine("a"), sshKeyLine("b")];
-/** The data of a key that the namespace has not. */
+/** The data of a key that the namespace does not have. */
 export const lineC = sshKeyLine("c");
 /** The fingerprint of a key's data. */
 export const fingerprintOf = (line: string) => parseSshPublicKey(line).fingerprint;
@@ -46,7 +46,7 @@ export const keyB: AccessKey = {
   username: ".*",
   filter: { hostname: "^web" },
 };
-/** A rule that denies all on what is tagged `prod`, unless something else is said. */
+/** A rule. By default it denies every login on devices with the tag `prod`. */
 export const rule = (id: string, more: Partial<AccessRule> = {}): AccessRule => ({
   id,
   action: "deny",
@@ -65,14 +65,14 @@ const member = (name: string, role: string) =>
 export const apiKey = (name: string, role: string) =>
   ({ name, role, createdAt: `made ${name}`, createdBy: MAKER }) as NonNullable<Estate["apiKeys"]>[number];
 
-/** The devices of the namespace: three accepted ones, and one that waits. */
+/** The devices of the namespace: three accepted devices and a pending one. */
 export const devices = [
   device("web-01", ["prod"]),
   device("web-02", ["prod", "web"]),
   device("lab-03", ["lab"]),
   device("new-04", [], { status: "pending" }),
 ];
-/** A namespace as it is. */
+/** The live namespace. */
 export const estate: Estate = {
   tenant: TENANT,
   name: "fleet",
@@ -98,7 +98,7 @@ interface Sides {
   readonly id?: string;
 }
 
-/** The urn of a resource. */
+/** The urn of a dynamic resource. */
 export const urnOf = (kind: string, name: string) =>
   `urn:pulumi:test::project::pulumi-nodejs:dynamic/gatehouse:${kind}::${name}`;
 
@@ -113,7 +113,7 @@ export function step(op: StepOp, kind: string, name: string, { before, after, id
     fields: [],
     ...(id !== undefined && { id }),
     ...(was && { before: was }),
-    // Of what is unchanged the outputs stay; of the rest a preview knows the inputs alone.
+    // An unchanged resource keeps its outputs. Of other resources, a preview knows only the inputs.
     ...(after && {
       after: {
         inputs: after,
@@ -125,14 +125,14 @@ export function step(op: StepOp, kind: string, name: string, { before, after, id
 
 /** A plan of steps. */
 export const planOf = (...steps: Step[]) => ({ steps }) as unknown as Plan;
-/** The same resource by the plugin. */
+/** The same step with a resource of the plugin. */
 export const byPlugin = (one: Step): Step => {
   const type = one.type.replace("pulumi-nodejs:dynamic/gatehouse:", "gatehouse:index:");
   return { ...one, type, urn: one.urn.replace(one.type, type) };
 };
 const namespaceAfter = (steps: readonly Step[], now: Date) =>
   plannedEstate(estate, planOf(...steps), { creatorRole: "administrator", now });
-/** What the namespace will be after the steps, which an administrator does: the same by dynamic resources and the plugin. */
+/** Plans the steps of an administrator. Expects the same result for dynamic resources and for the plugin. */
 export function plan(...steps: Step[]) {
   const now = new Date();
   const planned = namespaceAfter(steps, now);
@@ -163,5 +163,5 @@ export const ruleInputs = {
   filter: { hostname: ".*" },
 };
 export const ruleState = { before: { outputs: { ruleId: "1" } }, id: `${TENANT}/1` };
-/** Outputs of what is about a device. */
+/** Outputs of a resource of a device. */
 export const on = (name: string) => ({ uid: uidOf(name), deviceName: name });

@@ -9,11 +9,11 @@ import { runCommand } from "../../support/command.ts";
 import { testFolder } from "../../support/folder.ts";
 
 const SCRIPT = fileURLToPath(new URL("./runPolicyTests.ts", import.meta.url));
-/** What a policy file begins with, on one line. */
+/** The first line of a policy file. */
 export const IMPORT = 'import { expect, policyTest } from "@gatehouse-access/provider/policy";';
 
 const CREATED = "2026-01-01T00:00:00.000Z";
-/** A Unix second so many days after the API keys were made. */
+/** The Unix time, in seconds, this number of days after the creation of the API keys. */
 export const daysLater = (days: number) => Date.parse(CREATED) / 1000 + days * 86_400;
 
 export const apiKey = (name: string, expiresIn: number) =>
@@ -22,7 +22,7 @@ export const apiKey = (name: string, expiresIn: number) =>
 export const member = (email: string, role: string) =>
   ({ email, role }) as NonNullable<PolicyTestFacts["members"]>[number];
 
-/** Three devices, three keys; production can be reached from 10.0.0.0/8 alone. */
+/** Three devices, three keys; production can be reached only from 10.0.0.0/8. */
 export const smallPolicy: AccessPolicy = {
   devices: [
     { uid: "uid-web", name: "web-01", tags: ["prod", "web"] },
@@ -82,14 +82,14 @@ export async function runFiles(
   }
   const stdin = JSON.stringify({ folder, facts: facts.length === 0 ? [factsOf(smallPolicy)] : facts });
   const { stdout, stderr } = await runCommand([SCRIPT], { stdin });
-  // Node.js warns there, of modules without a type for one.
+  // Node.js prints its warnings there, for example about modules without a type.
   if (stderr !== "") throw new Error(stderr);
   return JSON.parse(stdout) as PolicyTestReport[];
 }
 
 const HEAD = "({ access, policy, members, apiKeys, domain }) => {";
 
-/** Runs bodies of tests, each of which begins on line 3 of a file of its own. */
+/** Runs bodies of tests. Each body starts on line 3 of a file of its own. */
 export async function runBodies(
   bodies: readonly string[],
   facts?: PolicyTestFacts,
@@ -102,7 +102,7 @@ export async function runBodies(
   return report?.tests.slice() ?? [];
 }
 
-/** Runs the body of one test, which begins on line 3. */
+/** Runs the body of one test, which starts on line 3. */
 export async function runBody(body: string, facts?: PolicyTestFacts): Promise<PolicyTestResult> {
   const [result] = await runBodies([body], facts);
   if (!result) throw new Error("no test ran");

@@ -1,6 +1,6 @@
-// Runs policy tests as gatehouse does, in a process of its own and by what was built: the test runner would load the
-// files in its own way, and they import no package that is written in TypeScript.
-// Takes [folder, facts] as JSON from the standard input, and prints the reports of as many runs as are asked for.
+// Runs policy tests as gatehouse does, in a process of its own and with the built code. The test runner would load the
+// files in its own way, and the files cannot import a package that is written in TypeScript.
+// Reads { folder, facts } as JSON from the standard input, and prints one report for each element of facts.
 import { text } from "node:stream/consumers";
 import type { PolicyTestFacts } from "../../../provider/policyTests/runPolicyTests.ts";
 

@@ -8,15 +8,15 @@ import { accessMapHtml } from "../../../provider/map/accessMapHtml.ts";
 import type { AccessMapData } from "../../../provider/map/data.ts";
 import { type Started, startBrowser } from "../../support/browser.ts";
 
-/** How long a test waits for what a page shows soon: as long as the browser's own tools do. */
+/** The timeout for content that a page shows soon. The browser's own tools have the same timeout. */
 export const PATIENCE = { timeout: 30_000 };
 
 /** Opens a map, see `openMap`. */
 export type Show = (map: AccessMapData, options?: Parameters<typeof openMap>[2]) => Promise<OpenMap>;
 
 /**
- * Starts a browser for the tests of a file; where none starts they are skipped, with the reason. Each map is closed
- * after its test, which fails where the page did what it must not.
+ * Starts a browser for the tests of a file. If no browser starts, the tests are skipped with the reason. Each map is
+ * closed after its test. The test fails if the page has complaints.
  */
 export function useMaps(): { show: Show; shown: (...args: Parameters<Show>) => Promise<Page> } {
   let started: Started;
@@ -48,19 +48,19 @@ export function useMaps(): { show: Show; shown: (...args: Parameters<Show>) => P
 export const chooseLine = (page: Page, text: string): Promise<void> =>
   page.locator(".line", { hasText: text }).first().click();
 
-/** The names in a list, from above. */
+/** The names in a list, from top to bottom. */
 export const names = (page: Page, side: "keys" | "devices"): Promise<string[]> =>
   page.locator(`#${side} .line .name`).allTextContents();
 
 /** An access map that is open in a browser without a network. */
 export interface OpenMap {
   readonly page: Page;
-  /** Everything that a page must not have: requests, errors and warnings, dialogs. */
+  /** Events that a page must not have: requests, errors, warnings and dialogs. */
   readonly complaints: string[];
   readonly close: () => Promise<void>;
 }
 
-/** Writes the map to a file and opens that. */
+/** Writes the map to a file, and opens the file. */
 export async function openMap(
   browser: Browser,
   data: AccessMapData,
