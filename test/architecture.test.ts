@@ -239,32 +239,29 @@ const modules: Readonly<Record<string, Module>> = {
   },
 };
 
-describe.each(Object.entries(modules))(
-  "the folders of %s",
-  (module, { common, commonUses = [], folders }) => {
-    it("match the rules", () => {
-      const found = readdirSync(join(ROOT, module), { withFileTypes: true }).filter(({ name }) =>
-        sourceFolder(join(module, name)),
-      );
-      expect(found.map(({ name }) => name).sort()).toEqual(Object.keys(folders).sort());
-    });
+describe.each(Object.entries(modules))("folders of %s", (module, { common, commonUses = [], folders }) => {
+  it("match the rules", () => {
+    const found = readdirSync(join(ROOT, module), { withFileTypes: true }).filter(({ name }) =>
+      sourceFolder(join(module, name)),
+    );
+    expect(found.map(({ name }) => name).sort()).toEqual(Object.keys(folders).sort());
+  });
 
-    it("are not imported by common files", () => {
-      const within = from(...[...common, ...commonUses].map((name) => `${module}/${name}`));
-      const offending = common.flatMap((file) =>
-        importsOf(join(module, file), { types: false })
-          .filter((name) => from(module)(name) && !within(name))
-          .map((name) => `${file} imports ${name}`),
-      );
-      expect(offending).toEqual([]);
-    });
+  it("are not imported by common files", () => {
+    const within = from(...[...common, ...commonUses].map((name) => `${module}/${name}`));
+    const offending = common.flatMap((file) =>
+      importsOf(join(module, file), { types: false })
+        .filter((name) => from(module)(name) && !within(name))
+        .map((name) => `${file} imports ${name}`),
+    );
+    expect(offending).toEqual([]);
+  });
 
-    it.each(Object.entries(folders))("%s imports only allowed folders", (folder, allowed) => {
-      const within = from(...[folder, ...common, ...allowed].map((name) => `${module}/${name}`));
-      expect(offenders(join(module, folder), (name) => from(module)(name) && !within(name))).toEqual([]);
-    });
-  },
-);
+  it.each(Object.entries(folders))("%s imports only allowed folders", (folder, allowed) => {
+    const within = from(...[folder, ...common, ...allowed].map((name) => `${module}/${name}`));
+    expect(offenders(join(module, folder), (name) => from(module)(name) && !within(name))).toEqual([]);
+  });
+});
 
 describe("the gateway process", () => {
   it("loads no code of the database, the HTTP API or secrets", () => {

@@ -11,7 +11,7 @@ export const ofBuilt = [
 export const onPostgresql = ["test/server/{postgresql,db}/**/*.test.ts"];
 
 /**
- * Tests of the provider that also run against a service that implements only the specification, without our extensions.
+ * Provider tests that also run against a service that implements only the specification, without our extensions.
  * The other files of test/provider send no request, count the requests to our service, or start a service of their own.
  * lostAnswers starts a sparse service beside ours, since idempotency keys make a difference there.
  */
@@ -36,11 +36,11 @@ export const throughPlugin = [
 ];
 
 /**
- * Tests of the provider that also run with Terraform's protocol: the files of {@link throughPlugin} without two. These
+ * Provider tests that also run with Terraform's protocol: the files of {@link throughPlugin} without two. These
  * two take the most time and find nothing that the others do not find. The tests handle these differences of Terraform:
  * - Terraform does not send resource names to the provider. Errors about two resources with one object contain at most
- *   their ids. A generated name starts with the kind. A later run does not know the objects of an interrupted run, so an
- *   equal rule blocks it.
+ *   their ids. A generated name starts with the kind. A later run does not know the objects of an interrupted run, and
+ *   fails on an equal rule.
  * - Terraform destroys an object before it creates the replacement. It forces a replacement without consulting the
  *   provider.
  * - Terraform first deletes the objects of removed resources, even if another resource declares the object.

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 import { withoutSsh } from "../support/sshFleet.ts";
 
-// Slow: four runs of a program in TypeScript with 36 resources. The commands that it gives are tested one by one.
+// Slow: the demo runs a program in TypeScript with 36 resources four times. Other tests cover each of its commands.
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -48,7 +48,7 @@ function temporaryFolder(): string {
 }
 
 it(
-  "the demo finds what was changed by hand, repairs and destroys it, and leaves nothing behind",
+  "the demo finds manual changes, repairs and destroys the stack, and leaves no files behind",
   SLOW,
   async () => {
     const folder = temporaryFolder();
@@ -68,10 +68,10 @@ it(
     );
     expect(output).toMatch(/PublicKey backdoor .*\(allow with --allow-unmanaged\)/);
     expect(output).toContain("No drift: 36 resources as declared.");
-    // Three logins, and what the policy says of each: the same.
+    // Three logins, each followed by the same decision of the policy.
     if (!withoutSsh) {
-      const said = output.split("\n").filter((line) => /^(logged in|support@|ALLOWED|REFUSED)/.test(line));
-      expect(said).toEqual([
+      const logins = output.split("\n").filter((line) => /^(logged in|support@|ALLOWED|REFUSED)/.test(line));
+      expect(logins).toEqual([
         "logged in on edge-01",
         expect.stringMatching(/^ALLOWED: key Contractor.* as support from 127\.0\.0\.1 on edge-01$/),
         "support@ana.web-01@127.0.0.1: Permission denied (publickey,password).",
@@ -82,7 +82,7 @@ it(
     }
     expect(output).toMatch(/firewall rule \S+ \(deny, priority 100\) denies the login/);
     expect(output).toContain("36 deleted");
-    // No colors where the output is no terminal.
+    // The output has no colors outside a terminal.
     expect(output).not.toContain("\u001b[");
     expect(readdirSync(folder)).toEqual([]);
     expect(
@@ -91,7 +91,7 @@ it(
   },
 );
 
-it("kept, the service goes on and takes the login that was printed", SLOW, async () => {
+it("--keep leaves the service running, and the service accepts the printed login", SLOW, async () => {
   const folder = temporaryFolder();
   const { code, output } = await demo(folder, "--keep");
   expect(code, output).toBe(0);
@@ -122,7 +122,7 @@ it("shows the last lines of an agent that does not start, and the remedy", SLOW,
 });
 
 it.runIf(process.platform === "linux")(
-  "ends when the service is killed, and leaves nothing behind",
+  "ends when the service is killed, and leaves no files behind",
   SLOW,
   async () => {
     const folder = temporaryFolder();

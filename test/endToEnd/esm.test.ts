@@ -18,7 +18,7 @@ describe.each(engines)("an ES module program under the $label", ({ engine, avail
   });
   afterAll(() => folder && rmSync(folder, { recursive: true, force: true }));
 
-  it.runIf(available)("imports the package, and its outputs come back", { timeout: 120_000 }, async () => {
+  it.runIf(available)("imports the package, and returns its outputs", { timeout: 120_000 }, async () => {
     const env = { ...fleet.env, NAMESPACE_NAME: "esm", KEY_LINE: sshKeyLine("me@here") };
     const stack = new Stack({ program: PROGRAM, folder, engine, env, spawned: true });
     try {

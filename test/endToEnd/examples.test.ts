@@ -29,13 +29,13 @@ describe.each(engines)("the examples, by the $label", ({ engine, available }) =>
     if (folder) rmSync(folder, { recursive: true, force: true });
   });
 
-  // Each is compiled by the SDK, with a check of its types.
+  // The SDK compiles each example and checks its types.
   const options = { timeout: 180_000, tags: ["long"] };
-  it.runIf(available)("are made as they stand, and then need nothing", options, async () => {
+  it.runIf(available)("are created as they are, and the next plan is empty", options, async () => {
     const up = await stack.result(["up", "--yes", "--skip-preview"]);
-    const made = changesOf(up).filter((line) => line.startsWith("create "));
-    // The stack itself, as the Pulumi CLI counts, two gateways and two rules.
-    expect(made).toHaveLength(1 + definitions.length + 2);
+    const created = changesOf(up).filter((line) => line.startsWith("create "));
+    // The Pulumi CLI counts the stack too. There are two gateways and two rules.
+    expect(created).toHaveLength(1 + definitions.length + 2);
     expect(changesOf(await stack.result(["preview"]))).toEqual([]);
     expect((await stack.run(["drift"])).code).toBe(0);
     await stack.result(["destroy", "--yes"]);

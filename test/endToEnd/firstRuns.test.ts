@@ -10,14 +10,14 @@ import { firewallRule, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { sharedFleet } from "../support/shared.ts";
 
-// Several commands each.
+// Each test runs several commands.
 vi.setConfig({ testTimeout: 180_000 });
 
 const PASSWORD = "correct-horse";
 const rule = (priority: number, more: Record<string, unknown> = {}) =>
   firewallRule("deny", priority, { username: "y", filter: { hostname: "z" }, ...more });
 const staging = { type: "Namespace", args: { name: "staging" } };
-/** As README's program: its first resource is a namespace, and others name none. */
+/** Like the program of the README: its first resource is a namespace, and the other resources set none. */
 const policy = { staging, rule: rule(1) };
 
 const fleet = sharedFleet(["newcomer", "citizen"]);
@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 afterEach(() => program.remove());
 
-/** A client of a user, closed after the work. */
+/** Calls `work` with a client of a user, and closes the client. */
 async function as<T>(
   username: string,
   work: (client: ReturnType<typeof createClient>) => Promise<T>,
@@ -44,7 +44,7 @@ async function as<T>(
   }
 }
 
-/** Where it is not the preview that is tested, which takes as long as all else. */
+/** For tests that do not need the preview, which takes as long as everything else. */
 const UP = ["up", "--yes", "--skip-preview"];
 
 const settingsFile = () => `${program.folder}/Pulumi.prod.yaml`;
@@ -65,7 +65,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       ...env,
     });
   };
-  /** The stack, as a program of one's own opens it. */
+  /** Opens the stack as a user's own code does. */
   const opened = (declared: object) =>
     openStack({
       ...{ folder: program.folder, stack: "prod", engine },
@@ -93,7 +93,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
   });
 
   it.skipIf(!available)(
-    "stay in the namespace of the first one, whatever the user looks at later",
+    "stay in the namespace of the first run, whatever namespace the user selects later",
     async () => {
       const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
       const previewed = await gate(["preview", "--create"], policy);
@@ -104,7 +104,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       expect(first.stdout).toContain(`Namespace: home (${home.tenantId}) on ${fleet.service.url}`);
       const setting = `gatehouse:tenant: ${home.tenantId}`;
       expect(readFileSync(settingsFile(), "utf8")).toContain(setting);
-      // By now the user has two, and looked at the other one last.
+      // The user now has two namespaces, and selected the other one last.
       const other = (await namespaces("citizen")).get("staging") ?? "";
       const { token } = await as("citizen", (client) =>
         client.getNamespaceToken({ params: { tenant: other } }),
@@ -115,7 +115,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       expect((await rulesOf(home.tenantId)).map(({ priority }) => priority).sort()).toEqual([1, 2]);
       expect(await rulesOf(other)).toEqual([]);
 
-      // Also without what was written, and with another credential, which is for the other one.
+      // The namespace also stays without the written setting, and with a credential of the other namespace.
       writeFileSync(settingsFile(), readFileSync(settingsFile(), "utf8").replace(/.*gatehouse:tenant.*/, ""));
       const env = { GATEHOUSE_USERNAME: "", GATEHOUSE_PASSWORD: "", GATEHOUSE_TOKEN: token };
       const third = await gate(UP, { ...policy, another: rule(3) }, env);
@@ -126,7 +126,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     },
   );
 
-  it.skipIf(!available)("are in the namespace that a file names", async () => {
+  it.skipIf(!available)("use the namespace of GATEHOUSE_TENANT_FILE", async () => {
     const ids = [];
     for (const name of ["one", "two"]) {
       ids.push((await as("citizen", (client) => client.createNamespace({ body: { name } }))).tenantId);
@@ -138,7 +138,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(await Promise.all(ids.map(rulesOf))).toMatchObject([[], [{ priority: 1 }]]);
   });
 
-  it.skipIf(!available)("take none of several, and list them", async () => {
+  it.skipIf(!available)("choose none of several namespaces, and list them", async () => {
     await as("citizen", (client) => client.createNamespace({ body: { name: "one" } }));
     await as("citizen", (client) => client.createNamespace({ body: { name: "two" } }));
     const { code, stderr } = await gate(["up", "--yes"], policy);
@@ -147,12 +147,12 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       /FirewallRule "rule": tenant: the user is a member of 2 namespaces;.*GATEHOUSE_TENANT.*one \(.*two \(/,
     );
     expect([...(await namespaces("citizen")).keys()].sort()).toEqual(["one", "two"]);
-    // A program whose resources all name theirs needs none.
+    // A program needs no default namespace if each resource sets its own.
     const named = { rule: rule(1, { tenant: (await namespaces("citizen")).get("two") }) };
     expect(await gate(UP, named)).toMatchObject({ code: 0 });
   });
 
-  it.skipIf(!available)("need no default namespace where each resource names its own", async () => {
+  it.skipIf(!available)("need no default namespace if each resource sets its own", async () => {
     const [one, two] = await Promise.all(
       ["one", "two"].map((name) => as("citizen", (client) => client.createNamespace({ body: { name } }))),
     );
@@ -177,7 +177,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(names.sort()).toEqual(["one", "two"]);
     expect(await gate(["up", "--plan", plan], all)).toMatchObject({ code: 0 });
 
-    // Which of the two a policy test is about, nobody can tell.
+    // A policy test could be for either of the two namespaces.
     program.write("all.policy.ts", "");
     expect(await review(all)).toMatchObject({
       code: 2,
@@ -194,7 +194,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(covered.stderr).toContain(two?.tenantId);
   });
 
-  it.skipIf(!available)("of a user who is in none make nothing, and say how to make one", async () => {
+  it.skipIf(!available)("of a user without a namespace create nothing, and print a remedy", async () => {
     const env = { GATEHOUSE_USERNAME: "newcomer" };
     const { code, stderr } = await gate(["up", "--yes"], policy, env);
     expect(code).toBe(1);
@@ -202,8 +202,8 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       /FirewallRule "rule": tenant: the user is not a member of any namespace; create one with gatehouse up --create-namespace/,
     );
     expect((await namespaces("newcomer")).size).toBe(0);
-    const made = await gate([...UP, "--create-namespace", "fleet"], policy, env);
-    expect(made).toMatchObject({ code: 0 });
+    const created = await gate([...UP, "--create-namespace", "fleet"], policy, env);
+    expect(created).toMatchObject({ code: 0 });
     expect([...(await namespaces("newcomer")).keys()].sort()).toEqual(["fleet", "staging"]);
     expect(await gate(UP, { ...policy, another: rule(2) }, env)).toMatchObject({ code: 0 });
     const inFleet = await as("newcomer", async (client) =>
@@ -212,12 +212,12 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(inFleet).toHaveLength(2);
   });
 
-  it.skipIf(!available)("go on where the resources are of a stack that never said it", async () => {
+  it.skipIf(!available)("continue in the namespace of the resources without a setting", async () => {
     const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
-    // As by `pulumi up`, and by releases that settled nothing.
+    // Runs as `pulumi up` does, and as releases that wrote no setting.
     const direct = async (declared: object) => (await opened(declared)).up({ skipPreview: true });
-    // The state's own id, of which an update plan of the CLI takes what is said to be unknown for anything, and what is
-    // left out for nothing: it is known once the state is made.
+    // The id of the state, which is unknown until the state exists. An update plan of the CLI accepts any value for an
+    // unknown input, and no value for an omitted input.
     const stateId = async () => {
       const { steps } = await (await opened({ rule: rule(1) })).preview({ values: true });
       return steps.find(({ name }) => name === "rule")?.after?.inputs.__stateId;
@@ -242,7 +242,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(await rulesOf(home.tenantId)).toHaveLength(2);
   });
 
-  describe("a preview asks the service", () => {
+  describe("a preview with the service", () => {
     const preview = (declared: object, env: Record<string, string> = {}) =>
       gate(["preview", "--create"], declared, env);
     let tenant: string;
@@ -252,7 +252,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       ));
     });
 
-    it.skipIf(!available)("that is not there: it names the address", async () => {
+    it.skipIf(!available)("reports the address of a service that is not running", async () => {
       const free = createServer();
       await new Promise<void>((resolve) => free.listen(0, "127.0.0.1", resolve));
       const { port } = free.address() as { port: number };
@@ -266,15 +266,15 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     });
 
     it.skipIf(!available).each([
-      ["whose password is another", { GATEHOUSE_PASSWORD: "wrong-password" }, /wrong user name or password/],
-      ["that has no address", { GATEHOUSE_URL: "" }, /GATEHOUSE_URL: is not set; set it, or/],
-    ] as [string, Record<string, string>, RegExp][])("%s", async (_what, env, error) => {
+      ["a wrong password", { GATEHOUSE_PASSWORD: "wrong-password" }, /wrong user name or password/],
+      ["a missing address", { GATEHOUSE_URL: "" }, /GATEHOUSE_URL: is not set; set it, or/],
+    ] as [string, Record<string, string>, RegExp][])("reports %s", async (_what, env, error) => {
       const { code, stderr } = await preview(policy, env);
       expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(error) });
     });
 
     it.skipIf(!available)(
-      "of an up about namespaces, devices and tags that are not there, and makes nothing",
+      "reports missing namespaces, devices and tags before an up, which then creates nothing",
       async () => {
         const { code, stdout, stderr } = await gate(["up", "--yes"], {
           rule: rule(1, { tenant: "00000000-0000-4000-8000-000000000000" }),
@@ -292,7 +292,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       },
     );
 
-    it.skipIf(!available)("about how many namespaces a user may own", async () => {
+    it.skipIf(!available)("reports the limit of namespaces that a user may own", async () => {
       const env = { GATEHOUSE_USERNAME: "limited" };
       const two = {
         one: { type: "Namespace", args: { name: "one" } },
@@ -304,7 +304,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
         /Namespace "one", Namespace "two": the quota of the user is 1 namespaces, and the user owns 0/,
       );
       expect((await namespaces("limited")).size).toBe(0);
-      // One that is there already is none more.
+      // Adopting an existing namespace does not count.
       const { tenantId } = await as("limited", (client) => client.createNamespace({ body: { name: "one" } }));
       const adopting = { one: { type: "Namespace", args: { name: "one", adopt: true } } };
       expect(await gate(["preview"], adopting, env)).toMatchObject({ code: 0 });
@@ -313,7 +313,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       );
     });
 
-    it.skipIf(!available)("and lets go of a device without the right to remove it", async () => {
+    it.skipIf(!available)("releases a device without the permission to delete it", async () => {
       await fleet.enroll("kept", undefined, tenant).catch(() => undefined);
       const owner = (work: Parameters<typeof as>[1]) =>
         as("citizen", (client) => work(client.forTenant(tenant)));
@@ -335,7 +335,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
       });
     });
 
-    it.skipIf(!available)("about what the credential may do, before anything is made", async () => {
+    it.skipIf(!available)("reports missing permissions before an up creates anything", async () => {
       const observer = await as("citizen", (client) =>
         client
           .forTenant(tenant)

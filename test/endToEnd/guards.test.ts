@@ -31,7 +31,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     web = await fleet.enroll("web-01");
     program = new PolicyProgram();
   });
-  // What a test made, without a run: its stack is used no more.
+  // Deletes the objects of a test without a run, since no test uses its stack again.
   afterEach(() => fleet.clear());
   afterAll(() => program?.remove());
 
@@ -54,7 +54,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     (await fleet.client.getPublicKeys()).map(({ name, username }) => `${name} ${username}`).sort();
 
   describe("a repair", () => {
-    it("neither removes nor changes what another stack declares, but with --adopt-from", async () => {
+    it("neither removes nor changes objects of another stack, except with --adopt-from", async () => {
       const [mine, theirs] = [newStack("mine"), newStack("theirs")];
       await up(mine, { ana: key("ana") });
       const overwritten = key("ana", { hostname: "^web" }, { username: ".*", adopt: "overwrite" });
@@ -115,11 +115,11 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       expect(await members()).not.toContain(dave.email);
     });
 
-    it("refuses an order of rules that it cannot restore", async () => {
+    it("rejects an order of rules that it cannot restore", async () => {
       const stack = newStack();
       const both = { allow: rule("allow", 5), deny: rule("deny", 6) };
       await up(stack, both);
-      // Somebody makes the priorities equal by hand, and removes the rule that was made first.
+      // A user manually makes the priorities equal, and removes the rule that was created first.
       const rules = await fleet.client.getFirewallRules();
       const [allow, deny] = [
         rules.find(({ action }) => action === "allow"),
@@ -142,7 +142,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     });
   });
 
-  it("rules of one priority that contradict each other block preview, up and review", async () => {
+  it("contradicting rules of one priority block preview, up and review", async () => {
     const stack = newStack();
     const equal = { ana: key("ana"), allow: rule("allow", 5), deny: rule("deny", 5) };
     const blocked = await text(stack, ["up", "--yes"], equal);
@@ -153,14 +153,14 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     expect(await keys()).toEqual([]);
     const { code, namespaces } = await review(stack, equal);
     expect([code, namespaces[0]?.unseen]).toEqual([2, [expect.stringContaining("unknown before the apply")]]);
-    // What no login matches both of is no contradiction.
+    // Rules that never match the same login do not contradict each other.
     const apart = { ...equal, deny: rule("deny", 5, { username: "^guest$" }) };
     expect(await text(stack, ["preview"], apart)).toMatchObject({ code: 0 });
     await up(stack, { ana: key("ana"), allow: rule("allow", 5) });
     expect(await text(stack, ["preview"], equal)).toMatchObject({ code: 1 });
   });
 
-  it("a device that waits to be accepted gives way to an accepted one of its name", async () => {
+  it("an accepted device takes precedence over a pending device with the same name", async () => {
     const stack = newStack();
     const impostor = await fleet.enrollPending("vault-01");
     const policy = { vault: tags("vault-01", "vault"), bob: key("bob", { tags: ["vault"] }) };
@@ -174,7 +174,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     await fleet.client.deleteDevice({ params: { uid: impostor } });
   });
 
-  it("nothing is written where nobody can be asked, but with --yes", async () => {
+  it("nothing is written without a terminal, except with --yes", async () => {
     const stack = newStack();
     const policy = { ana: key("ana") };
     await up(stack, policy);
@@ -198,7 +198,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     expect(await keys()).toEqual(["ana ^root$", "bob ^root$"]);
   });
 
-  it("what the service would refuse blocks preview and review", async () => {
+  it("changes that the service would reject block preview and review", async () => {
     const stack = newStack();
     await createKey(fleet.client, "bob");
     const exists = /PublicKey "bob": PublicKey.adopt: .* already exists/;
@@ -217,19 +217,19 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
           exists,
         ],
       ],
-      // Of many, those that are there are found in a list.
+      // With many keys, a list shows which of them exist.
       [Object.fromEntries(["bob", "k1", "k2", "k3", "k4", "k5"].map((name) => [name, key(name)])), [exists]],
     ];
     for (const [policy, reasons] of cases) {
       const preview = await text(stack, ["preview", "--create"], policy);
       const { code, refused, namespaces } = await review(stack, policy);
       expect([preview.code, code]).toEqual([1, 2]);
-      const said = [...refused, ...namespaces.flatMap(({ unseen }) => unseen)].join("\n");
-      for (const words of [preview.text, said]) for (const why of reasons) expect(words).toMatch(why);
+      const findings = [...refused, ...namespaces.flatMap(({ unseen }) => unseen)].join("\n");
+      for (const words of [preview.text, findings]) for (const why of reasons) expect(words).toMatch(why);
     }
   });
 
-  it("reports have the policy tests that fail", async () => {
+  it("reports contain the failing policy tests", async () => {
     const stack = newStack();
     await up(stack, { ana: key("ana") });
     const [junit, markdown] = ["drift.xml", "drift.md"].map((name) => join(testFolder(), name)) as [
@@ -239,22 +239,22 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     program.write(
       "closed.policy.ts",
       'import { expect, policyTest } from "@gatehouse-access/provider/policy";\n' +
-        'policyTest("nobody is root", ({ access }) => { expect(access).not.toAllow({ login: "root" }); });\n',
+        'policyTest("no root login", ({ access }) => { expect(access).not.toAllow({ login: "root" }); });\n',
     );
-    // Its own process: policy tests import the package as it is installed.
+    // A process of its own, since policy tests import the installed package.
     const spawned = program.stack({ env: fleet.env, name: stack.name, spawned: true });
     const args = ["drift", "--junit", junit, "--markdown", markdown];
     const { code } = await text(spawned, args, { ana: key("ana") });
     expect(code).toBe(2);
     expect(readFileSync(junit, "utf8")).toMatch(
-      /failures="1"[\s\S]*policy tests" name="nobody is root"><failure/,
+      /failures="1"[\s\S]*policy tests" name="no root login"><failure/,
     );
-    expect(readFileSync(markdown, "utf8")).toContain("nobody is root");
+    expect(readFileSync(markdown, "utf8")).toContain("no root login");
     rmSync(join(program.folder, "closed.policy.ts"));
   });
 
   describe("drift", () => {
-    it("finds API keys that have expired or are due, but not those that their program replaces in time", async () => {
+    it("finds API keys that have expired or expire soon, but not those that their program replaces in time", async () => {
       const dataDir = testFolder();
       const first = await startFleet([], { dataDir });
       const apiKey = (name: string, more: object = {}) => ({
@@ -262,34 +262,37 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         args: { name, role: "observer", validDays: 30, ...more },
       });
       const policy = {
-        ...{ gone: apiKey("gone"), due: apiKey("due"), far: apiKey("far") },
+        ...{ expired: apiKey("expired"), due: apiKey("due"), far: apiKey("far") },
         own: apiKey("own", { rotateBefore: 2 }),
       };
       const stackOf = (url: string) =>
         program.stack({ name: "keys", env: { ...first.env, GATEHOUSE_URL: url } });
       await up(stackOf(first.service.url), policy);
-      // The service keeps its database to itself.
+      // The running service locks its database.
       await first.stop();
-      // No key is made for less than 30 days.
+      // The shortest validity of a new key is 30 days.
       const database = new Database(join(dataDir, "gatehouse.db"));
       const end = database.prepare('UPDATE "ApiKey" SET "expiresIn" = ? WHERE "name" = ?');
-      for (const [name, days] of Object.entries({ gone: -1, due: 13, own: 13 }))
+      for (const [name, days] of Object.entries({ expired: -1, due: 13, own: 13 }))
         end.run(Math.floor(Date.now() / 1000) + days * 86_400, name);
       database.close();
       const again = await startService({ dataDir, env: { GATEHOUSE_LOGINS_PER_ACCOUNT: "0" } });
       onTestFinished(async () => void (await again.stop()));
-      const found = await drift(stackOf(again.url), policy, ["--unmanaged", "ignore"]);
-      const told = found.expiring.map(({ name, message }) => [name, /expired|expires/.exec(message)?.[0]]);
-      expect([found.code, told.sort()]).toEqual([
+      const report = await drift(stackOf(again.url), policy, ["--unmanaged", "ignore"]);
+      const expiring = report.expiring.map(({ name, message }) => [
+        name,
+        /expired|expires/.exec(message)?.[0],
+      ]);
+      expect([report.code, expiring.sort()]).toEqual([
         2,
         [
           ["due", "expires"],
-          ["gone", "expired"],
+          ["expired", "expired"],
         ],
       ]);
     });
 
-    it("is a device renamed or accepted by hand, and an object that is gone, but nothing that the program ignores", async () => {
+    it("includes manually renamed or accepted devices and deleted objects, but no field that the program ignores", async () => {
       const stack = newStack();
       const later = await fleet.enrollPending("later-01");
       const policy = {
@@ -317,16 +320,16 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       });
       const { code, drifted } = await drift(stack, policy);
       expect(code).toBe(2);
-      const told = Object.fromEntries(
+      const reported = Object.fromEntries(
         drifted.map(({ name, op, fields, meaning }) => [
           name,
           op === "delete" ? [op, meaning] : [fields.map(({ path }) => path).join(), meaning.join()],
         ]),
       );
-      expect(told).toEqual({
+      expect(reported).toEqual({
         web: ["deviceName", expect.stringMatching(/^key ana loses login root on renamed/)],
         later: ["deviceStatus", expect.stringMatching(/^key bob gains login root on later-01/)],
-        // Also where it gave no access.
+        // The deletion counts even if the key gave no access.
         idle: ["delete", []],
         free: ["filter.hostname", ""],
       });
@@ -339,7 +342,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       await fleet.client.deleteDevice({ params: { uid: later } });
     });
 
-    it("gives advice that a program can follow", async () => {
+    it("suggests code that a program can use", async () => {
       const stack = newStack();
       const policy: Policy = { ana: key("ana"), web: tags(web, "web") };
       await up(stack, policy);
@@ -350,7 +353,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       });
       const { acceptance } = await drift(stack, policy);
       expect(acceptance.changes).toEqual(['remove DeviceTags "web"']);
-      // The name "ana" is another key's in this program.
+      // Another key of this program has the name "ana".
       expect(acceptance.program).toContain('new PublicKey("ana-2"');
       expect(acceptance.program).toContain("\\u202e");
       const written: Policy = {};

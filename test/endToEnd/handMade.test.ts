@@ -24,7 +24,7 @@ const POLICY = { POLICY: JSON.stringify(policy) };
 /** The lines of a text that hold a word. */
 const linesWith = (text: string, word: string) => text.split("\n").filter((line) => line.includes(word));
 
-describe("what people changed by hand", { timeout: 120_000 }, () => {
+describe("manual changes", { timeout: 120_000 }, () => {
   const fleet = sharedFleet(["carla", "dave"]);
   let program: PolicyProgram;
   let stack: Stack;
@@ -44,15 +44,15 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
         credential: passwordCredential({ username, password: "correct-horse" }),
       }).forTenant(fleet.tenant),
     ) as [Client, Client];
-    await changeByHand();
+    await changeManually();
   });
   afterAll(async () => {
     await Promise.all([dave?.close(), carla?.close()]);
     program?.remove();
   });
 
-  /** Three people make six changes. */
-  async function changeByHand(): Promise<void> {
+  /** Three users make six changes. */
+  async function changeManually(): Promise<void> {
     await createKey(dave, "backdoor");
     await dave.createFirewallRule({
       body: {
@@ -82,7 +82,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
   };
   const file = (name: string) => readFileSync(join(program.folder, name), "utf8");
 
-  it("is told with what it means, who did it, and when; as text, JSON, Markdown, JUnit and a map", async () => {
+  it("are reported with effect, user and time, as text, JSON, Markdown, JUnit and a map", async () => {
     const files = ["drift.md", "drift.xml", "drift.html"].map((name) => join(program.folder, name));
     const [markdown = "", junit = "", html = ""] = files;
     const report = await drift(["--markdown", markdown, "--junit", junit, "--html", html], 2);
@@ -103,15 +103,15 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
       { kind: "FirewallRule", name: "allow at priority 999", by: by("dave") },
       { kind: "PublicKey", name: "backdoor", by: { ...by("dave"), operation: "createPublicKey" } },
     ]);
-    const meant = (kind: string) => report.unmanaged.find((found) => found.kind === kind)?.meaning;
-    expect(meant("PublicKey")).toEqual([
+    const meaningOf = (kind: string) => report.unmanaged.find((found) => found.kind === kind)?.meaning;
+    expect(meaningOf("PublicKey")).toEqual([
       "gives every login from 203.0.113.7 and <any other address> on edge-01, web-01",
     ]);
-    expect(meant("FirewallRule")?.join()).toMatch(
+    expect(meaningOf("FirewallRule")?.join()).toMatch(
       /2 keys .* gain every login from 203\.0\.113\.7 on edge-01, web-01/,
     );
-    // Bob's key is gone, so that nothing follows from the tag by itself.
-    expect(meant("DeviceTagAttachment")).toEqual([]);
+    // Bob's key is deleted, so the tag alone has no effect.
+    expect(meaningOf("DeviceTagAttachment")).toEqual([]);
     expect(report.drifted.find(({ name }) => name === "bob")?.meaning.join()).toMatch(
       /^no longer gives login bob .*on web-01$/,
     );
@@ -139,13 +139,13 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     expect(file("drift.html")).toContain("Drift of access to admin");
   });
 
-  it("is excepted by access.ignore, each with a reason and an end", { tags: ["long"] }, async () => {
+  it("can be excepted in access.ignore, each with a reason and an end date", { tags: ["long"] }, async () => {
     const { unmanaged } = await drift([], 2);
     const id = (kind: string) => unmanaged.find((found) => found.kind === kind)?.id;
     program.write(
       "access.ignore",
       [
-        "# what the vendor needs",
+        "# access of the vendor",
         `PublicKey ${id("PublicKey")} until 2999-01-31: vendor's key, OPS-12`,
         `FirewallRule ${id("FirewallRule")} until 2020-01-01: was for a move`,
         "Member nobody@example.com until 2999-01-31: left since",
@@ -189,7 +189,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     rmSync(join(program.folder, "access.ignore"));
   });
 
-  it("counts as --unmanaged says, and not where a run is about some resources", {
+  it("count according to --unmanaged, and not in a run of selected resources", {
     tags: ["long"],
   }, async () => {
     const { carla: _carla, bob: _bob, ana: _ana, ...rest } = policy;
@@ -211,7 +211,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     expect((await drift(["--target", "**::tags"], 0)).unmanaged).toEqual([]);
   });
 
-  it("is told with the run that saw it first, where the service has no audit trail", {
+  it("are reported with the first run that found them if the service has no audit trail", {
     tags: ["long"],
   }, async () => {
     const sparse = await startSparseService(fleet.service.url, {});
@@ -238,7 +238,7 @@ describe("what people changed by hand", { timeout: 120_000 }, () => {
     }
   });
 
-  it("is repaired, and what is in no program removed", async () => {
+  it("are repaired, and unmanaged objects are deleted", async () => {
     const run = await stack.run(["drift", "--repair", "--yes"], POLICY);
     expect([run.code, run.stderr]).toEqual([0, ""]);
     expect(linesWith(run.stdout, "removed")).toHaveLength(3);

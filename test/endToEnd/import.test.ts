@@ -16,7 +16,7 @@ import { SEED } from "../support/seed.ts";
 
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 
-/** How much a namespace has. */
+/** The numbers of objects in a namespace. */
 interface Sizes {
   readonly keys: number;
   readonly rules: number;
@@ -31,7 +31,7 @@ const names = fc.oneof(
     "it's",
     '"',
     "\\",
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: what a program must not take for a reference
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a program must not interpret it as a reference
     "${ana}",
     "`",
     "two\nlines",
@@ -52,7 +52,7 @@ const filters = fc.constantFrom(
   { tags: ["edge", "prod"] },
 );
 
-/** Fills the first user's namespace with what people click together, by a seed. */
+/** Fills the first user's namespace with random objects, like those that users create manually. */
 async function fill({ client, tenant, service }: Fleet, sizes: Sizes, seed: number): Promise<void> {
   const some = <T>(arbitrary: fc.Arbitrary<T>, numRuns: number) => fc.sample(arbitrary, { seed, numRuns });
   const inTurn = async (count: number, work: (index: number) => Promise<unknown>) => {
@@ -98,7 +98,7 @@ async function fill({ client, tenant, service }: Fleet, sizes: Sizes, seed: numb
   await client.createApiKey({ body: { name: "pipeline", expiresAt: 30, role: "observer" } });
 }
 
-describe("a program for what is there already", { timeout: 300_000 }, () => {
+describe("a program for an existing namespace", { timeout: 300_000 }, () => {
   let fleet: Fleet;
   let folder: string;
   let settings: Record<string, string>;
@@ -131,7 +131,7 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
 
   const SMALL = { keys: 16, rules: 14, members: 1, devices: 4, tagged: 3 };
 
-  it("is imported without a write, and plans exactly what is changed in it", async () => {
+  it("is imported without a write, and plans exactly the changes to it", async () => {
     await start(SMALL);
     const out = outFolder();
     let stdout = "";
@@ -149,14 +149,14 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
 
     const rows = JSON.parse(readFileSync(join(out, "data", "keys.json"), "utf8")) as Record<string, object>;
     const [name = "", ...others] = Object.keys(rows);
-    const username = "^somebody-else$";
+    const username = "^another-user$";
     const changed = { ...rows, [name]: { ...rows[name], logins: undefined, username } };
     writeFileSync(join(out, "data", "keys.json"), JSON.stringify(changed));
     const plan = await preview(out);
     expect(changesOf(plan)).toEqual([`update ${name} username`]);
     expect(plan.summary.same).toBe(others.length + 36 - 16 + 1);
 
-    // A stack of that name: whatever it has would be deleted for not being in the program.
+    // A stack of that name exists. The program declares none of its resources and would delete them.
     const other = join(mkdtempSync(join(folder, "out-")), "policy");
     const taken = await run(["import", "--out", other, "--stack", "prod", "--only", "Member"]);
     expect([taken.code, taken.stderr]).toEqual([1, expect.stringContaining("already has resources")]);
@@ -171,7 +171,7 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
   it("needs no backend for a state in a file, and names files by the last part of a stack's name", async () => {
     await start({ keys: 1, rules: 0, members: 0, devices: 1, tagged: 1 });
     const { PULUMI_BACKEND_URL: _states, ...others } = settings;
-    const none = { ...others, PULUMI_HOME: join(folder, "nobody") };
+    const none = { ...others, PULUMI_HOME: join(folder, "no-home") };
     const whole = ["--stack", "acme/fleet/prod", "--only", "PublicKey"];
     const out = outFolder();
     const imported = await run(["import", "--out", out, "--state", "file", ...whole], none);
@@ -181,7 +181,7 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
     expect(readdirSync(out)).toEqual(expect.arrayContaining(["Pulumi.prod.yaml", "prod.state.json"]));
     expect(readFileSync(join(out, "Pulumi.yaml"), "utf8")).toContain("name: fleet");
 
-    // In files there is one organization, as for the Pulumi CLI.
+    // A file backend has one organization, as in the Pulumi CLI.
     for (const [stack, why] of [
       ["organization/fleet/prod", "The project fleet has no stack prod"],
       ["acme/prod", "a file backend has no organizations. Use prod"],
@@ -203,7 +203,7 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
     }
   });
 
-  it("adopts what is there without a state, and has no secret in a state for the Pulumi CLI", {
+  it("adopts existing objects without a state, and has no secret in a state for the Pulumi CLI", {
     tags: ["long"],
   }, async () => {
     await start(SMALL);
@@ -234,7 +234,7 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
   });
 
   it.runIf(pulumiOnPath)(
-    `goes on under the Pulumi CLI, by the stack and by a file${pulumiOnPath ? "" : " (skipped: there is no pulumi on the PATH)"}`,
+    `continues with the Pulumi CLI, from the stack and from a file${pulumiOnPath ? "" : " (skipped: there is no pulumi on the PATH)"}`,
     { tags: ["long"] },
     async () => {
       await start(SMALL);
@@ -265,7 +265,7 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
     },
   );
 
-  it.each([1, 2, 3])("has an empty preview, whatever there is (%i)", { tags: ["long"] }, async (round) => {
+  it.each([1, 2, 3])("has an empty preview for any namespace (%i)", { tags: ["long"] }, async (round) => {
     const sizes = { keys: 40, rules: 30, members: 3, devices: 30, tagged: 20 };
     await start(sizes, SEED + round);
     const out = outFolder();
@@ -273,7 +273,7 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
     expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("its preview is empty")]);
   });
 
-  it("is read in few requests", { tags: ["long"] }, async () => {
+  it("needs few requests", { tags: ["long"] }, async () => {
     await start({ keys: 300, rules: 50, members: 20, devices: 2_000, tagged: 200 });
     const out = outFolder();
     const requests = await requestsDuring(fleet.service, async () => {
@@ -281,7 +281,7 @@ describe("a program for what is there already", { timeout: 300_000 }, () => {
       expect([imported.code, imported.stdout]).toEqual([0, expect.stringContaining("its preview is empty")]);
     });
     expect(requests.filter(isWrite)).toEqual([]);
-    // Two readings: for the program, and to compare it with what is there.
+    // The namespace is read twice: for the program, and to compare the program with it.
     expect(requests.length).toBeLessThanOrEqual(80);
   });
 });

@@ -75,7 +75,7 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
     program = new PolicyProgram();
   });
   afterAll(() => program?.remove());
-  it.skipIf(!available)("make components in components, whose children depend on each other", async () => {
+  it.skipIf(!available)("create components in components, whose children depend on each other", async () => {
     const tree = new PolicyProgram();
     try {
       tree.write("index.js", TREE);
@@ -95,7 +95,7 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
     }
   });
 
-  it.skipIf(!available)("leave what they ignore as it was made by hand, also after a refresh", async () => {
+  it.skipIf(!available)("keep manual changes of fields that they ignore, also after a refresh", async () => {
     const stack = program.stack({ engine, env: fleet.env });
     const key = (username: string, options: object = {}) => ({
       ...publicKey("ana", username, { hostname: "^web" }),
@@ -111,12 +111,12 @@ describe.each(engines)("ordinary programs, by the $label", ({ engine, available 
     });
     await stack.result(["refresh", "--yes"], ignored);
     expect(changesOf(await stack.result(["up", "--yes"], ignored))).toEqual([]);
-    // Another change leaves it, too.
+    // Another change keeps the ignored field too.
     const renamed = key("^root$", { ignoreChanges: ["username"] });
     const more = policyEnv({ ana: { ...renamed, args: { ...renamed.args, filter: { hostname: "^db" } } } });
     expect(changesOf(await stack.result(UP, more))).toEqual(["update ana filter.hostname"]);
     expect((await ana())?.username).toBe("^by-hand$");
-    // Ignored no more, the program's value counts.
+    // When the field is no longer ignored, the program's value counts.
     const own = policyEnv({ ana: { ...renamed, options: {} } });
     expect(changesOf(await stack.result(UP, own))).toEqual(["update ana filter.hostname username"]);
     expect((await ana())?.username).toBe("^root$");

@@ -4,7 +4,7 @@ import { policyEnv } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 import { type RecordedService, startRecordedService } from "../support/recordedService.ts";
 
-const SAID =
+const NOTICE =
   /the service has version 0\.27, but this provider supports 0\.19: in that release, devices are sorted and filtered by other fields/g;
 
 let service: RecordedService;
@@ -26,9 +26,9 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const times = (text: string) => text.match(SAID)?.length ?? 0;
+const times = (text: string) => text.match(NOTICE)?.length ?? 0;
 
-it("gatehouse access says what the service is, beside its error", async () => {
+it("gatehouse access reports the release of the service beside its error", async () => {
   const { code, stderr, stdout } = await gatehouse(["access", "--json"], env);
   expect([code, times(stderr), JSON.parse(stdout)]).toMatchObject([
     1,
@@ -47,7 +47,7 @@ describe.each(engines.filter(({ available }) => available))("by $label", ({ engi
   it.each([
     ["a resource", policyEnv(devices)],
     ["a lookup", { LOOKUPS: "yes" }],
-  ])("a run says it once, where %s fails", { timeout: 120_000 }, async (_what, more) => {
+  ])("a run reports the release once if %s fails", { timeout: 120_000 }, async (_what, more) => {
     const program = new PolicyProgram();
     onTestFinished(() => program.remove());
     const { code, stdout, stderr } = await program.stack({ engine, env }).run(["up", "--yes"], more);

@@ -22,19 +22,19 @@ const key = (name: string, username: string) => ({
 });
 
 const TESTS = `import { expect, policyTest } from "@gatehouse-access/provider/policy";
-policyTest("nobody logs in as root", ({ access }) => {
+policyTest("no root login", ({ access }) => {
   expect(access).not.toAllow({ key: "ana", login: "root", device: { name: "web-01" } });
 });
 `;
 
-/** A resource of the program, as YAML has it: what is JSON is YAML. */
+/** A resource of the program in YAML, written as JSON, which is also YAML. */
 interface Resource {
   readonly type: string;
   readonly properties: Record<string, unknown>;
   readonly options?: Record<string, unknown>;
 }
 
-// One stack's life: each test goes on where the one before has left it.
+// The tests share one stack. Each test continues where the previous one ended.
 describe.skipIf(missing.length > 0)(
   `a YAML program with the plugin, by the Pulumi CLI${why}`,
   {
@@ -77,7 +77,7 @@ describe.skipIf(missing.length > 0)(
     };
     const loginsIn = async ({ client }: Fleet) =>
       (await client.getPublicKeys()).map(({ name, username }) => `${name} ${username}`).sort();
-    const leftOut = () =>
+    const skipped = () =>
       `PublicKey "ana-elsewhere": not evaluated, since it is on another service (${there.env.GATEHOUSE_URL})`;
 
     beforeAll(async () => {
@@ -95,7 +95,7 @@ describe.skipIf(missing.length > 0)(
         body: { ...key("bob", "^bob$"), data: Buffer.from(`${DATA.bob}`).toString("base64") },
       });
       const { GATEHOUSE_URL = "", GATEHOUSE_USERNAME = "", GATEHOUSE_PASSWORD = "" } = here.env;
-      // The service is in the stack's configuration, which is for the default instance alone.
+      // The stack's configuration sets the service, and applies only to the default instance.
       writeFileSync(join(folder, "Pulumi.test.yaml"), `config:\n  gatehouse:url: ${GATEHOUSE_URL}\n`);
       stack = new Stack({
         ...{ program: folder, folder: join(root, "states"), engine: "cli", name: "test" },
@@ -112,26 +112,26 @@ describe.skipIf(missing.length > 0)(
       await Promise.all([here?.stop(), there?.stop()]);
     });
 
-    it("is reviewed, without what is on another service, which the review says", async () => {
+    it("is reviewed without the resources of another service, which the review lists", async () => {
       declare(both("deploy"));
       const { namespaces, unknown, changes } = await review();
       expect(namespaces.map(({ tenant }) => tenant)).toEqual([here.tenant]);
       expect(namespaces[0]?.access).toMatchObject([
         { change: "gained", keys: [{ name: "ana" }], logins: ["deploy"] },
       ]);
-      expect(unknown).toEqual([leftOut()]);
+      expect(unknown).toEqual([skipped()]);
       expect(changes.map(({ op, name }) => `${op} ${name}`).sort()).toEqual([
         ...["create ana", "create ana-elsewhere", "create by-plugin-test", "create elsewhere"],
       ]);
     });
 
-    it("is done, on both services, and takes over what is there", async () => {
+    it("is applied to both services, and adopts existing objects", async () => {
       declare({ ...both("deploy"), bob: publicKey({ ...key("bob", "^bob$"), adopt: true }) });
       const { summary } = await stack.result(["up", "--yes"]);
       expect(summary).toMatchObject({ create: 4, import: 1 });
       expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
       expect(await loginsIn(there)).toEqual(["ana ^deploy$"]);
-      // The namespace of the one service is none of the other.
+      // The namespace of one service is not set for the other service.
       const state = JSON.parse(stack.stateText("by-plugin")) as {
         checkpoint: { latest: { resources: { urn: string; inputs?: Record<string, unknown> }[] } };
       };
@@ -139,7 +139,7 @@ describe.skipIf(missing.length > 0)(
       expect(instances.map(({ inputs }) => inputs?.tenant)).toEqual([undefined]);
     });
 
-    it("has nothing to do then, and no unmanaged object", async () => {
+    it("has no further changes, and no unmanaged object", async () => {
       expect(changesOf(await stack.result(["up", "--yes"]))).toEqual([]);
       const [namespace] = (await review()).namespaces;
       expect(namespace?.coverage).toMatchObject({ managed: 2, total: 2 });
@@ -162,19 +162,19 @@ describe.skipIf(missing.length > 0)(
       expect(await loginsIn(here)).toEqual(["ana ^deploy$", "bob ^bob$"]);
     });
 
-    it("is tested as it is, and as a preview will leave it", async () => {
+    it("is tested in its live state, and in its planned state", async () => {
       writeFileSync(join(folder, "access.policy.ts"), TESTS);
       expect((await stack.run(["test"])).code).toBe(0);
       declare({ ...both("root"), bob: publicKey(key("bob", "^bob$")) });
       const run = await stack.run(["preview"]);
       expect(run.code).toBe(2);
-      expect(run.stdout).toContain("FAIL  nobody logs in as root");
-      expect(run.stdout).toContain(`not known: ${leftOut()}`);
+      expect(run.stdout).toContain("FAIL  no root login");
+      expect(run.stdout).toContain(`not known: ${skipped()}`);
       expect((await review([], 2)).namespaces[0]?.tests).toMatchObject([{ ok: false }]);
       rmSync(join(folder, "access.policy.ts"));
     });
 
-    it("is done as it was reviewed, each instance in its own namespace", async () => {
+    it("is applied as reviewed, with each instance in its own namespace", async () => {
       branch = (await here.client.createNamespace({ body: { name: "branch" } })).tenantId;
       declare({
         ...both("ops"),
@@ -186,14 +186,14 @@ describe.skipIf(missing.length > 0)(
       const plan = join(root, "plan.json");
       const { namespaces, unknown } = await review(["--save", plan]);
       expect(namespaces.map(({ tenant }) => tenant)).toEqual([here.tenant, branch]);
-      expect(unknown).toEqual([leftOut()]);
+      expect(unknown).toEqual([skipped()]);
       const { summary, steps } = await stack.result(["up", "--plan", plan]);
       expect(summary).toMatchObject({ create: 3, update: 2 });
       expect(await loginsIn(here)).toEqual(["ana ^ops$", "bob ^bob$"]);
       expect(steps.find(({ name }) => name === "cy")?.id).toMatch(new RegExp(`^${branch}/`));
     });
 
-    it("replaces what it is told to, and takes all away again", async () => {
+    it("replaces selected resources, and destroys all of them", async () => {
       expect(changesOf(await stack.result(["up", "--yes", "--replace", "**::ci"]))).toEqual([
         expect.stringMatching(/^replace ci/),
       ]);

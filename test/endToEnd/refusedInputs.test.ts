@@ -3,19 +3,19 @@ import { engines, type Stack } from "../support/gatehouse.ts";
 import { firewallRule, type Policy, policyEnv, publicKey } from "../support/policy.ts";
 import { PolicyProgram } from "../support/policyProgram.ts";
 
-// Checks ask no service: none is there, and no namespace is named.
+// Checks send no request: no service runs at this address, and no namespace is set.
 const env = { GATEHOUSE_URL: "http://127.0.0.1:9", GATEHOUSE_USERNAME: "ana", GATEHOUSE_PASSWORD: "horse" };
 
 const refused: Policy = {
   key: publicKey("laptop", "("),
   rule: firewallRule("deny", -1, { filter: { tags: ["prod"] } }),
 };
-const twins: Policy = {
+const duplicates: Policy = {
   web: { type: "DeviceTags", args: { device: "web-01", tags: ["prod"] } },
   again: { type: "DeviceTags", args: { device: "WEB-01", tags: ["web"] } },
 };
 
-describe.each(engines)("a program with refused inputs, by the $label", ({ engine, available }) => {
+describe.each(engines)("a program with invalid inputs, by the $label", ({ engine, available }) => {
   let program: PolicyProgram;
   let stack: Stack;
   beforeAll(() => {
@@ -32,19 +32,20 @@ describe.each(engines)("a program with refused inputs, by the $label", ({ engine
         username: "error: PublicKey key: PublicKey.username: must be a regular expression in RE2 syntax",
       },
     ],
-    [twins, { "device:": "manage the same object; remove one of the two" }],
-  ])("is told each field once, and what is allowed", { timeout: 120_000 }, async (policy, told) => {
+    [duplicates, { "device:": "manage the same object; remove one of the two" }],
+  ])("gets an error with limits for each field", { timeout: 120_000 }, async (policy, messages) => {
     const { code, stdout, stderr } = await stack.run(["preview", "--create", "--offline"], policyEnv(policy));
     expect(code).toBe(1);
     const lines = stdout.split("\n");
-    const heard = Object.entries(told).map(([field, message]) => ({
+    const reports = Object.entries(messages).map(([field, message]) => ({
       field,
       of: lines.filter((line) => line.includes(message)),
     }));
-    // The CLI stops at the first refusal that it hears, whichever that is.
-    const missing = heard.filter(({ of }) => of.length === 0).length;
-    expect(missing).toBeLessThan(engine === "cli" ? heard.length : 1);
-    for (const { field, of } of heard) for (const line of of) expect(line.split(field), line).toHaveLength(2);
+    // The CLI stops at the first error that it receives, whichever that is.
+    const missing = reports.filter(({ of }) => of.length === 0).length;
+    expect(missing).toBeLessThan(engine === "cli" ? reports.length : 1);
+    for (const { field, of } of reports)
+      for (const line of of) expect(line.split(field), line).toHaveLength(2);
     expect(stdout + stderr).not.toMatch(/expected|received|Unexpected/);
   });
 });

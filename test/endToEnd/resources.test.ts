@@ -17,7 +17,7 @@ const PROJECT = "commonjs-program";
 
 const data = sshKeyLine("ana@laptop");
 
-/** One of each. Filters stand before the resources that give their tags, and name them by literals. */
+/** One resource of each kind. Filters precede the resources that create their tags, and use the tags as literals. */
 const base: Policy = {
   key: {
     type: "PublicKey",
@@ -39,7 +39,7 @@ const base: Policy = {
   zone: { type: "Tag", args: { name: "zone1" } },
 };
 
-/** A change of one input of each, and the step that it is. */
+/** A change of one input of each resource, and the step that results. */
 const CHANGES: Record<string, { args: Record<string, unknown>; step: string }> = {
   key: { args: { username: "^ana$" }, step: "update key username" },
   rule: { args: { priority: 7 }, step: "update rule priority" },
@@ -66,7 +66,7 @@ function filesBelow(folder: string): string[] {
   });
 }
 
-it("every resource has a part in this program", () => {
+it("the program contains every resource", () => {
   expect(
     Object.values(base)
       .map(({ type }) => type)
@@ -74,7 +74,7 @@ it("every resource has a part in this program", () => {
   ).toEqual(definitions.map(({ name }) => name).sort());
 });
 
-/** Where it is not the preview that is tested, which takes as long as all else. */
+/** For tests that do not need the preview, which takes as long as everything else. */
 const UP = ["up", "--yes", "--skip-preview"];
 
 describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
@@ -97,9 +97,9 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     stack.dispose();
     rmSync(folder, { recursive: true, force: true });
   });
-  // As test/provider/apiKeyRotation.test.ts has it, here by an engine.
+  // Like test/provider/apiKeyRotation.test.ts, but with an engine.
   it.runIf(available)(
-    "an API key that is replaced by --replace goes on for its overlap",
+    "an API key that --replace replaces stays valid for its overlap",
     { tags: ["long"] },
     async () => {
       const policy: Policy = {
@@ -117,7 +117,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     },
   );
 
-  it.runIf(available)("are made, changed as planned, and removed; no secret is in clear", async () => {
+  it.runIf(available)("are created, changed and removed, without a secret in plaintext", async () => {
     const secretFile = join(mkdtempSync(join(tmpdir(), "gatehouse-secret-")), "secret");
     const outputs: string[] = [];
     const run = async (args: string[], policy: Policy, env: Record<string, string> = {}) => {
@@ -128,7 +128,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     await run(UP, base, { LOOKUPS: "1" });
     const { resources } = JSON.parse(stack.stateText(PROJECT)).checkpoint.latest;
     const { outputs: found } = resources.find((one: { type: string }) => one.type === "pulumi:pulumi:Stack");
-    // Lookups see what was there before the run.
+    // Lookups return the objects from before the run.
     expect(found.lookups).toMatchObject({
       devices: ["anchor-01"],
       namespace: fleet.tenant,
@@ -162,7 +162,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     const { client } = fleet;
     const other = await createKey(client, "other");
     await run(["destroy", "--yes"], changed);
-    // It removes its own objects, and nothing else.
+    // A destroy removes only the objects of its stack.
     expect((await client.getPublicKeys()).map(({ fingerprint }) => fingerprint)).toEqual([other]);
     await client.deletePublicKey({ params: { fingerprint: other } });
     expect(await client.getFirewallRules()).toEqual([]);
@@ -171,9 +171,9 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     rmSync(join(secretFile, ".."), { recursive: true });
   });
 
-  // As test/provider/tags.test.ts has it, here by an engine.
+  // Like test/provider/tags.test.ts, but with an engine.
   it.runIf(available)(
-    "a tag is renamed at once on all that carries it, before anything else",
+    "a tag is renamed in one step on all objects that carry it, before other changes",
     { tags: ["long"] },
     async () => {
       const named = (name: string): Policy => ({
@@ -196,7 +196,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
         },
       });
       await stack.result(UP, policyEnv(named("zone1")));
-      // A device that no program knows carries it too.
+      // A device that no program declares carries the tag too.
       const devices = await fleet.client.getDevices({ query: { perPage: 100 } });
       const { uid = "" } = devices.find((device) => device.name === "web-03") ?? {};
       await fleet.client.updateDeviceTags({ params: { uid }, body: { tags: ["zone1"] } });
@@ -211,21 +211,21 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     },
   );
 
-  // As test/provider/adoption.test.ts has it, here as it is told.
+  // Like test/provider/adoption.test.ts, but with the printed output.
   it.runIf(available)(
-    "what is taken over counts as adopted, what is made beside it as created",
+    "existing objects count as adopted, and new objects as created",
     { tags: ["long"] },
     async () => {
       const { key, rule } = { ...base };
       const filter = { hostname: ".*" };
-      const made = (adopt?: true): Policy => ({
+      const declared = (adopt?: true): Policy => ({
         key: { type: "PublicKey", args: { ...key?.args, filter, adopt } },
         rule: { type: "FirewallRule", args: { ...rule?.args, filter, adopt } },
       });
       const others = new Stack({ program: PROGRAM, folder, engine, env: fleet.env });
       try {
-        await others.result(UP, policyEnv(made()));
-        const more: Policy = { ...made(true), ci: base.ci as Policy[string] };
+        await others.result(UP, policyEnv(declared()));
+        const more: Policy = { ...declared(true), ci: base.ci as Policy[string] };
         const { stdout } = await stack.run(["up", "--yes"], policyEnv(more));
         expect(stdout).toMatch(/^2 created, 2 adopted /m);
         for (const name of ["PublicKey key", "FirewallRule rule"]) {
@@ -239,12 +239,12 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
     },
   );
 
-  // As test/engine/import.test.ts has it, here of every resource.
+  // Like test/engine/import.test.ts, but with every resource.
   it.runIf(available && engine === "embedded")("are imported by id", { tags: ["long"] }, async () => {
     const harness = new Harness(fleet.env, "elsewhere");
     const plain = { ...base };
     delete plain.bob;
-    // A key that was imported has no secret to be known, and is the same object by its name alone.
+    // An imported API key has no known secret. Only its name identifies it.
     plain.ci = { type: "ApiKey", args: { name: "imported", role: "observer", validDays: 30 } };
     const { key, rule, ...givers } = plain;
     await harness.up({ ...givers, key, rule } as Program);
@@ -254,7 +254,7 @@ describe.each(engines)("all resources, by the $label", { timeout: 180_000 }, ({ 
         { ...one, options: { import: harness.state.get(name)?.id ?? "" } },
       ]),
     );
-    // A namespace also goes by the name that people know.
+    // A namespace can also be imported by its name.
     if (imported.trials?.options) imported.trials.options.import = "trials";
     const up = await stack.result(UP, policyEnv(imported));
     expect(changesOf(up).filter((line) => !/^import /.test(line))).toEqual([

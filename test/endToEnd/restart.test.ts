@@ -13,7 +13,7 @@ import { startService } from "../support/service.ts";
 
 const KEYS = "/api/sshkeys/public-keys";
 
-/** An address of the service that stays while the service behind it is started again elsewhere. */
+/** Starts a proxy with a fixed address. The service behind it can restart on another port. */
 async function startFront(portOf: () => number, onRequest: (line: string) => void) {
   const server = createServer((near, answer) => {
     onRequest(`${near.method} ${near.url}`);
@@ -25,7 +25,7 @@ async function startFront(portOf: () => number, onRequest: (line: string) => voi
     far.on("error", () => near.destroy());
     near.pipe(far);
   });
-  // Not the address that other tests listen at, so that none takes the port meanwhile.
+  // Other tests listen at another address, so none of them can take the port meanwhile.
   const host = "127.0.0.2";
   server.listen(0, host);
   await once(server, "listening");
@@ -46,7 +46,7 @@ async function startFront(portOf: () => number, onRequest: (line: string) => voi
 }
 
 it.runIf(process.platform === "linux")(
-  "a run goes on where the service restarts in the middle of it",
+  "a run continues if the service restarts during it",
   { timeout: 300_000 },
   async () => {
     const program = new PolicyProgram();
@@ -75,7 +75,7 @@ it.runIf(process.platform === "linux")(
         ...fleet.env,
         ...policyEnv(Object.fromEntries(keys)),
         GATEHOUSE_URL: front.url,
-        // For a machine that takes long to start the service again.
+        // Long enough for a machine that restarts the service slowly.
         GATEHOUSE_RETRY_TIMEOUT: "250",
         PULUMI_BACKEND_URL: `file://${program.states}`,
         PULUMI_CONFIG_PASSPHRASE: "x",

@@ -15,7 +15,7 @@ const base: Policy = {
   ana: publicKey("ana-laptop", "^root$", { hostname: "^web-01$" }),
 };
 
-/** Ana's key is for more devices, bob comes with a key and loses the administration, and one rule closes web-02. */
+/** Ana's key admits more devices, Bob gets a key and loses the administrator role, and one rule closes web-02. */
 const changed: Policy = {
   ...base,
   bob: { type: "Member", args: { email: "bob@example.com", role: "observer" } },
@@ -40,9 +40,9 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
   });
   afterAll(() => program?.remove());
 
-  /** As the real objects are: to read them first makes no difference, and takes as long again. */
+  /** Skips the refresh: the state is up to date, and a refresh doubles the time. */
   const UNREAD = ["--no-refresh"];
-  /** Somebody made a key by hand, which is not what these reviews are about. */
+  /** Permits the unmanaged key, which most of these reviews do not test. */
   const BESIDE = ["--allow-unmanaged"];
   const review = async (policy: Policy, args: readonly string[], code: number, beside = BESIDE) => {
     const run = await stack.run(["review", ...args, ...beside], policyEnv(policy));
@@ -58,7 +58,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     return { result, namespace };
   };
 
-  it.skipIf(!available)("of no change says that nobody gains or loses anything", async () => {
+  it.skipIf(!available)("of no change reports no gained or lost access", async () => {
     const { result, namespace } = await reviewed(base, 0);
     expect(result.changes).toEqual([]);
     expect([namespace.access, namespace.members, namespace.lockouts, namespace.unknown]).toEqual([
@@ -73,14 +73,14 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     ]);
   });
 
-  it.skipIf(!available)("objects to what is in no program and widens access", async () => {
+  it.skipIf(!available)("blocks on unmanaged objects that widen access", async () => {
     const { stdout } = await review(base, UNREAD, 2, []);
     expect(stdout).toMatch(
       /1 blocking finding:\n.*PublicKey made by hand \([0-9a-f:]+\) is unmanaged and widens access: gives login backup on db-01 \(allow with --allow-unmanaged\)\n$/,
     );
   });
 
-  it.skipIf(!available)("says who gains and loses what", async () => {
+  it.skipIf(!available)("reports gained and lost access", async () => {
     const { result, namespace } = await reviewed(changed, 0, UNREAD);
     expect(schemaFaults("review", { ...result, version: 2 })).toEqual(["/version must be equal to constant"]);
     const { members, ...others } = namespace;
@@ -99,7 +99,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     expect(namespace.members).toEqual([
       { change: "role", email: "bob@example.com", from: "administrator", to: "observer" },
     ]);
-    // The owner runs it, and stays.
+    // The owner runs the review, and stays a member.
     expect(namespace.lockouts).toEqual([]);
   });
 
@@ -117,7 +117,7 @@ describe.each(engines)("a review, by the $label", { timeout: 180_000 }, ({ engin
     );
   });
 
-  it.skipIf(!available)("objects when a protected group is reached by nobody any more", async () => {
+  it.skipIf(!available)("blocks if no key reaches a protected group any longer", async () => {
     const { bob, tags } = base;
     const withoutAna = { ...(bob && { bob }), ...(tags && { tags }) };
     const isProtected = ["--protect", "tag:prod", ...UNREAD];

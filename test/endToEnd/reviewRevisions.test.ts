@@ -23,18 +23,18 @@ const [ana, carl, dora] = [
   key("carl", "^deploy$", "^web-"),
   key("dora", "^backup$", "^db-01$"),
 ];
-/** What is applied. */
+/** The applied policy. */
 const first: Policy = { ana, bob: member("administrator") };
-/** What is merged, and not applied. */
+/** The merged policy, which is not applied. */
 const merged: Policy = { ...first, carl };
-/** What the change is. */
+/** The changed policy. */
 const changed: Policy = {
   ...merged,
   carl: { ...carl, args: { ...carl.args, filter: { hostname: "^web-01$" } } },
   dora,
 };
 
-/** Beside what the file says it declares those whom a package of the same repository names. */
+/** Declares the resources of the file, and the members that a package of the same repository lists. */
 const PROGRAM = `
 const { existsSync, writeFileSync } = require("node:fs");
 const gatehouse = require("@gatehouse-access/provider");
@@ -52,7 +52,7 @@ for (const [name, role] of Object.entries(owners)) {
 }
 `;
 
-/** Where nothing depends on what is real by now: to read that takes as long as all else. */
+/** For tests that do not need a refresh, which takes as long as everything else. */
 const UNREAD = ["--no-refresh"];
 
 const program = (policy: unknown) => ({ "infra/policy/policy.json": JSON.stringify(policy) });
@@ -100,13 +100,13 @@ describe.each(engines)(
       );
       return { review, namespace, access, changes: changes.sort() };
     };
-    /** What no review may change. */
+    /** Everything that a review must not change. */
     const everything = async () => ({
       keys: await fleet.client.getPublicKeys(),
       state: readFileSync(join(folder, "state/.pulumi/stacks/revisions/test.json"), "utf8"),
       stacks: readdirSync(join(folder, "state/.pulumi/stacks/revisions")).sort(),
       git: repository.files(),
-      // Without its locks it leaves the index as it is, which it would write anew where a file is as young.
+      // Without locks, git does not rewrite the index. Otherwise it would if a file is as new as the index.
       worktree: repository.git("--no-optional-locks", "status", "--porcelain", "--ignored"),
     });
     const restore = () => repository.git("checkout", "--quiet", "--force", "main");
@@ -137,7 +137,7 @@ describe.each(engines)(
       repository.commit("A program that does not run");
       repository.git("tag", "broken");
       repository.write({ "infra/policy/index.js": PROGRAM });
-      repository.commit("What is applied");
+      repository.commit("The applied policy");
       repository.git("tag", "applied");
       for (const scope of ["@pulumi", "@gatehouse-access", "@team"]) {
         mkdirSync(join(repository.root, "node_modules", scope), { recursive: true });
@@ -149,7 +149,7 @@ describe.each(engines)(
       const up = await gatehouseBy(engine)(command("up", ["--yes", "--skip-preview"]), env());
       expect([up.code, up.stderr]).toEqual([0, expect.any(String)]);
 
-      // Drift: ana may do more, bob less, and somebody has come by hand.
+      // Drift: ana has more access, bob has a lower role, and there is an unmanaged key.
       const [live] = await fleet.client.getPublicKeys();
       if (!live) throw new Error("there is no key");
       const { fingerprint } = live;
@@ -163,14 +163,14 @@ describe.each(engines)(
         params: { tenant: fleet.tenant, uid: bob },
         body: { role: "observer" },
       });
-      await createKey(fleet.client, "by hand", "^backup$", { hostname: "^db-01$" });
+      await createKey(fleet.client, "unmanaged", "^backup$", { hostname: "^db-01$" });
       repository.write(program(merged));
-      repository.commit("What is merged");
+      repository.commit("The merged policy");
     });
     afterAll(() => folder && rmSync(folder, { recursive: true, force: true }));
 
     it.skipIf(!canRun)(
-      "is about the change alone, uncommitted as it may be, and leaves no trace",
+      "covers only the change, also an uncommitted one, and leaves everything else unchanged",
       async () => {
         restore();
         repository.write(program(changed));
@@ -188,7 +188,7 @@ describe.each(engines)(
       },
     );
 
-    it.skipIf(!canRun)("says in every form that it compares two revisions", async () => {
+    it.skipIf(!canRun)("reports in every format that it compares two revisions", async () => {
       restore();
       repository.write(program(changed));
       const [comment, map] = [join(folder, "comment.md"), join(folder, "map.html")];
@@ -208,7 +208,7 @@ describe.each(engines)(
       expect(readFileSync(map, "utf8")).toContain(`main~1 (${base}) to main (${head})`);
     });
 
-    it.skipIf(!canRun)("takes packages of the repository from the revision", async () => {
+    it.skipIf(!canRun)("uses packages of the repository from the revision", async () => {
       restore();
       repository.write({ ...people({ eve: "observer" }), "package-lock.json": "{}" });
       const { namespace, changes, review } = await reviewed(["--base", "main", ...UNREAD]);
@@ -236,15 +236,15 @@ describe.each(engines)(
     });
 
     it.skipIf(!canRun).each([
-      ["no commit", ["--base", "mian"], '--base: git cannot find the commit "mian"'],
+      ["an unknown commit", ["--base", "mian"], '--base: git cannot find the commit "mian"'],
       ["a file", ["--base", "main:readme.txt"], '--base: git cannot find the commit "main:readme.txt"'],
       ["an option of git", ["--base=--output=x"], '--base must be a commit, branch or tag, not "--output=x"'],
-      ["no commit as head", ["--base", "main", "--head", ""], "--head must be a commit, branch or tag"],
-      ["a head alone", ["--head", "main"], "--head is the revision to compare with --base"],
+      ["an empty head", ["--base", "main", "--head", ""], "--head must be a commit, branch or tag"],
+      ["a head without a base", ["--head", "main"], "--head is the revision to compare with --base"],
       ["a base that fails", ["--base", "broken"], "In the base revision broken ("],
       ["a base without the program", ["--base", "nothing"], "infra/policy does not exist in this revision"],
-      ["a stack that is not there", ["--base", "main", "--stack", "other"], "no stack other"],
-    ])("is refused of %s", async (_case, args, reason) => {
+      ["a stack that does not exist", ["--base", "main", "--stack", "other"], "no stack other"],
+    ])("is rejected for %s", async (_case, args, reason) => {
       restore();
       const before = await everything();
       const ended = await run(args, 1);
@@ -252,7 +252,7 @@ describe.each(engines)(
       expect(await everything()).toEqual(before);
     });
 
-    it.skipIf(!canRun)("leaves nothing behind when it is ended by a signal", async () => {
+    it.skipIf(!canRun)("leaves no files behind when a signal ends it", async () => {
       restore();
       repository.git("checkout", "--quiet", "-b", "hanging");
       repository.write(program({ ...first, hang: true }));

@@ -13,8 +13,8 @@ const policyOf = (username: string, priority = 10): Policy => ({
   closed: firewallRule("deny", priority, { username: "^nobody$", filter: { hostname: "^web-2$" } }),
 });
 
-// One stack's life: each test goes on where the one before has left it.
-describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
+// The tests share one stack. Each test continues where the previous one ended.
+describe.each(engines)("a saved plan, by the $label", { timeout: 180_000 }, ({ engine, available }) => {
   const fleet = sharedFleet();
   let stack: Stack;
   let program: PolicyProgram;
@@ -36,7 +36,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
   };
   const up = (policy: Policy, args: readonly string[] = []) =>
     stack.run(["up", "--plan", plan, ...args], policyEnv(policy));
-  /** What a run that was refused names; it has changed nothing. */
+  /** The differences that a rejected run reports. The run must change nothing. */
   const refused = async (policy: Policy) => {
     const before = await live();
     const run = await up(policy, ["--json"]);
@@ -44,7 +44,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     expect(await live()).toEqual(before);
     const { error } = JSON.parse(run.stdout) as { error: { code: string; differences: PlanDifference[] } };
     expect(error.code).toBe("plan_outdated");
-    // Engines differ in the order of what they do not wait for.
+    // Engines differ in the order of independent resources.
     return error.differences.map(({ in: place, object, field }) => [place, object, field]).sort();
   };
   const live = async () => [
@@ -54,13 +54,13 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
   ];
   const usernames = async () => (await fleet.client.getPublicKeys()).map(({ username }) => username);
 
-  it.skipIf(!available)("is in a file that only the stack's key opens", async () => {
+  it.skipIf(!available)("is in a file that only the stack's key can decrypt", async () => {
     const run = await save(policyOf("^deploy$"));
     expect(run.stderr).toContain(`The plan is in ${plan}`);
     expect(statSync(plan).mode & 0o777).toBe(0o600);
     const text = readFileSync(plan, "utf8");
     const file = JSON.parse(text) as { content: string };
-    // Nothing as short as a name: of what is encrypted the base64 may spell that by chance.
+    // These parts are longer than a name, which the base64 of the encrypted content may contain by chance.
     for (const part of ["PublicKey", "username", fleet.tenant]) expect(text).not.toContain(part);
     const at = file.content.length - 8;
     const other = file.content[at] === "A" ? "B" : "A";
@@ -74,7 +74,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     writeFileSync(plan, text);
   });
 
-  it.skipIf(!available)("is refused when the program is another by now, field by field", async () => {
+  it.skipIf(!available)("is rejected if the program has changed, with each changed field", async () => {
     const { ana } = policyOf("^admin$");
     expect(await refused({ ...(ana && { ana }) })).toEqual([
       ["program", 'FirewallRule "closed"', undefined],
@@ -82,7 +82,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     ]);
   });
 
-  it.skipIf(!available)("is refused when the service is another by now, managed or not", async () => {
+  it.skipIf(!available)("is rejected if a managed or unmanaged object has changed", async () => {
     const [[rule], [device]] = [await fleet.client.getFirewallRules(), await fleet.client.getDevices()];
     if (!rule || !device) throw new Error("there is no rule, or no device");
     const { id, ...body } = rule;
@@ -102,7 +102,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
   });
 
   it.skipIf(!available)(
-    "is done by up --plan without a question, although devices came, which it says",
+    "is applied by up --plan without a prompt, also with new devices, which the run reports",
     async () => {
       await fleet.enroll("web-3");
       const done = await up(policyOf("^deploy$"));
@@ -115,7 +115,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
   );
 
   it.skipIf(!available)(
-    "is not saved when something stands against it, and takes no part of it",
+    "is not saved if a finding blocks it, and cannot be applied to a part of the program",
     async () => {
       rmSync(plan);
       const { closed } = policyOf("^root$");
@@ -132,7 +132,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     },
   );
 
-  it.skipIf(!available)("binds a program that declares something else when it is run", async () => {
+  it.skipIf(!available)("blocks a program that declares something else in the run", async () => {
     await save(policyOf("^ops$"), ["--no-refresh"]);
     const env = { ...policyEnv(policyOf("^ops$")), POLICY_WHEN_RUN: JSON.stringify(policyOf("^.*$")) };
     const run = await stack.run(["up", "--plan", plan], env);
@@ -140,7 +140,7 @@ describe.each(engines)("what was reviewed, by the $label", { timeout: 180_000 },
     expect(await usernames()).toEqual(["^deploy$"]);
   });
 
-  it.skipIf(!available)("knows of objects that stay when their resource goes", async () => {
+  it.skipIf(!available)("includes objects that stay after the deletion of their resource", async () => {
     const { ana, closed } = policyOf("^deploy$");
     const kept = { ...ana, options: { retainOnDelete: true } };
     await stack.result(["up", "--yes", "--skip-preview"], policyEnv({ ana: kept, closed } as Policy));

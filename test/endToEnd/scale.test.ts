@@ -29,7 +29,7 @@ afterAll(() => {
 
 const isWrite = (request: string) => !request.startsWith("GET ") && request !== "POST /api/login";
 
-it("120 keys: one request for each write, none where nothing changes, pages where all are read", {
+it("120 keys need one request for each write, no write without changes, and few pages to read all", {
   timeout: 120_000,
   tags: ["long"],
 }, async () => {
@@ -49,7 +49,7 @@ it("120 keys: one request for each write, none where nothing changes, pages wher
     expect(result.summary).toMatchObject({ same: KEYS + 1, update: 0, delete: 0 });
   });
   expect(read.filter(isWrite)).toEqual([]);
-  // What the state has is read, and what the namespace has.
+  // The run reads the objects of the state, and those of the namespace.
   expect(read.length).toBeLessThanOrEqual(2 * Math.ceil(KEYS / 100) + 20);
 
   const state = stack.stateText("many-keys");

@@ -40,7 +40,7 @@ const settings = (env: Record<string, string>) => ({
   POLICY: JSON.stringify(POLICY),
   ...env,
 });
-/** For what ends before it runs a policy test. */
+/** For commands that end before they run a policy test. */
 const run = (args: readonly string[], env: Record<string, string> = {}) => gatehouse(args, settings(env));
 const runTesting = (args: readonly string[]) => spawnGatehouse(args, settings({}));
 const named = (stack: string) => ["--stack", stack, "--engine", "embedded"];
@@ -51,8 +51,8 @@ const commands = () => ({
   preview: ["preview", program.folder, "--json", ...named(STACK)],
 });
 
-describe("credentials that are in the stack's configuration alone", () => {
-  it("are used by test and access, and make no stack", { timeout: 120_000 }, async () => {
+describe("credentials that only the stack's configuration contains", () => {
+  it("are used by test and access, which create no stack", { timeout: 120_000 }, async () => {
     const { test, access } = commands();
     const tested = await runTesting(test);
     expect(tested).toMatchObject({ code: 0, stderr: "" });
@@ -89,7 +89,7 @@ describe("credentials that are in the stack's configuration alone", () => {
     return without;
   }
 
-  it("yield to those of the environment", { timeout: 120_000 }, async () => {
+  it("are overridden by credentials of the environment", { timeout: 120_000 }, async () => {
     const { preview: _, ...others } = commands();
     for (const args of Object.values(others)) {
       const { code, stdout, stderr } = await run(args, { GATEHOUSE_TOKEN: "of-the-environment" });
@@ -101,7 +101,7 @@ describe("credentials that are in the stack's configuration alone", () => {
     }
   });
 
-  it("need the passphrase, and are told to nobody", { timeout: 120_000 }, async () => {
+  it("need the passphrase, and are not printed", { timeout: 120_000 }, async () => {
     const { preview: _, ...others } = commands();
     for (const args of Object.values(others)) {
       const { code, stdout, stderr } = await run(args, { PULUMI_CONFIG_PASSPHRASE: "another" });
@@ -113,7 +113,7 @@ describe("credentials that are in the stack's configuration alone", () => {
     }
   });
 
-  it("are asked for where no stack is named", { timeout: 120_000 }, async () => {
+  it("are not used without --stack", { timeout: 120_000 }, async () => {
     const { code, stderr } = await run(["test", program.folder]);
     expect({ code, stderr }).toEqual({
       code: 1,
@@ -126,7 +126,7 @@ describe("credentials that are in the stack's configuration alone", () => {
     });
   });
 
-  it("cannot be those of a stack that there is not, which stays so", { timeout: 120_000 }, async () => {
+  it("are not used for a missing stack, which no command creates", { timeout: 120_000 }, async () => {
     for (const command of ["test", "review"]) {
       const { code, stderr } = await run([command, program.folder, ...named("prdo")]);
       expect({ code, stderr }).toEqual({

@@ -14,7 +14,7 @@ const base: Policy = {
   contractor: publicKey("contractor", "^support$", { tags: ["edge"] }),
 };
 const { bob: _, ...withoutBob } = base;
-/** The contractor gets in everywhere, Ana's login is another one, Bob goes, and somebody comes. */
+/** The contractor's key admits every device, Ana's login changes, Bob is removed, and a key is added. */
 const changed: Policy = {
   ...withoutBob,
   ana: publicKey("ana", "^ana$", { hostname: ".*" }),
@@ -22,7 +22,7 @@ const changed: Policy = {
   new: publicKey("new", "^new$", { hostname: ".*" }),
 };
 
-/** What the namespace has to hold comes from outside, so that it can be looked at exactly. */
+/** The expected keys come from the environment, so that each run can check them exactly. */
 const TESTS = `import { expect, policyTest } from "@gatehouse-access/provider/policy";
 
 policyTest("contractors stay out of production", ({ access }) => {
@@ -44,7 +44,7 @@ describe.each(engines)(
     const fleet = sharedFleet();
     let program: PolicyProgram;
     let stack: Stack;
-    /** The same, of which no command runs policy tests. */
+    /** The same stack, for commands that run no policy tests. */
     let untested: Stack;
     let device: string;
 
@@ -77,27 +77,27 @@ describe.each(engines)(
         failed: policyTests?.tests.filter(({ ok }) => !ok).map(({ name }) => name),
       };
     };
-    // The tags of devices are given by hand here.
+    // The device tags here are set outside the program.
     const DRIFT = ["drift", "--unmanaged", "ignore"];
     const UNCHANGED = "ana^root$ bob^bob$ contractor^support$";
 
-    it.runIf(available)("hold in a preview that changes nothing", { tags: ["long"] }, async () => {
+    it.runIf(available)("pass in a preview that changes nothing", { tags: ["long"] }, async () => {
       const { code, stdout } = await stack.run(["preview"], env(base, UNCHANGED));
       expect(code).toBe(0);
       expect(stdout).toMatch(/4 unchanged[\s\S]*\nPolicy tests\n[\s\S]*\n2 passed\n$/);
     });
 
-    it.runIf(available)("fail in a preview of what breaks them", async () => {
+    it.runIf(available)("fail in a preview of changes that violate them", async () => {
       const run = env(changed, "ana^ana$ contractor^support$ new^new$");
       const { result, policyTests, failed } = await tested(["preview"], run, 2);
       expect(failed).toEqual(["contractors stay out of production"]);
       expect(policyTests).toMatchObject({ ok: false, tenant: fleet.tenant, unknown: [] });
       expect(result.summary).toMatchObject({ create: 1, update: 2, delete: 1 });
-      // What the tests were judged by is not shown.
+      // The output does not contain the values that the tests used.
       expect(result.steps.filter((step) => "before" in step || "after" in step)).toEqual([]);
       const plain = (await untested.result(["preview", "--no-tests"], run)) as Tested;
       expect(plain.policyTests).toBeUndefined();
-      // Engines need not keep an order among what does not wait for each other.
+      // Engines differ in the order of independent resources.
       expect(plain.steps.toSorted(byUrn)).toEqual(result.steps.toSorted(byUrn));
     });
 
@@ -109,8 +109,11 @@ describe.each(engines)(
       const { failed } = await tested(["preview", limit, `**::${name}`], env(changed, keys), code);
       expect(failed).toEqual(code === 2 ? ["contractors stay out of production"] : []);
     };
-    it.runIf(available).each(limits)("see what a preview with %s %s leaves out as it stays", limited);
-    it.runIf(available)("fail in a drift where nothing differs from the state", async () => {
+    it.runIf(available).each(limits)(
+      "use the live objects of resources that a preview with %s %s omits",
+      limited,
+    );
+    it.runIf(available)("fail in a drift run without a difference from the state", async () => {
       expect((await tested(DRIFT, env(base, UNCHANGED), 0)).failed).toEqual([]);
       await tag(["prod", "web", "edge"]);
       try {
@@ -144,9 +147,9 @@ describe.each(engines)(
     });
 
     it.runIf(available)(
-      "tell after the plan what hinders them, and need no connection where there are none",
+      "report their errors after the plan, and need no connection if there are no tests",
       async () => {
-        // Policy tests are not begun: no command needs a process.
+        // Policy tests do not start, so no command needs a process.
         const nowhere = stackOf({}, { name: "nowhere", spawned: false });
         const text = await nowhere.run(["preview", "--create"], env({}));
         expect(text.code).toBe(1);

@@ -24,7 +24,7 @@ describe.each(readdirSync(RELEASES))("state and database of %s", (version) => {
   const release = join(RELEASES, version);
 
   it.each(engines.filter((one) => one.available))(
-    "go on with the $label",
+    "keep working with the $label",
     {
       timeout: 180_000,
       tags: ["long"],
@@ -41,7 +41,7 @@ describe.each(readdirSync(RELEASES))("state and database of %s", (version) => {
       mkdirSync(dataDir);
       for (const file of DATA) {
         copyFileSync(join(release, file), join(dataDir, file));
-        // Git keeps no permissions but whether a file can be run.
+        // Git stores only one permission: whether a file is executable.
         chmodSync(join(dataDir, file), 0o600);
       }
       const service = await startService({ dataDir });
@@ -64,8 +64,8 @@ describe.each(readdirSync(RELEASES))("state and database of %s", (version) => {
       expect(changesOf(await stack.result(["up", "--yes", "--skip-preview"], program(changed)))).toEqual([
         "update key name",
       ]);
-      const gone = await stack.result(["destroy", "--yes"], program(changed));
-      expect(gone.summary).toMatchObject({ delete: Object.keys(policy).length + 1 });
+      const destroyed = await stack.result(["destroy", "--yes"], program(changed));
+      expect(destroyed.summary).toMatchObject({ delete: Object.keys(policy).length + 1 });
     },
   );
 });

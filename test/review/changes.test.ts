@@ -104,16 +104,13 @@ describe("lockouts", () => {
   });
 
   const everyone = key("ana", "", {});
-  test.each(["tag:prod", "prod", "web-2", "name:web-2"])(
-    "are reported when no key reaches --protect %s any longer",
-    (label) => {
-      const closed = { keys: [everyone], rules: [rule("1", { filter: { tags: ["prod"] } })] };
-      const found = deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup(label)]);
-      expect(found.map(({ code }) => code)).toEqual(["protected-devices"]);
-      expect(found[0]?.message).toContain("web-2");
-      expect(found[0]?.message).toContain(label);
-    },
-  );
+  test.each(["tag:prod", "prod", "web-2", "name:web-2"])("are reported for --protect %s", (label) => {
+    const closed = { keys: [everyone], rules: [rule("1", { filter: { tags: ["prod"] } })] };
+    const found = deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup(label)]);
+    expect(found.map(({ code }) => code)).toEqual(["protected-devices"]);
+    expect(found[0]?.message).toContain("web-2");
+    expect(found[0]?.message).toContain(label);
+  });
 
   test.each([
     [5, "web-1, web-2, web-3, web-4, web-5"],

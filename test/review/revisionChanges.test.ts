@@ -31,13 +31,16 @@ const changes = (base: readonly Step[], head: readonly Step[]) => {
 };
 
 describe("the changes between two revisions", () => {
-  test.each(["create", "same"] as const)("are empty if the plugin replaces a class: %s", (op) => {
-    const { lines, summary } = changes(
-      [step(op, "PublicKey", "ana", key("^root$"))],
-      [step(op, "gatehouse:index:PublicKey", "ana", key("^root$"))],
-    );
-    expect([lines, summary.same]).toEqual([[], 1]);
-  });
+  test.each(["create", "same"] as const)(
+    "are empty if a resource of the plugin replaces one of a class: %s",
+    (op) => {
+      const { lines, summary } = changes(
+        [step(op, "PublicKey", "ana", key("^root$"))],
+        [step(op, "gatehouse:index:PublicKey", "ana", key("^root$"))],
+      );
+      expect([lines, summary.same]).toEqual([[], 1]);
+    },
+  );
 
   test.each(["create", "update", "replace", "same"] as const)(
     "are empty for equal declarations, whatever the state contains: %s",

@@ -31,10 +31,10 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
   const withAll = (configurations: ReadonlyMap<string, object>) => ({
     resource: Object.fromEntries([...configurations].map(([type, one]) => [type, { one }])),
   });
-  /** All definitions that a root module may have together: the two ways to tag a device have devices of their own. */
+  /** All definitions for one root module. The two resources that tag a device use different devices. */
   const samples = () => new Map(definitions.map((each) => [typeOf(each), sampleConfiguration(each, world)]));
 
-  it("are made, changed, replaced, imported and destroyed, and every plan after an apply is empty", async () => {
+  it("are created, changed, replaced, imported and destroyed, with an empty plan after each apply", async () => {
     const all = samples();
     const root = newModule();
     const bases = new Map([...all].map(([type, { base }]) => [type, base]));
@@ -44,7 +44,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     await root.must("apply", "plan");
     expect(await root.changes()).toEqual([]);
 
-    // One input of each that changes the object, or replaces it.
+    // Changes one input of each resource, which updates or replaces the object.
     const changed = new Map(
       [...all].map(([type, { base, changes }]) => [type, [...changes.values()][0] ?? base]),
     );
@@ -57,7 +57,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     const texts = readFileSync(join(root.folder, "terraform.tfstate"), "utf8");
     for (const { base } of all.values()) if ("key_wo" in base) expect(texts).not.toContain(base.key_wo);
 
-    // What one state has, another one takes over by the ids.
+    // A second state imports the objects of the first state by their ids.
     const ids = root
       .state()
       .resources.map(({ type, instances }) => [type, instances[0]?.attributes.id] as const);
@@ -65,13 +65,13 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     const other = newModule();
     const imports = ids.map(([type, id]) => ({ to: `${type}.one`, id }));
     other.write({ ...withAll(changed), import: imports });
-    const taken = await other.plan();
-    const wrong = changesIn(taken).filter((line) => !/: (no-op\+import)$/.test(line));
-    // No object tells what is to happen to it later: when a key is to be rotated, what a destroy is to do.
+    const importPlan = await other.plan();
+    const wrong = changesIn(importPlan).filter((line) => !/: (no-op\+import)$/.test(line));
+    // No object contains the settings of later runs: when to rotate a key, and what a destroy does.
     const ofRuns = ["api_key", "device", "namespace"];
     expect(wrong.sort()).toEqual(ofRuns.map((kind) => `gatehouse_${kind}.one: update+import`));
 
-    // Without a word of it, the configuration is written by Terraform.
+    // Terraform generates the configuration from the imports alone.
     const third = newModule();
     third.write({ import: imports });
     await third.must("plan", "-generate-config-out=generated.tf", "-out=plan");
@@ -85,14 +85,14 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     expect(await world.client.listApiKeys()).toEqual([]);
   });
 
-  it("are imported, and each is changed in place: all that an update does not change stays known, and is as planned", async () => {
+  it("are imported and updated in place, and the values that an update does not change stay known, as planned", async () => {
     await world.restoreDevices();
     const all = samples();
     const bases = new Map([...all].map(([type, { base }]) => [type, base]));
-    const maker = newModule();
-    maker.write(withAll(bases));
-    await maker.apply();
-    const imports = maker
+    const creator = newModule();
+    creator.write(withAll(bases));
+    await creator.apply();
+    const imports = creator
       .state()
       .resources.map(({ type, instances }) => ({ to: `${type}.one`, id: instances[0]?.attributes.id }));
     const root = newModule();
@@ -100,7 +100,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     await root.apply();
     expect(await root.changes()).toEqual([]);
 
-    // What a run is told is no change of an object.
+    // Options of a run do not change an object.
     for (const adopt of [true, "overwrite", false, undefined]) {
       const adopting = definitions.map((each): [string, object] => {
         const base = bases.get(typeOf(each)) ?? {};
@@ -118,7 +118,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     root.write(withAll(new Map(edited)));
     const plan = await root.plan();
     expect(changesIn(plan).filter((line) => !line.endsWith(": update"))).toEqual([]);
-    // All but the attachment of a tag, of which every input replaces it.
+    // All resources except the tag attachment, where every input forces a replacement.
     expect(changesIn(plan)).toHaveLength(definitions.length - 1);
     for (const { address, change } of plan.resource_changes ?? []) {
       expect(JSON.stringify(change.after_unknown), address).not.toContain("true");
@@ -129,7 +129,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
   });
 
   it.each(definitions.map((definition) => [definition.name, definition] as const))(
-    "%s: each attribute changes the object in place or replaces it, as its definition says",
+    "%s: each attribute updates the object in place or replaces it, as its definition declares",
     { tags: ["long"] },
     async (_name, definition) => {
       const type = typeOf(definition);
@@ -138,9 +138,9 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
       await world.restoreDevices();
       for (const [input, changed] of changes) {
         const { replaces } = definition.inputs[input] ?? {};
-        // What carries on from the object that it replaces is made in an update.
+        // An update creates an object that continues the replaced object.
         const actions = replaces && !definition.withReplaced ? "delete+create" : "update";
-        // Each object that is made needs a secret of its own.
+        // Each new object needs a secret of its own.
         const secret = "key_wo" in base ? { key_wo: randomUUID() } : {};
         root.write({ resource: { [type]: { one: { ...base, ...secret } } } });
         await root.apply();
@@ -153,7 +153,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
     },
   );
 
-  it("take no UUID but one of version 4 for a secret, and show none in an error", async () => {
+  it("accept only UUIDs of version 4 as secrets, and print no secret in an error", async () => {
     const root = newModule();
     const secret = "b1946ac9-2e37-1c0e-9f5d-0123456789ab";
     root.write({ resource: { gatehouse_api_key: { one: { valid_days: 30, key_wo: secret } } } });

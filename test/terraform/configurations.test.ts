@@ -31,7 +31,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
   beforeEach(() => {
     root = newModule();
   });
-  // What a test that failed left behind fails no other.
+  // Objects of a failed test must not make other tests fail.
   afterEach(async () => {
     const { client } = fleet;
     for (const { fingerprint } of await client.getPublicKeys())
@@ -56,9 +56,9 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     filter: { hostname: ".*" },
     ...more,
   });
-  /** An expression, as a configuration in JSON has it. */
+  /** An expression in a JSON configuration. */
   const ref = (expression: string) => `\${${expression}}`;
-  /** What Terraform breaks into lines. */
+  /** The output of Terraform without line breaks and frames. */
   const wordsIn = (output: string) => output.replaceAll(/[│\s]+/g, " ");
   const one = (type: string, values: object) => ({ resource: { [`gatehouse_${type}`]: { one: values } } });
 
@@ -86,7 +86,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await destroy();
   });
 
-  it("mean the same in other words: comments of keys, letter case of addresses and names", async () => {
+  it("are equal if only comments of keys or the letter case of addresses and names differ", async () => {
     const data = sshKeyLine();
     const all = (data: string, email: string, name: string) => ({
       resource: {
@@ -103,7 +103,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await destroy();
   });
 
-  it("may depend on what is not known before the apply", async () => {
+  it("can use values that are unknown before the apply", async () => {
     root.write({
       resource: {
         terraform_data: { pattern: { input: "^root$" }, tag: { input: "edge" } },
@@ -124,7 +124,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await destroy();
   });
 
-  it("may leave the provider's own settings open until the apply", async () => {
+  it("can set the provider with values that are unknown before the apply", async () => {
     const settings = Object.fromEntries(
       Object.entries(fleet.env).map(([name, value]) => [name.replace("GATEHOUSE_", "").toLowerCase(), value]),
     );
@@ -137,14 +137,14 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(configured(one("public_key", key()).resource));
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    // What it depends on is made anew: nothing can be read before, and nothing is lost.
+    // The dependency is recreated: the plan cannot read the object, but does not lose it.
     const { output } = await root.run("plan", "-replace=terraform_data.url");
     expect(output).toContain("Not refreshed");
     expect(output).not.toContain("gatehouse_public_key.one will be");
     await root.must("destroy", "-auto-approve");
   });
 
-  it("get errors that name the place and what is allowed, before anything is made", async () => {
+  it("get errors with the place and the allowed values before an apply", async () => {
     root.write({
       resource: {
         gatehouse_public_key: {
@@ -157,7 +157,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     });
     const { code, output } = await root.run("validate");
     expect(code).toBe(1);
-    const said = wordsIn(output);
+    const words = wordsIn(output);
     for (const text of [
       "data: ",
       "filter: must have exactly one of hostname and tags",
@@ -168,12 +168,12 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       "on main.tf.json line",
       "in resource.gatehouse_firewall_rule.one",
     ]) {
-      expect(said).toContain(text);
+      expect(words).toContain(text);
     }
-    expect(said).not.toContain("sourceIp");
+    expect(words).not.toContain("sourceIp");
   });
 
-  it("declare an object once: twins are refused by the plan", async () => {
+  it("declare an object once: the plan rejects duplicates", async () => {
     const email = "ana@example.com";
     root.write({
       resource: { gatehouse_member: { one: { email, role: "observer" }, two: { email, role: "operator" } } },
@@ -183,7 +183,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(wordsIn(output)).toContain("manage the same object; remove one of the two");
   });
 
-  it("never remove an object that another resource declares: a plan that would is refused", async () => {
+  it("never remove an object that another resource declares: the plan is rejected", async () => {
     const declared = key();
     const namespace = { name: "trial" };
     root.write({
@@ -194,7 +194,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       },
     });
     await root.apply();
-    // Renamed, and nothing says so.
+    // The resources are renamed without a moved block.
     const renamed = {
       resource: {
         gatehouse_public_key: { b: { ...declared, adopt: true } },
@@ -211,7 +211,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write({ ...renamed, moved: types.map((type) => ({ from: `${type}.a`, to: `${type}.b` })) });
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    // Two resources with one object, of which one goes.
+    // Two resources have one object, and one of the resources is removed.
     const twice = { ...renamed.resource, gatehouse_public_key: { b: declared, c: declared } };
     const [found] = await fleet.client.getPublicKeys();
     root.write({ resource: twice, import: [{ to: "gatehouse_public_key.c", id: found?.fingerprint }] });
@@ -222,7 +222,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(await fleet.client.getNamespaces()).toHaveLength(1);
   });
 
-  it("are replaced where somebody asks for it", async () => {
+  it("are replaced with the flag -replace", async () => {
     root.write({
       resource: {
         gatehouse_public_key: { one: key() },
@@ -240,7 +240,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await destroy();
   });
 
-  it("take over what is there if they say so, by adopt or by an import", async () => {
+  it("adopt existing objects only with adopt or with an import", async () => {
     const { client } = fleet;
     await client.createFirewallRule({
       body: {
@@ -252,25 +252,25 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
         active: true,
       },
     });
-    const [made] = await client.getFirewallRules();
+    const [existing] = await client.getFirewallRules();
     root.write(one("firewall_rule", rule()));
     const refused = await root.run("apply", "-auto-approve");
     expect(refused.code).toBe(1);
-    const said = wordsIn(refused.output);
-    expect(said).toContain(`${fleet.tenant}/${made?.id} already exists`);
-    expect(said).toContain("adopt = true");
+    const words = wordsIn(refused.output);
+    expect(words).toContain(`${fleet.tenant}/${existing?.id} already exists`);
+    expect(words).toContain("adopt = true");
     expect(await client.getFirewallRules()).toHaveLength(1);
     root.write(one("firewall_rule", rule({ adopt: true })));
-    expect(wordsIn(await root.apply())).toContain(`adopted the existing object ${fleet.tenant}/${made?.id}`);
+    expect(wordsIn(await root.apply())).toContain(`adopted the existing object ${fleet.tenant}/${existing?.id}`);
     expect(await root.changes()).toEqual([]);
-    // Without the word nothing changes.
+    // Removing adopt changes nothing.
     root.write(one("firewall_rule", rule()));
     expect(await root.changes()).toEqual([]);
     await destroy();
     expect(await client.getFirewallRules()).toEqual([]);
   });
 
-  it("get the service's cause where an overwrite fails, and their own values as they wrote them", async () => {
+  it("get the service's cause if an overwrite fails, and errors with their unmodified values", async () => {
     const { client } = fleet;
     await client.inviteMember({
       params: { tenant: fleet.tenant },
@@ -293,9 +293,9 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       },
     });
     const { output } = await root.run("apply", "-auto-approve");
-    const said = wordsIn(output);
-    expect(said).toMatch(/has the tag DeviceTags; .* list that resource in depends_on/);
-    expect(said).toMatch(/role is "observer", declared "operator"; .* adopt = "overwrite" to update it/);
+    const words = wordsIn(output);
+    expect(words).toMatch(/has the tag DeviceTags; .* list that resource in depends_on/);
+    expect(words).toMatch(/role is "observer", declared "operator"; .* adopt = "overwrite" to update it/);
     const named = "forceDestroy: true of DeviceTags";
     root.write({ ...one("public_key", key()), import: [{ to: "gatehouse_public_key.one", id: named }] });
     expect(wordsIn((await root.run("plan")).output)).toContain(`has no such object: "${named}"; use the id`);
@@ -337,7 +337,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await destroy();
   });
 
-  it("see what was changed or removed by hand", async () => {
+  it("detect manual changes and deletions", async () => {
     root.write({
       resource: { ...one("public_key", key()).resource, ...one("firewall_rule", rule()).resource },
     });
@@ -350,8 +350,8 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
       params,
       body: { name: "eve", username: ".*", filter: { hostname: ".*" } },
     });
-    const [made] = await fleet.client.getFirewallRules();
-    await fleet.client.deleteFirewallRule({ params: { id: made?.id ?? "" } });
+    const [existing] = await fleet.client.getFirewallRules();
+    await fleet.client.deleteFirewallRule({ params: { id: existing?.id ?? "" } });
     expect((await root.run(...quiet)).code).toBe(2);
     expect((await root.changes()).sort()).toEqual([
       "gatehouse_firewall_rule.one: create",
@@ -362,7 +362,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await destroy();
   });
 
-  it("tell the service which kind of resource of which workspace declares an object", async () => {
+  it("send the kind and the workspace of a declaring resource to the service", async () => {
     root.write(one("public_key", key()));
     await root.apply();
     const [{ declaredBy } = {}] = await fleet.client.getPublicKeys();
@@ -377,7 +377,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     const file = join(root.folder, "terraform.tfstate");
     const state = JSON.parse(readFileSync(file, "utf8"));
     const [instance] = state.resources[0].instances;
-    const { created_at: _gone, adopt: _too, ...attributes } = instance.attributes;
+    const { created_at: _createdAt, adopt: _adopt, ...attributes } = instance.attributes;
     instance.attributes = { ...attributes, of_another_version: 1e300 };
     writeFileSync(file, JSON.stringify({ ...state, serial: state.serial + 1 }));
     const { one: declared } = JSON.parse(readFileSync(join(root.folder, "main.tf.json"), "utf8")).resource
@@ -401,7 +401,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     await destroy();
   });
 
-  it("rotate an API key in place; the old one goes on for its overlap, and no state or plan has a secret", async () => {
+  it("rotate an API key in place, keep the old key for its overlap, and store no secret in a state or plan", async () => {
     const secrets = [randomUUID(), randomUUID(), randomUUID()] as const;
     const of = (secret: string, version: number, more: object = {}) =>
       one("api_key", { name: "pipeline", valid_days: 30, key_wo: secret, key_wo_version: version, ...more });
@@ -417,7 +417,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     root.write(of(secrets[0], 1));
     await root.apply();
     expect(await root.changes()).toEqual([]);
-    // Another secret alone is no change: nobody can see it.
+    // Another secret alone is no change, since Terraform does not store it.
     root.write(of(secrets[1], 1));
     expect(await root.changes()).toEqual([]);
     root.write(of(secrets[1], 2, { overlap: 2 }));
@@ -428,7 +428,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect([await opens(secrets[0]), await opens(secrets[1])]).toEqual([true, true]);
     root.write(of(secrets[2], 3));
     await root.apply();
-    // Without an overlap the last one ends at once; the first one has its days.
+    // Without an overlap the old keys end at once.
     expect(await Promise.all(secrets.map(opens))).toEqual([false, false, true]);
     await destroy();
     expect(await fleet.client.listApiKeys()).toEqual([]);
@@ -436,7 +436,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     for (const secret of secrets) expect(written).not.toContain(secret);
   });
 
-  it("learn by the apply why a secret that no plan knows is none, as those of uuid() are, and no key is made", async () => {
+  it("reject in the apply an invalid secret that is unknown in the plan, like one of uuid(), and create no key", async () => {
     const secret = "b1946ac9-2e37-1c0e-9f5d-0123456789ab";
     root.write({
       resource: {
@@ -453,7 +453,7 @@ describe.runIf(hasTerraform)(`configurations of ${LABEL}`, () => {
     expect(await fleet.client.listApiKeys()).toEqual([]);
   });
 
-  it("call functions, and read what is there", async () => {
+  it("call functions, and read existing objects", async () => {
     const data = sshKeyLine("x");
     await fleet.client.createPublicKey({
       body: {

@@ -13,29 +13,29 @@ import { requestsDuring } from "../support/requests.ts";
 import { SEED } from "../support/seed.ts";
 import { hasTerraform, LABEL, RootModule, startProvider } from "./support/terraform.ts";
 
-/** What Terraform would take for something else than a text, were it not escaped. */
+/** Texts that Terraform would interpret if they were not escaped. */
 const NASTY: readonly string[] = [
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is none
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is not a template
   ...["${x}", "$${x}", "%{if}", "%%{ for }", '"', "\\", "\\n", "two\nlines", "tab\there", "#", "//", "/*"],
   ...["<<EOT", "${", "%{", "$", "~}", "🦊", "e\u0301", "\u202eleft", "\u{e0001}", "\u001b[31m", "__proto__"],
   ...["\u2028", "\u200b", "\ufe0f", "\u3164", "\ufdd0", "\uffff", "\u{1fffe}"],
   ...["7", "-", "_", "ana", "ana-2", "ana 2", " ", "constructor", "each.key", "x".repeat(200)],
 ];
 
-/** Equal to another text for Terraform. */
+/** A text that Terraform normalizes. */
 const NOT_NORMAL = "ke\u0301y";
 
-/** The end of a name of an API key, which has no white space and at most 20 characters. */
-// biome-ignore lint/suspicious/noTemplateCurlyInString: it is none
+/** The end of an API key's name. Such names have no white space and at most 20 characters. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: it is not a template
 const NASTY_NAME = '"\\${x}%{if}';
 
 const isWrite = (request: string) => !/^(GET|POST \/api\/(login|auth))/.test(request);
 
-/** How many objects a namespace gets, beside a key that cannot be imported. */
+/** The numbers of objects in a namespace, beside a key that cannot be imported. */
 interface Contents {
-  /** Names of keys are nasty ones. */
+  /** Public keys, with names of NASTY. */
   readonly keys: number;
-  /** Of each other kind. */
+  /** Objects of each other kind. */
   readonly others: number;
 }
 
@@ -77,8 +77,8 @@ async function fill({ client, tenant, service }: Fleet, { keys, others }: Conten
   }
 }
 
-describe(`what is there already, imported by ${LABEL}`, { timeout: 60_000 }, () => {
-  /** Imports, plans and applies what a namespace has. Gives the names of the data files. */
+describe(`existing objects, imported by ${LABEL}`, { timeout: 60_000 }, () => {
+  /** Imports, plans and applies the objects of a namespace. Returns the names of the data files. */
   async function imported(contents: Contents): Promise<string[]> {
     const fleet = await startFleet();
     onTestFinished(() => fleet.stop());
@@ -86,9 +86,9 @@ describe(`what is there already, imported by ${LABEL}`, { timeout: 60_000 }, () 
     onTestFinished(() => provider.stop());
     await fill(fleet, contents);
     const out = join(testFolder(), "policy");
-    const told = await gatehouse(["import", "--format", "terraform", "--out", out], fleet.env);
-    expect(told).toMatchObject({ code: 0, stdout: expect.stringContaining("terraform apply") });
-    expect(told.stderr).toContain(`ApiKey ${NOT_NORMAL} is left out`);
+    const result = await gatehouse(["import", "--format", "terraform", "--out", out], fleet.env);
+    expect(result).toMatchObject({ code: 0, stdout: expect.stringContaining("terraform apply") });
+    expect(result.stderr).toContain(`ApiKey ${NOT_NORMAL} is left out`);
     const root = new RootModule(out, { ...provider.env, ...fleet.env });
     expect(await root.run("fmt", "-check", "-diff")).toEqual({ code: 0, output: "" });
     let planned: string[] = [];
@@ -103,15 +103,15 @@ describe(`what is there already, imported by ${LABEL}`, { timeout: 60_000 }, () 
     return existsSync(join(out, "data")) ? readdirSync(join(out, "data")) : [];
   }
 
-  it.runIf(hasTerraform)("is a plan of imports alone, and afterwards an empty one", async () => {
+  it.runIf(hasTerraform)("give a plan with only imports, and then an empty plan", async () => {
     expect(await imported({ keys: NASTY.length, others: 4 })).toEqual(["keys.json"]);
   });
 
-  it.runIf(hasTerraform)("is so too where every kind is a table", { tags: ["long"] }, async () => {
+  it.runIf(hasTerraform)("give such plans if every kind is a table", { tags: ["long"] }, async () => {
     expect(await imported({ keys: 13, others: 13 })).toHaveLength(5);
   });
 
-  it.runIf(hasTerraform)("is so too where no kind is one", { tags: ["long"] }, async () => {
+  it.runIf(hasTerraform)("give such plans if no kind is a table", { tags: ["long"] }, async () => {
     expect(await imported({ keys: 12, others: 1 })).toEqual([]);
   });
 });
@@ -122,7 +122,7 @@ describe("gatehouse import --format terraform", () => {
     ["--plugin", "its resources are those of the Terraform provider"],
     ["--adopt", "import blocks take the objects over"],
     ["--stack prod", "stacks are Pulumi's"],
-  ])("takes no %s", async (flags, why) => {
+  ])("rejects %s", async (flags, why) => {
     const args = ["import", "--format", "terraform", "--out", testFolder(), ...flags.split(" ")];
     const { code, stderr } = await gatehouse(args);
     expect([code, stderr]).toEqual([1, expect.stringContaining(`is not for --format terraform: ${why}`)]);
@@ -130,7 +130,7 @@ describe("gatehouse import --format terraform", () => {
 });
 
 describe(`texts in a configuration of ${LABEL}`, () => {
-  it.runIf(hasTerraform)("come back as they were", async () => {
+  it.runIf(hasTerraform)("keep their values", async () => {
     const parts = fc.oneof(fc.constantFrom(...NASTY), fc.string({ unit: "binary", maxLength: 5 }));
     const texts = fc.array(parts, { maxLength: 6 }).map((some) => some.join("").toWellFormed());
     const values = [...NASTY, ...fc.sample(texts, { seed: SEED, numRuns: 300 })];
@@ -148,10 +148,10 @@ describe(`texts in a configuration of ${LABEL}`, () => {
     writeFileSync(join(root.folder, "main.tf"), `${[locals, ...outputs].map(blockText).join("\n\n")}\n`);
     expect(await root.run("fmt", "-check")).toEqual({ code: 0, output: "" });
     await root.apply();
-    const said = JSON.parse(await text(root.start("output", "-json").child.stdout));
-    // Terraform has all text in this form.
+    const printed = JSON.parse(await text(root.start("output", "-json").child.stdout));
+    // Terraform normalizes all text to this form.
     const normal = values.map((value) => value.normalize());
-    expect(said.texts.value).toEqual(normal);
-    expect(said.keys.value).toEqual(normal.map((value, index) => ({ [value]: index })));
+    expect(printed.texts.value).toEqual(normal);
+    expect(printed.keys.value).toEqual(normal.map((value, index) => ({ [value]: index })));
   });
 });

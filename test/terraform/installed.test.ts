@@ -27,7 +27,7 @@ describe("gatehouse terraform install", () => {
     { onPath: ["terraform"], flags: ["--for", "opentofu"], installed: ["OpenTofu"] },
     { onPath: ["terraform"], flags: ["--for", "both"], installed: ["Terraform", "OpenTofu"] },
   ])(
-    "with $onPath on the PATH and the flags $flags installs for $installed",
+    "installs for $installed with $onPath on the PATH and the flags $flags",
     async ({ onPath, flags, installed }) => {
       const home = testFolder();
       for (const command of onPath) writeFileSync(join(home, command), "", { mode: 0o755 });
@@ -75,11 +75,11 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     return { ...environmentWithout("GATEHOUSE_", "TF_"), HOME: home, PATH: path, TF_CLI_ARGS: "-no-color" };
   }
 
-  /** The lines that a text tells to type. */
+  /** The lines of the shell blocks in a text. */
   const linesIn = (text: string) =>
     [...text.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = ""]) => block.trim().split("\n"));
 
-  /** Types lines one after the other, with the settings of this service in place of those that they name. */
+  /** Runs lines one after the other, with the settings of this service in place of the exported ones. */
   async function type(lines: readonly string[], folder: string, before: (line: string) => Promise<void>) {
     const env = newHome();
     const { GATEHOUSE_URL, GATEHOUSE_USERNAME, GATEHOUSE_PASSWORD } = fleet.env;
@@ -95,7 +95,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     return typed;
   }
 
-  it("does what the README says", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
+  it("works as in the README", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
     const readme = readFileSync(join(ROOT, "README.md"), "utf8");
     const section = readme.split("\n## ").find((part) => part.startsWith("Terraform and OpenTofu\n")) ?? "";
     const folder = testFolder();
@@ -108,7 +108,7 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
     await fleet.client.deleteFirewallRule({ params: { id: rule?.id ?? "" } });
   });
 
-  it("does what the README of the example says", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
+  it("works as in the README of the example", { tags: ["long"], timeout: 5 * MINUTE }, async () => {
     const folder = testFolder();
     cpSync(EXAMPLE, folder, { recursive: true });
     const drift = "terraform plan -refresh-only -detailed-exitcode";
@@ -156,14 +156,14 @@ describe.runIf(hasTerraform)(`the provider that ${LABEL} starts by itself`, () =
 
   const rule = { action: "deny", priority: 1, source_ip: ".*", username: ".*", filter: { hostname: ".*" } };
 
-  it("is found in a mirror, and trusts Terraform alone", async () => {
+  it("is found in a mirror, and trusts only Terraform", async () => {
     const root = await mirrored(fleet.env);
     root.write({ resource: { gatehouse_firewall_rule: { one: rule } } });
     expect(await root.must("init")).toContain("Installing gatehouse-access/gatehouse");
     expect(await root.changes()).toEqual(["gatehouse_firewall_rule.one: create"]);
   });
 
-  it("takes several configurations, and a session's token without keeping it", {
+  it("accepts several configurations, and a session token that it does not store", {
     tags: ["long"],
     timeout: 5 * MINUTE,
   }, async () => {
@@ -209,7 +209,7 @@ describe.runIf(hasTerraform && hasTofu)(`an estate of ${LABEL} and ${TOFU_LABEL}
   });
   afterAll(() => fleet.stop());
 
-  it("goes from one program to the other and back with empty plans", {
+  it("moves from one program to the other and back with empty plans", {
     tags: ["long"],
     timeout: 5 * MINUTE,
   }, async () => {

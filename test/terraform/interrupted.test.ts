@@ -18,7 +18,7 @@ const KEYS = "/api/sshkeys/public-keys";
 
 const API_KEYS = "/api/namespaces/api-key";
 
-describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () => {
+describe.runIf(hasTerraform)(`an interrupted apply of ${LABEL}`, () => {
   let fleet: Fleet;
   let provider: AttachedProvider | undefined;
   let holding: HoldingProxy;
@@ -73,7 +73,7 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
     return new RootModule(folder, { ...provider.env, ...env });
   };
 
-  it("makes an object once although the answer was lost", async () => {
+  it("creates an object once if the answer is lost", async () => {
     const root = await moduleAt(lossy);
     root.write({ resource: { ...keys().resource, ...rule().resource } });
     for (const path of [KEYS, "/api/firewall/rules"]) {
@@ -86,7 +86,7 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
     expect(await fleet.client.getFirewallRules()).toHaveLength(1);
   });
 
-  it("ends what it has begun when it is interrupted, and the next one does the rest", async () => {
+  it("completes its started operations, and the next apply does the rest", async () => {
     const root = await moduleAt(holding);
     root.write(keys());
     const request = holding.hold(`POST ${KEYS}`);
@@ -96,10 +96,10 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
     await expect.poll(apply.output).toContain("Interrupt received");
     request.release();
     expect((await apply.ended).code).toBe(1);
-    // The other one may have begun before Terraform stopped: whatever is there, the state has it.
-    const made = await fleet.client.getPublicKeys();
+    // The other key may have started before Terraform stopped. The state contains every existing key.
+    const created = await fleet.client.getPublicKeys();
     const held = root.state().resources.flatMap(({ instances }) => instances);
-    expect(held).toHaveLength(made.length);
+    expect(held).toHaveLength(created.length);
     await provider?.stop();
     const next = await moduleAt(holding, root.folder);
     await next.apply();
@@ -118,7 +118,7 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
       1,
     ],
   ])(
-    "doubles no %s when its provider is killed, and says what to do",
+    "creates no second %s after its provider is killed, and prints a remedy",
     async (_kind, declared, adopting, request, list, count) => {
       const root = await moduleAt(holding);
       root.write(declared);
@@ -129,7 +129,7 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
       process.kill(provider?.pid ?? 0, "SIGKILL");
       held.release();
       expect((await apply.ended).code).toBe(1);
-      // The service had the request: it makes the object that no state has.
+      // The service received the request. It creates an object that no state contains.
       await expect.poll(async () => (await list()).length).toBe(before + 1);
       provider = await startProvider({ ...fleet.env, GATEHOUSE_URL: holding.url });
       const next = new RootModule(root.folder, { ...provider.env, ...fleet.env, GATEHOUSE_URL: holding.url });
@@ -148,7 +148,7 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
   describe.each([
     ["a name", { name: "pipeline" }, []],
     ["a generated name", {}, ["long"]],
-  ])("rotates an API key with %s, and no answer comes", (_what, named, tags) => {
+  ])("that rotates an API key with %s and gets no answer", (_what, named, tags) => {
     const apiKey = (version: number) => ({
       resource: {
         gatehouse_api_key: {
@@ -157,7 +157,7 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
       },
     });
     const apiKeys = () => fleet.client.listApiKeys();
-    /** A root module whose key was to be rotated, when all answers of one kind were lost. */
+    /** A root module after a rotation of its key that lost all answers to one kind of request. */
     const interrupted = async (lost: string) => {
       const root = await moduleAt(lossy);
       root.write(apiKey(1));
@@ -182,11 +182,11 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
       },
     );
 
-    it.each(["POST", "PATCH"])("to its %s requests: the next apply goes on", { tags }, async (lost) => {
+    it.each(["POST", "PATCH"])("to its %s requests: the next apply continues", { tags }, async (lost) => {
       const root = await interrupted(lost);
       await root.apply();
       expect(await root.changes()).toEqual([]);
-      // The old key has its overlap.
+      // The old key stays valid for its overlap.
       expect(await apiKeys()).toHaveLength(2);
       const [{ instances: [{ attributes = {} } = {}] = [] } = {}] = root.state().resources;
       expect((await apiKeys()).map(({ name }) => name)).toContain(attributes.name);
@@ -196,11 +196,11 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
     });
   });
 
-  it("keeps the state of what an update could not change", async () => {
+  it("keeps the state of an object that it could not update", async () => {
     const root = await moduleAt(lossy);
     root.write(keys());
     await root.apply();
-    // Somebody took the right away: the service refuses.
+    // The key is deleted between the plan and the apply, so the update fails.
     const [first] = await fleet.client.getPublicKeys();
     root.write(keys({ username: "^ana$" }));
     await root.must("plan", "-out=plan");
@@ -230,7 +230,7 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
       pid = Number(String((error as { stdout: Buffer }).stdout));
     }
     expect(pid).toBeGreaterThan(0);
-    const isThere = () => {
+    const isRunning = () => {
       try {
         process.kill(pid, 0);
         return true;
@@ -238,6 +238,6 @@ describe.runIf(hasTerraform)(`an apply of ${LABEL} that something befalls`, () =
         return false;
       }
     };
-    await expect.poll(isThere).toBe(false);
+    await expect.poll(isRunning).toBe(false);
   });
 });

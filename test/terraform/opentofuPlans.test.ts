@@ -1,5 +1,5 @@
-// Plans of OpenTofu are recorded in `recorded`, so that their review is tested also where there is no `tofu`. To record them
-// anew, with a `tofu` on the PATH:
+// Plans of OpenTofu are recorded in `recorded`, so that their review is also tested without `tofu`. With a `tofu` on the
+// PATH, this command records them again:
 //
 //   GATEHOUSE_RECORD=1 npx vitest run test/terraform/opentofuPlans.test.ts
 import { readFileSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { changesIn, hasTofu, type PlanJson, RootModule, TOFU_LABEL } from "./sup
 
 const isRecording = Boolean(process.env.GATEHOUSE_RECORD);
 const recordedFile = (name: string) => join(import.meta.dirname, "recorded", `opentofu-${name}.json`);
-/** The service and the namespaces that a plan is for; these are in recorded plans. */
+/** The service and the namespaces of a plan. Recorded plans contain these values. */
 const RECORDED = {
   url: "https://access.example.org",
   here: "00000000-0000-4000-8000-000000000000",
@@ -47,25 +47,25 @@ const eachTenant = ({ here, second }: World, block: object) =>
     },
   );
 
-/** What a review prints. */
+/** The expected result of a review. */
 interface Review {
   readonly code: number;
-  readonly says: readonly string[];
-  readonly saysNot?: readonly string[];
+  readonly prints: readonly string[];
+  readonly omits?: readonly string[];
 }
 
 const STAYS = "leaves its object unmanaged on the service; the access that the object gives remains";
 
-/** A plan: what was applied before, what is planned, and what its review says. */
+/** A plan, with the resources applied before it and the expected review. */
 interface Scenario extends Review {
-  /** Of its recording. */
+  /** The name of the recording. */
   readonly name: string;
   readonly title: string;
   /** The keys that are applied before. */
   readonly before: Readonly<Record<string, ReturnType<typeof key>>>;
   readonly after: (world: World) => Readonly<Record<string, unknown>>;
   readonly flags?: readonly string[];
-  /** What the plan has, as `address: actions`. */
+  /** The changes of the plan, as `address: actions`. */
   readonly changes: readonly string[];
 }
 
@@ -81,7 +81,7 @@ const scenarios: readonly Scenario[] = [
       ),
     changes: ["gatehouse_public_key.ben: forget"],
     code: 0,
-    says: ["No access changes.", `PublicKey "gatehouse_public_key.ben" ${STAYS}`],
+    prints: ["No access changes.", `PublicKey "gatehouse_public_key.ben" ${STAYS}`],
   },
   {
     name: "forget-replaced",
@@ -90,8 +90,8 @@ const scenarios: readonly Scenario[] = [
     after: () => keys({ ana: key("ana", "^root$", { data: LINES.new, lifecycle: { destroy: false } }) }),
     changes: ["gatehouse_public_key.ana: forget+create"],
     code: 0,
-    says: ["key ana gains login root on edge-01", `PublicKey "gatehouse_public_key.ana" ${STAYS}`],
-    saysNot: ["loses login"],
+    prints: ["key ana gains login root on edge-01", `PublicKey "gatehouse_public_key.ana" ${STAYS}`],
+    omits: ["loses login"],
   },
   {
     name: "exclude",
@@ -101,8 +101,8 @@ const scenarios: readonly Scenario[] = [
     flags: ["-exclude=gatehouse_public_key.ben"],
     changes: ["gatehouse_public_key.ana: update"],
     code: 0,
-    says: ["key ana loses login root on edge-01", "key ana gains login ana on edge-01"],
-    saysNot: ["ben"],
+    prints: ["key ana loses login root on edge-01", "key ana gains login ana on edge-01"],
+    omits: ["ben"],
   },
   {
     name: "provider-for-each",
@@ -111,8 +111,8 @@ const scenarios: readonly Scenario[] = [
     after: (world) => eachTenant(world, { tenant: `\${each.value}` }),
     changes: ['gatehouse_public_key.ana["here"]: create', 'gatehouse_public_key.ana["second"]: create'],
     code: 0,
-    says: ["Access changes in admin", "key ana gains login root on edge-01", "Access changes in second"],
-    saysNot: ["is unknown in the plan"],
+    prints: ["Access changes in admin", "key ana gains login root on edge-01", "Access changes in second"],
+    omits: ["is unknown in the plan"],
   },
   {
     name: "provider-for-each-url",
@@ -122,8 +122,8 @@ const scenarios: readonly Scenario[] = [
       eachTenant(world, { tenant: `\${each.value}`, url: `\${trimsuffix("${world.url}/", "/")}` }),
     changes: ['gatehouse_public_key.ana["here"]: create', 'gatehouse_public_key.ana["second"]: create'],
     code: 2,
-    says: ["provider gatehouse.each: url is unknown in the plan"],
-    saysNot: ["tenant is unknown in the plan"],
+    prints: ["provider gatehouse.each: url is unknown in the plan"],
+    omits: ["tenant is unknown in the plan"],
   },
 ];
 
@@ -142,13 +142,13 @@ describe("a plan of OpenTofu", () => {
       await fleet.client.deletePublicKey({ params: { fingerprint } });
   });
 
-  async function expectReview(plan: string, { code, says, saysNot = [] }: Review) {
+  async function expectReview(plan: string, { code, prints, omits = [] }: Review) {
     const folder = testFolder();
     const file = join(folder, "plan.json");
     writeFileSync(file, plan);
     const run = await gatehouse(["review", folder, "--terraform", file], fleet.env);
-    for (const text of says) expect(run.stdout).toContain(text);
-    for (const text of saysNot) expect(run.stdout).not.toContain(text);
+    for (const text of prints) expect(run.stdout).toContain(text);
+    for (const text of omits) expect(run.stdout).not.toContain(text);
     expect(run.code).toBe(code);
   }
 
@@ -160,7 +160,7 @@ describe("a plan of OpenTofu", () => {
     await expectReview(movedTo(plan, RECORDED, world), scenario);
   });
 
-  describe.runIf(hasTofu)(`that is made by ${TOFU_LABEL}`, { tags: ["long"], timeout: 180_000 }, () => {
+  describe.runIf(hasTofu)(`created by ${TOFU_LABEL}`, { tags: ["long"], timeout: 180_000 }, () => {
     let root: RootModule;
     // OpenTofu starts the provider, as a process for each instance of a block.
     beforeEach(async () => {
@@ -186,7 +186,7 @@ describe("a plan of OpenTofu", () => {
       await expectReview(text, scenario);
     });
 
-    it("is reviewed where state and plan are encrypted", async () => {
+    it("is reviewed if state and plan are encrypted", async () => {
       const encryption = {
         key_provider: { pbkdf2: { here: { passphrase: "correct-horse-battery", iterations: 200_000 } } },
         method: { aes_gcm: { here: { keys: "key_provider.pbkdf2.here" } } },
@@ -201,7 +201,7 @@ describe("a plan of OpenTofu", () => {
       expect(readFileSync(join(folder, "terraform.tfstate"), "utf8")).not.toContain("gatehouse_public_key");
       root.write(keys({ ana: key("ana", "^ana$") }, { terraform }));
       await expectReview(JSON.stringify(await root.plan()), {
-        ...{ code: 0, says: ["key ana loses login root on edge-01", "key ana gains login ana on edge-01"] },
+        ...{ code: 0, prints: ["key ana loses login root on edge-01", "key ana gains login ana on edge-01"] },
       });
       const encrypted = await gatehouse(["review", folder, "--terraform", join(folder, "plan")], fleet.env);
       expect([encrypted.code, encrypted.stderr]).toEqual([

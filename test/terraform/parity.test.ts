@@ -16,14 +16,14 @@ import {
 
 type Values = Record<string, unknown>;
 
-/** Inputs that say what a run does later, which no object on the service tells. */
+/** Inputs that control later runs. No object on the service contains them. */
 const OF_RUNS = ["adopt", "forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy"];
 
 /** An estate: at most one object of each kind, in the user's own namespace, as a program declares it. */
 const estates = fc
   .record(
     Object.fromEntries(definitions.map(({ name }) => [name, programs(name)])),
-    // Of an API key its maker alone knows the secret, which a state of Pulumi must have and one of Terraform must not.
+    // Only the creator of an API key knows its secret. Pulumi states must contain it, and Terraform states must not.
     { requiredKeys: ["PublicKey"] },
   )
   .map(({ ApiKey: _apiKey, ...estate }) => estate as Readonly<Record<string, Values>>)
@@ -52,7 +52,7 @@ describe.runIf(hasTerraform)(`one estate by Pulumi and by ${LABEL}`, () => {
     doors[name]({ env: world.env, stack: "parity", stateId: "7b0e", replace: [] });
 
   describe.each(["dynamic", "plugin"] as const)("of Pulumi's %s resources", (name) => {
-    it("is taken over by imports, either way, and then there is nothing to do", {
+    it("is imported in both directions, and the plan is empty after each import", {
       timeout: 240_000,
     }, async () => {
       await fc.assert(
@@ -61,7 +61,7 @@ describe.runIf(hasTerraform)(`one estate by Pulumi and by ${LABEL}`, () => {
             estate.map(({ type, inputs }) => [named(type), { it: configurationOf(inputs) }]),
           );
           await world.restoreDevices();
-          // Made by Pulumi.
+          // Pulumi creates the objects.
           const door = await openDoor(name);
           const ids = new Map<string, string>();
           const outputs = new Map<string, Values>();
@@ -69,12 +69,12 @@ describe.runIf(hasTerraform)(`one estate by Pulumi and by ${LABEL}`, () => {
             const resource = { type, name: "it" };
             const checked = await door.check(resource, {}, inputs);
             expect(checked.failures).toEqual([]);
-            const made = await door.create(resource, checked.inputs);
-            ids.set(type, made.id);
-            outputs.set(type, made.outputs);
+            const created = await door.create(resource, checked.inputs);
+            ids.set(type, created.id);
+            outputs.set(type, created.outputs);
           }
           await door.close();
-          // Taken over by Terraform, destroyed, and made again.
+          // Terraform imports the objects, destroys them, and creates them again.
           const root = newModule();
           const imports = [...ids].map(([type, id]) => ({ to: `${named(type)}.it`, id }));
           root.write({ resource: configured, import: imports });
@@ -86,7 +86,7 @@ describe.runIf(hasTerraform)(`one estate by Pulumi and by ${LABEL}`, () => {
           await root.must("destroy", "-auto-approve");
           root.write({ resource: configured });
           await root.apply();
-          // Taken over by Pulumi.
+          // Pulumi imports the objects.
           const again = await openDoor(name);
           const left: string[] = [];
           for (const { type, inputs } of estate) {
@@ -94,9 +94,9 @@ describe.runIf(hasTerraform)(`one estate by Pulumi and by ${LABEL}`, () => {
             const [instance] =
               root.state().resources.find((one) => one.type === named(type))?.instances ?? [];
             const id = String(instance?.attributes.id);
-            const found = await again.read(resource, id, {});
+            const live = await again.read(resource, id, {});
             const checked = await again.check(resource, {}, inputs);
-            if (!found || (await again.diff(resource, id, found.outputs, checked.inputs)) !== undefined) {
+            if (!live || (await again.diff(resource, id, live.outputs, checked.inputs)) !== undefined) {
               left.push(type);
             }
           }

@@ -19,10 +19,10 @@ import {
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
-/** Policy tests import the package as it is installed. */
+/** The module of the installed package that policy tests import. */
 const WRITTEN = join(ROOT, "provider", "dist", "policyTests", "written", "index.js");
 
-/** Of a check, which reads what it looks at with every plan. */
+/** The assertion of a check block. Every plan reads the data source of the check. */
 const ASSERTION = { condition: `\${length(data.gatehouse_devices.all.devices) > 0}`, error_message: "none" };
 
 describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
@@ -65,25 +65,25 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     root.write({ ...configuration });
     writeFileSync(planFile, JSON.stringify(await root.plan(...flags)));
   };
-  const ask = (...args: readonly string[]) =>
+  const run = (...args: readonly string[]) =>
     gatehouse([...args, "--terraform", planFile], { ...fleet.env, GATEHOUSE_NOTIFY_URL: hook.url });
 
-  it("is reviewed and asked for access before it is applied; what somebody changes by hand is drift", async () => {
+  it("is reviewed and evaluated for access before the apply, and manual changes are drift", async () => {
     await plan(estate("^root$"));
-    const first = await ask("review", root.folder);
+    const first = await run("review", root.folder);
     expect(first.code).toBe(0);
     expect(first.stdout).toContain("key ana gains login root on edge-01");
     const live = await gatehouse(["access", "--json"], fleet.env);
     expect(JSON.parse(live.stdout).grants).toEqual([]);
-    const planned = await ask("access", "--json", "--folder", root.folder);
+    const planned = await run("access", "--json", "--folder", root.folder);
     expect(JSON.parse(planned.stdout).grants).toEqual([expect.objectContaining({ logins: ["root"] })]);
     const map = join(root.folder, "map.html");
-    await ask("review", root.folder, "--html", map, "--json");
+    await run("review", root.folder, "--html", map, "--json");
     expect(readFileSync(map, "utf8")).toContain("<!doctype html>");
     await root.must("apply", "plan");
 
     await plan(estate("^(root|ana)$", deny));
-    const second = JSON.parse((await ask("review", root.folder, "--json")).stdout);
+    const second = JSON.parse((await run("review", root.folder, "--json")).stdout);
     expect(second).toMatchObject({
       engine: "terraform",
       stack: "default",
@@ -114,17 +114,17 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
       body: { name: "ana", ...anywhere },
     });
     const data = Buffer.from(sshKeyLine()).toString("base64");
-    const { fingerprint } = await client.createPublicKey({ body: { name: "by hand", data, ...anywhere } });
+    const { fingerprint } = await client.createPublicKey({ body: { name: "extra", data, ...anywhere } });
     for (const flags of [[], ["-refresh-only"]]) {
       await plan(estate("^(root|ana)$", deny), ...flags);
-      const { code, stdout } = await ask("drift", root.folder, "--notify", "json");
+      const { code, stdout } = await run("drift", root.folder, "--notify", "json");
       expect(code).toBe(2);
       expect(stdout).toContain('gatehouse_public_key.ana: username is ".*" (declared "^(root|ana)$")');
-      expect(stdout).toContain("PublicKey by hand");
+      expect(stdout).toContain("PublicKey extra");
       expect(stdout).toContain("1 changed out of band, 1 unmanaged; 1 resource as declared.");
       expect(stdout).toContain("To revert the drift, apply the configuration.");
       expect(stdout).toContain('gatehouse_public_key.ana: username = ".*", filter.hostname = ".*"');
-      expect(stdout).toContain(`resource "gatehouse_public_key" "by_hand" {`);
+      expect(stdout).toContain(`resource "gatehouse_public_key" "extra" {`);
       expect(stdout).toContain(`id = "${fleet.tenant}/${fingerprint}"`);
     }
     expect(hook.messages).toMatchObject([
@@ -134,11 +134,11 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     await client.deletePublicKey({ params: { fingerprint } });
   });
 
-  it("is told from other plans: what is applied can be held to what was reviewed", async () => {
+  it("can be compared with a reviewed plan before the apply", async () => {
     const kept = join(root.folder, "reviewed");
-    const save = () => ask("review", root.folder, "--save", kept, "--allow-unseen");
+    const save = () => run("review", root.folder, "--save", kept, "--allow-unseen");
     const compare = (...more: readonly string[]) =>
-      ask("review", root.folder, "--allow-unseen", "--same-as", kept, ...more);
+      run("review", root.folder, "--allow-unseen", "--same-as", kept, ...more);
     const mac = "02:00:00:00:0e:03";
     await fleet.enroll("edge-03", mac);
     const device = { gatehouse_device: { gate: { device: mac, name: "gate" } } };
@@ -171,7 +171,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     await plan(both("^root$"));
     expect(await save()).toMatchObject({ code: 0 });
     const before = readFileSync(planFile, "utf8");
-    // An agent reports, and says of its machine what it did not say before.
+    // An agent reports a value that it did not report before.
     await agentCall(fleet.client, "edge-03", mac, fleet.tenant, "v0.19.9");
     await plan(both("^root$"));
     expect(before).not.toContain("v0.19.9");
@@ -183,7 +183,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
 
     await root.must("destroy", "-auto-approve");
 
-    // What is only known then is held to the expression that makes it; a sensitive value is in no digest.
+    // The digest contains the expression of a value that is unknown until the apply, and no sensitive value.
     const later = (pattern: string, more: object = {}) => ({
       ...{ ...estate(pattern), variable: { secret: { default: "1234", sensitive: true } }, ...more },
       ...{ check: { now: { data: { gatehouse_devices: { all: {} } }, assert: ASSERTION } } },
@@ -228,19 +228,19 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     expect([pulumi.code, pulumi.stderr]).toEqual([1, expect.stringContaining("--same-as")]);
   });
 
-  it("says what is not known before the apply, and guesses nothing", async () => {
+  it("reports values that are unknown before the apply, and does not guess them", async () => {
     const data = { resource: { terraform_data: { who: { input: "^root$" } } } };
     const pattern = `\${terraform_data.who.output}`;
     await plan({ resource: { ...data.resource, ...estate(pattern).resource } });
-    const { code, stdout } = await ask("review", root.folder);
+    const { code, stdout } = await run("review", root.folder);
     expect(code).toBe(2);
     expect(stdout).toContain('PublicKey "gatehouse_public_key.ana": its username is secret or unknown');
     expect(stdout).toContain("No access changes.");
-    expect(await ask("review", root.folder, "--allow-unseen")).toMatchObject({ code: 0 });
-    expect(await ask("access", "--folder", root.folder)).toMatchObject({ code: 2 });
+    expect(await run("review", root.folder, "--allow-unseen")).toMatchObject({ code: 0 });
+    expect(await run("access", "--folder", root.folder)).toMatchObject({ code: 2 });
   });
 
-  it("means what it says, in whatever letter case it says it", async () => {
+  it("is reviewed without regard to letter case and white space", async () => {
     await plan({
       resource: {
         gatehouse_device_tags: { edge: { device: "EDGE-01", tags: ["edge"] } },
@@ -249,19 +249,19 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
         },
       },
     });
-    const { stdout } = await ask("review", root.folder);
+    const { stdout } = await run("review", root.folder);
     expect(stdout).toContain("key ana gains login root on edge-01");
     expect(stdout).not.toContain("Limitations");
   });
 
-  it("loses no access by an object that it only forgets", async () => {
+  it("loses no access to an object that it only forgets", async () => {
     await plan(estate("^root$"));
     await root.must("apply", "plan");
     await plan({ removed: { from: "gatehouse_public_key.ana", lifecycle: { destroy: false } } });
-    const text = (await ask("review", root.folder)).stdout;
+    const text = (await run("review", root.folder)).stdout;
     expect(text).toContain("No access changes.");
     expect(text).toContain('PublicKey "gatehouse_public_key.ana" leaves its object unmanaged');
-    const { changes, summary } = JSON.parse((await ask("review", root.folder, "--json")).stdout);
+    const { changes, summary } = JSON.parse((await run("review", root.folder, "--json")).stdout);
     expect(changes).toMatchObject([{ name: "gatehouse_public_key.ana", op: "delete", retained: true }]);
     expect(summary).toMatchObject({ delete: 1 });
     await root.must("apply", "plan");
@@ -269,25 +269,25 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     await fleet.client.deletePublicKey({ params: { fingerprint } });
   });
 
-  it("is tested by the policy tests beside it", async () => {
+  it("is checked by the policy tests beside it", async () => {
     writeFileSync(
       join(root.folder, "roots.policy.ts"),
       `import { expect, policyTest } from ${JSON.stringify(WRITTEN)};
-policyTest("nobody is root", ({ access }) => {
+policyTest("no root login", ({ access }) => {
   expect(access).not.toAllow({ login: "root" });
 });
 `,
     );
     const test = () => spawnGatehouse(["test", root.folder, "--terraform", planFile], fleet.env);
     await plan(estate("^ana$"));
-    expect(await test()).toMatchObject({ code: 0, stdout: expect.stringContaining("nobody is root") });
+    expect(await test()).toMatchObject({ code: 0, stdout: expect.stringContaining("no root login") });
     await plan(estate(".*"));
-    expect(await test()).toMatchObject({ code: 2, stdout: expect.stringContaining("nobody is root") });
+    expect(await test()).toMatchObject({ code: 2, stdout: expect.stringContaining("no root login") });
     const review = await spawnGatehouse(["review", root.folder, "--terraform", planFile], fleet.env);
-    expect(review).toMatchObject({ code: 2, stdout: expect.stringContaining("nobody is root") });
+    expect(review).toMatchObject({ code: 2, stdout: expect.stringContaining("no root login") });
   });
 
-  it("has no drift in what its configuration ignores", async () => {
+  it("has no drift in fields that its configuration ignores", async () => {
     const ignoring = estate("^root$");
     Object.assign(ignoring.resource.gatehouse_public_key.ana, {
       lifecycle: { ignore_changes: ["username"] },
@@ -302,23 +302,23 @@ policyTest("nobody is root", ({ access }) => {
       });
     await change("^ana$", "^edge-01$");
     await plan(ignoring);
-    expect(await ask("drift", root.folder)).toMatchObject({ code: 0 });
+    expect(await run("drift", root.folder)).toMatchObject({ code: 0 });
     await change("^ana$", "^edge");
     await plan(ignoring);
-    const { code, stdout } = await ask("drift", root.folder);
+    const { code, stdout } = await run("drift", root.folder);
     expect([code, stdout]).toEqual([2, expect.stringContaining('filter.hostname is "^edge"')]);
     expect(stdout).not.toContain("username");
     await root.must("destroy", "-auto-approve");
   });
 
-  describe("that does not tell all", () => {
+  describe("with incomplete values", () => {
     const ROOT_ALLOWED = estate(".*");
     const policy = () =>
       writeFileSync(
         join(root.folder, "roots.policy.ts"),
         `import { policyTest } from ${JSON.stringify(WRITTEN)};\npolicyTest("all is well", () => {});\n`,
       );
-    /** The exit codes of all commands that read the plan, and what the review says. */
+    /** The exit codes of all commands that read the plan, and the output of the review. */
     async function codes(): Promise<{ readonly all: readonly (number | null)[]; readonly text: string }> {
       policy();
       const run = (...args: readonly string[]) =>
@@ -334,15 +334,15 @@ policyTest("nobody is root", ({ access }) => {
     }
     const url = () => fleet.service.url;
 
-    const UNTOLD = /provider gatehouse: (url|tenant) is unknown in the plan/;
-    // What it may be is reviewed all the same.
+    const UNKNOWN = /provider gatehouse: (url|tenant) is unknown in the plan/;
+    // The review still covers the possible changes.
     const GAINED = "key ana gains every login on edge-01";
     it.each<[string, () => object, readonly unknown[], string | RegExp]>([
       [
         "a local value",
         () => ({ locals: { url: url() }, provider: { gatehouse: { url: `\${local.url}` } } }),
         [2, 2, 2, 2],
-        UNTOLD,
+        UNKNOWN,
       ],
       [
         "a text around a variable",
@@ -351,13 +351,13 @@ policyTest("nobody is root", ({ access }) => {
           provider: { gatehouse: { url: `http://\${var.host}` } },
         }),
         [2, 2, 2, 2],
-        UNTOLD,
+        UNKNOWN,
       ],
       [
         "a variable and more",
         () => ({ variable: { url: { default: url() } }, provider: { gatehouse: { url: `\${var.url}/` } } }),
         [2, 2, 2, 2],
-        UNTOLD,
+        UNKNOWN,
       ],
       [
         // The plan has the default, whatever value the run used.
@@ -367,7 +367,7 @@ policyTest("nobody is root", ({ access }) => {
           provider: { gatehouse: { url: `\${var.url}` } },
         }),
         [2, 2, 2, 2],
-        UNTOLD,
+        UNKNOWN,
       ],
       [
         "a tenant that only the apply knows",
@@ -376,7 +376,7 @@ policyTest("nobody is root", ({ access }) => {
           provider: { gatehouse: { tenant: `\${terraform_data.id.output}` } },
         }),
         [2, 2, 2, 2],
-        UNTOLD,
+        UNKNOWN,
       ],
       [
         "a local value, with its namespace in the plan of its resources",
@@ -413,22 +413,22 @@ policyTest("nobody is root", ({ access }) => {
         GAINED,
       ],
     ])(
-      "where its provider is given by %s: every command has its exit code",
-      async (_what, more, exits, said) => {
+      "sets the exit code of every command if %s configures the provider",
+      async (_what, more, exits, output) => {
         await plan({ ...ROOT_ALLOWED, ...more() });
         const { all, text } = await codes();
         expect(all).toEqual(exits);
-        expect(text).toMatch(said);
-        if (said === UNTOLD) expect(text).toContain(GAINED);
+        expect(text).toMatch(output);
+        if (output === UNKNOWN) expect(text).toContain(GAINED);
       },
     );
 
-    it("in Terraform's own language too", async () => {
+    it("has these exit codes in Terraform's native syntax too", async () => {
       const native = async (expression: string) => {
         const block = `variable "url" {\n  default = "${url()}"\n}\nprovider "gatehouse" {\n  url = ${expression}\n}\n`;
         writeFileSync(join(root.folder, "service.tf"), block);
         await plan(ROOT_ALLOWED);
-        return ask("review", root.folder);
+        return run("review", root.folder);
       };
       expect(await native("var.url # the service")).toMatchObject({ code: 0 });
       for (const other of [`"\${var.url}/"`, 'replace(var.url, "x", "y")', "(var.url)"]) {
@@ -439,7 +439,7 @@ policyTest("nobody is root", ({ access }) => {
       }
     });
 
-    it("or that is of a run which failed", async () => {
+    it("is incomplete if its run failed", async () => {
       await plan(ROOT_ALLOWED);
       writeFileSync(
         planFile,
@@ -450,7 +450,7 @@ policyTest("nobody is root", ({ access }) => {
       expect(text).toContain("the plan is incomplete, since its run failed");
     });
 
-    it("is read whatever its configuration calls the provider", async () => {
+    it("is read with any local name of the provider", async () => {
       const source = "gatehouse-access/gatehouse";
       const { ana } = ROOT_ALLOWED.resource.gatehouse_public_key;
       const configuration = {
@@ -458,12 +458,12 @@ policyTest("nobody is root", ({ access }) => {
         variable: { tenant: { default: fleet.tenant } },
         provider: { gh: { url: url(), tenant: `\${var.tenant}` } },
         resource: { gatehouse_public_key: { ana: { ...ana, provider: "gh" } } },
-        // A module that calls it by another name, so that the plan has a block of that name too.
+        // A module with another local name, so that the plan also has a block of that name.
         module: { inner: { source: "./inner", providers: { gatehouse: "gh" } } },
       };
       const inner = new RootModule(join(root.folder, "inner"), root.env);
       inner.write({});
-      // Neither service nor namespace is in the environment: the plan alone has them.
+      // The environment sets neither service nor namespace: only the plan contains them.
       const { GATEHOUSE_URL: _url, GATEHOUSE_TENANT: _tenant, ...bare } = fleet.env;
       const run = (...args: readonly string[]) => gatehouse([...args, "--terraform", planFile], bare);
       root.write(configuration);
@@ -502,7 +502,7 @@ policyTest("nobody is root", ({ access }) => {
       await root.must("destroy", "-auto-approve");
     });
 
-    it("is reviewed as far as one credential sees where a block has its own for another namespace", async () => {
+    it("is reviewed only as far as the caller's credential permits if a block has its own credential", async () => {
       await fleet.service.createUser({ username: "neighbor", password: "correct-horse" });
       const credential = passwordCredential({ username: "neighbor", password: "correct-horse" });
       await using neighbor = createClient({ url: url(), credential });
@@ -518,17 +518,17 @@ policyTest("nobody is root", ({ access }) => {
         },
         resource: { gatehouse_public_key: { ana: key } },
       });
-      const { code, stdout } = await ask("review", root.folder, "--json");
+      const { code, stdout } = await run("review", root.folder, "--json");
       const review = JSON.parse(stdout);
       expect([code, review.refused]).toEqual([2, []]);
       expect(review.unseen).toEqual([expect.stringContaining(`the namespace ${tenantId} could not be read`)]);
     });
   });
 
-  it("is told apart from what is none", async () => {
+  it("is distinguished from other files", async () => {
     const of = async (text: string) => {
       writeFileSync(planFile, text);
-      return ask("review", root.folder);
+      return run("review", root.folder);
     };
     expect((await of("PK\u0003\u0004")).stderr).toContain(
       "is a saved plan, which only Terraform or OpenTofu can read",
@@ -565,10 +565,10 @@ policyTest("nobody is root", ({ access }) => {
       ["drift", folder],
       ["access", "--folder", folder],
     ])
-      expect(await ask(...args)).toMatchObject({
+      expect(await run(...args)).toMatchObject({
         code: 1,
         stderr: `error: Cannot read ${folder} (ENOENT) [plan_file]\n`,
       });
-    expect((await ask("review", root.folder, "--stack", "x")).stderr).toContain("cannot be used with");
+    expect((await run("review", root.folder, "--stack", "x")).stderr).toContain("cannot be used with");
   });
 });

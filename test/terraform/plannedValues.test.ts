@@ -9,23 +9,23 @@ import { startWorld, type World } from "../provider/support/world.ts";
 
 type Values = Record<string, unknown>;
 
-/** Inputs that say what a run does later, which no object on the service tells. */
+/** Inputs that control later runs. No object on the service contains them. */
 const OF_RUNS = ["forceDestroy", "rotateBefore", "overlap", "keepers", "onDestroy"];
 
-/** How values are written that may be written in several ways. */
+/** The spelling of values that have several spellings. */
 type Spelling = "as it is" | "one way" | "another way";
 
 const pick = (values: Values, names: readonly string[]): Values =>
   Object.fromEntries(names.map((name) => [name, values[name]]));
 
-/** A resource, another configuration of it, and how the values of that are written. */
+/** A resource, another configuration of it, and the spelling of the values in that configuration. */
 interface Case {
   readonly before: Values;
   readonly other: Values;
   /** Names of the inputs that the second configuration has from `other`. */
   readonly changed: readonly string[];
   readonly spelling: Spelling;
-  /** True where the state has what an import says of the object, in place of what a create did. */
+  /** True if the state comes from an import, and not from a create. */
   readonly isImported: boolean;
 }
 
@@ -34,7 +34,7 @@ const cases = ({ name, inputs }: ResourceDefinition): fc.Arbitrary<Case> =>
     before: programs(name),
     other: programs(name),
     changed: fc.subarray(
-      // An accepted device takes no other status, and another one cannot have its name.
+      // An accepted device accepts no other status, and another device cannot have its name.
       Object.keys(inputs).filter(
         (input) => !(name === "Device" && ["status", "device", "tenant"].includes(input)),
       ),
@@ -60,7 +60,7 @@ describe("a plan and the apply after it", () => {
     }
   }
 
-  /** Inputs in other words that mean the same. @param now those of the object as it is */
+  /** Equivalent inputs with another spelling. @param now the inputs of the current object */
   async function configured(type: string, inputs: Values, spelling: Spelling, now: Values): Promise<Values> {
     if (spelling === "as it is") return inputs;
     const isFirst = spelling === "one way";
@@ -92,7 +92,7 @@ describe("a plan and the apply after it", () => {
   }
 
   it.each(definitions.map((definition) => [definition.name, definition] as const))(
-    "%s: have the same values, whatever words the configuration and the state have for them",
+    "%s: have the same values, whatever the spelling in the configuration and in the state",
     { timeout: 120_000 },
     async (type, definition) => {
       const resource = { type, name: "it" };
@@ -100,7 +100,7 @@ describe("a plan and the apply after it", () => {
         fc.asyncProperty(cases(definition), async ({ before, other, changed, spelling, isImported }) => {
           if (type === "Device") await world.restoreDevices();
           const given = world.here(before) as Values;
-          const made = await inRun(async (door) => {
+          const created = await inRun(async (door) => {
             const { inputs, failures } = await door.check(resource, {}, given);
             expect(failures).toEqual([]);
             return door.create(resource, inputs);
@@ -112,14 +112,14 @@ describe("a plan and the apply after it", () => {
             given,
           );
           const left = await inRun(async (door): Promise<Made> => {
-            const now = isImported ? await door.read(resource, made.id, {}) : made;
-            if (!now) throw new Error("it is gone");
-            const { inputs, failures } = await door.check(resource, made.outputs, next);
-            // Each of the two is right, and together they need not be.
+            const now = isImported ? await door.read(resource, created.id, {}) : created;
+            if (!now) throw new Error("the object no longer exists");
+            const { inputs, failures } = await door.check(resource, created.outputs, next);
+            // Each configuration is valid, but their combination may be invalid.
             if (failures.length > 0) return now;
             const replaces = await door.diff(resource, now.id, now.outputs, inputs);
-            const isTold = !isImported || OF_RUNS.every((name) => next[name] === undefined);
-            if (isTold && changed.every((name) => name === "adopt")) expect(replaces).toBeUndefined();
+            const isKnown = !isImported || OF_RUNS.every((name) => next[name] === undefined);
+            if (isKnown && changed.every((name) => name === "adopt")) expect(replaces).toBeUndefined();
             if (replaces === undefined) return now;
             if (replaces.length === 0) {
               return { id: now.id, outputs: await door.update(resource, now.id, now.outputs, inputs) };

@@ -9,7 +9,7 @@ import { testFolder } from "../support/folder.ts";
 
 type Files = Readonly<Record<string, string>> | string;
 
-/** A folder with these files; one text is that of `main.tf`. */
+/** A folder with these files. A single text is the content of `main.tf`. */
 function folderOf(files: Files): string {
   const folder = testFolder();
   const named = typeof files === "string" ? { "main.tf": files } : files;
@@ -17,7 +17,7 @@ function folderOf(files: Files): string {
   return folder;
 }
 
-/** Whether the block `gatehouse` of these files gives its url by `var.url` alone. */
+/** True if the block `gatehouse` of these files sets its url to `var.url` and nothing else. */
 const isAlone = (files: Files, key = "gatehouse"): boolean => isUrlAlone(folderOf(files), key, "url");
 
 const ALONE = 'provider "gatehouse" {\n  url = var.url\n}\n';
@@ -47,7 +47,7 @@ describe("the url of a provider block", () => {
       "beside a url in an object",
       'provider "gatehouse" {\n  url = var.url\n  a = {\n    url = "b"\n  }\n}\n',
     ],
-  ])("is alone %s", (_where, text) => {
+  ])("is a plain variable %s", (_where, text) => {
     expect(isAlone(text)).toBe(true);
   });
 
@@ -64,11 +64,11 @@ describe("the url of a provider block", () => {
     ["in a block of another kind", 'resource "gatehouse" {\n  url = var.url\n}'],
     ["in a block within another one", `module "a" {\n${ALONE}}`],
     ["without a block", ""],
-  ])("is not alone %s", (_where, text) => {
+  ])("is not a plain variable %s", (_where, text) => {
     expect(isAlone(text)).toBe(false);
   });
 
-  it("is that of the block with the alias", () => {
+  it("belongs to the block with the alias", () => {
     const second = `provider "gatehouse" {\n  alias = "second"\n  url   = ${OTHER}\n}\n`;
     expect(isAlone(ALONE + second)).toBe(true);
     expect(isAlone(ALONE + second, "gatehouse.second")).toBe(false);
@@ -76,7 +76,7 @@ describe("the url of a provider block", () => {
     expect(isAlone(both, "gatehouse.second")).toBe(true);
   });
 
-  it("is read from the files of OpenTofu too, and from all files that give one", () => {
+  it("is read from the files of OpenTofu too, and from all files that set it", () => {
     expect(isAlone({ "main.tofu": ALONE })).toBe(true);
     expect(isAlone({ "main.tf": ALONE, "main.tofu": NOT_ALONE })).toBe(false);
     expect(isAlone({ "main.tf": NOT_ALONE, "main.tofu": ALONE })).toBe(false);
@@ -84,7 +84,7 @@ describe("the url of a provider block", () => {
     expect(isAlone({ "main.tf": ALONE, ".main.tf": NOT_ALONE, "main.tf.bak": NOT_ALONE })).toBe(true);
   });
 
-  it("is an error where there is no such folder", () => {
+  it("is an error if the folder does not exist", () => {
     const folder = join(testFolder(), "none");
     expect(() => isUrlAlone(folder, "gatehouse", "url")).toThrow(
       expect.objectContaining({
@@ -131,7 +131,7 @@ describe("the value of a variable", () => {
     ],
     ["of another variable", { "main.tf": 'variable "url2" {}', "a.tf.json": json({}, "constructor") }],
     ["in a comment", '# variable "url" {}'],
-    ["in a file that is no JSON", { "main.tf.json": "{" }],
+    ["in a file that is not JSON", { "main.tf.json": "{" }],
     ["that is missing", ""],
   ])("is not in the plan for a declaration %s", (_where, files) => {
     expect(isKnown(files)).toBe(false);
@@ -143,7 +143,7 @@ describe("a provider block of a plan", () => {
   const TENANT = "00000000-0000-4000-8000-000000000000";
   const facts = { isUrlAlone: () => true, isInPlan: () => true };
 
-  /** What is known of the provider of a plan with one resource. */
+  /** The known settings of the provider in a plan with one resource. */
   function read(
     expressions: Readonly<Record<string, unknown>>,
     variables: Readonly<Record<string, unknown>>,
@@ -175,16 +175,16 @@ describe("a provider block of a plan", () => {
   const variable = (name: string) => ({ references: [`var.${name}`] });
   const unknown = { settings: {}, unseen: [expect.stringContaining("url is unknown in the plan")] };
 
-  it("has the url of a variable alone", () => {
+  it("has the url of a plain variable", () => {
     const known = { settings: { "gatehouse:url": URL }, unseen: [] };
     expect(read({ url: { constant_value: URL } }, {})).toEqual(known);
     expect(read({ url: variable("url") }, { url: URL })).toEqual(known);
-    // As configurations in JSON have it.
+    // Configurations in JSON have this form.
     expect(read({ url: { constant_value: `\${var.url}` } }, {})).toEqual(unknown);
     expect(read({ url: { constant_value: `\${var.url}`, ...variable("url") } }, { url: URL })).toEqual(known);
   });
 
-  it("has no url where it is not set, or by a variable that is null", () => {
+  it("has no url if it is not set, or if its variable is null", () => {
     expect(read({}, {})).toEqual({ settings: {}, unseen: [] });
     expect(read({ url: variable("url") }, { url: null })).toEqual({ settings: {}, unseen: [] });
   });

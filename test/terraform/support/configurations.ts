@@ -5,14 +5,14 @@ import type { World } from "../../provider/support/world.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** `sourceIp` as `source_ip`. */
+/** Converts `sourceIp` to `source_ip`. */
 export const snake = (text: string): string =>
   text.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** `PublicKey` as `gatehouse_public_key`. */
+/** Converts `PublicKey` to `gatehouse_public_key`. */
 export const typeOf = ({ name }: Pick<ResourceDefinition, "name">): string => `gatehouse${snake(name)}`;
 
-/** Inputs as a configuration in JSON has them: what people wrote is no template. */
+/** Converts inputs to a JSON configuration. Escapes texts, so that none of them is a template. */
 export function configurationOf(inputs: Values): Record<string, unknown> {
   const given = Object.entries(inputs).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
@@ -33,10 +33,10 @@ function literal(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, literal(member)]));
 }
 
-/** A resource that says all that can be said, as a configuration has it, and for each input another value. */
+/** The configuration of a resource with all inputs, and a change of each input. */
 export function sampleConfiguration(definition: ResourceDefinition, world: World) {
   const { base, changes } = sampleOf(definition);
-  // Each object needs a secret of its own, also the one that takes another's place.
+  // Each object needs a secret of its own, also a replacement.
   const secret = () => (definition.outputs.key?.choice ? { key_wo: randomUUID() } : {});
   const configured = { ...configurationOf(world.here(base)), ...secret() };
   return {

@@ -17,30 +17,30 @@ const isOnPath = (command: string): boolean =>
 
 export const hasTerraform = isOnPath("terraform");
 
-/** For the names of tests: the reason for which they are skipped, where there is no Terraform. */
+/** The label for test names. Without Terraform, it contains the reason for the skipped tests. */
 export const LABEL = hasTerraform ? "Terraform" : "Terraform (skipped: there is no terraform on the PATH)";
 
 export const hasTofu = isOnPath("tofu");
 
-/** As {@link LABEL}, of OpenTofu. */
+/** Like {@link LABEL}, for OpenTofu. */
 export const TOFU_LABEL = hasTofu ? "OpenTofu" : "OpenTofu (skipped: there is no tofu on the PATH)";
 
-/** What came of a command. */
+/** The outcome of a command. */
 export interface Outcome {
   readonly code: number | null;
-  /** Standard output and error, as they came. */
+  /** Standard output and error, in their order of arrival. */
   readonly output: string;
 }
 
 /** A provider that commands attach to. */
 export interface AttachedProvider {
-  /** What commands need to attach. */
+  /** The variables that commands need to attach. */
   readonly env: Readonly<Record<string, string>>;
   readonly pid: number;
   stop(): Promise<void>;
 }
 
-/** Starts the provider as its author would for a debugger. */
+/** Starts the provider as its developers do for a debugger. */
 export async function startProvider(env: Readonly<Record<string, string>>): Promise<AttachedProvider> {
   const child = spawn(PROVIDER, ["-debug"], {
     env: { ...environmentWithout("GATEHOUSE_", "TF_"), ...env },
@@ -48,7 +48,7 @@ export async function startProvider(env: Readonly<Record<string, string>>): Prom
   });
   for await (const line of createInterface({ input: child.stdout })) {
     const [, value] = /^TF_REATTACH_PROVIDERS='(.*)'$/.exec(line) ?? [];
-    if (value === undefined || child.pid === undefined) throw new Error(`the provider says ${line}`);
+    if (value === undefined || child.pid === undefined) throw new Error(`the provider printed ${line}`);
     return {
       env: { TF_REATTACH_PROVIDERS: value },
       pid: child.pid,
@@ -60,7 +60,7 @@ export async function startProvider(env: Readonly<Record<string, string>>): Prom
       },
     };
   }
-  throw new Error("the provider ended without a word");
+  throw new Error("the provider ended without output");
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -72,7 +72,7 @@ export class RootModule {
   readonly #command: TerraformCli["command"];
 
   /**
-   * @param env the settings of the provider, and how the program finds it
+   * @param env the settings of the provider, and the variables by which the program finds it
    * @param command the program
    */
   constructor(
@@ -86,14 +86,14 @@ export class RootModule {
     mkdirSync(folder, { recursive: true });
   }
 
-  /** Writes the configuration, as JSON, which Terraform takes in place of its own language. */
+  /** Writes the configuration as JSON, which Terraform accepts in place of its native syntax. */
   write(configuration: Json, file = "main.tf.json"): void {
     const terraform = { required_providers: { gatehouse: { source: SOURCE } } };
     const text = JSON.stringify({ terraform, ...configuration }, null, 2);
     writeFileSync(join(this.folder, file), text);
   }
 
-  /** Runs a command to its end. */
+  /** Runs a command until it ends. */
   async run(...args: readonly string[]): Promise<Outcome> {
     return this.start(...args).ended;
   }
@@ -112,7 +112,7 @@ export class RootModule {
         },
         ...this.env,
       },
-      // A group of its own, as a terminal would give it.
+      // A process group of its own, as a terminal creates one.
       detached: true,
     });
     let output = "";
@@ -135,12 +135,12 @@ export class RootModule {
     return this.must("apply", "-auto-approve", ...flags);
   }
 
-  /** What a plan would change, as `address: actions`; nothing where it is empty. */
+  /** Creates a plan. Returns its changes, as `address: actions`. */
   async changes(...flags: readonly string[]): Promise<string[]> {
     return changesIn(await this.plan(...flags));
   }
 
-  /** A plan, as `terraform show -json` tells it. */
+  /** Creates a plan. Returns it as `terraform show -json` prints it. */
   async plan(...flags: readonly string[]): Promise<PlanJson> {
     await this.must("plan", "-out=plan", ...flags);
     return JSON.parse(await this.must("show", "-json", "plan")) as PlanJson;
@@ -175,7 +175,7 @@ interface StateFile {
   }[];
 }
 
-/** What a plan changes, as `address: actions`. */
+/** The changes of a plan, as `address: actions`. */
 export const changesIn = ({ resource_changes: all = [] }: PlanJson): string[] =>
   all
     .filter(({ change }) => change.actions.join() !== "no-op" || change.importing !== undefined)
