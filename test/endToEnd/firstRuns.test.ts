@@ -185,10 +185,10 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     });
     rmSync(`${program.folder}/all.policy.ts`);
 
-    await as("citizen", (client) => createKey(client.forTenant(two?.tenantId ?? ""), "by hand"));
+    await as("citizen", (client) => createKey(client.forTenant(two?.tenantId ?? ""), "extra"));
     const found = await gate(["drift", "--json"], all);
     expect(found.code).toBe(2);
-    expect(JSON.parse(found.stdout).unmanaged).toMatchObject([{ name: "by hand", tenant: two?.tenantId }]);
+    expect(JSON.parse(found.stdout).unmanaged).toMatchObject([{ name: "extra", tenant: two?.tenantId }]);
     const covered = await gate(["coverage"], all);
     expect([covered.code, covered.stderr]).toEqual([1, expect.stringContaining("Set GATEHOUSE_TENANT")]);
     expect(covered.stderr).toContain(two?.tenantId);
@@ -248,7 +248,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     let tenant: string;
     beforeEach(async () => {
       ({ tenantId: tenant } = await as("citizen", (client) =>
-        client.createNamespace({ body: { name: "asked" } }),
+        client.createNamespace({ body: { name: "previewed" } }),
       ));
     });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Estate } from "../../provider/estate/namespaceState.ts";
 import { plannedEstate } from "../../provider/plan/planned/plannedEstate.ts";
-import { apiKey, estate, MAKER, plan, planOf, step, TENANT, urnOf } from "./support/planned.ts";
+import { apiKey, CREATOR, estate, plan, planOf, step, TENANT, urnOf } from "./support/planned.ts";
 
 const PAST = "2026-01-01T00:00:00.000Z";
 
@@ -44,14 +44,14 @@ describe("Member", () => {
 
 describe("ApiKey", () => {
   const state = {
-    before: { outputs: { name: "ci", role: "observer", createdAt: "made ci", createdBy: MAKER } },
+    before: { outputs: { name: "ci", role: "observer", createdAt: "created ci", createdBy: CREATOR } },
     id: `${TENANT}/ci`,
   };
   const ends = (planned: ReturnType<typeof plan>) =>
     planned.apiKeys?.map(({ name, role, createdAt, createdBy }) => [
       name,
       role,
-      createdAt === "made ci" && createdBy === MAKER ? "ci" : undefined,
+      createdAt === "created ci" && createdBy === CREATOR ? "ci" : undefined,
     ]);
 
   test("is planned for create, update, replace and delete", () => {
@@ -78,9 +78,11 @@ describe("ApiKey", () => {
   });
 
   test("deletes previously replaced keys with their key, or after their overlap", () => {
-    const previous = [{ tenant: TENANT, name: "ci", createdAt: "made ci", createdBy: MAKER, until: PAST }];
+    const previous = [
+      { tenant: TENANT, name: "ci", createdAt: "created ci", createdBy: CREATOR, until: PAST },
+    ];
     const before = {
-      outputs: { name: "ci2", role: "observer", createdAt: "made ci2", createdBy: MAKER, previous },
+      outputs: { name: "ci2", role: "observer", createdAt: "created ci2", createdBy: CREATOR, previous },
     };
     const two = { ...estate, apiKeys: [apiKey("ci", "observer"), apiKey("ci2", "observer")] };
     for (const [op, left] of [

@@ -1,4 +1,4 @@
-// Plans of OpenTofu are recorded in `recorded`, so that their review is also tested without `tofu`. With a `tofu` on the
+// Plans of OpenTofu are recorded in `recorded`, so that their review is also tested without `tofu`. With `tofu` on the
 // PATH, this command records them again:
 //
 //   GATEHOUSE_RECORD=1 npx vitest run test/terraform/opentofuPlans.test.ts

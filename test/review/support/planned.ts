@@ -13,7 +13,7 @@ type Device = Estate["devices"][number];
 export const TENANT = "11111111-2222-4333-8444-555555555555";
 export const OTHER = "99999999-2222-4333-8444-555555555555";
 /** Id of the user who created the API keys. */
-export const MAKER = "65f1a0000000000000000001";
+export const CREATOR = "65f1a0000000000000000001";
 
 /** The uid of the device of a name. */
 export const uidOf = (name: string) => Buffer.from(name).toString("hex").padEnd(64, "0").slice(0, 64);
@@ -63,7 +63,9 @@ const member = (name: string, role: string) =>
   >[number];
 /** An API key as the service lists it. */
 export const apiKey = (name: string, role: string) =>
-  ({ name, role, createdAt: `made ${name}`, createdBy: MAKER }) as NonNullable<Estate["apiKeys"]>[number];
+  ({ name, role, createdAt: `created ${name}`, createdBy: CREATOR }) as NonNullable<
+    Estate["apiKeys"]
+  >[number];
 
 /** The devices of the namespace: three accepted devices and a pending one. */
 export const devices = [
