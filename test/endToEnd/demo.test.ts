@@ -17,7 +17,7 @@ interface Ended {
   readonly output: string;
 }
 
-/** Runs the demo as `npm run demo` does after its set-up, with a folder of its own for temporary files. */
+/** Runs the demo as `npm run demo` does after its setup, with a folder of its own for temporary files. */
 const demo = (folder: string, ...args: string[]): Promise<Ended> => runDemo({ TMPDIR: folder }, args);
 
 /** @param onOutput called with all output so far, and the demo's process id */

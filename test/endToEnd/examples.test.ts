@@ -34,7 +34,7 @@ describe.each(engines)("the examples, by the $label", ({ engine, available }) =>
   it.runIf(available)("are created as they are, and the next plan is empty", options, async () => {
     const up = await stack.result(["up", "--yes", "--skip-preview"]);
     const created = changesOf(up).filter((line) => line.startsWith("create "));
-    // The Pulumi CLI counts the stack too. There are two gateways and two rules.
+    // The count includes the stack, as in the Pulumi CLI. There are two gateways and two rules.
     expect(created).toHaveLength(1 + definitions.length + 2);
     expect(changesOf(await stack.result(["preview"]))).toEqual([]);
     expect((await stack.run(["drift"])).code).toBe(0);

@@ -214,7 +214,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
 
   it.skipIf(!available)("continue in the namespace of the resources without a setting", async () => {
     const home = await as("citizen", (client) => client.createNamespace({ body: { name: "home" } }));
-    // Runs as `pulumi up` does, and as releases that wrote no setting.
+    // Runs like `pulumi up`, and like releases that wrote no setting.
     const direct = async (declared: object) => (await opened(declared)).up({ skipPreview: true });
     // The id of the state, which is unknown until the state exists. An update plan of the CLI accepts any value for an
     // unknown input, and no value for an omitted input.
@@ -242,7 +242,7 @@ describe.each(engines)("a stack's first runs, by the $label", ({ engine, availab
     expect(await rulesOf(home.tenantId)).toHaveLength(2);
   });
 
-  describe("a preview with the service", () => {
+  describe("a preview that queries the service", () => {
     const preview = (declared: object, env: Record<string, string> = {}) =>
       gate(["preview", "--create"], declared, env);
     let tenant: string;

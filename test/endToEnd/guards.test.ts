@@ -142,7 +142,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     });
   });
 
-  it("contradicting rules of one priority block preview, up and review", async () => {
+  it("preview, up and review block on contradicting rules of one priority", async () => {
     const stack = newStack();
     const equal = { ana: key("ana"), allow: rule("allow", 5), deny: rule("deny", 5) };
     const blocked = await text(stack, ["up", "--yes"], equal);
@@ -198,7 +198,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
     expect(await keys()).toEqual(["ana ^root$", "bob ^root$"]);
   });
 
-  it("changes that the service would reject block preview and review", async () => {
+  it("preview and review block on changes that the service would reject", async () => {
     const stack = newStack();
     await createKey(fleet.client, "bob");
     const exists = /PublicKey "bob": PublicKey.adopt: .* already exists/;

@@ -106,7 +106,7 @@ describe.each(engines)(
       state: readFileSync(join(folder, "state/.pulumi/stacks/revisions/test.json"), "utf8"),
       stacks: readdirSync(join(folder, "state/.pulumi/stacks/revisions")).sort(),
       git: repository.files(),
-      // Without locks, git does not rewrite the index. Otherwise it would if a file is as new as the index.
+      // Without locks, git does not rewrite the index, even if a file is as new as the index.
       worktree: repository.git("--no-optional-locks", "status", "--porcelain", "--ignored"),
     });
     const restore = () => repository.git("checkout", "--quiet", "--force", "main");

@@ -82,7 +82,7 @@ describe("credentials that only the stack's configuration contains", () => {
     });
   });
 
-  /** The code of the error that a command with `--json` prints; without the flag it must print nothing. */
+  /** The code of the error that a command with `--json` prints. Without the flag it must print nothing. */
   function errorOf(args: readonly string[], stdout: string, without: string): string {
     if (args.includes("--json")) return (JSON.parse(stdout) as { error: { code: string } }).error.code;
     expect(stdout).toBe("");

@@ -139,8 +139,8 @@ describe("filters", { tags: ["long"] }, () => {
   });
 });
 
-describe("choosing", { tags: ["long"] }, () => {
-  it("a key shows its logins, devices, addresses and rules, and only its links", async () => {
+describe("the details", { tags: ["long"] }, () => {
+  it("show logins, devices, addresses and rules of a chosen key, and only its links", async () => {
     const page = await shown(data);
     await chooseLine(page, "oncall-phone");
     const text = await details(page);
@@ -162,7 +162,7 @@ describe("choosing", { tags: ["long"] }, () => {
     expect(await details(page)).toContain("Changes");
   });
 
-  it("a group opens it and shows the keys that reach its devices", async () => {
+  it("show the keys that reach the devices of a chosen group, which opens", async () => {
     const page = await shown(data);
     await chooseLine(page, "db + prod");
     expect(await names(page, "devices")).toEqual(expect.arrayContaining(["db-01", "db-02", "db-03"]));
@@ -174,7 +174,7 @@ describe("choosing", { tags: ["long"] }, () => {
     ]);
   });
 
-  it("a device with the keyboard shows its details, and Escape clears the selection", async () => {
+  it("show a device that is chosen with the keyboard, until Escape clears the choice", async () => {
     const page = await shown(data);
     const focused = () =>
       page.evaluate(() => document.activeElement?.querySelector(":scope > .text > .name")?.textContent);

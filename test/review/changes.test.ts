@@ -104,7 +104,7 @@ describe("lockouts", () => {
   });
 
   const everyone = key("ana", "", {});
-  test.each(["tag:prod", "prod", "web-2", "name:web-2"])("are reported for --protect %s", (label) => {
+  test.each(["tag:prod", "prod", "web-2", "name:web-2"])("report an unreachable --protect %s", (label) => {
     const closed = { keys: [everyone], rules: [rule("1", { filter: { tags: ["prod"] } })] };
     const found = deviceLockouts(over({ keys: [everyone] }), over(closed), [protectedGroup(label)]);
     expect(found.map(({ code }) => code)).toEqual(["protected-devices"]);

@@ -127,7 +127,7 @@ describe("the lists of a review", () => {
     );
   });
 
-  test("have changes sorted by kind and name", () => {
+  test("sort changes by kind and name", () => {
     fc.assert(
       fc.property(shuffled(steps), (all) => {
         expect(changedSteps(all).map(({ name }) => name)).toEqual([

@@ -7,7 +7,7 @@ const DATA = sshKeyLine();
 
 type Inputs = NonNullable<Step["after"]>["inputs"];
 
-/** A step of a plan; a deletion has no inputs. */
+/** A step of a plan. A deletion has no inputs. */
 function step(op: Step["op"], kind: string, name: string, inputs?: Inputs, more: Partial<Step> = {}): Step {
   const type = kind.includes(":") ? kind : `pulumi-nodejs:dynamic/gatehouse:${kind}`;
   const urn = `urn:pulumi:test::fleet::${type}::${name}`;

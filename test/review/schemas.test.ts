@@ -27,7 +27,7 @@ const printed = (flags: AccessFlags) =>
   JSON.parse([...accessAnswer(estate, accessInquiry(flags, "json")).output].join(""));
 
 describe("JSON output matches its schema, and altered output does not", () => {
-  test("of access", () => {
+  test("covers access", () => {
     const report = printed({});
     expect(report.grants.length).toBeGreaterThan(0);
     expect(schemaFaults("access", report)).toEqual([]);
@@ -37,7 +37,7 @@ describe("JSON output matches its schema, and altered output does not", () => {
     ]);
   });
 
-  test("of explanations of allowed and denied logins", () => {
+  test("covers explanations of allowed and denied logins", () => {
     for (const from of ["192.0.2.1", "203.0.113.9"]) {
       const explanation = printed({ explain: true, key: ["bob"], device: ["web-1"], from: [from] });
       expect(explanation.considered).toHaveLength(4);
@@ -50,7 +50,7 @@ describe("JSON output matches its schema, and altered output does not", () => {
     }
   });
 
-  test("of policy tests", async () => {
+  test("covers policy tests", async () => {
     const folder = mkdtempSync(join(tmpdir(), "gatehouse-schemas-"));
     try {
       cpSync(EXAMPLE, join(folder, "access.policy.ts"));

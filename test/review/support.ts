@@ -5,7 +5,7 @@ import { type Fleet, startFleet } from "../support/fleet.ts";
 /** The token that the service's internal listener requires. */
 const INTERNAL_TOKEN = "the-internal-token-of-the-tests-00";
 
-/** A namespace with devices, keys and rules, and a session that was started. */
+/** A namespace with devices, keys and rules, and one session. */
 export interface PolicyWorld {
   readonly fleet: Fleet;
   /** Uids of devices by their names. */

@@ -5,7 +5,7 @@ import { apiKeyCredential, type Client, createClient } from "../../sdk/index.ts"
 import { type Listening, listening } from "../support/listening.ts";
 
 const TENANT = "00000000-0000-4000-8000-000000000000";
-/** The number of objects from which on the trail is read from its end, and not once for each object. */
+/** From this number of objects on, the trail is read from its end, and not once for each object. */
 const MANY = 41;
 const key = (index: number): ObjectName => ({ kind: "PublicKey", id: `key-${index}` });
 const keys = (count: number) => Array.from({ length: count }, (_, index) => key(index));

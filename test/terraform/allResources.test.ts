@@ -138,7 +138,7 @@ describe.runIf(hasTerraform)(`all resources under ${LABEL}`, () => {
       await world.restoreDevices();
       for (const [input, changed] of changes) {
         const { replaces } = definition.inputs[input] ?? {};
-        // An update creates an object that continues the replaced object.
+        // A definition with `withReplaced` replaces its object in an update.
         const actions = replaces && !definition.withReplaced ? "delete+create" : "update";
         // Each new object needs a secret of its own.
         const secret = "key_wo" in base ? { key_wo: randomUUID() } : {};

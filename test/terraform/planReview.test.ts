@@ -254,7 +254,7 @@ describe.runIf(hasTerraform)(`a plan of ${LABEL}`, () => {
     expect(stdout).not.toContain("Limitations");
   });
 
-  it("loses no access to an object that it only forgets", async () => {
+  it("keeps the access of a key that it only forgets", async () => {
     await plan(estate("^root$"));
     await root.must("apply", "plan");
     await plan({ removed: { from: "gatehouse_public_key.ana", lifecycle: { destroy: false } } });
@@ -502,7 +502,7 @@ policyTest("no root login", ({ access }) => {
       await root.must("destroy", "-auto-approve");
     });
 
-    it("is reviewed only as far as the caller's credential permits if a block has its own credential", async () => {
+    it("is reviewed with the caller's credential alone if a block has one for another namespace", async () => {
       await fleet.service.createUser({ username: "neighbor", password: "correct-horse" });
       const credential = passwordCredential({ username: "neighbor", password: "correct-horse" });
       await using neighbor = createClient({ url: url(), credential });

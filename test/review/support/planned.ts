@@ -15,7 +15,7 @@ export const OTHER = "99999999-2222-4333-8444-555555555555";
 /** Id of the user who created the API keys. */
 export const CREATOR = "65f1a0000000000000000001";
 
-/** The uid of the device of a name. */
+/** The uid of the device with this name. */
 export const uidOf = (name: string) => Buffer.from(name).toString("hex").padEnd(64, "0").slice(0, 64);
 /** A device. Its status is accepted by default. */
 export const device = (name: string, tags: string[], more: Partial<Device> = {}): Device =>

@@ -22,7 +22,7 @@ export const apiKey = (name: string, expiresIn: number) =>
 export const member = (email: string, role: string) =>
   ({ email, role }) as NonNullable<PolicyTestFacts["members"]>[number];
 
-/** Three devices, three keys; production can be reached only from 10.0.0.0/8. */
+/** Three devices and three keys. Production can be reached only from 10.0.0.0/8. */
 export const smallPolicy: AccessPolicy = {
   devices: [
     { uid: "uid-web", name: "web-01", tags: ["prod", "web"] },
