@@ -262,7 +262,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         args: { name, role: "observer", validDays: 30, ...more },
       });
       const policy = {
-        ...{ expired: apiKey("expired"), due: apiKey("due"), far: apiKey("far") },
+        ...{ old: apiKey("old"), due: apiKey("due"), far: apiKey("far") },
         own: apiKey("own", { rotateBefore: 2 }),
       };
       const stackOf = (url: string) =>
@@ -273,7 +273,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
       // The shortest validity of a new key is 30 days.
       const database = new Database(join(dataDir, "gatehouse.db"));
       const end = database.prepare('UPDATE "ApiKey" SET "expiresIn" = ? WHERE "name" = ?');
-      for (const [name, days] of Object.entries({ expired: -1, due: 13, own: 13 }))
+      for (const [name, days] of Object.entries({ old: -1, due: 13, own: 13 }))
         end.run(Math.floor(Date.now() / 1000) + days * 86_400, name);
       database.close();
       const again = await startService({ dataDir, env: { GATEHOUSE_LOGINS_PER_ACCOUNT: "0" } });
@@ -287,7 +287,7 @@ describe("guards fail closed", { timeout: 120_000 }, () => {
         2,
         [
           ["due", "expires"],
-          ["expired", "expired"],
+          ["old", "expired"],
         ],
       ]);
     });
