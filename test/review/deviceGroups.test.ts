@@ -33,7 +33,7 @@ test("summarizes many devices by a tag or name prefix that only they have, a tag
 
 test("does not summarize devices by a tag or prefix that other devices have too", () => {
   expect(text(web.slice(0, 5))).toBe("5 of 20 devices: web-1, web-2, web-3, web-4, 1 more");
-  // In "dbproxy", the prefix "db" is only a part of the first word.
+  // The prefix "db" is only a part of the first word of this name.
   expect(text(db, [...universe, device("dbproxy")])).toBe("5 of 21 devices: db1, db2, db3, db4, 1 more");
   expect(text(db, [...universe, device("db-old")])).not.toContain("named db*");
 });
